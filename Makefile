@@ -1,0 +1,66 @@
+# Everything here needs only make and a Python >= 3.11; the first run sets up .venv.
+#   make demo PYTHON=/path/to/python3.13    picks the interpreter (first set-up only)
+
+SHELL := /bin/sh
+VENV  := .venv
+BIN   := $(VENV)/bin
+PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
+PYTEST_FLAGS ?= -n 2 --dist loadfile
+DEMO         := samples/decode_small.sqlite
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format clean
+
+help:
+	@echo "make demo     open the app on a bundled sample (without a terminal: print the static view)"
+	@echo "make test     everything CI runs"
+	@echo "make check    format, lint, types, import contracts, tests"
+	@echo "make format   rewrite the code in the project's format"
+	@echo "make clean    remove .venv, caches and build output"
+
+demo: $(VENV)/.installed
+	@$(BIN)/flame view $(DEMO)
+
+test: check
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q $(PYTEST_FLAGS)
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find flame tests samples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@for python in $(PYTHONS); do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			echo "setting up $(VENV) with $$("$$python" --version)"; \
+			"$$python" -m venv --clear $(VENV) && exit 0; \
+			rm -rf $(VENV); \
+			echo "error: $$python cannot make a virtual environment (on Debian: apt install python3-venv)" >&2; \
+			exit 1; \
+		fi; \
+	done; \
+	echo "error: flame needs Python 3.11 or newer; none found among: $(PYTHONS)" >&2; \
+	echo "       name one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; \
+	exit 1
+
+# The stamps make the second run quick: pip is asked again only when pyproject.toml has changed.
+$(VENV)/.installed: pyproject.toml $(BIN)/python
+	@echo "installing flame into $(VENV)"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(BIN)/python
+	@echo "installing flame and its development tools into $(VENV)"
+	@$(PIP) install --editable '.[dev]'
+	@touch $@ $(VENV)/.installed

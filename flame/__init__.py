@@ -1,0 +1,1 @@
+"""The GPU flame graph in your terminal."""

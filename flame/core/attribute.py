@@ -1,0 +1,211 @@
+"""Attribution: from a trace as recorded to a `Profile` with a stack for every activity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from flame.core.capture import find_captures
+from flame.core.columns import I4, I8, Column, distinct, runs
+from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
+from flame.core.grouping import add_grouping
+from flame.core.host import host_table
+from flame.core.join import Launches, join_launches
+from flame.core.nesting import MAX_DEPTH, Nesting, nest
+from flame.core.options import Progress, silent
+from flame.core.profile import NONE, Activities, GraphNodes, Profile
+from flame.core.raw import OPEN, Ranges, RawTrace
+from flame.core.stacks import EMPTY, StackBuilder
+
+
+def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
+    """Join launches, nest ranges, follow graph captures; what cannot be attributed is counted."""
+    begin, end = _extent(raw)
+    warnings = list(raw.warnings)
+    thread_process = np.array([thread.process for thread in raw.threads], np.int32)
+    progress("joining launches", 0, 0)
+    launches = join_launches(raw.activities, raw.calls, thread_process)
+    progress("nesting NVTX ranges", 0, 0)
+    nesting = _nest_ranges(raw.ranges, end)
+    paths = _range_paths(nesting, raw.ranges.frame, raw.stacks)
+    progress("attributing", 0, 0)
+    table, graph_nodes = _table(raw, launches, nesting, paths)
+    warnings += _time_warnings(raw, nesting)
+    grouping = add_grouping(raw.frames, raw.processes, raw.threads, raw.devices, table.stream)
+
+    def build_host() -> Activities:
+        return host_table(raw.ranges, raw.calls, thread_process, end)
+
+    profile = Profile(
+        frames=raw.frames.build(),
+        activities=table,
+        processes=raw.processes,
+        threads=raw.threads,
+        devices=raw.devices,
+        grouping=grouping,
+        meta=raw.meta,
+        begin=begin,
+        end=end,
+        graph_nodes=graph_nodes,
+        warnings=(),
+        host_builder=build_host,
+    )
+    from flame.core.findings import findings
+
+    return replace(profile, warnings=(*warnings, *findings(profile)))
+
+
+def _extent(raw: RawTrace) -> tuple[int, int]:
+    """First and last recorded time, ns; (0, 0) of an empty trace."""
+    times = [raw.activities.start, raw.activities.end, raw.calls.start, raw.calls.end]
+    times += [raw.ranges.start, raw.ranges.end[raw.ranges.end != OPEN]]
+    known = [part for part in times if len(part)]
+    if not known:
+        return 0, 0
+    return min(int(part.min()) for part in known), max(int(part.max()) for part in known)
+
+
+def _nest_ranges(ranges: Ranges, end: int) -> Nesting:
+    """Ranges are open from start to end, both included."""
+    last = np.where(ranges.end == OPEN, end, ranges.end) + 1
+    known = np.where(ranges.thread >= 0, last, ranges.start)
+    return nest(np.maximum(ranges.thread, 0), ranges.start, known)
+
+
+def _range_paths(nesting: Nesting, frame: I4, stacks: StackBuilder) -> I4:
+    """The stack of ranges that each piece stands for, itself included."""
+    path = np.zeros(len(nesting) + 1, np.int32)  # the last entry is "no piece", the empty stack
+    for pieces in nesting.by_depth():
+        path[pieces] = stacks.extend(path[nesting.parent[pieces]], frame[nesting.source[pieces]])
+    return path
+
+
+def _table(
+    raw: RawTrace, launches: Launches, nesting: Nesting, paths: I4
+) -> tuple[Activities, GraphNodes]:
+    """The event table, and how many graph kernels found their captured ranges."""
+    work, calls = raw.activities, raw.calls
+    call, launched = launches.call, launches.call >= 0
+    duration = np.maximum(work.end - work.start, 0)
+    launch_start = _taken(calls.start, call, -1)
+    thread = _taken(calls.thread, call, NONE).astype(np.int32)
+    nvtx = np.where(launched, paths[nesting.innermost(np.maximum(thread, 0), launch_start)], EMPTY)
+    nvtx, graph_nodes = _with_captured(raw, nvtx, nesting, paths)
+    no_launch = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
+    table = Activities(
+        kind=work.kind,
+        start=work.start,
+        duration=duration,
+        process=np.where(work.process >= 0, work.process, _process_of(raw, thread)).astype(
+            np.int32
+        ),
+        thread=thread,
+        device=work.device,
+        stream=work.stream,
+        launch_start=launch_start,
+        launch_end=_taken(calls.end, call, -1),
+        launch_share=_shares(raw, call),
+        idle=_idle(work.device, work.start, duration),
+        python=_taken(calls.python, launches.chain, EMPTY).astype(np.int32),
+        native=_taken(calls.native, launches.chain, EMPTY).astype(np.int32),
+        launch=_taken(calls.frame, call, no_launch).astype(np.int32),
+        nvtx=nvtx.astype(np.int32),
+        frame=work.frame,
+        launched=launched,
+        stacks=raw.stacks.build(),
+    )
+    return table, graph_nodes
+
+
+def _taken(column: Column, rows: I8, absent: int) -> I8:
+    """``column[rows]``, ``absent`` where the row is -1."""
+    return np.append(column, np.array(absent, column.dtype))[rows].astype(np.int64)
+
+
+def _process_of(raw: RawTrace, thread: I4) -> I4:
+    of_thread = np.array([one.process for one in raw.threads] + [NONE], np.int32)
+    return of_thread[thread]
+
+
+def _with_captured(
+    raw: RawTrace, nvtx: Column, nesting: Nesting, paths: I4
+) -> tuple[Column, GraphNodes]:
+    """Add the ranges open at capture below the replay's own, marked as captured."""
+    replayed = int((raw.activities.graph_node >= 0).sum())
+    if not replayed:
+        return nvtx, GraphNodes()
+    captured = find_captures(raw.activities, raw.nodes)
+    found = captured.thread >= 0
+    inner = nesting.innermost(np.maximum(captured.thread, 0), captured.time)
+    capture = np.where(found, paths[inner], EMPTY)
+    rows = np.flatnonzero(capture != EMPTY)
+    nvtx = nvtx.copy()
+    nvtx[rows] = _joined(raw, nvtx[rows], capture[rows])
+    return nvtx, GraphNodes(replayed, len(rows))
+
+
+def _joined(raw: RawTrace, outer: Column, inner: Column) -> I8:
+    """Stacks ``outer`` with the frames of ``inner``, marked as captured, on top."""
+    pairs, place = distinct((outer.astype(np.int64) << 32) | inner.astype(np.int64))
+    result = pairs >> 32
+    marked: dict[int, int] = {}
+    for step in raw.stacks.build().paths(pairs & 0xFFFFFFFF).T:
+        rows = np.flatnonzero(step >= 0)
+        frames = [_mark(raw.frames, marked, frame) for frame in step[rows].tolist()]
+        result[rows] = raw.stacks.extend(result[rows], np.array(frames))
+    joined: I8 = result[place]
+    return joined
+
+
+def _mark(frames: FrameBuilder, marked: dict[int, int], frame: int) -> int:
+    if frame not in marked:
+        plain = frames[frame]
+        marked[frame] = frames.add(plain._replace(extra=(*plain.extra, ("captured", "yes"))))
+    return marked[frame]
+
+
+def _shares(raw: RawTrace, call: I8) -> I8:
+    """Each activity's part of its launching call's duration; the remainder goes to the first."""
+    share = np.zeros(len(call), np.int64)
+    rows = np.flatnonzero(call >= 0)
+    order = rows[np.lexsort((raw.activities.start[rows], call[rows]))]
+    first = runs(call[order])
+    sizes = np.diff(np.append(first, len(order)))
+    taken = call[order[first]]
+    duration = np.maximum(raw.calls.end[taken] - raw.calls.start[taken], 0)
+    share[order] = np.repeat(duration // np.maximum(sizes, 1), sizes)
+    share[order[first]] += duration % np.maximum(sizes, 1)
+    return share
+
+
+def _idle(device: I4, start: I8, duration: I8) -> I8:
+    """How long each activity's device had been empty when it started, ns; 0 for the first."""
+    idle = np.zeros(len(start), np.int64)
+    for one in np.unique(device).tolist():
+        rows = np.flatnonzero(device == one)
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        busy_until = np.maximum.accumulate(start[rows] + duration[rows])
+        idle[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)
+    return idle
+
+
+def _time_warnings(raw: RawTrace, nesting: Nesting) -> list[str]:
+    """What was odd about the recorded times."""
+    work, ranges = raw.activities, raw.ranges
+    warnings = []
+    backwards = int((work.end < work.start).sum())
+    if backwards:
+        warnings.append(f"{backwards:,} GPU activities end before they start: they count as 0 ns")
+    empty = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
+    if empty.any():
+        warnings.append(f"{int(empty.sum()):,} CUDA graph launches were recorded without times")
+    reversed_ranges = int((ranges.end < ranges.start).sum())
+    if reversed_ranges:
+        warnings.append(f"{reversed_ranges:,} NVTX ranges end before they start: left out")
+    if nesting.too_deep:
+        warnings.append(
+            f"{nesting.too_deep:,} NVTX ranges are nested deeper than {MAX_DEPTH}: "
+            "their time counts in the range around them"
+        )
+    return warnings

@@ -1,0 +1,99 @@
+"""Exact operations on numpy columns: sums by group, unique rows, joins of two-part keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+I4 = NDArray[np.int32]
+I8 = NDArray[np.int64]
+U1 = NDArray[np.uint8]
+Bool = NDArray[np.bool_]
+Column = NDArray[Any]
+
+_EXACT_FLOAT = 1 << 53
+_KEY_LIMIT = 1 << 62
+
+
+def sum_by(group: Column, values: I8, size: int) -> I8:
+    """Sum ``values`` (int64) per ``group`` (0..size-1), exactly.
+
+    ``bincount`` adds in float64, which is exact below 2**53 (104 days of nanoseconds); larger
+    sums are added in two halves.
+    """
+    if len(values) == 0:
+        return np.zeros(size, np.int64)
+    if float(np.abs(values).sum(dtype=np.float64)) < _EXACT_FLOAT:
+        return np.bincount(group, weights=values, minlength=size).astype(np.int64)
+    low = values & 0xFFFFFFFF
+    high = values >> 32
+    return (_sum_small(group, high, size) << 32) + _sum_small(group, low, size)
+
+
+def _sum_small(group: Column, values: I8, size: int) -> I8:
+    return np.bincount(group, weights=values, minlength=size).astype(np.int64)
+
+
+def distinct(keys: I8) -> tuple[I8, I8]:
+    """Sorted distinct ``keys`` and, for every key, its place among them.
+
+    Sorting and searching is 2-3 times faster than ``np.unique(return_inverse=True)``.
+    """
+    if len(keys) == 0:
+        return keys, np.zeros(0, np.int64)
+    ordered = np.sort(keys)
+    keep = np.empty(len(ordered), bool)
+    keep[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    values = ordered[keep]
+    return values, np.searchsorted(values, keys)
+
+
+def pack(columns: Sequence[Column]) -> I8:
+    """One int64 key per row, equal exactly where all ``columns`` (integers) are equal.
+
+    Columns are laid side by side in mixed radix; where 62 bits do not suffice, what is packed so
+    far is first replaced by its rank.
+    """
+    key = np.zeros(len(columns[0]), np.int64)
+    size = 1
+    for column in columns:
+        digits, base = _digits(column)
+        if size * base >= _KEY_LIMIT:
+            values, key = distinct(key)
+            size = max(len(values), 1)
+        if size * base >= _KEY_LIMIT:
+            values, digits = distinct(digits)
+            base = max(len(values), 1)
+        key = key * base + digits
+        size *= base
+    return key
+
+
+def _digits(column: Column) -> tuple[I8, int]:
+    """``column`` shifted to start at 0, and the number of values it may take."""
+    if len(column) == 0:
+        return column.astype(np.int64), 1
+    low, high = int(column.min()), int(column.max())
+    if high - low >= _KEY_LIMIT:
+        values, place = distinct(column.astype(np.int64))
+        return place, len(values)
+    return column.astype(np.int64) - low, high - low + 1
+
+
+def unique_rows(columns: Sequence[Column]) -> tuple[I8, I8]:
+    """Distinct rows of ``columns``: index of the first row of each kind, and each row's kind."""
+    values, kind = distinct(pack(columns))
+    first = np.zeros(len(values), np.int64)
+    first[kind[::-1]] = np.arange(len(kind) - 1, -1, -1)
+    return first, kind
+
+
+def runs(ordered: Column) -> I8:
+    """Start indices of the runs of equal values in ``ordered``."""
+    if len(ordered) == 0:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))

@@ -1,0 +1,73 @@
+"""What a profile says about its own gaps, each with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flame.core.frames import Kind
+from flame.core.profile import Profile
+from flame.core.units import format_percent
+
+_MUCH = 0.2
+
+
+def findings(profile: Profile) -> tuple[str, ...]:
+    """One line per gap, most important first. Absent is not zero: each says how to record it."""
+    return (*_nothing_on_gpu(profile), *_opaque_graphs(profile), *_unlaunched(profile)) + (
+        *_graph_nodes(profile),
+        *_no_ranges(profile),
+        *_no_python(profile),
+    )
+
+
+def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
+    if not len(profile.activities):
+        yield "no GPU activity in this trace: the host metric shows NVTX ranges and CUDA API calls"
+
+
+def _opaque_graphs(profile: Profile) -> Iterator[str]:
+    """The classic: graphs traced as a whole hide their kernels."""
+    table = profile.activities
+    graphs = int(table.duration[table.kind == Kind.GRAPH].sum())
+    if graphs and graphs >= 0.01 * profile.gpu_time:
+        share = format_percent(graphs, profile.gpu_time)
+        yield (
+            f"{share} of GPU time is in CUDA graphs traced as a whole, their kernels were not "
+            "recorded: record with --cuda-graph-trace=node"
+        )
+
+
+def _unlaunched(profile: Profile) -> Iterator[str]:
+    table = profile.activities
+    count = int((~table.launched).sum())
+    if count:
+        ns = int(table.duration[~table.launched].sum())
+        yield (
+            f"{count:,} of {len(table):,} GPU activities ({format_percent(ns, profile.gpu_time)} "
+            "of GPU time) have no recorded launch: capture began later, or API calls were filtered"
+        )
+
+
+def _graph_nodes(profile: Profile) -> Iterator[str]:
+    nodes = profile.graph_nodes
+    missing = nodes.activities - nodes.captured
+    if missing:
+        yield (
+            f"{missing:,} of {nodes.activities:,} CUDA graph kernels could not be traced back to the "
+            "ranges that captured them: start the capture before the graphs are built"
+        )
+
+
+def _no_ranges(profile: Profile) -> Iterator[str]:
+    if not profile.gpu_time:
+        return
+    covered = profile.coverage["nvtx"].percent
+    if covered == 0:
+        yield "no NVTX ranges around launches: record with --trace=cuda,nvtx and annotate the code"
+    elif covered < 100 * (1 - _MUCH):
+        yield f"NVTX coverage {covered:.0f} % of GPU time: the rest was launched outside any range"
+
+
+def _no_python(profile: Profile) -> Iterator[str]:
+    if profile.gpu_time and profile.coverage["python"].percent == 0:
+        yield "no Python frames: record with --cudabacktrace=kernel --python-backtrace=cuda"

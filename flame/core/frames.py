@@ -1,0 +1,120 @@
+"""Interned frames: the vocabulary from which every stack of a profile is spelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import U1
+
+NO_LAUNCH = "[no launch recorded]"
+MAX_EXAMPLES = 5
+
+
+class Kind(IntEnum):
+    """What a frame stands for, in default stack order."""
+
+    ROOT = 0
+    PROCESS = 1
+    THREAD = 2
+    DEVICE = 3
+    STREAM = 4
+    PYTHON = 5
+    NATIVE = 6
+    LAUNCH = 7
+    NVTX = 8
+    SHAPES = 9
+    KERNEL = 10
+    MEMCPY = 11
+    MEMSET = 12
+    GRAPH = 13
+    SASS = 14
+    STALL = 15
+
+    @property
+    def title(self) -> str:
+        """The kind's name as options and exports spell it."""
+        return self.name.lower()
+
+
+ACTIVITY_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH)
+
+
+class Frame(NamedTuple):
+    """One frame. Two frames are the same frame exactly when all fields are equal.
+
+    ``extra`` holds what is known besides, as (key, text) pairs: ``domain``, ``category``,
+    ``shapes``, ``detail`` and ``captured`` of an NVTX range, ``demangled`` and ``mangled`` of a
+    kernel, ``module`` of a native frame.
+    """
+
+    kind: Kind
+    name: str
+    file: str = ""
+    line: int = 0
+    extra: tuple[tuple[str, str], ...] = ()
+
+    def get(self, key: str) -> str:
+        """The extra text under ``key``, or an empty string."""
+        return next((value for name, value in self.extra if name == key), "")
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """Frames by id (their index). Frame 0 is the root ``all``.
+
+    ``examples`` keeps a few recorded payload texts of ranges that carry some: payloads differ from
+    instance to instance, so they are not part of a frame.
+    """
+
+    frames: tuple[Frame, ...]
+    examples: dict[int, tuple[str, ...]]
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __getitem__(self, index: int) -> Frame:
+        return self.frames[index]
+
+    @cached_property
+    def kind(self) -> U1:
+        """Kind of every frame, u8[n]."""
+        return np.fromiter((frame.kind for frame in self.frames), np.uint8, len(self.frames))
+
+
+class FrameBuilder:
+    """Collects frames while a file is read; equal frames get one id."""
+
+    def __init__(self) -> None:
+        self._ids: dict[Frame, int] = {Frame(Kind.ROOT, "all"): 0}
+        self._frames = list(self._ids)
+        self._examples: dict[int, list[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def add(self, frame: Frame) -> int:
+        """The id of ``frame``, new or known."""
+        index = self._ids.get(frame)
+        if index is None:
+            index = self._ids[frame] = len(self._frames)
+            self._frames.append(frame)
+        return index
+
+    def example(self, index: int, text: str) -> None:
+        """Remember ``text`` as a payload seen with frame ``index`` (a few are kept)."""
+        known = self._examples.setdefault(index, [])
+        if len(known) < MAX_EXAMPLES and text not in known:
+            known.append(text)
+
+    def __getitem__(self, index: int) -> Frame:
+        return self._frames[index]
+
+    def build(self) -> FrameTable:
+        """The finished table."""
+        examples = {index: tuple(texts) for index, texts in self._examples.items()}
+        return FrameTable(tuple(self._frames), examples)

@@ -1,0 +1,79 @@
+"""Frames of the grouping levels: processes, threads, devices, streams, and ranges' shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I4, Column
+from flame.core.frames import Frame, FrameBuilder, Kind
+from flame.core.profile import Device, Process, Thread
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Frame ids to group by.
+
+    ``process``, ``thread``, ``device``: i4 by index of the profile's lists. ``stream``: i4 by
+    place of the stream id in ``stream_ids`` (sorted). ``shapes``: i4 by frame id of a range, -1
+    where it has no shapes.
+    """
+
+    process: I4
+    thread: I4
+    device: I4
+    stream_ids: I4
+    stream: I4
+    shapes: I4
+
+    def stream_of(self, ids: Column) -> I4:
+        """Frame ids of stream ``ids``; -1 for the unknown stream (-1)."""
+        place = np.searchsorted(self.stream_ids, ids)
+        return np.append(self.stream, np.int32(-1))[np.where(ids < 0, -1, place)]
+
+
+def add_grouping(
+    frames: FrameBuilder,
+    processes: tuple[Process, ...],
+    threads: tuple[Thread, ...],
+    devices: tuple[Device, ...],
+    streams: Column,
+) -> Grouping:
+    """Add the grouping frames of a finished profile to ``frames``."""
+    shapes = _add_shapes(frames)
+    stream_ids = np.unique(streams[streams >= 0]).astype(np.int32)
+    return Grouping(
+        _add(frames, Kind.PROCESS, map(process_name, processes)),
+        _add(frames, Kind.THREAD, map(thread_name, threads)),
+        _add(frames, Kind.DEVICE, map(device_name, devices)),
+        stream_ids,
+        _add(frames, Kind.STREAM, (f"stream {number}" for number in stream_ids.tolist())),
+        shapes,
+    )
+
+
+def process_name(process: Process) -> str:
+    """``name [pid]``."""
+    return f"{process.name or 'process'} [{process.pid}]"
+
+
+def thread_name(thread: Thread) -> str:
+    """``name [tid]``."""
+    return f"{thread.name or 'thread'} [{thread.tid}]"
+
+
+def device_name(device: Device) -> str:
+    """``GPU id name``."""
+    return f"GPU {device.id} {device.name}".rstrip()
+
+
+def _add(frames: FrameBuilder, kind: Kind, names: Iterable[str]) -> I4:
+    return np.array([frames.add(Frame(kind, name)) for name in names], np.int32)
+
+
+def _add_shapes(frames: FrameBuilder) -> I4:
+    texts = [frames[index].get("shapes") for index in range(len(frames))]
+    ids = [frames.add(Frame(Kind.SHAPES, text)) if text else -1 for text in texts]
+    return np.array(ids, np.int32)

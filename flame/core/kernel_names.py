@@ -1,0 +1,134 @@
+"""Short names of kernels: what is left of a C++ signature when templates and parameters go."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+
+# Longer symbols are left as they are: demanglers recurse as deep as a symbol nests.
+_DEMANGLE_CHARS = 64 * 1024
+
+_OPERATOR = (
+    r"(?<![\w$])operator(?![\w$])"
+    r"(?: ?(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[<>=!+\-*/%^&|]=|&&|\|\||\+\+|--"
+    r"|[<>=!+\-*/%^&|~,]))?"
+    r"(?: (?=<))?"  # demanglers print `operator< <int>`
+)
+_TOKEN = re.compile(rf"{_OPERATOR}|->|::|[<>()\[\]{{}} ]")
+_CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
+
+
+def kernel_base(name: str) -> str:
+    """Base name of a demangled kernel name, as Nsight Systems' short name.
+
+    Return type, namespaces, template arguments, parameter list, `const`, ABI tags and
+    `[clone …]` are dropped: `void at::native::reduce_kernel<512, 1>(float *)` → `reduce_kernel`.
+    A name that is no C++ signature, or whose brackets do not pair, is returned unchanged. Never
+    raises, never returns a longer name, nor an empty one for one that is not; linear in the length.
+    """
+    signature = name.partition(" [clone ")[0]
+    tokens = _outer_tokens(signature)
+    if tokens is None:
+        return name
+    kinds = {token for token, _, _ in tokens}
+    if " " in kinds and not kinds & {"<", "("}:
+        return signature  # plain words
+    base = _last_component(signature, tokens).lstrip("*&").rstrip()
+    return name if not base or base.startswith("(") else base
+
+
+def _outer_tokens(name: str) -> list[tuple[str, int, int]] | None:
+    """(text, start, end) of each token outside all brackets; None if brackets do not pair."""
+    outer: list[tuple[str, int, int]] = []
+    pending: list[str] = []
+    for match in _TOKEN.finditer(name):
+        token = match[0]
+        if not pending:
+            outer.append((token, match.start(), match.end()))
+        if token in _CLOSING:
+            pending.append(_CLOSING[token])
+        elif token in (">", ")", "]", "}") and not _close(pending, token):
+            return None
+    return None if pending else outer
+
+
+def _close(pending: list[str], bracket: str) -> bool:
+    """Whether `bracket` may stand here; drops what it closes from `pending`, innermost last."""
+    if bracket == ">" and pending and pending[-1] != ">":
+        return True  # greater-than in a parenthesised template argument
+    if bracket != ">":
+        while pending and pending[-1] == ">":
+            pending.pop()  # less-than in a parenthesised template argument
+    return bool(pending) and pending.pop() == bracket
+
+
+@dataclass(slots=True)
+class _Component:
+    """One part of a qualified name; `cut` is where its template arguments or parameters begin."""
+
+    start: int
+    is_conversion: bool = False
+    cut: int | None = None
+    has_parameters: bool = False
+
+    def note_bracket(self, name: str, at: int) -> None:
+        """Cut here, unless the bracket opens the part: `<unnamed>`, `[lambda() (instance 1)]`."""
+        if at == self.start:
+            return
+        if self.cut is None and (name[at] in "<(" or name.startswith("[abi:", at)):
+            self.cut = at
+        self.has_parameters |= name[at] == "("
+
+
+def _last_component(name: str, tokens: list[tuple[str, int, int]]) -> str:
+    """The function's own name: the last component, or the one with parameters that it trails.
+
+    A space parts the return type from the name, and the name from what follows it (`const`).
+    """
+    part = _Component(0)
+    function: _Component | None = None
+    for token, start, end in tokens:
+        if token.startswith("operator") and not name[part.start : start].strip("*&"):
+            part = _Component(start, is_conversion=token == "operator")
+        elif part.is_conversion and token != "(":
+            continue  # the target type, as in `operator unsigned long`
+        elif token == "::":
+            part, function = _Component(end), None
+        elif token == " ":
+            function = part if part.has_parameters else function
+            part = _Component(end)
+        elif token in _CLOSING:
+            part.note_bracket(name, start)
+    if function is not None and not part.has_parameters:
+        part = function
+    return name[part.start : part.cut]
+
+
+def demangle(mangled: str) -> str:
+    """C++ name of an Itanium-mangled symbol; unchanged where there is none or no demangler.
+
+    The GNU runtime gives up on symbols of more than about 1,000 characters: unchanged as well.
+    """
+    if not mangled.startswith("_Z") or len(mangled) > _DEMANGLE_CHARS or "\0" in mangled:
+        return mangled
+    cxxfilt = _cxxfilt()
+    if cxxfilt is None:
+        return mangled
+    try:
+        name: str = cxxfilt.demangle(mangled)
+    except (cxxfilt.Error, UnicodeError):
+        return mangled
+    return name
+
+
+@cache
+def _cxxfilt() -> ModuleType | None:
+    """The wrapper of the C++ runtime's demangler; None on a machine without one."""
+    try:
+        import cxxfilt
+    except (ImportError, OSError):
+        return None
+    module: ModuleType = cxxfilt
+    return module

@@ -1,0 +1,63 @@
+"""How frames are shown: display text per frame, and which frames are shown as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flame.core.columns import I4
+from flame.core.errors import UsageError
+from flame.core.frames import Frame, FrameTable, Kind
+
+if TYPE_CHECKING:
+    from flame.core.names import Rename
+
+KERNEL_NAMES = ("base", "demangled", "mangled")
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Choices that change how frames are named, not what was measured."""
+
+    kernel_names: str = "base"
+    shapes: bool = False
+    rename: tuple[Rename, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kernel_names not in KERNEL_NAMES:
+            choices = ", ".join(KERNEL_NAMES)
+            raise UsageError(f"unknown kernel names '{self.kernel_names}': choose from {choices}")
+
+    def text(self, frame: Frame) -> str:
+        """What ``frame`` is called."""
+        from flame.core.names import apply_renames
+
+        name = frame.name
+        if frame.kind == Kind.KERNEL and self.kernel_names != "base":
+            name = frame.get(self.kernel_names) or frame.get("demangled") or name
+        return apply_renames(name, self.rename) if self.rename else name
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Display names of a frame table under one `Naming`.
+
+    ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame each one is shown as:
+    frames of one kind, name, place and captured mark are one.
+    """
+
+    text: tuple[str, ...]
+    shown: I4
+
+
+def labels(frames: FrameTable, naming: Naming) -> Labels:
+    """Name all ``frames`` as ``naming`` says."""
+    text = tuple(map(naming.text, frames.frames))
+    first: dict[tuple[object, ...], int] = {}
+    shown = np.empty(len(frames), np.int32)
+    for index, frame in enumerate(frames.frames):
+        key = (frame.kind, text[index], frame.file, frame.line, frame.get("captured"))
+        shown[index] = first.setdefault(key, index)
+    return Labels(text, shown)

@@ -1,0 +1,76 @@
+"""Opening a trace: which format it is, by content, and the reader for it."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from pathlib import Path
+
+from flame.core.attribute import attribute
+from flame.core.errors import InputError
+from flame.core.options import LoadOptions, Progress, silent
+from flame.core.profile import Profile
+from flame.core.readers.nsys import reader as nsys
+from flame.core.readers.sqlite import MAGIC, SqliteSource
+
+_HEAD = 64
+
+
+def load(
+    path: str | Path, options: LoadOptions | None = None, progress: Progress = silent
+) -> Profile:
+    """Read the trace at ``path`` and attribute its GPU time.
+
+    The format is recognised by content; a wrong suffix is no obstacle. Nothing is ever written to
+    or beside the file. Raises InputError (one line: what, where, what to do) when it cannot be
+    read, CancelledError when ``progress`` does.
+    """
+    path, options = Path(path), options or LoadOptions()
+    head = _head(path)
+    if head.startswith(MAGIC):
+        return _load_sqlite(path, options, progress)
+    from flame.core.readers.nsysrep import convert, looks_like_report
+
+    if looks_like_report(path, head):
+        return _load_sqlite(convert(path, progress), options, progress)
+    if not head:
+        raise InputError(f"{path}: the file is empty")
+    raise InputError(
+        f"{path}: not a trace flame knows; it reads Nsight Systems exports: "
+        "nsys export --type sqlite REPORT.nsys-rep"
+    )
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a regular, readable file; InputError for anything else."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{path}: is a folder, not a trace file")
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path}: not a regular file; copy it to one first")
+        with path.open("rb") as file:
+            return file.read(_HEAD)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except PermissionError:
+        raise InputError(f"{path}: no permission to read it") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read: {reason}") from None
+
+
+def _load_sqlite(path: Path, options: LoadOptions, progress: Progress) -> Profile:
+    try:
+        source = SqliteSource(path)
+        try:
+            if not nsys.is_export(source):
+                raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
+            raw = nsys.read(source, str(path), options, progress)
+        finally:
+            source.close()
+    except sqlite3.Error as error:
+        raise InputError(f"{path}: damaged: {error}; export the report again") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return attribute(raw, progress)

@@ -1,0 +1,242 @@
+"""Names as people read them: no volatile ids, no API versions, and the user's own renames."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from flame.core.errors import UsageError
+
+_PAYLOAD_CHARS = 500
+
+# Libraries that write plain names and keep their variables in payloads: nothing to clean.
+_VERBATIM_DOMAINS = ("NCCL", "cuBLAS", "cuDNN")
+
+
+@dataclass(frozen=True, slots=True)
+class RangeName:
+    """A cleaned NVTX range name and what was set aside from its text.
+
+    `shapes` is the tensor shapes as written (`[[16, 2880], []]`); `detail` is everything else that
+    is the same at each iteration or tells its phase (`phase=generation, 0 ctx reqs, 8 gen reqs`).
+    Both are empty where the text had none.
+    """
+
+    name: str
+    shapes: str = ""
+    detail: str = ""
+
+
+def clean_range(text: str, domain: str = "") -> RangeName:
+    """Take the ids that differ at every call out of a range's text; keep shapes and phase aside.
+
+    Never raises and takes time linear in the text. A text of no known framework is the name as it
+    is: numbers such as `layer_0` or `step 103` carry meaning.
+    """
+    if domain.startswith(_VERBATIM_DOMAINS):
+        return RangeName(text)
+    if text.startswith(_PREFIXES):
+        for prefix, clean in _CLEAN_BY_PREFIX:
+            if text.startswith(prefix):
+                return clean(text)
+    return _emit_nvtx(text) if " = " in text else RangeName(text)
+
+
+# A printed list of integers or of (op id, output) pairs. Possessive throughout: a hostile text may
+# hold thousands of false starts. The list may end with the text, which NVTX limits in length.
+_LIST = r"\[(?:[\[\]()\d-]++|, ?(?=[\[\](\d-]))*+"
+_SIZES = re.compile(rf", sizes = ({_LIST})")
+_SUFFIX = re.compile(
+    r", (?:"
+    r"(?:op_id|(?:stashed )?seq) = -?\d++(?=, |\Z)"
+    rf"|(?:sizes|input_op_ids) = {_LIST}(?:(?=, )|,? ?\Z)"
+    r")"
+)
+
+
+def _emit_nvtx(text: str) -> RangeName:
+    """`aten::mul, seq = 5, op_id = 871, sizes = [[4], []], input_op_ids = [(867,0)]` (PyTorch)."""
+    shapes = ""
+    if (sizes := _SIZES.search(text)) is not None:
+        shapes = _whole_list(sizes[1])
+    return RangeName(_SUFFIX.sub("", text) or text, shapes)
+
+
+def _whole_list(text: str) -> str:
+    """The list itself; where it was cut off, its complete items only."""
+    if text.count("[") == text.count("]"):
+        return text
+    whole = text[: text.rfind("]") + 1]
+    return whole + "]" if whole else ""
+
+
+# Unterminated quotes run to the end of the text: each character is then looked at once.
+_DICT_TOKEN = re.compile(
+    r"""'(?:[^'\\]++|\\.)*+'?+|"(?:[^"\\]++|\\.)*+"?+|[\[\](){},:]""", re.DOTALL
+)
+
+
+def _layer_dict(text: str) -> RangeName:
+    """`{'Module': 'model.layers.0.mlp', 'TrainableParams': {…}, 'Inputs': [[16, 2880]], …}`.
+
+    Printed by layer-wise NVTX tracing (vLLM, TensorRT-LLM). A module path that is itself cut off
+    leaves the text as it is.
+    """
+    items = dict(_dict_items(text))
+    module = _unquoted(items.pop("Module", ""))
+    shapes = items.pop("Inputs", "")
+    if not module:
+        return RangeName(text)
+    detail = ", ".join(f"{key}={value.replace(chr(39), '')}" for key, value in items.items())
+    return RangeName(module, shapes, detail)
+
+
+def _dict_items(text: str) -> Iterator[tuple[str, str]]:
+    """Key and value text of each pair of a printed dict; a pair that is cut off is left out.
+
+    A scan and not `ast.literal_eval`: it needs no whole text, knows no recursion and stays linear.
+    """
+    depth = start = 0
+    key = ""
+    for match in _DICT_TOKEN.finditer(text):
+        token = match[0]
+        if token in ("[", "(", "{"):
+            depth += 1
+        elif token in ("]", ")", "}"):
+            depth -= 1
+        elif depth != 1 or token not in (",", ":"):
+            continue
+        if depth == 1 and token == "{":
+            start = match.end()
+        elif depth == 1 and token == ":" and not key:
+            key, start = _unquoted(text[start : match.start()].strip()), match.end()
+        elif key and (depth == 0 or (depth == 1 and token == ",")):
+            yield key, text[start : match.start()].strip()
+            key, start = "", match.end()
+
+
+def _unquoted(text: str) -> str:
+    quoted = len(text) >= 2 and text[0] in "'\"" and text[-1] == text[0]
+    return text[1:-1] if quoted else text
+
+
+_EXECUTE = re.compile(r"execute_context_(\d{1,9})\((\d{1,9})\)_generation_(\d{1,9})\((\d{1,9})\)")
+
+
+def _execute(text: str) -> RangeName:
+    """`execute_context_2(512)_generation_8(8)`: vLLM's requests (tokens) of one step, per phase."""
+    match = _EXECUTE.fullmatch(text)
+    if match is None:
+        return RangeName(text)
+    ctx, ctx_tokens, gen, gen_tokens = (int(group) for group in match.groups())
+    phase = ("mixed" if gen else "context") if ctx else "generation"
+    counts = f"{ctx} ctx reqs, {ctx_tokens} ctx tokens, {gen} gen reqs, {gen_tokens} gen tokens"
+    return RangeName("execute", detail=f"phase={phase}, {counts}")
+
+
+_FORWARD_STEP = re.compile(
+    r"(\[Executor\] _forward_step)(?: \d++)?+: (\d{1,9}) ctx reqs((?:, \d{1,9} \w{1,9} \w{1,9})*+)"
+)
+
+
+def _forward_step(text: str) -> RangeName:
+    """`[Executor] _forward_step 103: 0 ctx reqs, 8 gen reqs` (TensorRT-LLM); early ones unnumbered.
+
+    Its batches count as context as soon as they hold one context request.
+    """
+    match = _FORWARD_STEP.fullmatch(text)
+    if match is None:
+        return RangeName(text)
+    name, ctx, counts = match.groups()
+    phase = "context" if int(ctx) else "generation"
+    return RangeName(name, detail=f"phase={phase}, {ctx} ctx reqs{counts}")
+
+
+_PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
+
+
+def _profiler_step(text: str) -> RangeName:
+    return RangeName("ProfilerStep" if _PROFILER_STEP.fullmatch(text) else text)
+
+
+_CLEAN_BY_PREFIX: tuple[tuple[str, Callable[[str], RangeName]], ...] = (
+    ("{'Module'", _layer_dict),
+    ('{"Module"', _layer_dict),
+    ("execute_context_", _execute),
+    ("[Executor] _forward_step", _forward_step),
+    ("ProfilerStep#", _profiler_step),
+)
+_PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
+
+
+def payload_text(json_text: str) -> str:
+    """An NVTX JSON payload on one line, at most 500 characters; invalid JSON as it is."""
+    try:
+        line = msgspec.json.format(json_text, indent=0)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        line = " ".join(json_text[: 2 * _PAYLOAD_CHARS].splitlines())
+    return line if len(line) <= _PAYLOAD_CHARS else line[: _PAYLOAD_CHARS - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """One `REGEX=REPL` rule, as for `re.sub`."""
+
+    pattern: re.Pattern[str]
+    replacement: str
+
+
+# What hides an `=` inside a regex: escapes, classes (a leading `]` is literal) and groups.
+_RULE_TOKEN = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]++|\\.)*+\]|[()=]", re.DOTALL)
+
+
+def parse_rename(rule: str) -> Rename:
+    r"""Split `REGEX=REPL` at the first `=` outside groups and character classes, not after `\`.
+
+    `layers\.\d+=layers.*` folds all layers; `lr\=0.1=lr` matches a literal `=`.
+
+    Raises:
+        UsageError: no such `=`, no regex, a bad one, or a replacement with a bad group reference.
+    """
+    split = _split_at(rule)
+    if split < 1:
+        raise UsageError(f"--rename {rule!r}: expected REGEX=REPL")
+    pattern, replacement = rule[:split], rule[split + 1 :]
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compiled = re.compile(pattern)
+        compiled.sub(replacement, "")  # reports bad group references without a match
+    except (re.error, IndexError, OverflowError, RecursionError) as error:
+        raise UsageError(f"--rename {rule!r}: {error}") from None
+    return Rename(compiled, replacement)
+
+
+def _split_at(rule: str) -> int:
+    depth = 0
+    for match in _RULE_TOKEN.finditer(rule):
+        token = match[0]
+        if token == "=" and depth <= 0:
+            return match.start()
+        depth += (token == "(") - (token == ")")
+    return -1
+
+
+def apply_renames(name: str, rules: Iterable[Rename]) -> str:
+    """The name after every rule, in order; each sees what the one before left."""
+    for rule in rules:
+        name = rule.pattern.sub(rule.replacement, name)
+    return name
+
+
+# CUPTI's callback names end in the CUDA version that introduced the ABI: always four digits or
+# more. A shorter `_v2` is part of the symbol (`cuMemAlloc_v2`) and NVIDIA's reports keep it.
+_API_VERSION = re.compile(r"_v\d{4,}(?:_ptsz|_ptds)?\Z")
+
+
+def api_name(text: str) -> str:
+    """CUDA API name without its ABI version: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
+    return _API_VERSION.sub("", text)

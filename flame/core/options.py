@@ -1,0 +1,29 @@
+"""Choices that must be made when a trace is read, and how a load reports progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flame.core.errors import UsageError
+
+Progress = Callable[[str, int, int], None]
+"""Called as (stage, done, expected); expected 0 is unknown. May raise CancelledError to stop."""
+
+NVTX_NAMES = ("clean", "raw")
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How to read: NVTX names ``clean`` (volatile ids removed) or ``raw``; start/end ranges too."""
+
+    nvtx_names: str = "clean"
+    nvtx_start_end: bool = False
+
+    def __post_init__(self) -> None:
+        if self.nvtx_names not in NVTX_NAMES:
+            raise UsageError(f"unknown NVTX names '{self.nvtx_names}': choose clean or raw")
+
+
+def silent(stage: str, done: int, expected: int) -> None:
+    """A progress that reports nothing."""

@@ -1,0 +1,266 @@
+"""The frozen event table of one trace, and everything that is read off it once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flame.core.columns import I4, I8, U1, Bool, Column, sum_by, unique_rows
+from flame.core.frames import ACTIVITY_KINDS, FrameTable, Kind
+from flame.core.stacks import StackTable
+
+if TYPE_CHECKING:
+    from flame.core.grouping import Grouping
+    from flame.core.labels import Labels, Naming
+    from flame.core.metrics import Metric
+    from flame.core.names import Rename
+    from flame.core.tree import StackTree
+    from flame.core.where import Filter
+
+NONE = -1
+"""Absent: in index columns, and in ``launch_start``/``launch_end`` of rows without a launch."""
+
+GROUP_COLUMNS = (
+    "kind",
+    "process",
+    "thread",
+    "device",
+    "stream",
+    "python",
+    "native",
+    "launch",
+    "nvtx",
+    "frame",
+)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A traced process. ``name`` is empty where the trace does not say."""
+
+    pid: int
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A traced thread; ``process`` indexes ``Profile.processes``."""
+
+    process: int
+    tid: int
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU. ``id`` is the machine's GPU number where known, else the process's CUDA ordinal."""
+
+    id: int
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Activities:
+    """One row per thing that took time: GPU activities, or host ranges and calls.
+
+    | column | dtype | meaning |
+    |---|---|---|
+    | kind | u8 | `Kind` of the leaf; LAUNCH or NVTX in a host table |
+    | start, duration | i8 | ns; duration is what the row is charged with, never negative |
+    | process, thread, device | i4 | index into the profile's lists, -1 unknown |
+    | stream | i4 | stream id, -1 unknown |
+    | launch_start, launch_end | i8 | ns of the launching API call; -1 where ``launched`` is false |
+    | launch_share | i8 | this row's part of the call's duration, ns |
+    | idle | i8 | ns the device was empty just before ``start`` |
+    | python, native, nvtx | i4 | stack ids |
+    | launch | i4 | frame id of the API call, or of ``[no launch recorded]`` (-1: host range) |
+    | frame | i4 | frame id of the leaf (-1 in a host table) |
+
+    ``python``, ``native`` and ``nvtx`` are rows of ``stacks``; a host table has its own.
+    """
+
+    kind: U1
+    start: I8
+    duration: I8
+    process: I4
+    thread: I4
+    device: I4
+    stream: I4
+    launch_start: I8
+    launch_end: I8
+    launch_share: I8
+    idle: I8
+    python: I4
+    native: I4
+    launch: I4
+    nvtx: I4
+    frame: I4
+    launched: Bool
+    stacks: StackTable
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Rows that differ in nothing but time and duration, counted as one."""
+        columns = [getattr(self, name) for name in GROUP_COLUMNS]
+        first, group = unique_rows(columns)
+        kept = [column[first] for column in columns]
+        return Groups(group.astype(np.int32), *kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Distinct activities: columns as in `Activities`, and ``of`` (i4[activities]): each one's group.
+
+    Hundreds of times fewer than activities, so that pivots and filters run on these alone.
+    """
+
+    of: I4
+    kind: U1
+    process: I4
+    thread: I4
+    device: I4
+    stream: I4
+    python: I4
+    native: I4
+    launch: I4
+    nvtx: I4
+    frame: I4
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the GPU time."""
+
+    ns: int
+    percent: float
+
+
+@dataclass(frozen=True)
+class GraphNodes:
+    """Kernels replayed node by node from CUDA graphs, and those whose captured ranges were found."""
+
+    activities: int = 0
+    captured: int = 0
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What is known of the capture besides its events. Never holds environment variables."""
+
+    path: str = ""
+    format: str = ""
+    producer: str = ""
+    schema_version: str = ""
+    synthetic: bool = False
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """A trace, decoded and attributed: the event table, its vocabulary, and what is missing.
+
+    ``host`` makes the host table (see `flame.core.host`) when a host metric is first asked for.
+    """
+
+    frames: FrameTable
+    activities: Activities
+    processes: tuple[Process, ...]
+    threads: tuple[Thread, ...]
+    devices: tuple[Device, ...]
+    grouping: Grouping
+    meta: Meta
+    begin: int
+    end: int
+    graph_nodes: GraphNodes
+    warnings: tuple[str, ...]
+    host_builder: Callable[[], Activities]
+    _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def host(self) -> Activities:
+        """Wall self time of NVTX ranges and API calls per thread."""
+        return self.host_builder()
+
+    @cached_property
+    def gpu_time(self) -> int:
+        """Sum of all GPU activity durations, ns."""
+        return int(self.activities.duration.sum())
+
+    @property
+    def duration(self) -> int:
+        """From the first to the last recorded time, ns."""
+        return self.end - self.begin
+
+    @cached_property
+    def coverage(self) -> dict[str, Share]:
+        """How much GPU time has a launch, an NVTX path, Python frames, native frames."""
+        table = self.activities
+        known = {
+            "launch": table.launched,
+            "nvtx": table.nvtx > 0,
+            "python": table.python > 0,
+            "native": table.native > 0,
+        }
+        return {key: self._share(mask) for key, mask in known.items()}
+
+    def _share(self, mask: Bool) -> Share:
+        ns = int(self.activities.duration[mask].sum())
+        return Share(ns, 100.0 * ns / self.gpu_time if self.gpu_time else 0.0)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Number of activities per kind title."""
+        found = np.bincount(self.activities.kind, minlength=len(Kind))
+        return {kind.title: int(found[kind]) for kind in ACTIVITY_KINDS}
+
+    @property
+    def default_metric(self) -> str:
+        """``gpu``, or ``host`` where nothing ran on a GPU."""
+        return "gpu" if len(self.activities) else "host"
+
+    def table(self, metric: Metric) -> Activities:
+        """The event table that ``metric`` measures."""
+        return self.host if metric.table == "host" else self.activities
+
+    def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
+        """(value, number of activities) per group, over ``rows`` (indices) or all."""
+        table = self.table(metric)
+        group, values = table.groups.of, metric.values(table)
+        if rows is not None:
+            group, values = group[rows], values[rows]
+        size = len(table.groups)
+        return sum_by(group, values, size), np.bincount(group, minlength=size).astype(np.int64)
+
+    def tree(
+        self,
+        levels: str | tuple[str, ...] | None = None,
+        where: tuple[Filter, ...] = (),
+        metric: str | None = None,
+        *,
+        kernel_names: str = "base",
+        shapes: bool = False,
+        rename: tuple[Rename, ...] = (),
+    ) -> StackTree:
+        """Project to a stack tree; see `flame.core.project.project`."""
+        from flame.core.labels import Naming
+        from flame.core.project import project
+
+        return project(self, levels, where, metric, Naming(kernel_names, shapes, rename))
+
+    def labels(self, naming: Naming) -> Labels:
+        """Display names under ``naming``, worked out once."""
+        from flame.core.labels import labels
+
+        if naming not in self._labels:
+            self._labels[naming] = labels(self.frames, naming)
+        return self._labels[naming]

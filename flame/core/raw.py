@@ -1,0 +1,120 @@
+"""A trace as recorded: columns of activities, API calls, ranges and graph nodes, no stacks yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from flame.core.columns import I4, I8, U1, Bool, Column
+from flame.core.frames import FrameBuilder
+from flame.core.profile import Device, Meta, Process, Thread
+from flame.core.stacks import StackBuilder
+
+OPEN = np.int64(np.iinfo(np.int64).max)
+"""End of a range that was still open when the capture stopped."""
+
+
+@dataclass(frozen=True, eq=False)
+class Activities:
+    """GPU work. ``correlation`` <= 0: none. ``graph_node`` -1: not launched from a graph node."""
+
+    kind: U1
+    start: I8
+    end: I8
+    process: I4
+    device: I4
+    stream: I4
+    correlation: I8
+    frame: I4
+    graph_node: I8
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """CUDA API calls. ``chain_only`` rows repeat another row's call and only carry its stacks."""
+
+    start: I8
+    end: I8
+    thread: I4
+    correlation: I8
+    frame: I4
+    python: I4
+    native: I4
+    chain_only: Bool
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """NVTX ranges, by the thread that opened them. ``end`` may be `OPEN`."""
+
+    start: I8
+    end: I8
+    thread: I4
+    frame: I4
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Creations of CUDA graph nodes. ``original`` -1: made by capture, else cloned from that."""
+
+    process: I4
+    node: I8
+    original: I8
+    start: I8
+    thread: I4
+
+
+_DTYPES = {
+    "kind": np.uint8,
+    "chain_only": np.bool_,
+    "start": np.int64,
+    "end": np.int64,
+    "correlation": np.int64,
+    "graph_node": np.int64,
+    "node": np.int64,
+    "original": np.int64,
+}
+
+
+_Table = TypeVar("_Table", Activities, Calls, Ranges, Nodes)
+
+
+class Batches(Generic[_Table]):
+    """Collects chunks of one table's columns as they are decoded."""
+
+    def __init__(self, table: type[_Table]) -> None:
+        self._table = table
+        self._chunks: dict[str, list[Column]] = {column.name: [] for column in fields(table)}
+
+    def add(self, **columns: Column) -> None:
+        """Append one chunk; all columns of the table, of one length."""
+        for name, chunks in self._chunks.items():
+            chunks.append(np.asarray(columns[name], _DTYPES.get(name, np.int32)))
+
+    def build(self) -> _Table:
+        """The whole table."""
+        return self._table(**{name: self._join(name) for name in self._chunks})
+
+    def _join(self, name: str) -> Column:
+        empty = np.zeros(0, _DTYPES.get(name, np.int32))
+        chunks, self._chunks[name] = self._chunks[name], []
+        return np.concatenate([empty, *chunks])
+
+
+@dataclass
+class RawTrace:
+    """What a reader hands over. ``threads`` index ``processes``; all index columns are dense."""
+
+    activities: Activities
+    calls: Calls
+    ranges: Ranges
+    nodes: Nodes
+    frames: FrameBuilder
+    stacks: StackBuilder
+    processes: tuple[Process, ...]
+    threads: tuple[Thread, ...]
+    devices: tuple[Device, ...]
+    meta: Meta
+    warnings: list[str] = field(default_factory=list)

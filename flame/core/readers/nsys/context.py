@@ -1,0 +1,108 @@
+"""What all parts of the reader share: strings, processes, threads, devices, frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, distinct, unique_rows
+from flame.core.frames import FrameBuilder
+from flame.core.options import LoadOptions, Progress
+from flame.core.profile import NONE
+from flame.core.readers.tables import NULL, TableSource
+from flame.core.stacks import StackBuilder
+
+TIME_LIMIT = 1 << 60
+_PROCESS_MASK = ~0xFFFFFF
+_24_BITS = 0xFFFFFF
+
+
+class Registry:
+    """Dense numbers for sparse keys, in order of appearance; `NULL` is -1."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int, int] = {NULL: NONE}
+
+    def __call__(self, keys: I8) -> I4:
+        """The numbers of ``keys``, new or known, i4[n]."""
+        values, place = distinct(keys)
+        ids = [self._ids.setdefault(key, len(self._ids) - 1) for key in values.tolist()]
+        return np.array(ids, np.int32)[place]
+
+    @property
+    def keys(self) -> list[int]:
+        """All keys, by number."""
+        return list(self._ids)[1:]
+
+
+def pid_of(key: int) -> int:
+    """Operating-system pid of a globalPid or globalTid (bits 24 to 47)."""
+    return (key >> 24) & _24_BITS
+
+
+def tid_of(key: int) -> int:
+    """Operating-system tid of a globalTid (bits 0 to 23)."""
+    return key & _24_BITS
+
+
+def process_key(keys: I8) -> I8:
+    """globalPid of each globalTid or globalPid."""
+    return np.where(keys == NULL, NULL, keys & _PROCESS_MASK)
+
+
+class Context:
+    """State of one load."""
+
+    def __init__(self, source: TableSource, options: LoadOptions, progress: Progress) -> None:
+        self.source = source
+        self.options = options
+        self.frames = FrameBuilder()
+        self.stacks = StackBuilder()
+        self.warnings: list[str] = []
+        self.processes = Registry()
+        self.threads = Registry()
+        self.devices = Registry()
+        self.strings = dict(self._read_strings())
+        self._progress = progress
+        self._done = 0
+        self._expected = 0
+
+    def _read_strings(self) -> list[tuple[int, str]]:
+        rows = self.source.rows("StringIds", ["id", "value"])
+        return [(key, value) for key, value in rows if isinstance(key, int) and isinstance(value, str)]
+
+    def string(self, key: object) -> str:
+        """The text with string id ``key``; empty where it dangles."""
+        return self.strings.get(key, "") if isinstance(key, int) else ""
+
+    def expect(self, tables: tuple[str, ...]) -> None:
+        """Add the rows of ``tables`` to what the progress counts up to."""
+        self._expected = sum(map(self.source.size, tables))
+
+    def advance(self, stage: str, rows: int) -> None:
+        """Report ``rows`` more; raises CancelledError when the user gave up."""
+        self._done += rows
+        self._progress(stage, min(self._done, self._expected), self._expected)
+
+    def process_of_thread(self, keys: I8) -> I4:
+        """Process numbers of globalTids."""
+        return self.processes(process_key(keys))
+
+    def thread(self, keys: I8) -> I4:
+        """Thread numbers of globalTids, and their processes made known."""
+        self.process_of_thread(keys)
+        return self.threads(keys)
+
+
+def each_distinct(columns: list[Column], frame_of: Callable[..., int]) -> I4:
+    """``frame_of(*row)`` for every row of ``columns``, called once per distinct row."""
+    first, kind = unique_rows(columns)
+    rows = zip(*(column[first].tolist() for column in columns), strict=True)
+    return np.array([frame_of(*row) for row in rows], np.int32)[kind]
+
+
+def times(column: I8) -> I8:
+    """Recorded times; absurd ones (beyond 36 years) are pulled in so that sums cannot overflow."""
+    clipped: I8 = np.clip(column, -TIME_LIMIT, TIME_LIMIT)
+    return clipped

@@ -1,0 +1,132 @@
+"""GPU work: kernels, memory copies and sets, and CUDA graphs traced as a whole."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flame.core.columns import I4, Column
+from flame.core.frames import Frame, Kind
+from flame.core.kernel_names import demangle, kernel_base
+from flame.core.profile import NONE
+from flame.core.raw import Activities, Batches, Nodes
+from flame.core.readers.nsys.context import Context, each_distinct, process_key, times
+from flame.core.readers.tables import NULL
+
+TABLES = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": Kind.KERNEL,
+    "CUPTI_ACTIVITY_KIND_MEMCPY": Kind.MEMCPY,
+    "CUPTI_ACTIVITY_KIND_MEMSET": Kind.MEMSET,
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": Kind.GRAPH,
+}
+_COMMON = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId")
+_NAMED_BY = {
+    Kind.KERNEL: ("shortName", "demangledName", "mangledName"),
+    Kind.MEMCPY: ("copyKind",),
+    Kind.MEMSET: (),
+    Kind.GRAPH: ("graphId",),
+}
+# CUpti_ActivityMemcpyKind in cupti_activity.h
+_COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
+
+
+def read_activities(context: Context) -> Activities:
+    """All GPU work of the trace, in table order."""
+    batches = Batches(Activities)
+    for table, kind in TABLES.items():
+        names = _NAMED_BY[kind]
+        for chunk in context.source.chunks(table, [*_COMMON, *names]):
+            _add(context, batches, kind, chunk)
+            context.advance("reading GPU activities", len(chunk["start"]))
+    return batches.build()
+
+
+def _add(context: Context, batches: Batches[Activities], kind: Kind, chunk: dict[str, Column]) -> None:
+    process = context.processes(process_key(chunk["globalPid"]))
+    start = times(_or(chunk["start"], 0))
+    batches.add(
+        kind=np.full(len(start), kind),
+        start=start,
+        end=times(_or(chunk["end"], 0)),
+        process=process,
+        device=_devices(context, process, chunk["deviceId"]),
+        stream=_small(chunk["streamId"]),
+        correlation=_or(chunk["correlationId"], 0),
+        frame=_frames(context, kind, chunk),
+        graph_node=_or(chunk["graphNodeId"], NONE),
+    )
+
+
+def _or(column: Column, absent: int) -> Column:
+    return np.where(column == NULL, absent, column)
+
+
+def _small(column: Column) -> I4:
+    """Ids that fit 31 bits; anything else is unknown."""
+    fits = (column >= 0) & (column < 1 << 31)
+    return np.where(fits, column, NONE).astype(np.int32)
+
+
+def _devices(context: Context, process: I4, ordinal: Column) -> I4:
+    """Numbers of (process, CUDA ordinal) pairs; see `flame.core.readers.nsys.machine`."""
+    known = _small(ordinal)
+    pairs = np.where(known < 0, NULL, ((process.astype(np.int64) + 1) << 32) | known)
+    return context.devices(pairs)
+
+
+def _frames(context: Context, kind: Kind, chunk: dict[str, Column]) -> I4:
+    if kind == Kind.KERNEL:
+        return each_distinct(
+            [chunk[name] for name in _NAMED_BY[kind]],
+            lambda *ids: context.frames.add(_kernel(context, *ids)),
+        )
+    if kind == Kind.MEMCPY:
+        return each_distinct(
+            [chunk["copyKind"]], lambda copy: context.frames.add(Frame(kind, _copy_name(copy)))
+        )
+    if kind == Kind.GRAPH:
+        return each_distinct(
+            [chunk["graphId"]], lambda graph: context.frames.add(Frame(kind, _graph_name(graph)))
+        )
+    return np.full(len(chunk["start"]), context.frames.add(Frame(kind, "memset")), np.int32)
+
+
+def _copy_name(copy: int) -> str:
+    return f"memcpy {_COPY_KINDS[copy]}" if copy in _COPY_KINDS else "memcpy"
+
+
+def _graph_name(graph: int) -> str:
+    return "CUDA graph" if graph == NULL else f"CUDA graph {graph}"
+
+
+def _kernel(context: Context, short: int, demangled: int, mangled: int) -> Frame:
+    """A kernel by the trace's own short name where it has one."""
+    symbol = context.string(mangled)
+    full = context.string(demangled) or (demangle(symbol) if symbol else "")
+    base = context.string(short) or (kernel_base(full) if full else "")
+    extra = [("demangled", full), ("mangled", symbol)]
+    known = tuple(pair for pair in extra if pair[1])
+    return Frame(Kind.KERNEL, base or _unnamed(short, demangled, mangled), extra=known)
+
+
+def _unnamed(*ids: int) -> str:
+    """A kernel whose name ids lead nowhere keeps the id, so that different ones stay apart."""
+    known = next((key for key in ids if key != NULL), None)
+    return "[kernel without a name]" if known is None else f"[kernel with unknown name {known}]"
+
+
+def read_nodes(context: Context) -> Nodes:
+    """Creations of CUDA graph nodes; up to schema 3.7 they stood in CUDA_GRAPH_EVENTS."""
+    batches = Batches(Nodes)
+    for table in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"):
+        if "graphNodeId" not in context.source.columns(table):
+            continue
+        names = ["start", "globalTid", "graphNodeId", "originalGraphNodeId"]
+        for chunk in context.source.chunks(table, names):
+            batches.add(
+                process=context.process_of_thread(chunk["globalTid"]),
+                node=_or(chunk["graphNodeId"], NONE),
+                original=_or(chunk["originalGraphNodeId"], NONE),
+                start=times(_or(chunk["start"], 0)),
+                thread=context.thread(chunk["globalTid"]),
+            )
+    return batches.build()

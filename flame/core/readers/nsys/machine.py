@@ -1,0 +1,93 @@
+"""Who and what was traced: processes, threads, GPUs, exporter and capture options."""
+
+from __future__ import annotations
+
+from flame.core.profile import Device, Meta, Process, Thread
+from flame.core.readers.nsys.context import Context, pid_of, tid_of
+
+_SCHEMA, _PRODUCT, _SYNTHETIC = "EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION", "FLAME_SYNTHETIC"
+_OPTIONS = ("CUDA_GRAPH_TRACE_OPTIONS:MODE", "COLLECT_NVTX_TRACE", "COLLECT_CUDA_TRACE")
+_OPTIONS += ("CUDA_BACKTRACE_OPTIONS:COLLECT_PYTHON_BACKTRACES",)
+
+
+def read_meta(context: Context, path: str) -> Meta:
+    """Versions and a few capture options, by name: these tables also hold the user's environment."""
+    exported: dict[str, str] = {}
+    for table in ("EXPORT_META_DATA", "META_DATA_EXPORT"):
+        exported |= _named(context, table, (_SCHEMA, _PRODUCT, _SYNTHETIC))
+    version = exported.get(_PRODUCT, "")
+    return Meta(
+        path=path,
+        format="nsys-sqlite",
+        producer=f"Nsight Systems {version}".rstrip(),
+        schema_version=exported.get(_SCHEMA, ""),
+        synthetic=_SYNTHETIC in exported,
+        options=_named(context, "META_DATA_CAPTURE", _OPTIONS),
+    )
+
+
+def _named(context: Context, table: str, wanted: tuple[str, ...]) -> dict[str, str]:
+    """Values of the ``wanted`` keys, with or without a ``PROCESS_n:`` in front."""
+    found = {}
+    for name, value in context.source.rows(table, ["name", "value"]):
+        key = str(name)
+        plain = key.partition(":")[2] if key.startswith("PROCESS_") else key
+        if plain in wanted and value is not None:
+            found[plain] = str(value)
+    return found
+
+
+def read_processes(context: Context) -> tuple[Process, ...]:
+    """The processes that did something, named where the trace names them."""
+    names = _texts(context, "PROCESSES", ["globalPid", "name"])
+    return tuple(Process(pid_of(key), names.get(key, "")) for key in context.processes.keys)
+
+
+def read_threads(context: Context) -> tuple[Thread, ...]:
+    """The threads that did something, named where the trace names them."""
+    names = _texts(context, "ThreadNames", ["globalTid", "nameId"])
+    number = {key: place for place, key in enumerate(context.processes.keys)}
+    return tuple(
+        Thread(number[key & ~0xFFFFFF], tid_of(key), names.get(key, ""))
+        for key in context.threads.keys
+    )
+
+
+def _texts(context: Context, table: str, names: list[str]) -> dict[int, str]:
+    """First column to second (a text, or the id of one); the last row wins."""
+    found = {}
+    for key, value in context.source.rows(table, names):
+        text = value if isinstance(value, str) else context.string(value)
+        if isinstance(key, int) and text:
+            found[key] = text
+    return found
+
+
+def read_devices(context: Context) -> tuple[tuple[Device, ...], list[int]]:
+    """GPUs, and for every (process, CUDA ordinal) the index of its GPU.
+
+    The CUDA ordinal is a process's own (CUDA_VISIBLE_DEVICES shifts it); TARGET_INFO_CUDA_DEVICE
+    maps it to the machine's GPU from schema 3.17.1 on.
+    """
+    gpu_of = {
+        (pid, ordinal): gpu
+        for gpu, ordinal, pid in context.source.rows(
+            "TARGET_INFO_CUDA_DEVICE", ["gpuId", "cudaId", "pid"]
+        )
+        if isinstance(gpu, int)
+    }
+    names = _device_names(context)
+    processes = [pid_of(key) for key in context.processes.keys] + [-1]
+    pairs = [((key >> 32) - 1, key & 0xFFFFFFFF) for key in context.devices.keys]
+    gpus = [gpu_of.get((processes[process], ordinal), ordinal) for process, ordinal in pairs]
+    ids = sorted(set(gpus))
+    return tuple(Device(gpu, names.get(gpu, "")) for gpu in ids), [ids.index(gpu) for gpu in gpus]
+
+
+def _device_names(context: Context) -> dict[int, str]:
+    """GPU names by number; the table and its key column were renamed in 2021."""
+    names: dict[int, str] = {}
+    for table in ("TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU"):
+        key = "id" if "id" in context.source.columns(table) else "deviceId"
+        names |= _texts(context, table, [key, "name"])
+    return names

@@ -1,0 +1,126 @@
+"""A prefix trie of frame ids: every call chain and NVTX path of a profile is one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool, Column, distinct
+
+EMPTY = 0
+
+
+@dataclass(frozen=True)
+class StackTable:
+    """Stacks by id (their row). Row 0 is the empty stack; a parent's id is below its child's.
+
+    ``parent`` i4[n], ``frame`` i4[n] (-1 in row 0), ``depth`` i4[n] (0 in row 0).
+    """
+
+    parent: I4
+    frame: I4
+    depth: I4
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def path(self, stack: int) -> list[int]:
+        """Frame ids of ``stack``, outermost first."""
+        frames: list[int] = []
+        while stack != EMPTY:
+            frames.append(int(self.frame[stack]))
+            stack = int(self.parent[stack])
+        return frames[::-1]
+
+    def paths(self, stacks: Column) -> I4:
+        """Frame ids of many stacks, i4[len(stacks), deepest]; -1 beyond a stack's own depth."""
+        current = np.asarray(stacks, np.int64)
+        deepest = int(self.depth[current].max(initial=0))
+        result = np.full((len(current), deepest), -1, np.int32)
+        for level in range(deepest, 0, -1):
+            rows = np.flatnonzero(self.depth[current] == level)
+            result[rows, level - 1] = self.frame[current[rows]]
+            current = current.copy()
+            current[rows] = self.parent[current[rows]]
+        return result
+
+    def containing(self, frames: Bool) -> Bool:
+        """For every stack, whether any of its frames is marked in ``frames`` (bool[frame id])."""
+        result = np.zeros(len(self), bool)
+        for rows in self._by_depth():
+            result[rows] = frames[self.frame[rows]] | result[self.parent[rows]]
+        return result
+
+    def innermost(self, values: I4) -> I4:
+        """For every stack, ``values[frame]`` of its innermost frame where that is >= 0, else -1."""
+        result = np.full(len(self), -1, np.int32)
+        for rows in self._by_depth():
+            own = values[self.frame[rows]]
+            result[rows] = np.where(own >= 0, own, result[self.parent[rows]])
+        return result
+
+    def _by_depth(self) -> Iterable[I8]:
+        """Rows of depth 1, 2, …: parents come before their children."""
+        order = np.argsort(self.depth, kind="stable")
+        bounds = np.cumsum(np.bincount(self.depth))
+        return [order[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+class StackBuilder:
+    """Interns (parent stack, frame) pairs, whole columns at a time."""
+
+    def __init__(self) -> None:
+        self._parent: list[I4] = [np.array([-1], np.int32)]
+        self._frame: list[I4] = [np.array([-1], np.int32)]
+        self._keys: I8 = np.zeros(0, np.int64)
+        self._ids: I4 = np.zeros(0, np.int32)
+        self._size = 1
+
+    def extend(self, parents: Column, frames: Column) -> I4:
+        """Ids of ``parents`` with ``frames`` on top, i4[n]; new stacks are added."""
+        keys = (np.asarray(parents, np.int64) << 32) | np.asarray(frames, np.int64)
+        wanted, place = distinct(keys)
+        return self._lookup(wanted)[place]
+
+    def path(self, frames: Iterable[int], base: int = EMPTY) -> int:
+        """The id of one stack spelled by ``frames``, outermost first, on top of ``base``."""
+        for frame in frames:
+            base = int(self.extend(np.array([base]), np.array([frame]))[0])
+        return base
+
+    def _lookup(self, wanted: I8) -> I4:
+        at = np.searchsorted(self._keys, wanted)
+        known = np.zeros(len(wanted), bool)
+        inside = at < len(self._keys)
+        known[inside] = self._keys[at[inside]] == wanted[inside]
+        ids = np.empty(len(wanted), np.int32)
+        ids[known] = self._ids[at[known]]
+        if not known.all():
+            ids[~known] = self._add(wanted[~known], at[~known])
+        return ids
+
+    def _add(self, keys: I8, at: I8) -> I4:
+        ids = np.arange(self._size, self._size + len(keys), dtype=np.int32)
+        self._size += len(keys)
+        self._parent.append((keys >> 32).astype(np.int32))
+        self._frame.append((keys & 0xFFFFFFFF).astype(np.int32))
+        self._keys = np.insert(self._keys, at, keys)
+        self._ids = np.insert(self._ids, at, ids)
+        return ids
+
+    def build(self) -> StackTable:
+        """The finished table."""
+        parent = np.concatenate(self._parent)
+        return StackTable(parent, np.concatenate(self._frame), _depths(parent))
+
+
+def _depths(parent: I4) -> I4:
+    """Depth of every row by pointer doubling: log2(deepest) passes, however deep."""
+    depth = (parent >= 0).astype(np.int32)
+    above = np.maximum(parent, 0)
+    while above.any():
+        depth = depth + depth[above]
+        above = above[above]
+    return depth

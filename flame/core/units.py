@@ -1,0 +1,37 @@
+"""How values are written for people: times, counts, shares."""
+
+from __future__ import annotations
+
+_STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+
+
+def format_ns(ns: float) -> str:
+    """A time with three to four digits: ``1.234 s``, ``56.7 ms``, ``890 ns``."""
+    for scale, unit in _STEPS:
+        if abs(ns) >= scale:
+            return f"{_digits(ns / scale)} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def format_count(count: float) -> str:
+    """A whole number with thousands separated."""
+    return f"{count:,.0f}"
+
+
+def format_value(value: float, unit: str) -> str:
+    """A metric value in its ``unit`` (``ns`` or ``count``)."""
+    return format_ns(value) if unit == "ns" else format_count(value)
+
+
+def format_percent(part: float, whole: float) -> str:
+    """A share such as ``12.3 %``; ``<0.1 %`` instead of a wrong zero."""
+    if not whole or not part:
+        return "0 %"
+    percent = 100.0 * part / whole
+    return "<0.1 %" if percent < 0.05 else f"{percent:.1f} %"
+
+
+def _digits(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -1,0 +1,237 @@
+"""Filters on activities, as a tagged union, and how option texts spell them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import translate
+
+import numpy as np
+
+from flame.core.columns import Bool, Column
+from flame.core.errors import UsageError
+from flame.core.frames import ACTIVITY_KINDS, Frame, Kind
+from flame.core.profile import Activities, Profile
+
+
+@dataclass(frozen=True)
+class Time:
+    """Activities that start in [begin, end), ns on the trace's clock; None is unbounded."""
+
+    begin: int | None = None
+    end: int | None = None
+
+    def rows(self, table: Activities) -> Bool:
+        """Rows of ``table`` that start in the window."""
+        keep = np.ones(len(table), bool)
+        if self.begin is not None:
+            keep &= table.start >= self.begin
+        if self.end is not None:
+            keep &= table.start < self.end
+        return keep
+
+
+@dataclass(frozen=True)
+class NvtxRange:
+    """Activities below an NVTX range whose name (and domain) match a glob."""
+
+    name: str
+    domain: str | None = None
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups with such a range anywhere on their NVTX path."""
+        name = re.compile(translate(self.name)).match
+        domain = re.compile(translate(self.domain)).match if self.domain is not None else None
+
+        def fits(frame: Frame) -> bool:
+            if frame.kind != Kind.NVTX or not name(frame.name):
+                return False
+            return domain is None or bool(domain(frame.get("domain")))
+
+        marked = _marked(profile, fits)
+        return table.stacks.containing(marked)[table.groups.nvtx]
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Activities on these GPUs, by their number."""
+
+    ids: tuple[int, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups on one of the devices."""
+        fits = [device.id in self.ids for device in profile.devices]
+        return _pick(fits, table.groups.device)
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Activities on these CUDA streams, by stream id."""
+
+    ids: tuple[int, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups on one of the streams."""
+        return np.isin(table.groups.stream, self.ids)
+
+
+@dataclass(frozen=True)
+class Pids:
+    """Activities of these processes, by operating-system pid."""
+
+    ids: tuple[int, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups of one of the processes."""
+        return _pick(
+            [process.pid in self.ids for process in profile.processes], table.groups.process
+        )
+
+
+@dataclass(frozen=True)
+class Tids:
+    """Activities launched by these threads, by operating-system tid."""
+
+    ids: tuple[int, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups of one of the threads."""
+        return _pick([thread.tid in self.ids for thread in profile.threads], table.groups.thread)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Kernels whose base or demangled name matches a regular expression anywhere."""
+
+    pattern: str
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups that are such kernels."""
+        search = compile_regex(self.pattern, "--kernel").search
+
+        def fits(frame: Frame) -> bool:
+            names = (frame.name, frame.get("demangled"))
+            return frame.kind == Kind.KERNEL and any(map(search, filter(None, names)))
+
+        return _pick(_marked(profile, fits), table.groups.frame)
+
+
+@dataclass(frozen=True)
+class Include:
+    """Activities of these kinds only."""
+
+    kinds: tuple[Kind, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups of one of the kinds."""
+        return np.isin(table.groups.kind, self.kinds)
+
+
+GroupFilter = NvtxRange | Devices | Streams | Pids | Tids | Kernel | Include
+Filter = Time | GroupFilter
+
+
+def _marked(profile: Profile, fits: object) -> Bool:
+    assert callable(fits)
+    frames = profile.frames.frames
+    return np.fromiter(map(fits, frames), bool, len(frames))
+
+
+def _pick(fits: list[bool] | Bool, index: Column) -> Bool:
+    """``fits[index]``, False where the index is absent (-1)."""
+    return np.append(np.asarray(fits, bool), False)[index]
+
+
+def compile_regex(pattern: str, option: str) -> re.Pattern[str]:
+    """Compile a user's regular expression; UsageError naming ``option`` when it is wrong."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"{option}: '{pattern}' is not a regular expression: {error}") from None
+
+
+_UNITS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000}
+_UNITS |= {"ms": 1_000_000, "us": 1_000, "µs": 1_000, "ns": 1}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)?")
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds of a time as nsys spells it: ``5s``, ``1s2ms``, ``0.5s``, ``-20ms``.
+
+    A number without a unit is seconds, as in ``nsys stats --timeline``.
+    """
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text)
+    total, at = 0, 0
+    for part in _PART.finditer(rest):
+        if part.start() != at:
+            break
+        total += _nanoseconds(part.group(1), part.group(2) or "s")
+        at = part.end()
+    if at != len(rest) or not rest:
+        raise UsageError(f"'{text}' is not a time: use forms like 5s, 500ms, 1s2ms, 0.25s")
+    return sign * total
+
+
+def _nanoseconds(number: str, unit: str) -> int:
+    whole, _, fraction = number.partition(".")
+    scale = _UNITS[unit]
+    part = int(fraction) * scale // 10 ** len(fraction) if fraction else 0
+    return int(whole) * scale + part
+
+
+def parse_window(text: str) -> Time:
+    """A window ``A/B``; either side may be empty: ``5s/7s``, ``500ms/``, ``/2s``."""
+    begin, slash, end = text.partition("/")
+    if not slash or not (begin or end):
+        raise UsageError(f"--time '{text}': use A/B, such as 5s/7s, 500ms/ or /2s")
+    window = Time(parse_time(begin) if begin else None, parse_time(end) if end else None)
+    if window.begin is not None and window.end is not None and window.begin >= window.end:
+        raise UsageError(f"--time '{text}': the window is empty, its end is not after its begin")
+    return window
+
+
+def parse_nvtx_range(text: str) -> NvtxRange:
+    """A range filter ``NAME[@DOMAIN]``, both globs; ``\\@`` is an at sign in the name."""
+    name, at, domain = text.replace("\\@", "\0").partition("@")
+    if not name:
+        raise UsageError(f"--nvtx-range '{text}': a range name is missing, use NAME or NAME@DOMAIN")
+    return NvtxRange(name.replace("\0", "@"), domain.replace("\0", "@") if at else None)
+
+
+def parse_include(text: str) -> Include:
+    """Activity kinds from a list such as ``kernel,memcpy``."""
+    known = {kind.title: kind for kind in ACTIVITY_KINDS}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    wrong = [name for name in names if name not in known]
+    if wrong or not names:
+        named = f"unknown kind '{wrong[0]}'" if wrong else "no kind given"
+        raise UsageError(f"--include: {named}: choose from {', '.join(known)}")
+    return Include(tuple(known[name] for name in names))
+
+
+def where(
+    *,
+    time: str | None = None,
+    nvtx: str | None = None,
+    device: int | tuple[int, ...] | None = None,
+    stream: int | tuple[int, ...] | None = None,
+    pid: int | tuple[int, ...] | None = None,
+    tid: int | tuple[int, ...] | None = None,
+    kernel: str | None = None,
+    include: str | None = None,
+) -> tuple[Filter, ...]:
+    """Filters from option-like values; all of them must hold."""
+    found: list[Filter] = []
+    if time is not None:
+        found.append(parse_window(time))
+    if nvtx is not None:
+        found.append(parse_nvtx_range(nvtx))
+    for kind, value in ((Devices, device), (Streams, stream), (Pids, pid), (Tids, tid)):
+        if value is not None:
+            found.append(kind((value,) if isinstance(value, int) else tuple(value)))
+    if kernel is not None:
+        compile_regex(kernel, "--kernel")
+        found.append(Kernel(kernel))
+    if include is not None:
+        found.append(parse_include(include))
+    return tuple(found)

@@ -1,0 +1,23 @@
+"""Writers of other tools' formats: one module per format, loaded when it is first named."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flame.exporters import folded as folded
+    from flame.exporters import speedscope as speedscope
+
+__all__ = ["folded", "speedscope"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,40 @@
+"""What every exporter needs of a tree: its weighed stacks, and text that UTF-8 can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from flame.core.tree import StackTree
+
+T = TypeVar("T")
+
+
+def used_frames(tree: StackTree) -> list[int]:
+    """Ids of the frames that stand anywhere below the root of ``tree``."""
+    found: list[int] = np.unique(tree.frame[1:]).tolist()
+    return found
+
+
+def weighed_stacks(tree: StackTree, spelling: Mapping[int, T]) -> Iterator[tuple[list[T], int]]:
+    """Every stack with a value of its own, and that value, in the order of the tree.
+
+    A stack is spelled from the outermost frame in, without the tree's root; what belongs to the
+    root itself comes as the empty stack. The values add up to the root's total. The list is the
+    same one each time: copy it to keep it. One pass over the nodes, however deep they lie.
+    """
+    stack: list[T] = []
+    columns = (tree.frame.tolist(), tree.depth.tolist(), tree.own.tolist())
+    for frame, depth, own in zip(*columns, strict=True):
+        if depth:
+            del stack[depth - 1 :]
+            stack.append(spelling[frame])
+        if own:
+            yield stack, own
+
+
+def encodable(text: str) -> str:
+    """``text`` with every lone surrogate, which UTF-8 cannot hold, spelled out in ASCII."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

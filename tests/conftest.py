@@ -1,0 +1,36 @@
+"""What all tests share: where real traces lie, and how hypothesis runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Real traces are not part of the repository; where they are absent, the tests that need them skip.
+TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+
+# For parametrisation, by file name. Empty where the traces are absent: pytest then skips the test.
+NSYS_TRACES = sorted(path.name for path in TRACES.glob("nsys/*.sqlite"))
+
+needs_traces = pytest.mark.skipif(not NSYS_TRACES, reason=f"no real traces in {TRACES}")
+
+# No deadline: a shared machine stalls at random. In CI the same examples every time, so that a
+# red run speaks of the change and not of the draw.
+settings.register_profile("flame", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("flame")
+
+
+@pytest.fixture
+def nsys_trace() -> Callable[[str], Path]:
+    """Path of the real Nsight Systems export of that file name; skips the test if it is absent."""
+
+    def find(name: str) -> Path:
+        path = TRACES / "nsys" / name
+        if not path.exists():
+            pytest.skip(f"no real trace {path}")
+        return path
+
+    return find

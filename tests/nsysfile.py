@@ -1,0 +1,321 @@
+"""A tiny builder of nsys SQLite exports, so that a test arranges a trace in a few lines."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from samples.nsys_schema import (
+    NEWEST_VERSION,
+    TABLES_2020,
+    TABLES_2026,
+    VM_ID,
+    create_sql,
+    gpid,
+    gtid,
+    required,
+)
+
+__all__ = [
+    "DOMAIN_CREATE",
+    "DTOD",
+    "DTOH",
+    "HTOD",
+    "HTOH",
+    "MARK",
+    "PTOP",
+    "PUSH_POP",
+    "START_END",
+    "NsysFile",
+    "gpid",
+    "gtid",
+]
+
+PUSH_POP, START_END, MARK, DOMAIN_CREATE = 59, 60, 34, 75
+HTOD, DTOH, DTOD, HTOH, PTOP = 1, 2, 8, 9, 10
+GRAPH_NODE_CREATION = 77
+
+Text = str | bytes | int
+Value = str | bytes | int | float | None
+Dim = tuple[int, int, int]
+
+_SCHEMAS = {"new": TABLES_2026, "old": TABLES_2020}
+
+
+class NsysFile:
+    """Writes one export; a table exists only after the first row for it (or `create`).
+
+    `schema` is "new" (3.25.0, 2026; CUDA graph nodes in CUDA_GRAPH_NODE_EVENTS) or "old" (2020;
+    no version table, no mangledName, nodes in CUDA_GRAPH_EVENTS, no opaque graphs). Times are ns.
+    A name may be `bytes` (stored as TEXT even if it is not UTF-8) or an `int`, a raw string id
+    that need not exist. `db` is open for whatever the methods do not offer.
+    """
+
+    def __init__(self, path: str | Path, schema: str = "new") -> None:
+        self.path = Path(path)
+        self.db = sqlite3.connect(self.path)
+        self._columns = _SCHEMAS[schema]
+        self._old = schema == "old"
+        self._strings: dict[str | bytes, int] = {}
+        self._created: set[str] = set()
+        self.create("StringIds")
+        if not self._old:
+            self.meta("EXPORT_SCHEMA_VERSION", NEWEST_VERSION)
+
+    def __enter__(self) -> NsysFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def create(self, table: str) -> None:
+        """Creates `table` (empty) unless it is already there."""
+        if table in self._created:
+            return
+        self.db.execute(create_sql(table, self._columns[table]))
+        self._created.add(table)
+
+    def insert(self, table: str, **values: Value) -> None:
+        """Adds one row; NOT NULL columns that are not named become 0 (or '[]')."""
+        self.create(table)
+        row: dict[str, Value] = {**required(self._columns[table]), **values}
+        slots = ", ".join("CAST(? AS TEXT)" if isinstance(v, bytes) else "?" for v in row.values())
+        self.db.execute(
+            f"INSERT INTO {table} ({', '.join(row)}) VALUES ({slots})", list(row.values())
+        )
+
+    def string(self, text: Text) -> int:
+        """The StringIds id of `text`, registered on first use; an `int` is returned as it is."""
+        if isinstance(text, int):
+            return text
+        if text not in self._strings:
+            self._strings[text] = len(self._strings) + 1
+            self.insert("StringIds", id=self._strings[text], value=text)
+        return self._strings[text]
+
+    def kernel(
+        self,
+        name: Text,
+        start: int,
+        end: int,
+        corr: int | None = 1,
+        pid: int = 100,
+        device: int = 0,
+        stream: int = 7,
+        demangled: Text | None = None,
+        mangled: Text | None = None,
+        graph_node: int | None = None,
+        graph_id: int | None = None,
+        grid: Dim = (1, 1, 1),
+        block: Dim = (1, 1, 1),
+    ) -> None:
+        """One kernel; `name` is the short name and, unless given, the demangled one."""
+        row = self._gpu_row(start, end, corr, pid, device, stream, graph_node)
+        row |= dict(zip(("gridX", "gridY", "gridZ"), grid, strict=True))
+        row |= dict(zip(("blockX", "blockY", "blockZ"), block, strict=True))
+        row["shortName"] = self.string(name)
+        row["demangledName"] = self.string(name if demangled is None else demangled)
+        if not self._old:
+            row["mangledName"] = None if mangled is None else self.string(mangled)
+            row["graphId"] = graph_id
+        self.insert("CUPTI_ACTIVITY_KIND_KERNEL", **row)
+
+    def memcpy(
+        self,
+        kind: int,
+        start: int,
+        end: int,
+        corr: int | None = 1,
+        pid: int = 100,
+        bytes: int = 4096,
+        device: int = 0,
+        stream: int = 7,
+        graph_node: int | None = None,
+    ) -> None:
+        """One copy of `bytes`; `kind` is CUPTI's copyKind (HTOD, DTOH, DTOD, HTOH, PTOP…)."""
+        row = self._gpu_row(start, end, corr, pid, device, stream, graph_node)
+        self.insert("CUPTI_ACTIVITY_KIND_MEMCPY", **row, bytes=bytes, copyKind=kind)
+
+    def memset(
+        self,
+        start: int,
+        end: int,
+        corr: int | None = 1,
+        pid: int = 100,
+        bytes: int = 4096,
+        device: int = 0,
+        stream: int = 7,
+        graph_node: int | None = None,
+    ) -> None:
+        """One memset of `bytes`."""
+        row = self._gpu_row(start, end, corr, pid, device, stream, graph_node)
+        self.insert("CUPTI_ACTIVITY_KIND_MEMSET", **row, bytes=bytes)
+
+    def graph(
+        self,
+        start: int,
+        end: int,
+        corr: int | None = 1,
+        pid: int = 100,
+        graph_id: int = 1,
+        exec_id: int = 2,
+        device: int = 0,
+        stream: int = 7,
+    ) -> None:
+        """One CUDA graph traced as a whole (new schema only)."""
+        row = self._gpu_row(start, end, corr, pid, device, stream, None)
+        del row["graphNodeId"]
+        row |= {"graphId": graph_id, "graphExecId": exec_id}
+        self.insert("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", **row)
+
+    def api(
+        self,
+        name: Text,
+        start: int,
+        end: int,
+        corr: int | None = 1,
+        pid: int = 100,
+        tid: int = 100,
+        chain: int | None = None,
+        event_class: int = 0,
+    ) -> None:
+        """One runtime (`event_class` 0), driver (1) or backtrace (67) API row."""
+        self.insert(
+            "CUPTI_ACTIVITY_KIND_RUNTIME",
+            start=start,
+            end=end,
+            eventClass=event_class,
+            globalTid=gtid(pid, tid),
+            correlationId=corr,
+            nameId=self.string(name),
+            callchainId=chain,
+        )
+
+    def nvtx(
+        self,
+        text: Text,
+        start: int,
+        end: int | None,
+        pid: int = 100,
+        tid: int = 100,
+        domain: int = 0,
+        type: int = PUSH_POP,
+        registered: bool = False,
+        json: str | None = None,
+        category: int | None = None,
+        end_tid: int | None = None,
+    ) -> None:
+        """One range or mark; `registered` (or an `int` text) stores text and JSON by string id."""
+        by_id = registered or isinstance(text, int)
+        row: dict[str, Value] = {("textId" if by_id else "text"): text}
+        if by_id:
+            row["textId"] = self.string(text)
+        if json is not None:
+            row |= {"jsonTextId": self.string(json)} if by_id else {"jsonText": json}
+        self.insert(
+            "NVTX_EVENTS",
+            start=start,
+            end=end,
+            eventType=type,
+            category=category,
+            globalTid=gtid(pid, tid),
+            endGlobalTid=None if end_tid is None else gtid(pid, end_tid),
+            domainId=domain,
+            **row,
+        )
+
+    def domain(self, id: int, name: Text, pid: int = 100, tid: int = 100, start: int = 0) -> None:
+        """Names NVTX domain `id` of a process."""
+        self.nvtx(name, start, None, pid, tid, domain=id, type=DOMAIN_CREATE)
+
+    def node(
+        self,
+        node_id: int,
+        original: int | None,
+        start: int,
+        pid: int = 100,
+        tid: int = 100,
+        name: Text = "Graph Node Creation",
+    ) -> None:
+        """One CUDA graph node: captured (`original` None) or cloned from node `original`."""
+        self.insert(
+            "CUDA_GRAPH_EVENTS" if self._old else "CUDA_GRAPH_NODE_EVENTS",
+            start=start,
+            end=start,
+            eventClass=GRAPH_NODE_CREATION,
+            globalTid=gtid(pid, tid),
+            nameId=self.string(name),
+            graphNodeId=node_id,
+            originalGraphNodeId=original,
+        )
+
+    def chain(self, id: int, frames: Sequence[tuple[Text, Text, bool]]) -> None:
+        """One backtrace of (symbol, module, unresolved), leaf first."""
+        for depth, (symbol, module, unresolved) in enumerate(frames):
+            self.insert(
+                "CUDA_CALLCHAINS",
+                id=id,
+                symbol=self.string(symbol),
+                module=self.string(module),
+                unresolved=int(unresolved),
+                stackDepth=depth,
+            )
+
+    def process(self, pid: int, name: str | bytes) -> None:
+        """Names a process."""
+        self.insert("PROCESSES", globalPid=gpid(pid), pid=pid, name=name)
+
+    def thread(self, pid: int, tid: int, name: Text) -> None:
+        """Names a thread."""
+        self.insert("ThreadNames", nameId=self.string(name), priority=20, globalTid=gtid(pid, tid))
+
+    def gpu(
+        self, id: int, name: str | bytes, cuda_id: int | None = None, pid: int | None = None
+    ) -> None:
+        """Names GPU `id`; with `pid`, that process sees it as CUDA device `cuda_id` (or `id`)."""
+        cuda = id if cuda_id is None else cuda_id
+        if self._old:
+            self.insert("TARGET_INFO_GPU", vmId=VM_ID, deviceId=id, name=name)
+            self.insert("TARGET_INFO_CUDA_GPU", vmId=VM_ID, deviceId=cuda, name=name, pid=pid)
+            return
+        self.insert("TARGET_INFO_GPU", vmId=VM_ID, id=id, name=name)
+        if pid is not None:
+            self.insert("TARGET_INFO_CUDA_DEVICE", gpuId=id, cudaId=cuda, pid=pid)
+
+    def meta(self, key: str, value: str | bytes, capture: bool = False) -> None:
+        """One meta-data record about the export or, with `capture`, about the recording."""
+        table = "META_DATA_CAPTURE" if capture else "META_DATA_EXPORT"
+        self.insert("EXPORT_META_DATA" if self._old else table, name=key, value=value)
+
+    def close(self) -> None:
+        """Commits and closes the file."""
+        self.db.commit()
+        self.db.close()
+
+    def _gpu_row(
+        self,
+        start: int,
+        end: int,
+        corr: int | None,
+        pid: int,
+        device: int,
+        stream: int,
+        graph_node: int | None,
+    ) -> dict[str, Value]:
+        return {
+            "start": start,
+            "end": end,
+            "deviceId": device,
+            "contextId": 1,
+            "streamId": stream,
+            "correlationId": corr,
+            "globalPid": gpid(pid),
+            "graphNodeId": graph_node,
+        }

@@ -1,0 +1,157 @@
+"""The built distributions hold the package whole, install, and run; the papers match the code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from flame._version import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = ROOT / "samples" / "decode_small.sqlite"
+# What pip says of a project when no index answers; a wrong version bound would list the versions.
+OFFLINE = "(from versions: none)"
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def succeed(*command: str | Path, cwd: Path = ROOT) -> str:
+    done = run(*command, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def source_files(folder: str) -> set[str]:
+    paths = (path for path in (ROOT / folder).rglob("*") if path.is_file())
+    return {p.relative_to(ROOT).as_posix() for p in paths if "__pycache__" not in p.parts}
+
+
+def below(folder: str, names: set[str]) -> set[str]:
+    return {name for name in names if PurePosixPath(name).parts[0] == folder}
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the sdist, and the wheel that was built from that sdist."""
+    folder = tmp_path_factory.mktemp("dist")
+    succeed(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    return dist / f"flame_view-{__version__}-py3-none-any.whl"
+
+
+@pytest.fixture(scope="module")
+def sdist_names(dist: Path) -> set[str]:
+    """Files of the sdist, without its leading folder."""
+    with tarfile.open(dist / f"flame_view-{__version__}.tar.gz") as archive:
+        files = [member.name for member in archive.getmembers() if member.isfile()]
+    return {name.partition("/")[2] for name in files}
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin folder of a new environment that holds the wheel and what the wheel asks for.
+
+    Without a network the dependencies are lent by the environment the tests run in.
+    """
+    folder = tmp_path_factory.mktemp("empty") / "venv"
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, "install", "-q"]
+    done = run(*pip, "--retries", "0", "--timeout", "15", wheel)
+    if done.returncode and OFFLINE in done.stderr:
+        done = run(*pip, "--no-deps", "--no-index", wheel)
+        lent = sysconfig.get_path("purelib")
+        site = folder / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
+        (site / "lent.pth").write_text(f"{lent}\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "bin"
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert below("flame", names) == source_files("flame")
+    metadata = f"flame_view-{__version__}.dist-info"
+    assert names == below("flame", names) | below(metadata, names)
+    assert "flame/py.typed" in names
+
+
+@pytest.mark.parametrize("folder", ["flame", "samples", "tests", "benchmarks"])
+def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> None:
+    assert below(folder, sdist_names) == source_files(folder)
+
+
+def test_sdist_can_be_checked_like_a_checkout(sdist_names: set[str]) -> None:
+    papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
+    assert {*papers, "Makefile", "pyproject.toml", ".ci/run"} <= sdist_names
+
+
+def test_sdist_does_not_hold_the_links(sdist_names: set[str]) -> None:
+    assert not {PurePosixPath(name).parts[0] for name in sdist_names} & {"core", "tui", "exporters"}
+
+
+def test_installed_command_knows_its_version(installed: Path, tmp_path: Path) -> None:
+    assert __version__ in succeed(installed / "flame", "--version", cwd=tmp_path)
+
+
+def test_installed_package_is_the_wheel(installed: Path, tmp_path: Path) -> None:
+    code = "import flame; print(flame.__file__)"
+    location = Path(succeed(installed / "python", "-c", code, cwd=tmp_path).strip())
+    assert location.is_relative_to(installed.parent)
+
+
+@pytest.mark.parametrize("command", [("info",), ("view", "--print"), ("export", "-f", "folded")])
+def test_installed_command_reads_the_sample(
+    command: tuple[str, ...], installed: Path, tmp_path: Path
+) -> None:
+    assert succeed(installed / "flame", *command, SAMPLE, cwd=tmp_path)
+
+
+def commands() -> list[str]:
+    """The commands `flame --help` shows, in its order."""
+    shown = re.search(r"\{([\w,-]+)\}", succeed(sys.executable, "-m", "flame", "--help"))
+    assert shown, "no {command,…} in flame --help"
+    return shown[1].split(",")
+
+
+def options(command: str) -> set[str]:
+    """The long options `flame COMMAND --help` shows."""
+    shown = succeed(sys.executable, "-m", "flame", command, "--help")
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown)) - {"--help"}
+
+
+def test_readme_documents_every_command_and_option() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {"view", "export", "info"} <= set(commands())
+    for command in commands():
+        assert f"flame {command}" in readme
+        missing = {name for name in options(command) if not re.search(rf"{name}(?![\w-])", readme)}
+        assert not missing, f"flame {command}: options not in README.md"
+
+
+def test_changelog_has_the_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## \[{re.escape(__version__)}\]", changelog, re.MULTILINE)
