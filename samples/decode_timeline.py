@@ -163,6 +163,8 @@ class Rank:
         self.now += self.jitter(400)
         self._open.pop()
         event.end = self.now
+        # A call that begins in the very ns in which a range ends would still be inside it.
+        self.now += self.jitter(100)
 
     def call(self, name: str, duration: int, chain: str | None = None) -> Call:
         """An API call on the worker thread."""

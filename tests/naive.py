@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 PUSH_POP, START_END, DOMAIN_CREATE = 59, 60, 75
 BACKTRACE = 67
+PYTHON = "[Python] "
 TID_BITS = 24
 LOW_24 = (1 << TID_BITS) - 1
 
@@ -76,7 +77,8 @@ class Row:
     mangled: str | None = None
     node: int | None = None
     call: Call | None = None
-    chain: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    native: tuple[str, ...] = ()
     nvtx: Path_ = ()
     captured: Path_ = ()
     launch_share: int = 0
@@ -245,8 +247,7 @@ class Chains:
     def __init__(self, trace: Trace) -> None:
         self.frames: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for row in trace.rows("CUDA_CALLCHAINS"):
-            symbol = trace.string(row["symbol"]) or ""
-            self.frames[row["id"]].append((row["stackDepth"], symbol))
+            self.frames[row["id"]].append((row["stackDepth"], native_name(trace, row)))
         used = [row.get("callchainId") for row in trace.rows(RUNTIME)]
         known = [one for one in used if one is not None]
         self.shifted = bool(known and self.frames) and (
@@ -258,6 +259,13 @@ class Chains:
             return ()
         frames = self.frames.get(chain + self.shifted, [])
         return tuple(symbol for _, symbol in sorted(frames, reverse=True))
+
+
+def native_name(trace: Trace, row: Record) -> str:
+    """The symbol, or `library!address` where the profiler could not resolve it."""
+    symbol = trace.string(row["symbol"]) or ""
+    library = (trace.string(row["module"]) or "?").rsplit("/", 1)[-1]
+    return f"{library}!{symbol}" if row["unresolved"] else symbol
 
 
 class Nodes:
@@ -289,7 +297,7 @@ class Nodes:
 
 def read_activities(trace: Trace, only_process: int | None) -> Iterator[Row]:
     """GPU activities in table order, without launches and ranges."""
-    gpus = {
+    gpus: dict[Any, int] = {
         (row["pid"], row["cudaId"]): row["gpuId"] for row in trace.rows("TARGET_INFO_CUDA_DEVICE")
     }
     for kind, table in GPU_TABLES.items():
@@ -328,7 +336,9 @@ def naive(path: Path, *, start_end: bool = False) -> list[Row]:
     rows = list(read_activities(trace, launches.only_process))
     for row in rows:
         row.call = launches.call(row.pid, row.correlation)
-        row.chain = chains.path(launches.chain(row.pid, row.correlation))
+        frames = chains.path(launches.chain(row.pid, row.correlation)) if row.call else ()
+        row.python = tuple(name[len(PYTHON) :] for name in frames if name.startswith(PYTHON))
+        row.native = tuple(name for name in frames if not name.startswith(PYTHON))
     attribute_ranges(rows, nodes, read_ranges(trace, start_end=start_end))
     share_launches(rows)
     measure_idle(rows)

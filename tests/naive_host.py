@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tests.naive import (
@@ -41,17 +42,19 @@ def naive_host(path: Path) -> list[HostTime]:
             calls[call.tid].append(call)
     found: list[HostTime] = []
     for thread in {*ranges, *calls}:
-        found += host_times(thread, ranges.get(thread, []), sorted(calls[thread], key=outer_first))
+        own = sorted(calls[thread], key=outer_first)
+        found += host_times(thread, ranges.get(thread, []), own)
     return found
 
 
 def host_times(thread: int, ranges: list[Range], calls: list[Call]) -> Iterator[HostTime]:
     """Cut the thread's time at every start and end; charge each piece to what is open in it."""
-    cuts = sorted({time for one in (*ranges, *calls) for time in (one.start, one.end)})
+    spans = [one[:2] for one in ranges] + [one[:2] for one in calls]
+    cuts = sorted({time for span in spans for time in span})
     open_ranges: list[Range] = []
     open_calls: list[Call] = []
     at_range = at_call = 0
-    for time, until in zip(cuts, cuts[1:], strict=False):
+    for time, until in pairwise(cuts):
         while at_range < len(ranges) and ranges[at_range].start <= time:
             open_ranges.append(ranges[at_range])
             at_range += 1

@@ -1,0 +1,1 @@
+"""Readers, attribution, projection: everything that knows traces and nothing of terminals."""

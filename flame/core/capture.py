@@ -43,11 +43,12 @@ def find_captures(activities: Activities, nodes: Nodes) -> Captured:
 
 def _distinct_rows(nodes: Nodes) -> I8:
     """Rows of nodes that are described in one way only (exact repeats are fine)."""
-    columns = [nodes.process, nodes.node, nodes.original, nodes.start, nodes.thread]
+    columns: list[Column] = [nodes.process, nodes.node, nodes.original, nodes.start, nodes.thread]
     first, _ = unique_rows(columns)
     _, kind = unique_rows([nodes.process[first], nodes.node[first]])
     alone = np.bincount(kind)[kind] == 1
-    return first[alone]
+    rows: I8 = first[alone]
+    return rows
 
 
 def _roots(nodes: Nodes, rows: I8, process: Column, node: Column) -> I8:

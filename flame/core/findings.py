@@ -13,11 +13,15 @@ _MUCH = 0.2
 
 def findings(profile: Profile) -> tuple[str, ...]:
     """One line per gap, most important first. Absent is not zero: each says how to record it."""
-    return (*_nothing_on_gpu(profile), *_opaque_graphs(profile), *_unlaunched(profile)) + (
-        *_graph_nodes(profile),
-        *_no_ranges(profile),
-        *_no_python(profile),
+    checks = (
+        _nothing_on_gpu,
+        _opaque_graphs,
+        _unlaunched,
+        _graph_nodes,
+        _no_ranges,
+        _no_python,
     )
+    return tuple(line for check in checks for line in check(profile))
 
 
 def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
@@ -53,8 +57,8 @@ def _graph_nodes(profile: Profile) -> Iterator[str]:
     missing = nodes.activities - nodes.captured
     if missing:
         yield (
-            f"{missing:,} of {nodes.activities:,} CUDA graph kernels could not be traced back to the "
-            "ranges that captured them: start the capture before the graphs are built"
+            f"{missing:,} of {nodes.activities:,} CUDA graph kernels could not be traced back to "
+            "the ranges that captured them: start the capture before the graphs are built"
         )
 
 

@@ -74,9 +74,10 @@ def _whole_list(text: str) -> str:
     return whole + "]" if whole else ""
 
 
-# Unterminated quotes run to the end of the text: each character is then looked at once.
+# A string, a shape, or a mark. An unterminated quote runs to the end of the text, so that each
+# character is looked at once; shapes as one token make a typical text twice as fast.
 _DICT_TOKEN = re.compile(
-    r"""'(?:[^'\\]++|\\.)*+'?+|"(?:[^"\\]++|\\.)*+"?+|[\[\](){},:]""", re.DOTALL
+    r"""'(?:[^'\\]++|\\.)*+'?+|"(?:[^"\\]++|\\.)*+"?+|\[[\d, ]*+\]|[\[\](){},:]""", re.DOTALL
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -66,7 +67,7 @@ class Nesting:
     def by_depth(self) -> Iterator[I8]:
         """Pieces of depth 0, 1, …: parents come before their children."""
         bounds = np.concatenate([[0], np.cumsum(np.bincount(self.depth))])
-        for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+        for low, high in itertools.pairwise(bounds):
             yield self._order[low:high]
 
     def own_time(self) -> I8:
@@ -88,7 +89,8 @@ class _Clock:
     ends: I8
 
     def of(self, lane: Column, time: Column) -> I8:
-        return np.asarray(lane, np.int64) * self.span + (time - self.base)
+        shifted: I8 = np.asarray(lane, np.int64) * self.span + (time - self.base)
+        return shifted
 
     def covers(self, time: Column) -> Bool:
         inside: Bool = (time >= self.base) & (time < self.base + self.span)

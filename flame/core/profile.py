@@ -116,7 +116,7 @@ class Activities:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Distinct activities: columns as in `Activities`, and ``of`` (i4[activities]): each one's group.
+    """Distinct activities: columns as in `Activities`, and ``of`` (i4): every activity's group.
 
     Hundreds of times fewer than activities, so that pivots and filters run on these alone.
     """
@@ -147,7 +147,7 @@ class Share:
 
 @dataclass(frozen=True)
 class GraphNodes:
-    """Kernels replayed node by node from CUDA graphs, and those whose captured ranges were found."""
+    """Kernels replayed node by node from CUDA graphs; ``captured`` found their captured ranges."""
 
     activities: int = 0
     captured: int = 0

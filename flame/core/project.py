@@ -117,16 +117,15 @@ def _steps(
 def _single(profile: Profile, table: Activities, kept: I8, level: str) -> Column:
     """Frame ids (-1: none) of a level that is one frame per group."""
     grouping, groups = profile.grouping, table.groups
-    if level == "kernel":
-        return groups.frame[kept]
-    if level == "launch":
-        return groups.launch[kept]
+    if level in ("kernel", "launch"):
+        own: Column = groups.frame if level == "kernel" else groups.launch
+        return own[kept]
     if level == "stream":
         return grouping.stream_of(groups.stream[kept])
     if level == "shapes":
         return table.stacks.innermost(grouping.shapes)[groups.nvtx[kept]]
-    index = getattr(groups, level)[kept]
-    return np.append(getattr(grouping, level), np.int32(-1))[index]
+    frames: Column = np.append(getattr(grouping, level), np.int32(-1))
+    return frames[getattr(groups, level)[kept]]
 
 
 class _Growth:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class Nodes:
     thread: I4
 
 
-_DTYPES = {
+_DTYPES: dict[str, Any] = {
     "kind": np.uint8,
     "chain_only": np.bool_,
     "start": np.int64,
@@ -78,7 +78,7 @@ _DTYPES = {
 }
 
 
-_Table = TypeVar("_Table", Activities, Calls, Ranges, Nodes)
+_Table = TypeVar("_Table")
 
 
 class Batches(Generic[_Table]):
@@ -86,7 +86,8 @@ class Batches(Generic[_Table]):
 
     def __init__(self, table: type[_Table]) -> None:
         self._table = table
-        self._chunks: dict[str, list[Column]] = {column.name: [] for column in fields(table)}
+        names = [column.name for column in fields(cast(Any, table))]
+        self._chunks: dict[str, list[Column]] = {name: [] for name in names}
 
     def add(self, **columns: Column) -> None:
         """Append one chunk; all columns of the table, of one length."""
@@ -98,7 +99,7 @@ class Batches(Generic[_Table]):
         return self._table(**{name: self._join(name) for name in self._chunks})
 
     def _join(self, name: str) -> Column:
-        empty = np.zeros(0, _DTYPES.get(name, np.int32))
+        empty: Column = np.zeros(0, _DTYPES.get(name, np.int32))
         chunks, self._chunks[name] = self._chunks[name], []
         return np.concatenate([empty, *chunks])
 

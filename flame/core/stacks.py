@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ class StackTable:
         """Rows of depth 1, 2, …: parents come before their children."""
         order = np.argsort(self.depth, kind="stable")
         bounds = np.cumsum(np.bincount(self.depth))
-        return [order[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [order[low:high] for low, high in itertools.pairwise(bounds)]
 
 
 class StackBuilder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,7 +74,7 @@ class StackTree:
 
     def name(self, node: int) -> str:
         """Display name of ``node``."""
-        return self.text[self.frame[node]]
+        return self.text[int(self.frame[node])]
 
     def kind(self, node: int) -> Kind:
         """Kind of ``node``'s frame."""
@@ -194,7 +195,7 @@ class Breadth:
         total, size = self.sums(self.own), self.sums(np.ones(len(self.parent), np.int64))
         new = np.zeros(len(self.parent), np.int64)
         bounds = np.concatenate([[0], np.cumsum(np.bincount(self.depth))])
-        for low, high in zip(bounds[1:-1], bounds[2:], strict=True):
+        for low, high in itertools.pairwise(bounds):
             order = low + np.lexsort(
                 (self.frame[low:high], -total[low:high], self.parent[low:high])
             )

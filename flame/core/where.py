@@ -191,7 +191,7 @@ def parse_window(text: str) -> Time:
 
 
 def parse_nvtx_range(text: str) -> NvtxRange:
-    """A range filter ``NAME[@DOMAIN]``, both globs; ``\\@`` is an at sign in the name."""
+    r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\\@`` is an at sign in the name."""
     name, at, domain = text.replace("\\@", "\0").partition("@")
     if not name:
         raise UsageError(f"--nvtx-range '{text}': a range name is missing, use NAME or NAME@DOMAIN")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from urllib.parse import quote
@@ -60,7 +61,9 @@ class SqliteSource:
         if not have:
             return
         known = [name for name in ints if name in have]
-        numbers = self._select(table, [f"ifnull(CAST({_quoted(n)} AS INTEGER), {NULL})" for n in known])
+        numbers = self._select(
+            table, [f"ifnull(CAST({_quoted(n)} AS INTEGER), {NULL})" for n in known]
+        )
         text_cursors = {
             name: self._select(table, [f"CAST({_quoted(name)} AS BLOB)"])
             for name in texts
@@ -84,10 +87,14 @@ class SqliteSource:
         """Rows of a small table as plain values; columns the table lacks are None."""
         have = self.columns(table)
         if have:
-            yield from self._select(table, [_quoted(n) if n in have else "NULL" for n in names], condition)
+            yield from self._select(
+                table, [_quoted(n) if n in have else "NULL" for n in names], condition
+            )
 
     def _select(self, table: str, columns: list[str], condition: str = "") -> sqlite3.Cursor:
-        return self._connection.execute(f"SELECT {', '.join(columns)} FROM {_quoted(table)} {condition}")
+        return self._connection.execute(
+            f"SELECT {', '.join(columns)} FROM {_quoted(table)} {condition}"
+        )
 
     def close(self) -> None:
         """Release the file."""
@@ -109,7 +116,7 @@ def _quoted(name: str) -> str:
 def _refuse_unfinished(path: Path) -> None:
     """InputError for a database whose last changes are still in a journal beside it.
 
-    Reading it right would mean to write beside it (recovery, shared memory), which flame never does.
+    Reading it right would mean to write beside it (recovery, shared memory): flame never does.
     """
     with path.open("rb") as file:
         in_wal_mode = file.read(_WAL_VERSION + 1)[_WAL_VERSION:] == b"\2"
@@ -118,7 +125,7 @@ def _refuse_unfinished(path: Path) -> None:
     if unfinished:
         raise InputError(
             f"{path}: still being written, or left unfinished: its last changes are in "
-            f"{unfinished.name}; let the writer end, or run: sqlite3 {path} 'PRAGMA wal_checkpoint; VACUUM'"
+            f"{unfinished.name}; let the writer end, or run: sqlite3 {path} VACUUM"
         )
 
 
@@ -141,17 +148,10 @@ def _connect(path: Path) -> sqlite3.Connection:
     """
     with path.open("rb") as file:
         in_wal_mode = file.read(_WAL_VERSION + 1)[_WAL_VERSION:] == b"\2"
-    modes = ["mode=ro&immutable=1"] if in_wal_mode else ["mode=ro", "mode=ro&immutable=1"]
-    return _first_that_works([lambda mode=mode: _open(path, mode) for mode in modes])
-
-
-def _first_that_works(attempts: list[Callable[[], sqlite3.Connection]]) -> sqlite3.Connection:
-    for attempt in attempts[:-1]:
-        try:
-            return attempt()
-        except sqlite3.OperationalError:
-            continue
-    return attempts[-1]()
+    if not in_wal_mode:
+        with suppress(sqlite3.OperationalError):
+            return _open(path, "mode=ro")
+    return _open(path, "mode=ro&immutable=1")
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:

@@ -35,7 +35,9 @@ class Chains:
             return np.full(len(chain), EMPTY, np.int32), np.full(len(chain), EMPTY, np.int32)
         place = np.minimum(np.searchsorted(self.ids, chain), len(self.ids) - 1)
         found = self.ids[place] == chain
-        return np.where(found, self.python[place], EMPTY), np.where(found, self.native[place], EMPTY)
+        return np.where(found, self.python[place], EMPTY), np.where(
+            found, self.native[place], EMPTY
+        )
 
 
 def read_calls(context: Context) -> Calls:
@@ -88,7 +90,7 @@ def _with_chains(context: Context, calls: Calls, chain: I8) -> Calls:
 
 
 def _offset(context: Context, calls: Calls, chains: Chains, chain: I8) -> int:
-    """0, or 1 where chain ids are off by one; decided per file, confirmed by the calls' own names."""
+    """1 where chain ids are off by one, else 0; per file, confirmed by the calls' own names."""
     used = chain[chain != NULL]
     shifted = len(used) > 0 and used.min() == 0 and used.max() == chains.last_id - 1
     if not shifted:
@@ -140,7 +142,9 @@ def _stacks(context: Context, chain: I8, frames: I4) -> tuple[I4, I4]:
     python, native = np.zeros(size, np.int32), np.zeros(size, np.int32)
     first = np.searchsorted(chain, np.arange(size))
     step = np.arange(len(chain)) - first[chain]
-    is_python = np.array([context.frames[f].kind == Kind.PYTHON for f in range(len(context.frames))])
+    is_python = np.array(
+        [context.frames[f].kind == Kind.PYTHON for f in range(len(context.frames))]
+    )
     for rows in _by_step(step):
         for stack, mine in ((python, is_python[frames[rows]]), (native, ~is_python[frames[rows]])):
             _push(context, stack, chain[rows[mine]], frames[rows[mine]])

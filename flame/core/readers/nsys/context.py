@@ -47,7 +47,7 @@ def tid_of(key: int) -> int:
 
 
 def process_key(keys: I8) -> I8:
-    """globalPid of each globalTid or globalPid."""
+    """GlobalPid of each globalTid or globalPid."""
     return np.where(keys == NULL, NULL, keys & _PROCESS_MASK)
 
 
@@ -70,7 +70,9 @@ class Context:
 
     def _read_strings(self) -> list[tuple[int, str]]:
         rows = self.source.rows("StringIds", ["id", "value"])
-        return [(key, value) for key, value in rows if isinstance(key, int) and isinstance(value, str)]
+        return [
+            (key, value) for key, value in rows if isinstance(key, int) and isinstance(value, str)
+        ]
 
     def string(self, key: object) -> str:
         """The text with string id ``key``; empty where it dangles."""

@@ -40,7 +40,9 @@ def read_activities(context: Context) -> Activities:
     return batches.build()
 
 
-def _add(context: Context, batches: Batches[Activities], kind: Kind, chunk: dict[str, Column]) -> None:
+def _add(
+    context: Context, batches: Batches[Activities], kind: Kind, chunk: dict[str, Column]
+) -> None:
     process = context.processes(process_key(chunk["globalPid"]))
     start = times(_or(chunk["start"], 0))
     batches.add(

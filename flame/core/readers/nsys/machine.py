@@ -6,12 +6,19 @@ from flame.core.profile import Device, Meta, Process, Thread
 from flame.core.readers.nsys.context import Context, pid_of, tid_of
 
 _SCHEMA, _PRODUCT, _SYNTHETIC = "EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION", "FLAME_SYNTHETIC"
-_OPTIONS = ("CUDA_GRAPH_TRACE_OPTIONS:MODE", "COLLECT_NVTX_TRACE", "COLLECT_CUDA_TRACE")
-_OPTIONS += ("CUDA_BACKTRACE_OPTIONS:COLLECT_PYTHON_BACKTRACES",)
+_OPTIONS = (
+    "CUDA_GRAPH_TRACE_OPTIONS:MODE",
+    "COLLECT_NVTX_TRACE",
+    "COLLECT_CUDA_TRACE",
+    "CUDA_BACKTRACE_OPTIONS:COLLECT_PYTHON_BACKTRACES",
+)
 
 
 def read_meta(context: Context, path: str) -> Meta:
-    """Versions and a few capture options, by name: these tables also hold the user's environment."""
+    """Versions and a few capture options.
+
+    Only by name: these tables also hold the user's environment.
+    """
     exported: dict[str, str] = {}
     for table in ("EXPORT_META_DATA", "META_DATA_EXPORT"):
         exported |= _named(context, table, (_SCHEMA, _PRODUCT, _SYNTHETIC))

@@ -150,7 +150,9 @@ def _named_rows(context: Context) -> Iterator[tuple[int, int, int, int, str]]:
     if "eventType" not in context.source.columns(TABLE):
         return
     condition = f"WHERE eventType IN ({_CATEGORY}, {_DOMAIN})"
-    for kind, thread, domain, category, text, text_id in context.source.rows(TABLE, names, condition):
+    for kind, thread, domain, category, text, text_id in context.source.rows(
+        TABLE, names, condition
+    ):
         name = text if isinstance(text, str) else context.string(text_id)
         yield _int(kind), _int(thread), _int(domain), _int(category), name
 
@@ -167,7 +169,9 @@ def _read_payloads(context: Context, vocabulary: _Vocabulary) -> None:
         return
     filled = " OR ".join(f"{name} IS NOT NULL" for name in present)
     names = ["text", "textId", "domainId", "category", "globalTid", "jsonText", "jsonTextId"]
-    condition = f"WHERE eventType IN ({_PUSH_POP}, {_START_END}) AND ({filled}) LIMIT {_MAX_PAYLOADS}"
+    condition = (
+        f"WHERE eventType IN ({_PUSH_POP}, {_START_END}) AND ({filled}) LIMIT {_MAX_PAYLOADS}"
+    )
     for row in context.source.rows(TABLE, [*names, *_PAYLOADS], condition):
         _keep_payload(context, vocabulary, row)
 
@@ -175,10 +179,15 @@ def _read_payloads(context: Context, vocabulary: _Vocabulary) -> None:
 def _keep_payload(context: Context, vocabulary: _Vocabulary, row: tuple[object, ...]) -> None:
     text, text_id, domain, category, thread, json_text, json_id, *numbers = row
     code = vocabulary.texts.code(text) if isinstance(text, str) else 0
-    ids = [value if isinstance(value, int) else NULL for value in (text_id, domain, category)]
-    frame = vocabulary.frame(code, *ids, _int(thread) & ~0xFFFFFF)
+    registered = text_id if isinstance(text_id, int) else NULL
+    process = _int(thread) & ~0xFFFFFF
+    frame = vocabulary.frame(code, registered, _int(domain), _int(category), process)
     json = json_text if isinstance(json_text, str) else context.string(json_id)
-    values = [f"{name} {value}" for name, value in zip(_PAYLOADS, numbers, strict=True) if value is not None]
+    values = [
+        f"{name} {value}"
+        for name, value in zip(_PAYLOADS, numbers, strict=True)
+        if value is not None
+    ]
     payload = payload_text(json) if json else ", ".join(values)
     if frame >= 0 and payload:
         context.frames.example(frame, payload)
