@@ -12,14 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from samples.moe_model import KERNELS, LAYERS, MODEL, Module, model
-from samples.nsys_schema import gtid
+from samples.nsys_schema import DOMAIN_CREATE, DTOH, HTOD, PUSH_POP, gtid
 
 COMPUTE_STREAM, NCCL_STREAM = 7, 20
 NCCL_DOMAIN = 1
 GRAPH_ID, GRAPH_EXEC_ID = 1, 3
-HTOD, DTOH = 1, 2
 COPIES = {"HtoD": HTOD, "DtoH": DTOH}
-PUSH_POP, START_END, MARK, DOMAIN_CREATE = 59, 60, 34, 75
 GRAPH_BATCH = 16
 FIRST_CORRELATION = 100
 SLOW_LAYER = 17

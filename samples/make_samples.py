@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from samples.decode_timeline import COPIES, MARK, START_END, UNMAPPED, Range, Rank, Step
+from samples.decode_timeline import COPIES, UNMAPPED, Range, Rank, Step
 from samples.moe_model import KERNELS
 from samples.nsys_rows import Row, Strings, description, events
-from samples.nsys_schema import TABLES_2026, create_sql, required
+from samples.nsys_schema import MARK, START_END, TABLES_2026, create_sql, required
 
 # 8 requests are prefilled and decode, 8 more join them, all decode together and are done.
 CYCLE = (Step(8, 2048, 0), *[Step(0, 0, 8)] * 6, Step(8, 1024, 8), *[Step(0, 0, 16)] * 8)

@@ -8,10 +8,8 @@ from samples.backtraces import backtrace
 from samples.decode_timeline import (
     COMPUTE_STREAM,
     COPIES,
-    DTOH,
     GRAPH_EXEC_ID,
     GRAPH_ID,
-    HTOD,
     NCCL_STREAM,
     Activity,
     Call,
@@ -19,7 +17,22 @@ from samples.decode_timeline import (
     Rank,
 )
 from samples.moe_model import KERNELS
-from samples.nsys_schema import NEWEST_VERSION, VM_ID, gpid
+from samples.nsys_schema import (
+    DOMAIN_CREATE,
+    DRIVER_API,
+    DTOH,
+    GRAPH_CREATION,
+    GRAPH_EXEC_CREATION,
+    GRAPH_NODE_CREATION,
+    HTOD,
+    MARK,
+    NEWEST_VERSION,
+    PUSH_POP,
+    RUNTIME_API,
+    START_END,
+    VM_ID,
+    gpid,
+)
 
 GPU_NAME = "NVIDIA H100 80GB HBM3 (synthetic)"
 EPOCH_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z
@@ -118,7 +131,7 @@ def _call(call: Call, strings: Strings, chains: Mapping[str, int]) -> Row:
     return {
         "start": call.start,
         "end": call.end,
-        "eventClass": 0 if call.name.startswith("cuda") else 1,
+        "eventClass": RUNTIME_API if call.name.startswith("cuda") else DRIVER_API,
         "globalTid": call.thread,
         "correlationId": call.correlation,
         "nameId": strings(call.name),
@@ -147,7 +160,7 @@ def _nodes(rank: Rank, strings: Strings) -> Iterator[Row]:
         yield {
             "start": node.start,
             "end": node.start,
-            "eventClass": 77,
+            "eventClass": GRAPH_NODE_CREATION,
             "globalTid": rank.thread,
             "nameId": strings("Graph Node Creation"),
             "graphNodeId": node.id,
@@ -162,8 +175,8 @@ def _graphs(rank: Rank, strings: Strings) -> Iterator[Row]:
     graph = {"graphId": GRAPH_ID, "graphExecId": None}
     executable = {"graphId": GRAPH_ID, "graphExecId": GRAPH_EXEC_ID}
     for api, name, event_class, ids in (
-        ("cudaStreamBeginCapture_v10000", "Graph Creation", 95, graph),
-        ("cudaGraphInstantiate_v12000", "GraphExec Creation", 94, executable),
+        ("cudaStreamBeginCapture_v10000", "Graph Creation", GRAPH_CREATION, graph),
+        ("cudaGraphInstantiate_v12000", "GraphExec Creation", GRAPH_EXEC_CREATION, executable),
     ):
         time = calls[api].start
         yield {
@@ -212,10 +225,10 @@ def description(ranks: Sequence[Rank], strings: Strings) -> Tables:
 
 
 _EVENT_TYPES = {
-    34: "NvtxMark",
-    59: "NvtxPushPopRange",
-    60: "NvtxStartEndRange",
-    75: "NvtxDomainCreate",
+    MARK: "NvtxMark",
+    PUSH_POP: "NvtxPushPopRange",
+    START_END: "NvtxStartEndRange",
+    DOMAIN_CREATE: "NvtxDomainCreate",
 }
 _COPY_KINDS = {HTOD: "Host-to-Device", DTOH: "Device-to-Host"}
 _EXPORT = (

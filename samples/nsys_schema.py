@@ -9,6 +9,11 @@ from __future__ import annotations
 NEWEST_VERSION = "3.25.0"
 VM_ID = 1 << 48
 
+# ENUM_NSYS_EVENT_TYPE, ENUM_NSYS_EVENT_CLASS and ENUM_CUDA_MEMCPY_OPER
+MARK, PUSH_POP, START_END, DOMAIN_CREATE = 34, 59, 60, 75
+RUNTIME_API, DRIVER_API, GRAPH_NODE_CREATION, GRAPH_EXEC_CREATION, GRAPH_CREATION = 0, 1, 77, 94, 95
+HTOD, DTOH, DTOD, HTOH, PTOP = 1, 2, 8, 9, 10
+
 _RUNTIME = "start! end! eventClass! globalTid correlationId nameId! returnValue! callchainId"
 _GPU_2020 = "start! end! deviceId! contextId! streamId! correlationId globalPid"
 _GPU_2026 = "start! end! deviceId! contextId! greenContextId streamId! correlationId globalPid"

@@ -303,13 +303,14 @@ def read_activities(trace: Trace, only_process: int | None) -> Iterator[Row]:
     for kind, table in GPU_TABLES.items():
         for row in trace.rows(table):
             pid = pid_of(row["globalPid"]) if "globalPid" in row else only_process
+            device: int = row["deviceId"]
             found = Row(
                 kind,
                 row["start"],
                 row["end"],
                 max(0, row["end"] - row["start"]),
                 pid,
-                gpus.get((pid, row["deviceId"]), row["deviceId"]),
+                gpus.get((pid, device), device),
                 row["streamId"],
                 row["correlationId"] or 0,
                 leaf_name(trace, kind, row),

@@ -8,7 +8,17 @@ from pathlib import Path
 from types import TracebackType
 
 from samples.nsys_schema import (
+    DOMAIN_CREATE,
+    DTOD,
+    DTOH,
+    GRAPH_NODE_CREATION,
+    HTOD,
+    HTOH,
+    MARK,
     NEWEST_VERSION,
+    PTOP,
+    PUSH_POP,
+    START_END,
     TABLES_2020,
     TABLES_2026,
     VM_ID,
@@ -32,10 +42,6 @@ __all__ = [
     "gpid",
     "gtid",
 ]
-
-PUSH_POP, START_END, MARK, DOMAIN_CREATE = 59, 60, 34, 75
-HTOD, DTOH, DTOD, HTOH, PTOP = 1, 2, 8, 9, 10
-GRAPH_NODE_CREATION = 77
 
 Text = str | bytes | int
 Value = str | bytes | int | float | None

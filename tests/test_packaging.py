@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
+from pathspec import GitIgnoreSpec
 
 from flame._version import __version__
 
@@ -41,7 +42,7 @@ def succeed(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
-def source_files(folder: str) -> set[str]:
+def files_in(folder: str) -> set[str]:
     paths = (path for path in (ROOT / folder).rglob("*") if path.is_file())
     return {p.relative_to(ROOT).as_posix() for p in paths if "__pycache__" not in p.parts}
 
@@ -93,7 +94,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert below("flame", names) == source_files("flame")
+    assert below("flame", names) == files_in("flame")
     metadata = f"flame_view-{__version__}.dist-info"
     assert names == below("flame", names) | below(metadata, names)
     assert "flame/py.typed" in names
@@ -101,7 +102,9 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["flame", "samples", "tests", "benchmarks"])
 def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> None:
-    assert below(folder, sdist_names) == source_files(folder)
+    ignored = GitIgnoreSpec.from_lines((ROOT / ".gitignore").read_text().splitlines())
+    kept = {name for name in files_in(folder) if not ignored.match_file(name)}
+    assert below(folder, sdist_names) == kept
 
 
 def test_sdist_can_be_checked_like_a_checkout(sdist_names: set[str]) -> None:
@@ -123,7 +126,9 @@ def test_installed_package_is_the_wheel(installed: Path, tmp_path: Path) -> None
     assert location.is_relative_to(installed.parent)
 
 
-@pytest.mark.parametrize("command", [("info",), ("view", "--print"), ("export", "-f", "folded")])
+@pytest.mark.parametrize(
+    "command", [("info",), ("view", "--print"), ("export", "-f", "folded", "-o", "-")]
+)
 def test_installed_command_reads_the_sample(
     command: tuple[str, ...], installed: Path, tmp_path: Path
 ) -> None:

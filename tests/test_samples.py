@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import flame
+from benchmarks.generate import generate
+from flame.core.options import LoadOptions
+from flame.core.profile import Profile
+from flame.core.tree import Node, StackTree
 from samples import make_samples
 
 SAMPLE = Path(make_samples.__file__).with_name("decode_small.sqlite")
@@ -20,7 +25,7 @@ ACTIVITIES = (
 )
 OPEN_END = 2**62
 
-Path_ = tuple[str, ...]
+NvtxPath = tuple[str, ...]
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +35,20 @@ def db() -> Iterator[sqlite3.Connection]:
 
 
 @pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("samples") / "fresh.sqlite"
+    make_samples.write(path)
+    return path
+
+
+@pytest.fixture(scope="module")
 def truth() -> make_samples.Expected:
     return make_samples.expected()
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    return flame.load(SAMPLE, LoadOptions(nvtx_names="raw"))
 
 
 def scalar(db: sqlite3.Connection, sql: str) -> int:
@@ -46,16 +63,13 @@ def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
         return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
 
 
-def test_two_runs_write_the_same_bytes(tmp_path: Path) -> None:
-    first, second = tmp_path / "first.sqlite", tmp_path / "second.sqlite"
-    make_samples.write(first)
-    make_samples.write(second)
-    assert first.read_bytes() == second.read_bytes()
+def test_two_runs_write_the_same_bytes(fresh: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.sqlite"
+    make_samples.write(again)
+    assert again.read_bytes() == fresh.read_bytes()
 
 
-def test_committed_sample_is_what_the_script_writes(tmp_path: Path) -> None:
-    fresh = tmp_path / "fresh.sqlite"
-    make_samples.write(fresh)
+def test_committed_sample_is_what_the_script_writes(fresh: Path) -> None:
     # Not byte for byte: SQLite writes its own version into the file's header.
     assert content(fresh) == content(SAMPLE)
 
@@ -155,13 +169,64 @@ def test_the_file_leads_to_the_paths_that_the_generator_knows(
     assert attribute(db) == truth.paths
 
 
+def test_flame_finds_the_same_paths(profile: Profile, truth: make_samples.Expected) -> None:
+    assert own_by_path(profile.tree(levels="nvtx")) == truth.paths
+    assert profile.gpu_time == truth.gpu_ns
+
+
+def test_flame_counts_what_it_cannot_trace_back(
+    profile: Profile, truth: make_samples.Expected
+) -> None:
+    nodes = profile.graph_nodes
+    assert nodes.activities - nodes.captured == truth.unmapped_nodes
+    assert int((~profile.activities.launched).sum()) == truth.no_launch
+
+
+def test_flame_sees_python_frames_of_the_prefill_only(profile: Profile) -> None:
+    tree = profile.tree(levels="nvtx,python")
+    steps = [step for step in tree.root.children if step.name.startswith("execute_")]
+    with_python = {step.name for step in steps if "GptOssModel.forward" in names_below(step)}
+    prefill = {step.name for step in steps if not step.name.startswith("execute_context_0")}
+    assert with_python == prefill
+
+
 def test_every_layer_has_its_share(truth: make_samples.Expected) -> None:
     assert sorted(truth.layers) == list(range(24))
     assert max(truth.layers, key=lambda layer: truth.layers[layer]) == 17
     assert sum(truth.layers.values()) > 0.9 * truth.gpu_ns
 
 
-def attribute(db: sqlite3.Connection) -> Counter[Path_]:
+def test_large_file_generator_keeps_its_proportions(tmp_path: Path) -> None:
+    path = tmp_path / "large.sqlite"
+    generate(path, 1_500, opid=True)
+    with closing(sqlite3.connect(path)) as db:
+        assert scalar(db, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL") == 2_000
+        assert scalar(db, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME") == 2_600
+        assert scalar(db, "SELECT count(*) FROM NVTX_EVENTS") == 3_608
+        assert scalar(db, "SELECT count(textId) FROM NVTX_EVENTS") == 546
+        assert scalar(db, "SELECT count(DISTINCT globalTid) FROM NVTX_EVENTS") == 4
+        numbered = "FROM NVTX_EVENTS WHERE text LIKE '%op_id%'"
+        count = scalar(db, f"SELECT count(*) {numbered}")
+        assert scalar(db, f"SELECT count(DISTINCT text) {numbered}") == count > 1_500
+    profile = flame.load(path)
+    assert profile.coverage["nvtx"].ns == profile.coverage["launch"].ns == profile.gpu_time
+
+
+def own_by_path(tree: StackTree) -> Counter[NvtxPath]:
+    paths: Counter[NvtxPath] = Counter()
+    path: NvtxPath = ()
+    for node in range(len(tree)):
+        path = (*path[: int(tree.depth[node])], tree.name(node))
+        if tree.own[node]:
+            paths[path[1:]] += int(tree.own[node])
+    return paths
+
+
+def names_below(node: Node) -> set[str]:
+    return {node.name}.union(*map(names_below, node.children))
+
+
+def attribute(db: sqlite3.Connection) -> Counter[NvtxPath]:
     """GPU ns by NVTX path, row by row: the launch's ranges, then those of the node's capture."""
     ranges = _ranges(db)
     calls = {
@@ -176,8 +241,8 @@ def attribute(db: sqlite3.Connection) -> Counter[Path_]:
             "SELECT graphNodeId, originalGraphNodeId, globalTid, start FROM CUDA_GRAPH_NODE_EVENTS"
         )
     }
-    captured: dict[tuple[int, int | None], Path_] = {}
-    paths: Counter[Path_] = Counter()
+    captured: dict[tuple[int, int | None], NvtxPath] = {}
+    paths: Counter[NvtxPath] = Counter()
     for table in ACTIVITIES:
         for pid, correlation, node, ns in db.execute(
             f"SELECT globalPid >> 24, correlationId, graphNodeId, end - start FROM {table}"
@@ -203,11 +268,11 @@ def _ranges(db: sqlite3.Connection) -> Ranges:
     return ranges
 
 
-def _open_at(ranges: Ranges, thread: int, time: int) -> Path_:
+def _open_at(ranges: Ranges, thread: int, time: int) -> NvtxPath:
     return tuple(text for start, end, text in ranges.get(thread, ()) if start <= time <= end)
 
 
-def _captured(ranges: Ranges, nodes: Nodes, pid: int, node: int | None) -> Path_:
+def _captured(ranges: Ranges, nodes: Nodes, pid: int, node: int | None) -> NvtxPath:
     while node is not None and (pid, node) in nodes:
         node, thread, start = nodes[pid, node]
         if node is None:

@@ -12,11 +12,12 @@ from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
 from flame.core.grouping import add_grouping
 from flame.core.host import host_table
 from flame.core.join import Launches, join_launches
-from flame.core.nesting import MAX_DEPTH, Nesting, nest
+from flame.core.nesting import MAX_DEPTH, Nesting
 from flame.core.options import Progress, silent
 from flame.core.profile import NONE, Activities, GraphNodes, Profile
-from flame.core.raw import OPEN, Ranges, RawTrace
-from flame.core.stacks import EMPTY, StackBuilder
+from flame.core.ranges import RangeIndex
+from flame.core.raw import OPEN, RawTrace
+from flame.core.stacks import EMPTY
 
 
 def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
@@ -27,11 +28,10 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     progress("joining launches", 0, 0)
     launches = join_launches(raw.activities, raw.calls, thread_process)
     progress("nesting NVTX ranges", 0, 0)
-    nesting = _nest_ranges(raw.ranges, end)
-    paths = _range_paths(nesting, raw.ranges.frame, raw.stacks)
+    ranges = RangeIndex(raw.ranges, end, raw.stacks)
     progress("attributing", 0, 0)
-    table, graph_nodes = _table(raw, launches, nesting, paths)
-    warnings += _time_warnings(raw, nesting)
+    table, graph_nodes = _table(raw, launches, ranges)
+    warnings += _time_warnings(raw, ranges.nesting)
     grouping = add_grouping(raw.frames, raw.processes, raw.threads, raw.devices, table.stream)
 
     def build_host() -> Activities:
@@ -66,32 +66,14 @@ def _extent(raw: RawTrace) -> tuple[int, int]:
     return min(int(part.min()) for part in known), max(int(part.max()) for part in known)
 
 
-def _nest_ranges(ranges: Ranges, end: int) -> Nesting:
-    """Ranges are open from start to end, both included."""
-    last = np.where(ranges.end == OPEN, end, ranges.end) + 1
-    known = np.where(ranges.thread >= 0, last, ranges.start)
-    return nest(np.maximum(ranges.thread, 0), ranges.start, known)
-
-
-def _range_paths(nesting: Nesting, frame: I4, stacks: StackBuilder) -> I4:
-    """The stack of ranges that each piece stands for, itself included."""
-    path = np.zeros(len(nesting) + 1, np.int32)  # the last entry is "no piece", the empty stack
-    for pieces in nesting.by_depth():
-        path[pieces] = stacks.extend(path[nesting.parent[pieces]], frame[nesting.source[pieces]])
-    return path
-
-
-def _table(
-    raw: RawTrace, launches: Launches, nesting: Nesting, paths: I4
-) -> tuple[Activities, GraphNodes]:
+def _table(raw: RawTrace, launches: Launches, ranges: RangeIndex) -> tuple[Activities, GraphNodes]:
     """The event table, and how many graph kernels found their captured ranges."""
     work, calls = raw.activities, raw.calls
     call, launched = launches.call, launches.call >= 0
     duration = np.maximum(work.end - work.start, 0)
     launch_start = _taken(calls.start, call, -1)
     thread = _taken(calls.thread, call, NONE).astype(np.int32)
-    nvtx = np.where(launched, paths[nesting.innermost(np.maximum(thread, 0), launch_start)], EMPTY)
-    nvtx, graph_nodes = _with_captured(raw, nvtx, nesting, paths)
+    nvtx, graph_nodes = _with_captured(raw, ranges.open_at(thread, launch_start), ranges)
     no_launch = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
     table = Activities(
         kind=work.kind,
@@ -110,7 +92,7 @@ def _table(
         python=_taken(calls.python, launches.chain, EMPTY).astype(np.int32),
         native=_taken(calls.native, launches.chain, EMPTY).astype(np.int32),
         launch=_taken(calls.frame, call, no_launch).astype(np.int32),
-        nvtx=nvtx.astype(np.int32),
+        nvtx=nvtx,
         frame=work.frame,
         launched=launched,
         stacks=raw.stacks.build(),
@@ -128,17 +110,13 @@ def _process_of(raw: RawTrace, thread: I4) -> I4:
     return of_thread[thread]
 
 
-def _with_captured(
-    raw: RawTrace, nvtx: Column, nesting: Nesting, paths: I4
-) -> tuple[Column, GraphNodes]:
+def _with_captured(raw: RawTrace, nvtx: I4, ranges: RangeIndex) -> tuple[I4, GraphNodes]:
     """Add the ranges open at capture below the replay's own, marked as captured."""
     replayed = int((raw.activities.graph_node >= 0).sum())
     if not replayed:
         return nvtx, GraphNodes()
     captured = find_captures(raw.activities, raw.nodes)
-    found = captured.thread >= 0
-    inner = nesting.innermost(np.maximum(captured.thread, 0), captured.time)
-    capture = np.where(found, paths[inner], EMPTY)
+    capture = ranges.open_at(captured.thread, captured.time)
     rows = np.flatnonzero(capture != EMPTY)
     nvtx = nvtx.copy()
     nvtx[rows] = _joined(raw, nvtx[rows], capture[rows])

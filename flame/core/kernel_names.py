@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
-# Longer symbols are left as they are: demanglers recurse as deep as a symbol nests.
-_DEMANGLE_CHARS = 64 * 1024
+# Longer symbols are left as they are: demanglers recurse as deep as a symbol nests, and an old
+# libstdc++ (before GCC 9) knows no limit but its thread's stack.
+_DEMANGLE_CHARS = 16 * 1024
 
 _OPERATOR = (
     r"(?<![\w$])operator(?![\w$])"

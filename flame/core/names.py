@@ -53,7 +53,7 @@ _SIZES = re.compile(rf", sizes = ({_LIST})")
 _SUFFIX = re.compile(
     r", (?:"
     r"(?:op_id|(?:stashed )?seq) = -?\d++(?=, |\Z)"
-    rf"|(?:sizes|input_op_ids) = {_LIST}(?:(?=, )|,? ?\Z)"
+    rf"|(?:sizes|input_op_ids) = {_LIST}(?:,? ?\Z|(?=, ))"
     r")"
 )
 
@@ -75,7 +75,7 @@ def _whole_list(text: str) -> str:
 
 
 # A string, a shape, or a mark. An unterminated quote runs to the end of the text, so that each
-# character is looked at once; shapes as one token make a typical text twice as fast.
+# character is looked at once; shapes as one token save a third of the time of a typical text.
 _DICT_TOKEN = re.compile(
     r"""'(?:[^'\\]++|\\.)*+'?+|"(?:[^"\\]++|\\.)*+"?+|\[[\d, ]*+\]|[\[\](){},:]""", re.DOTALL
 )

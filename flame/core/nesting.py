@@ -162,12 +162,13 @@ def _cut(source: I8, start: I8, end: I8, depth: I8, crossing: Bool) -> tuple[I8,
     """
     cluster = np.cumsum(depth == 0)
     crossed = np.isin(cluster, cluster[crossing])
-    pieces = [column[~crossed] for column in (source, start, end, depth)]
     rows = np.flatnonzero(crossed)
-    for part in np.split(rows, np.flatnonzero(np.diff(cluster[rows])) + 1):
-        cut = np.array(list(_sweep(part.tolist(), start, end)), np.int64).reshape(-1, 4).T
-        swept = (source[cut[0]], cut[1], cut[2], cut[3])
-        pieces = [np.concatenate(pair) for pair in zip(pieces, swept, strict=True)]
+    tangles = np.split(rows, np.flatnonzero(np.diff(cluster[rows])) + 1)
+    swept = [piece for tangle in tangles for piece in _sweep(tangle.tolist(), start, end)]
+    cut = np.array(swept, np.int64).reshape(-1, 4).T
+    whole = [column[~crossed] for column in (source, start, end, depth)]
+    parts = (source[cut[0]], cut[1], cut[2], cut[3])
+    pieces = [np.concatenate(pair) for pair in zip(whole, parts, strict=True)]
     order = np.lexsort((pieces[3], pieces[1]))
     a, b, c, d = (column[order] for column in pieces)
     return a, b, c, d

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.columns import I8, Column, distinct, sum_by
+from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.labels import Naming
 from flame.core.metrics import Metric, metric_of
@@ -124,8 +124,10 @@ def _single(profile: Profile, table: Activities, kept: I8, level: str) -> Column
         return grouping.stream_of(groups.stream[kept])
     if level == "shapes":
         return table.stacks.innermost(grouping.shapes)[groups.nvtx[kept]]
-    frames: Column = np.append(getattr(grouping, level), np.int32(-1))
-    return frames[getattr(groups, level)[kept]]
+    frames: I4 = getattr(grouping, level)
+    index: I4 = getattr(groups, level)
+    found: I4 = np.append(frames, np.int32(-1))[index[kept]]
+    return found
 
 
 class _Growth:

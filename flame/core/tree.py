@@ -195,7 +195,7 @@ class Breadth:
         total, size = self.sums(self.own), self.sums(np.ones(len(self.parent), np.int64))
         new = np.zeros(len(self.parent), np.int64)
         bounds = np.concatenate([[0], np.cumsum(np.bincount(self.depth))])
-        for low, high in itertools.pairwise(bounds):
+        for low, high in itertools.pairwise(bounds[1:]):
             order = low + np.lexsort(
                 (self.frame[low:high], -total[low:high], self.parent[low:high])
             )

@@ -34,7 +34,7 @@ def atomic_output(path: str) -> Iterator[BinaryIO]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise InputError(f"cannot write {path!r}: {error.strerror or error}") from error
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def _opened(path: str) -> AbstractContextManager[BinaryIO]:

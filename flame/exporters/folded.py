@@ -10,7 +10,7 @@ from flame.exporters.stacks import encodable, used_frames, weighed_stacks
 
 # flamegraph.pl and speedscope drop or blank out a frame without a name.
 NO_NAME = "[empty]"
-NO_FRAMES = "all"
+NO_FRAMES = b"all"
 
 # `;` separates frames. All of the others end a line for one reader or another (str.splitlines,
 # the `$` of regular expressions in JavaScript).
@@ -25,11 +25,11 @@ def write(tree: StackTree, file: BinaryIO) -> None:
     the chosen levels make the line ``all``, so that the lines always add up to the root's total.
     """
     names = {frame: _name(tree.text[frame]) for frame in used_frames(tree)}
-    values: defaultdict[str, int] = defaultdict(int)
+    values: defaultdict[bytes, int] = defaultdict(int)
     for stack, value in weighed_stacks(tree, names):
-        values[";".join(stack) or NO_FRAMES] += value
-    file.writelines(f"{stack} {values[stack]}\n".encode() for stack in sorted(values))
+        values[b";".join(stack) or NO_FRAMES] += value
+    file.writelines(b"%b %d\n" % (stack, values[stack]) for stack in sorted(values))
 
 
-def _name(text: str) -> str:
-    return encodable(text).translate(_REPLACED) or NO_NAME
+def _name(text: str) -> bytes:
+    return (encodable(text).translate(_REPLACED) or NO_NAME).encode()

@@ -68,10 +68,10 @@ def _sampled(tree: StackTree, frames: dict[Frame, int]) -> Sampled:
     """``tree`` as stacks of indices into ``frames``, which grows by the frames met first here."""
     used = used_frames(tree)
     index = {frame: frames.setdefault(_frame(tree, frame), len(frames)) for frame in used}
-    samples: list[list[int]] = []
+    samples: list[tuple[int, ...]] = []
     weights: list[float] = []
     for stack, weight in weighed_stacks(tree, index):
-        samples.append(stack.copy())
+        samples.append(tuple(stack))
         weights.append(weight)
     return Sampled(
         name=tree.metric.title,

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis import strategies as st
 
 from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
 from flame.core.grouping import add_grouping
 from flame.core.profile import Activities, Device, GraphNodes, Meta, Process, Profile, Thread
+from flame.core.metrics import metric_of
 from flame.core.stacks import StackBuilder
+from flame.core.tree import Breadth, StackTree, in_preorder
+
+# What some reader of text files takes for the end of a line, and what separates frames and values.
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+HOSTILE = f"; 0123\t\0\ud800\udcff{LINE_ENDS}"
 
 PROCESSES = (Process(100, "app"),)
 THREADS = (Thread(0, 101, "main"),)
@@ -35,18 +42,18 @@ class Row:
     def names(self) -> tuple[str, ...]:
         """Names on the default levels, outermost first."""
         python = tuple(name for name, _, _ in self.python)
-        return (*python, self.launch, *self.nvtx, self.kernel)
+        kernel = (self.kernel,) if self.kernel else ()
+        return (*python, self.launch, *self.nvtx, *kernel)
 
 
 def profile_of(rows: Sequence[Row], host: Sequence[Row] = ()) -> Profile:
     """The profile with GPU activities ``rows``, and ``host`` for the host metric."""
-    frames, stacks = FrameBuilder(), StackBuilder()
-    activities = _activities(rows, frames, stacks)
-    host_activities = _activities(host, frames, stacks)
+    frames = FrameBuilder()
+    activities = _activities(rows, frames)
+    host_activities = _activities(host, frames)
     grouping = add_grouping(frames, PROCESSES, THREADS, DEVICES, activities.stream)
     return Profile(
         frames=frames.build(),
-        stacks=stacks.build(),
         activities=activities,
         processes=PROCESSES,
         threads=THREADS,
@@ -61,7 +68,9 @@ def profile_of(rows: Sequence[Row], host: Sequence[Row] = ()) -> Profile:
     )
 
 
-def _activities(rows: Sequence[Row], frames: FrameBuilder, stacks: StackBuilder) -> Activities:
+def _activities(rows: Sequence[Row], frames: FrameBuilder) -> Activities:
+    stacks = StackBuilder()
+
     def ids(kind: Kind, names: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         return np.array([frames.add(Frame(kind, name)) if name else -1 for name in names], np.int32)
 
@@ -94,4 +103,47 @@ def _activities(rows: Sequence[Row], frames: FrameBuilder, stacks: StackBuilder)
         nvtx=np.array([nvtx(row) for row in rows], np.int32),
         frame=ids(Kind.KERNEL, [row.kernel for row in rows]),
         launched=launched,
+        stacks=stacks.build(),
     )
+
+
+names = st.text(st.one_of(st.sampled_from("ab" + HOSTILE), st.characters()), max_size=4)
+places = st.tuples(names, names, st.integers(0, 3))
+rows = st.builds(
+    Row,
+    kernel=names,
+    duration=st.integers(0, 1 << 40),
+    nvtx=st.lists(names, max_size=3).map(tuple),
+    python=st.lists(places, max_size=2).map(tuple),
+    launch=st.sampled_from([NO_LAUNCH, "cudaLaunchKernel", "cudaGraphLaunch"]),
+    launch_ns=st.integers(0, 100),
+    idle=st.integers(0, 1),
+)
+some_rows = st.lists(rows, max_size=12)
+
+
+def chain(depth: int) -> StackTree:
+    """A tree of one stack, ``depth`` frames deep, of 1 ns."""
+    frames = FrameBuilder()
+    turns = [frames.add(Frame(Kind.NVTX, name)) for name in ("ping", "pong")]
+    order = np.arange(depth + 1, dtype=np.int32)
+    frame = np.array(turns, np.int32)[order % 2]
+    frame[0] = 0
+    own = (order == depth).astype(np.int64)
+    return _laid_out(Breadth(order - 1, frame, order, own, own), frames)
+
+
+def fan(stacks: int) -> StackTree:
+    """A tree of ``stacks`` different stacks of one frame and 1 ns each."""
+    frames = FrameBuilder()
+    ids = [frames.add(Frame(Kind.KERNEL, f"kernel {number}")) for number in range(stacks)]
+    frame = np.array([0, *ids], np.int32)
+    depth = np.minimum(frame, 1)
+    own = depth.astype(np.int64)
+    return _laid_out(Breadth(depth - 1, frame, depth, own, own), frames)
+
+
+def _laid_out(columns: Breadth, frames: FrameBuilder) -> StackTree:
+    table = frames.build()
+    text = tuple(frame.name for frame in table.frames)
+    return in_preorder(columns, table, text, metric_of("gpu"), ("nvtx", "kernel"))

@@ -10,7 +10,7 @@ from flame.core.columns import I4, I8, Column, distinct
 from flame.core.frames import Frame, Kind
 from flame.core.names import api_name
 from flame.core.raw import Batches, Calls
-from flame.core.readers.nsys.context import Context, each_distinct, times
+from flame.core.readers.nsys.context import Context, FrameOf, times
 from flame.core.readers.tables import NULL
 from flame.core.stacks import EMPTY
 
@@ -43,8 +43,9 @@ class Chains:
 def read_calls(context: Context) -> Calls:
     """All CUDA API calls, with the stacks of their call chains."""
     batches, chain_ids = Batches(Calls), [np.zeros(0, np.int64)]
-    names = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
-    for chunk in context.source.chunks(TABLE, names):
+    names = FrameOf(lambda key: _launch_frame(context, key))
+    columns = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
+    for chunk in context.source.chunks(TABLE, columns):
         chain_ids.append(chunk["callchainId"])
         none = np.zeros(len(chunk["start"]), np.int32)
         batches.add(
@@ -52,7 +53,7 @@ def read_calls(context: Context) -> Calls:
             end=times(chunk["end"]),
             thread=context.thread(chunk["globalTid"]),
             correlation=np.where(chunk["correlationId"] == NULL, 0, chunk["correlationId"]),
-            frame=each_distinct([chunk["nameId"]], lambda key: _launch_frame(context, key)),
+            frame=names.rows([chunk["nameId"]]),
             python=none,
             native=none,
             chain_only=chunk["eventClass"] == _BACKTRACE_CLASS,
@@ -128,10 +129,8 @@ def _read_chains(context: Context) -> Chains:
     table = {name: np.concatenate([part[name] for part in parts]) for name in names}
     order = np.lexsort((-table["stackDepth"], table["id"]))
     ids, chain = distinct(table["id"][order])
-    frames = each_distinct(
-        [table[name][order] for name in ("symbol", "module", "unresolved")],
-        lambda *row: context.frames.add(_chain_frame(context, *row)),
-    )
+    frame_of = FrameOf(lambda *row: context.frames.add(_chain_frame(context, *row)))
+    frames = frame_of.rows([table[name][order] for name in ("symbol", "module", "unresolved")])
     python, native = _stacks(context, chain, frames)
     return Chains(ids, python, native, int(ids[-1]))
 

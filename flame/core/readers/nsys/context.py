@@ -97,11 +97,22 @@ class Context:
         return self.threads(keys)
 
 
-def each_distinct(columns: list[Column], frame_of: Callable[..., int]) -> I4:
-    """``frame_of(*row)`` for every row of ``columns``, called once per distinct row."""
-    first, kind = unique_rows(columns)
-    rows = zip(*(column[first].tolist() for column in columns), strict=True)
-    return np.array([frame_of(*row) for row in rows], np.int32)[kind]
+class FrameOf(dict[tuple[int, ...], int]):
+    """Frame ids by the columns that name a row; each combination is worked out once."""
+
+    def __init__(self, make: Callable[..., int]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, row: tuple[int, ...]) -> int:
+        frame = self[row] = self._make(*row)
+        return frame
+
+    def rows(self, columns: list[Column]) -> I4:
+        """Frame ids of all rows of ``columns``, i4[n]."""
+        first, kind = unique_rows(columns)
+        distinct_rows = zip(*(column[first].tolist() for column in columns), strict=True)
+        return np.array([self[row] for row in distinct_rows], np.int32)[kind]
 
 
 def times(column: I8) -> I8:

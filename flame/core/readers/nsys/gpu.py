@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from flame.core.columns import I4, Column
@@ -9,7 +11,7 @@ from flame.core.frames import Frame, Kind
 from flame.core.kernel_names import demangle, kernel_base
 from flame.core.profile import NONE
 from flame.core.raw import Activities, Batches, Nodes
-from flame.core.readers.nsys.context import Context, each_distinct, process_key, times
+from flame.core.readers.nsys.context import Context, FrameOf, process_key, times
 from flame.core.readers.tables import NULL
 
 TABLES = {
@@ -22,7 +24,7 @@ _COMMON = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid",
 _NAMED_BY = {
     Kind.KERNEL: ("shortName", "demangledName", "mangledName"),
     Kind.MEMCPY: ("copyKind",),
-    Kind.MEMSET: (),
+    Kind.MEMSET: ("copyKind",),  # a column it does not have: all are one
     Kind.GRAPH: ("graphId",),
 }
 # CUpti_ActivityMemcpyKind in cupti_activity.h
@@ -33,15 +35,15 @@ def read_activities(context: Context) -> Activities:
     """All GPU work of the trace, in table order."""
     batches = Batches(Activities)
     for table, kind in TABLES.items():
-        names = _NAMED_BY[kind]
+        names, frame_of = _NAMED_BY[kind], _frame_of(context, kind)
         for chunk in context.source.chunks(table, [*_COMMON, *names]):
-            _add(context, batches, kind, chunk)
+            _add(context, batches, kind, chunk, frame_of.rows([chunk[n] for n in names]))
             context.advance("reading GPU activities", len(chunk["start"]))
     return batches.build()
 
 
 def _add(
-    context: Context, batches: Batches[Activities], kind: Kind, chunk: dict[str, Column]
+    context: Context, batches: Batches[Activities], kind: Kind, chunk: dict[str, Column], frame: I4
 ) -> None:
     process = context.processes(process_key(chunk["globalPid"]))
     start = times(_or(chunk["start"], 0))
@@ -53,7 +55,7 @@ def _add(
         device=_devices(context, process, chunk["deviceId"]),
         stream=_small(chunk["streamId"]),
         correlation=_or(chunk["correlationId"], 0),
-        frame=_frames(context, kind, chunk),
+        frame=frame,
         graph_node=_or(chunk["graphNodeId"], NONE),
     )
 
@@ -75,21 +77,15 @@ def _devices(context: Context, process: I4, ordinal: Column) -> I4:
     return context.devices(pairs)
 
 
-def _frames(context: Context, kind: Kind, chunk: dict[str, Column]) -> I4:
-    if kind == Kind.KERNEL:
-        return each_distinct(
-            [chunk[name] for name in _NAMED_BY[kind]],
-            lambda *ids: context.frames.add(_kernel(context, *ids)),
-        )
-    if kind == Kind.MEMCPY:
-        return each_distinct(
-            [chunk["copyKind"]], lambda copy: context.frames.add(Frame(kind, _copy_name(copy)))
-        )
-    if kind == Kind.GRAPH:
-        return each_distinct(
-            [chunk["graphId"]], lambda graph: context.frames.add(Frame(kind, _graph_name(graph)))
-        )
-    return np.full(len(chunk["start"]), context.frames.add(Frame(kind, "memset")), np.int32)
+def _frame_of(context: Context, kind: Kind) -> FrameOf:
+    """Frames by what names an activity of ``kind``; see `_NAMED_BY`."""
+    makers: dict[Kind, Callable[..., Frame]] = {
+        Kind.KERNEL: lambda *ids: _kernel(context, *ids),
+        Kind.MEMCPY: lambda copy: Frame(kind, _copy_name(copy)),
+        Kind.MEMSET: lambda _: Frame(kind, "memset"),
+        Kind.GRAPH: lambda graph: Frame(kind, _graph_name(graph)),
+    }
+    return FrameOf(lambda *row: context.frames.add(makers[kind](*row)))
 
 
 def _copy_name(copy: int) -> str:

@@ -10,7 +10,7 @@ from flame.core.columns import I4, Column
 from flame.core.frames import Frame, Kind
 from flame.core.names import RangeName, clean_range, payload_text
 from flame.core.raw import OPEN, Batches, Ranges
-from flame.core.readers.nsys.context import Context, each_distinct, pid_of, process_key, times
+from flame.core.readers.nsys.context import Context, FrameOf, pid_of, process_key, times
 from flame.core.readers.tables import NULL
 
 TABLE = "NVTX_EVENTS"
@@ -63,7 +63,7 @@ class _Vocabulary:
         self._context = context
         self._registered: dict[int, int] = {}
         self.domains, self._categories = _registrations(context)
-        self._frame_ids: dict[tuple[int, ...], int] = {}
+        self.frames = FrameOf(self.frame)
 
     def text_code(self, text: int, text_id: int) -> int:
         """The code of an inline text, else of the registered string ``text_id``."""
@@ -126,8 +126,9 @@ def _add(
 
 def _frames(vocabulary: _Vocabulary, chunk: dict[str, Column]) -> I4:
     names = ("text", "textId", "domainId", "category")
-    columns = [chunk[name] for name in names] + [process_key(chunk["globalTid"])]
-    return each_distinct(columns, vocabulary.frame)
+    return vocabulary.frames.rows(
+        [*(chunk[name] for name in names), process_key(chunk["globalTid"])]
+    )
 
 
 def _registrations(

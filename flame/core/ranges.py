@@ -1,0 +1,71 @@
+"""Which NVTX ranges are open on a thread at a moment, as stacks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool, Column, pack
+from flame.core.nesting import Nesting, nest
+from flame.core.raw import OPEN, Ranges
+from flame.core.stacks import EMPTY, StackBuilder
+
+
+class RangeIndex:
+    """Ranges of all threads, nested. A range is open from its start to its end, both included.
+
+    Nesting is worked out on half-open intervals, in which ranges that merely touch do not cross;
+    the moments at which a range ends are looked up one by one, there are few.
+    """
+
+    def __init__(self, ranges: Ranges, capture_end: int, stacks: StackBuilder) -> None:
+        self._ranges = ranges
+        self._stacks = stacks
+        known = ranges.thread >= 0
+        self._thread = np.maximum(ranges.thread, 0)
+        end = np.where(ranges.end == OPEN, max(capture_end, 0) + 1, ranges.end)
+        self._end = np.where(known, end, ranges.start - 1)
+        self.nesting = nest(self._thread, ranges.start, np.maximum(self._end, ranges.start))
+        self._paths = _paths(self.nesting, ranges.frame, stacks)
+
+    def open_at(self, thread: Column, time: I8) -> I4:
+        """The stack of ranges open on ``thread`` (-1: unknown, no stack) at ``time``, i4[n]."""
+        on = np.maximum(thread, 0)
+        found = self._paths[self.nesting.innermost(on, time)]
+        for row in np.flatnonzero(self._at_end(on, time)).tolist():
+            found[row] = self._closing(int(on[row]), int(time[row]))
+        return np.where(thread >= 0, found, EMPTY).astype(np.int32)
+
+    def _at_end(self, thread: Column, time: I8) -> Bool:
+        """Whether some range of ``thread`` ends exactly at ``time``."""
+        keys = pack([np.concatenate([self._thread, thread]), np.concatenate([self._end, time])])
+        ends, asked = np.sort(keys[: len(self._end)]), keys[len(self._end) :]
+        place = np.searchsorted(ends, asked)
+        ending: Bool = np.append(ends, -1)[place] == asked
+        return ending
+
+    def _closing(self, thread: int, time: int) -> int:
+        """The stack when ranges end: those open just before, then those that start now."""
+        before = self.nesting.innermost(np.array([thread]), np.array([time - 1]))
+        stack = int(self._paths[before[0]])
+        order, threads, starts = self._by_start
+        low, high = np.searchsorted(threads, [thread, thread + 1])
+        first, last = np.searchsorted(starts[low:high], [time, time + 1])
+        starting = order[low + first : low + last]
+        closed = starting[self._end[starting] >= time]
+        return self._stacks.path(self._ranges.frame[closed].tolist(), stack)
+
+    @cached_property
+    def _by_start(self) -> tuple[I8, Column, I8]:
+        """Ranges ordered by (thread, start, longest first): their rows, threads and starts."""
+        order = np.lexsort((-self._end, self._ranges.start, self._thread))
+        return order, self._thread[order], self._ranges.start[order]
+
+
+def _paths(nesting: Nesting, frame: I4, stacks: StackBuilder) -> I4:
+    """The stack each piece stands for, itself included; the last entry, "no piece", is empty."""
+    path = np.zeros(len(nesting) + 1, np.int32)
+    for pieces in nesting.by_depth():
+        path[pieces] = stacks.extend(path[nesting.parent[pieces]], frame[nesting.source[pieces]])
+    return path

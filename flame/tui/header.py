@@ -1,0 +1,194 @@
+"""The single lines around the icicle: header, breadcrumb, status and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.frames import Kind
+from flame.core.profile import Profile
+from flame.core.tree import StackTree
+from flame.core.units import format_count, format_ns, format_percent, format_value
+from flame.tui.keys import Command
+from flame.tui.lines import Line, Piece, line_width
+from flame.tui.palette import Palette
+from flame.tui.text import cut, cut_start, width_of
+from flame.tui.view import View
+
+COVERAGE_SHOWN_BELOW = 95.0
+ARROW = " ▸ "
+_CRUMBS = 64
+_LEAST_CRUMB = 8
+
+
+def header(path: Path, profile: Profile, tree: StackTree, palette: Palette, width: int) -> Line:
+    """File and what is in it on the left; metric, levels and coverage on the right."""
+    right = _choices(tree, palette)
+    gap = coverage_gap(profile)
+    if gap:
+        right += [Piece("  "), Piece(gap, "warning", "screen.coverage")]
+    left: Line = [Piece(" flame ", "accent")]
+    room = width - line_width(left) - line_width(right) - 2
+    if room < 24:
+        right = _metric(tree)
+        room = width - line_width(left) - line_width(right) - 2
+    left.append(Piece(" " + _contents(path, profile, room - 1)))
+    space = max(width - line_width(left) - line_width(right), 1)
+    return [*left, Piece(" " * space), *right]
+
+
+def _contents(path: Path, profile: Profile, width: int) -> str:
+    """File name and, as far as there is room, GPUs, their time, and number of activities."""
+    name = cut(path.name, max(min(width, 40), 1))
+    facts = [_gpus(profile), _gpu_time(profile), _activities(profile)]
+    for shown in (facts, facts[1:], facts[1:2]):
+        text = " · ".join([name, *filter(None, shown)])
+        if width_of(text) <= width:
+            return text
+    return name
+
+
+def _gpu_time(profile: Profile) -> str:
+    return format_ns(profile.gpu_time) if len(profile.activities) else "nothing ran on a GPU"
+
+
+def _activities(profile: Profile) -> str:
+    number = len(profile.activities)
+    return f"{format_count(number)} GPU activities" if number else ""
+
+
+def _gpus(profile: Profile) -> str:
+    """``2×H100``: the devices, counted by model."""
+    models = [cut(device.name.removeprefix("NVIDIA "), 24) or "GPU" for device in profile.devices]
+    names = list(dict.fromkeys(models))
+    return ", ".join(f"{models.count(name)}×{name}" for name in names[:2])
+
+
+def _metric(tree: StackTree) -> Line:
+    return [Piece(f"{tree.metric.title} ▾", "key", "screen.metric(1)")]
+
+
+def _choices(tree: StackTree, palette: Palette) -> Line:
+    """Metric and levels; each level in its colour, as the icicle's legend."""
+    line = [*_metric(tree), Piece("  ")]
+    for place, level in enumerate(shown_levels(tree)):
+        line += [Piece("›", "dim")] if place else []
+        line.append(Piece(f" {level} ", palette.kind(Kind[level.upper()]), "screen.levels"))
+    return line
+
+
+def shown_levels(tree: StackTree) -> list[str]:
+    """The levels of ``tree`` that have any frame in it."""
+    kinds = {tree.frames[frame].kind for frame in np.flatnonzero(np.bincount(tree.frame)).tolist()}
+    leaves = {Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH}
+    titles = {"kernel" if kind in leaves else kind.title for kind in kinds}
+    return [level for level in tree.levels if level in titles]
+
+
+def coverage_gap(profile: Profile) -> str:
+    """How much of the GPU time has a launch and an NVTX range, where that is below 95 %."""
+    if not profile.gpu_time:
+        return ""
+    shares = {"launch": profile.coverage["launch"], "NVTX": profile.coverage["nvtx"]}
+    low = {name: s for name, s in shares.items() if s.percent < COVERAGE_SHOWN_BELOW}
+    return " ".join(f"{name} {format_percent(s.ns, profile.gpu_time)}" for name, s in low.items())
+
+
+def breadcrumb(view: View, width: int) -> Line:
+    """The way from the root to the zoomed frame, and on (dim) to the selected one."""
+    nodes = _way(view)
+    crumbs = [_crumb(view, node) for node in nodes]
+    if view.zoom != view.zoom_of(view.zoom.node):
+        stretch = Piece("narrow frames", "strong")
+        crumbs.insert(nodes.index(view.zoom.node) + 1 if view.zoom.node in nodes else 1, stretch)
+    return _fitting(crumbs, width - 1)
+
+
+def _way(view: View) -> list[int]:
+    """The root and the closest frames above the selected one: deep stacks have thousands."""
+    nodes, node = [], view.cursor
+    while node > 0 and len(nodes) < _CRUMBS:
+        nodes.append(node)
+        node = int(view.tree.parent[node])
+    return [0, *nodes[::-1]]
+
+
+def _crumb(view: View, node: int) -> Piece:
+    zoomed = view.tree.depth[node] <= view.tree.depth[view.zoom.node]
+    name = cut(view.tree.name(node), 40)
+    return Piece(name, "strong" if zoomed else "dim", f"screen.zoom_to({node})")
+
+
+def _fitting(crumbs: list[Piece], width: int) -> Line:
+    """The first crumb and as many of the last as fit, ``…`` for those between."""
+    line: Line = [Piece(" "), crumbs[0]]
+    room = width - line_width(line)
+    kept: list[Piece] = []
+    for crumb in reversed(crumbs[1:]):
+        reserve = 0 if len(kept) + 2 == len(crumbs) else len(ARROW) + 1
+        need = len(ARROW) + width_of(crumb.text)
+        if need > room - reserve:
+            break
+        room -= need
+        kept.append(crumb)
+    if len(kept) + 1 < len(crumbs):
+        line += [Piece(ARROW, "dim"), Piece("…", "dim")]
+        room -= len(ARROW) + 1
+    if not kept and len(crumbs) > 1 and room > len(ARROW) + _LEAST_CRUMB:
+        kept = [crumbs[-1]._replace(text=cut(crumbs[-1].text, room - len(ARROW)))]
+    for crumb in reversed(kept):
+        line += [Piece(ARROW, "dim"), crumb]
+    return line
+
+
+def selection_status(view: View, width: int) -> Line:
+    """The selected frame on one line."""
+    tree, node = view.tree, view.cursor
+    total, unit = int(tree.total[node]), tree.metric.unit
+    facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
+    if unit == "ns":
+        facts.append(f"{format_count(int(tree.count[node]))}×")
+    text = " · ".join(facts)
+    name = cut(tree.name(node), max(width - width_of(text) - 4, 8))
+    return [Piece(f" {name}"), Piece(f"  {text}", "dim")]
+
+
+def search_status(view: View, width: int) -> Line:
+    """What the search found: frames, their share with nested matches counted once, and where."""
+    found = view.found
+    if found is None:
+        return selection_status(view, width)
+    matches, unit = found.matches, view.tree.metric.unit
+    place, here = view.shown_matches()
+    total = f"{format_value(matches.total, unit)} · {matches.percent:.1f} % of all"
+    pattern = "" if width < 60 else f" {cut(found.query.text, width // 3)} "
+    facts = f" {format_count(matches.nodes)} frames · {total}"
+    if not matches.nodes:
+        return [Piece(pattern, "marked"), Piece(" no frame matches", "warning")]
+    if place:
+        facts += f" · match {place} of {here}"
+    elif not here:
+        facts += " · none in the zoomed part"
+    return [Piece(pattern, "marked"), Piece(cut_start(facts, width - width_of(pattern)))]
+
+
+def footer(keys: Sequence[Command], width: int) -> Line:
+    """As many of ``keys`` as fit, in order; the last two always."""
+    ends = [_key(key) for key in keys[-2:]]
+    room = width - sum(map(line_width, ends))
+    line: Line = []
+    for key in keys[:-2]:
+        pieces = _key(key)
+        if line_width(pieces) > room:
+            break
+        room -= line_width(pieces)
+        line += pieces
+    return [*line, *(piece for end in ends for piece in end)]
+
+
+def _key(key: Command) -> Line:
+    action = f"screen.{key.action}"
+    return [Piece(f" {key.shown}", "key", action), Piece(f" {key.label} ", "", action)]

@@ -1,0 +1,125 @@
+"""Widgets made of lines: text with tones, redrawn only where a line has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar, NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from flame.tui.palette import Palette
+from flame.tui.text import width_of
+
+
+class Piece(NamedTuple):
+    """A printable text in one tone, and the action a click on it runs.
+
+    ``tone`` is "" (plain), "dim", "strong", "accent", "warning", "key", "marked", or a style.
+    """
+
+    text: str
+    tone: str | Style = ""
+    action: str = ""
+
+
+Line = list[Piece]
+"""Pieces side by side."""
+
+
+def line_width(line: Iterable[Piece]) -> int:
+    """Cells that ``line`` takes."""
+    return sum(width_of(piece.text) for piece in line)
+
+
+def palette_of(widget: Widget) -> Palette:
+    """Frame styles that suit ``widget``'s colours."""
+    _, _, background, foreground = widget.colors
+    return Palette(background.rgb, (background + foreground).rgb)
+
+
+class Rows(ScrollView, can_focus=False):
+    """A scrolling widget of rows; `redraw` repaints those that differ from what is on screen."""
+
+    ALLOW_SELECT = False
+    _shown: dict[int, Strip]
+    _shown_at: tuple[int, Size] | None = None
+
+    def strip(self, row: int) -> Strip:
+        """The picture of ``row`` (0 is the top of the content, not of the screen)."""
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        shown = self._current()
+        if y not in shown:
+            shown[y] = self.strip(self.scroll_offset.y + y)
+        return shown[y]
+
+    def redraw(self) -> None:
+        """Repaint the rows that have changed."""
+        shown, top = self._current(), self.scroll_offset.y
+        fresh = {y: self.strip(top + y) for y in range(self.size.height)}
+        changed = [Region(0, y, self.size.width, 1) for y, s in fresh.items() if shown.get(y) != s]
+        self._shown = fresh
+        if changed:
+            self.refresh(*changed)
+
+    def forget(self) -> None:
+        """Repaint everything: colours have changed."""
+        self._shown_at = None
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self.forget()
+
+    def _current(self) -> dict[int, Strip]:
+        """Strips by screen row, as long as neither scrolling nor a resize has made them wrong."""
+        at = (self.scroll_offset.y, self.size)
+        if self._shown_at != at:
+            self._shown, self._shown_at = {}, at
+        return self._shown
+
+
+class Lines(Rows):
+    """Lines of text composed for the widget's width by ``source(width, height)``."""
+
+    TONES: ClassVar[tuple[str, ...]] = ("dim", "strong", "accent", "warning", "key", "marked")
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{tone}" for tone in TONES}
+
+    def __init__(
+        self,
+        source: Callable[[int, int], list[Line]],
+        *,
+        id: str | None = None,  # noqa: A002
+    ) -> None:
+        super().__init__(id=id)
+        self._source = source
+        self._lines: list[Line] = []
+
+    def update(self) -> None:
+        """Compose the lines anew and repaint those that have changed."""
+        if not self.size.width:
+            return
+        self._lines = self._source(self.size.width, self.size.height)
+        self.virtual_size = Size(self.size.width, len(self._lines))
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.update()
+
+    def strip(self, row: int) -> Strip:
+        line = self._lines[row] if row < len(self._lines) else []
+        base = self.rich_style
+        segments = [Segment(piece.text, base + self._style(piece)) for piece in line]
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def _style(self, piece: Piece) -> Style:
+        style = piece.tone
+        if isinstance(style, str):
+            style = self.get_component_rich_style(f"lines--{style}") if style else Style.null()
+        return style + Style(meta={"@click": piece.action}) if piece.action else style

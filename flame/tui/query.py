@@ -1,0 +1,47 @@
+"""Searches as the user types them: regular expressions that ignore case until a capital is typed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from flame.core.columns import I8
+from flame.core.errors import UsageError
+from flame.core.search import Matches, search
+from flame.core.tree import StackTree
+
+_ESCAPE = re.compile(r"\\.")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A search: what the user typed, or one name in full."""
+
+    text: str
+    exact: bool = False
+
+    def compile(self) -> re.Pattern[str]:
+        """The expression to look for; UsageError says what is wrong with it."""
+        if self.exact:
+            return re.compile(r"\A" + re.escape(self.text) + r"\Z")
+        capital = any(map(str.isupper, _ESCAPE.sub("", self.text)))
+        try:
+            return re.compile(self.text, 0 if capital else re.IGNORECASE)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise UsageError(f"not a regular expression: {error}") from None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A search and what it matches in one tree; ``order`` holds the matches that have any width."""
+
+    query: Query
+    matches: Matches
+    order: I8
+
+
+def find(tree: StackTree, query: Query) -> Found:
+    """Run ``query`` over ``tree``."""
+    matches = search(tree, query.compile())
+    order = (matches.mask & (tree.total > 0)).nonzero()[0]
+    return Found(query, matches, order)

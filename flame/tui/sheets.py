@@ -1,0 +1,137 @@
+"""Sheets to read: the help, and what the trace covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from flame.core.frames import Kind
+from flame.core.profile import Profile
+from flame.core.units import format_count, format_ns
+from flame.tui.keys import GROUPS, MOUSE
+from flame.tui.lines import Line, Lines, Piece
+from flame.tui.palette import Palette
+from flame.tui.text import printable, wrap
+
+_KEY = 14
+_FACT = 16
+_LINES = 40
+_COVERED = {
+    "launch": "launching API call",
+    "nvtx": "NVTX range",
+    "python": "Python frames",
+    "native": "native frames",
+}
+
+
+class Sheet(ModalScreen[None]):
+    """A page over the screen; any of the usual keys closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark,w,f1", "dismiss(None)"),
+        Binding("up,k", "scroll(-1)"),
+        Binding("down,j", "scroll(1)"),
+        Binding("pageup", "scroll(-10)"),
+        Binding("pagedown,space", "scroll(10)"),
+    ]
+
+    def __init__(self, source: Callable[[int], list[Line]]) -> None:
+        super().__init__()
+        self._source = source
+
+    def compose(self) -> ComposeResult:
+        yield Lines(lambda width, height: self._source(width), id="sheet")
+
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self:
+            self.dismiss(None)
+
+    def action_scroll(self, step: int) -> None:
+        lines = self.query_one(Lines)
+        lines.scroll_to(y=lines.scroll_offset.y + step, animate=False)
+
+
+def help_lines(palette: Palette, width: int) -> list[Line]:
+    """All keys, what the mouse does, and how to read the picture."""
+    lines: list[Line] = []
+    for title, commands in GROUPS:
+        lines += [[Piece(title, "strong")]] if title else []
+        lines += [_row(command.shown, command.help, width) for command in commands]
+        lines.append([])
+    lines.append([Piece("Mouse", "strong")])
+    lines += [_row(what, does, width) for what, does in MOUSE]
+    return [*lines, [], *_reading(palette, width), [], [Piece("esc closes", "dim")]]
+
+
+def _row(key: str, text: str, width: int) -> Line:
+    return [Piece(f"  {key}".ljust(_KEY), "key"), Piece(wrap(text, width - _KEY, 1)[0])]
+
+
+def _reading(palette: Palette, width: int) -> list[Line]:
+    kinds = (Kind.PYTHON, Kind.NATIVE, Kind.LAUNCH, Kind.NVTX, Kind.KERNEL, Kind.MEMCPY, Kind.GRAPH)
+    colours: Line = [Piece("  ")]
+    for kind in kinds:
+        colours += [Piece(f" {kind.title} ", palette.kind(kind)), Piece(" ")]
+    texts = (
+        "Width is the metric's share of the zoomed part. The root is on top; children stand below "
+        "their parent, widest first, after what the parent holds itself. Colour is the level, its "
+        "lightness the name.",
+        "Frames under two cells are merged into quiet runs: enter zooms into one.",
+        "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
+    )
+    reading = [[Piece(f"  {part}")] for text in texts for part in wrap(text, width - 2, _LINES)]
+    return [[Piece("Reading the picture", "strong")], colours, *reading]
+
+
+def coverage_lines(profile: Profile, width: int) -> list[Line]:
+    """What was recorded, how much of the GPU time has what, and all warnings."""
+    lines: list[Line] = [[Piece("The trace", "strong")]]
+    for label, value in _facts(profile):
+        for place, part in enumerate(wrap(value, width - _FACT, 3)):
+            lines.append([Piece(f"  {label if not place else ''}".ljust(_FACT), "dim"), Piece(part)])
+    if profile.gpu_time:
+        lines += [[], [Piece("GPU time that has a", "strong")], *_shares(profile)]
+    return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
+
+
+def _facts(profile: Profile) -> list[tuple[str, str]]:
+    meta, counts = profile.meta, profile.counts
+    activities = ", ".join(f"{format_count(n)} {kind}" for kind, n in counts.items() if n)
+    nodes = profile.graph_nodes
+    graphs = f"{format_count(nodes.activities)}, ranges at capture found for {nodes.captured:,}"
+    rows = [
+        ("file", meta.path),
+        ("made by", " ".join(filter(None, (meta.producer, meta.schema_version)))),
+        ("synthetic", "yes: generated, not measured" if meta.synthetic else ""),
+        ("length", format_ns(profile.duration)),
+        ("GPUs", ", ".join(f"{device.id} {device.name}".strip() for device in profile.devices)),
+        ("processes", ", ".join(f"{p.name or 'process'} [{p.pid}]" for p in profile.processes)),
+        ("GPU activities", activities or "none"),
+        ("graph kernels", graphs if nodes.activities else ""),
+    ]
+    return [(label, printable(value)) for label, value in rows if value]
+
+
+def _shares(profile: Profile) -> list[Line]:
+    rows = []
+    for key, title in _COVERED.items():
+        share = profile.coverage[key]
+        numbers = f"{share.percent:6.1f} %  {format_ns(share.ns)}"
+        rows.append([Piece(f"  {title}".ljust(24), "dim"), Piece(numbers)])
+    return rows
+
+
+def warning_lines(profile: Profile, width: int) -> list[Line]:
+    """All warnings of the load, wrapped."""
+    if not profile.warnings:
+        return [[Piece("No warnings", "strong")]]
+    lines: list[Line] = [[Piece("Warnings", "strong")]]
+    for warning in profile.warnings:
+        parts = wrap(warning, width - 4, _LINES)
+        lines += [[Piece("  • " if not n else "    ", "warning"), Piece(p)] for n, p in enumerate(parts)]
+    return lines

@@ -1,0 +1,158 @@
+"""Names made safe for a terminal, measured in cells, and cut to fit."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from rich.cells import cell_len, get_character_cell_size
+
+ELLIPSIS = "…"
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+LONGEST = 4096
+"""Characters of a name that are ever looked at: half from each end, more than any screen shows."""
+
+_MARKS_KEPT = 2
+_MIDDLE_FROM = 16
+# Joiners, variation selectors and skin tones change how wide neighbours are drawn, differently per
+# terminal.
+_SILENT = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
+_SILENT_RANGES = ((0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF))
+_PATH = re.compile(r"[^\s/:.]*(?:(?:::|[./])[^\s/:.]+)+")
+
+
+def printable(name: str) -> str:
+    """``name`` with nothing in it that a terminal would obey, reorder or draw without width.
+
+    Control characters become their pictures (``␛``), bidirectional and other format characters,
+    surrogates and unassigned code points ``�``; joiners are dropped, and of many combining marks
+    in a row the first two are kept. The result is one line.
+    """
+    if name.isascii() and name.isprintable():
+        return name
+    return _printable(shorten(name))
+
+
+def shorten(name: str) -> str:
+    """``name`` without its middle if it is longer than any screen."""
+    if len(name) <= LONGEST:
+        return name
+    return name[: LONGEST // 2] + ELLIPSIS + name[-LONGEST // 2 :]
+
+
+@lru_cache(8192)
+def _printable(name: str) -> str:
+    safe: list[str] = []
+    marks = 0
+    for char in name:
+        mark = unicodedata.category(char) in ("Mn", "Me")
+        marks = marks + 1 if mark else 0
+        if marks <= _MARKS_KEPT:
+            safe.append(_safe(char))
+    return "".join(safe)
+
+
+def _safe(char: str) -> str:
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\N{SYMBOL FOR DELETE}"
+    if char in _SILENT or any(low <= code <= high for low, high in _SILENT_RANGES):
+        return ""
+    if char.isprintable():
+        return char
+    return " " if unicodedata.category(char) == "Zs" else REPLACEMENT
+
+
+def width_of(text: str) -> int:
+    """Cells that ``text`` (printable) takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def take(text: str, width: int) -> str:
+    """The longest beginning of ``text`` that fits ``width`` cells."""
+    if text.isascii():
+        return text[: max(width, 0)]
+    used = 0
+    for place, char in enumerate(text):
+        used += get_character_cell_size(char)
+        if used > width:
+            return text[:place]
+    return text
+
+
+def take_last(text: str, width: int) -> str:
+    """The longest end of ``text`` that fits ``width`` cells."""
+    if text.isascii():
+        return text[max(len(text) - width, 0) :]
+    start, used = len(text), 0
+    for place in range(len(text) - 1, -1, -1):
+        used += get_character_cell_size(text[place])
+        if used > width:
+            break
+        start = place
+    # A combining mark whose base did not fit would join whatever stands before it.
+    while start and start < len(text) and not get_character_cell_size(text[start]):
+        start += 1
+    return text[start:]
+
+
+def is_path(name: str) -> bool:
+    """Whether ``name`` is a module, scope or file path, whose end says most."""
+    return _PATH.fullmatch(name) is not None
+
+
+def cut(name: str, width: int) -> str:
+    """``name`` made printable, in at most ``width`` cells, keeping its informative part.
+
+    Paths keep their end (``…layers.18.mlp.experts``), other names their beginning and, where
+    there is room, the end that tells siblings apart (``void cutlass::Ker…128x64>``).
+    """
+    name = shorten(name)
+    text = printable(name)
+    if width_of(text) <= width:
+        return text
+    if width < 2:
+        return take(text, width)
+    if is_path(name):
+        return ELLIPSIS + take_last(text, width - 1)
+    if width < _MIDDLE_FROM:
+        return take(text, width - 1) + ELLIPSIS
+    tail = (width - 1) // 3
+    return take(text, width - 1 - tail) + ELLIPSIS + take_last(text, tail)
+
+
+def cut_start(text: str, width: int) -> str:
+    """The beginning of printable ``text`` in at most ``width`` cells."""
+    if width_of(text) <= width:
+        return text
+    return take(text, width - 1) + ELLIPSIS if width > 1 else take(text, width)
+
+
+def fill(text: str, width: int) -> str:
+    """``text`` (printable, not wider) with spaces up to ``width`` cells."""
+    return text + " " * (width - width_of(text))
+
+
+def wrap(name: str, width: int, lines: int) -> list[str]:
+    """``name`` made printable, on at most ``lines`` lines of ``width`` cells; cut if longer.
+
+    Lines end after punctuation where that costs no more than a quarter of the line.
+    """
+    text = printable(shorten(name))
+    wrapped: list[str] = []
+    while text and len(wrapped) < lines - 1 and width_of(text) > width > 0:
+        piece = _piece(text, width)
+        wrapped.append(piece.rstrip())
+        text = text[len(piece) :].lstrip()
+    if text:
+        wrapped.append(cut(text, width))
+    return wrapped
+
+
+def _piece(text: str, width: int) -> str:
+    piece = take(text, width) or text[:1]
+    ends = [match.end() for match in re.finditer(r"[\s,;:<>()./_]+", piece)]
+    return piece[: ends[-1]] if ends and ends[-1] * 4 >= len(piece) * 3 else piece

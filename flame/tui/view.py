@@ -1,0 +1,312 @@
+"""What is shown of a tree and what is selected in it, with the operations behind the keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I8
+from flame.core.tree import StackTree
+from flame.tui.layout import Item, Layout, Span
+from flame.tui.query import Found, Query, find
+
+_REMEMBERED = 20
+
+
+class Zoom(NamedTuple):
+    """The part of a tree that fills the screen: ``node``, or the stretch ``span`` of what is below.
+
+    ``first`` and ``last`` bound the tree nodes [first, last) that lie in it.
+    """
+
+    node: int
+    span: Span
+    first: int
+    last: int
+
+
+class Everywhere(NamedTuple):
+    """A frame over all its places in the tree: their number, total (recursion once), activities."""
+
+    places: int
+    total: int
+    count: int
+
+
+@dataclass
+class View:
+    """A tree, the zoomed part, the selected frame, and the search; ``width`` is the icicle's."""
+
+    tree: StackTree
+    width: int = 0
+    zoom: Zoom = field(init=False)
+    cursor: int = field(init=False, default=0)
+    found: Found | None = field(init=False, default=None)
+    _history: list[Zoom] = field(init=False, default_factory=list)
+    _items: dict[int, list[Item]] = field(init=False, default_factory=dict)
+    _items_of: tuple[Zoom, int] | None = field(init=False, default=None)
+    _deepest: dict[Zoom, int] = field(init=False, default_factory=dict)
+    _matched: dict[int, I8] = field(init=False, default_factory=dict)
+    _searches: int = field(init=False, default=0)
+    number: int = field(init=False, default_factory=count().__next__)
+
+    def __post_init__(self) -> None:
+        self.layout = Layout(self.tree)
+        self.zoom = self.zoom_of(0)
+
+    # What is shown
+
+    @property
+    def top(self) -> int:
+        """Depth of the first row shown."""
+        return int(self.tree.depth[self.zoom.node])
+
+    @property
+    def picture(self) -> tuple[int, Zoom, int, int]:
+        """Equal as long as the frames on screen, the selected one aside, look the same."""
+        return (self.number, self.zoom, self.width, self._searches)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of the zoomed part."""
+        if self.zoom not in self._deepest:
+            below = self.tree.depth[self.zoom.first : self.zoom.last]
+            self._deepest[self.zoom] = int(below.max(initial=self.top))
+        return self._deepest[self.zoom] - self.top + 1
+
+    def items(self, depth: int) -> list[Item]:
+        """What the row of ``depth`` shows."""
+        if self._items_of != (self.zoom, self.width):
+            self._items_of = (self.zoom, self.width)
+            self._items.clear()
+        if depth not in self._items:
+            self._items[depth] = self.layout.items(depth, self.zoom.span, self.width)
+        return self._items[depth]
+
+    def item_of(self, node: int) -> Item | None:
+        """The item that shows ``node``; None where it is too small to leave a mark."""
+        depth = int(self.tree.depth[node])
+        place = self.layout.row(depth).place(node)
+        fits = (item for item in self.items(depth) if item.first <= place < item.last)
+        return next(fits, None)
+
+    def cell_of(self, node: int) -> int:
+        """The cell where ``node`` begins."""
+        span = self.zoom.span
+        offset = (int(self.tree.x[node]) - span.low) / max(span.high - span.low, 1)
+        return min(max(int(offset * self.width), 0), self.width - 1)
+
+    def holds(self, node: int) -> bool:
+        """Whether any of ``node`` lies in the zoomed part."""
+        span, own = self.zoom.span, self.layout.span(node)
+        inside = self.zoom.node <= node < self.tree.end[self.zoom.node]
+        return inside and own.low < span.high and own.high > span.low
+
+    @cached_property
+    def _by_frame(self) -> tuple[I8, I8]:
+        order = np.argsort(self.tree.frame, kind="stable")
+        return order, np.searchsorted(self.tree.frame[order], np.arange(len(self.tree.text) + 1))
+
+    def prepare(self) -> None:
+        """Work out what grows with the tree, so that no key press has to."""
+        self.layout.row(0)
+        self._by_frame  # noqa: B018
+
+    def places(self, frame: int) -> I8:
+        """Nodes of ``frame``, in preorder."""
+        order, bounds = self._by_frame
+        return order[bounds[frame] : bounds[frame + 1]]
+
+    def everywhere(self, frame: int) -> Everywhere:
+        """Sums over all places of ``frame``."""
+        nodes = self.places(frame)
+        reach = np.maximum.accumulate(self.tree.end[nodes])
+        outer = nodes[np.concatenate([[True], nodes[1:] >= reach[:-1]])]
+        total, count = self.tree.total[outer].sum(), self.tree.count[outer].sum()
+        return Everywhere(len(nodes), int(total), int(count))
+
+    def heaviest_children(self, node: int, most: int) -> list[int]:
+        """The first ``most`` children of ``node``, widest first."""
+        found: list[int] = []
+        child = node + 1
+        while child < self.tree.end[node] and len(found) < most:
+            found.append(child)
+            child = int(self.tree.end[child])
+        return found
+
+    # Moving
+
+    def select(self, node: int) -> None:
+        """Make ``node`` the selected frame."""
+        self.cursor = node
+
+    def select_item(self, item: Item, depth: int) -> None:
+        """Select what ``item`` shows: of a run the widest frame, unless one of it is selected."""
+        row = self.layout.row(depth)
+        if item.first <= row.place(self.cursor) < item.last:
+            return
+        widths = row.high[item.first : item.last] - row.low[item.first : item.last]
+        self.cursor = int(row.nodes[item.first + int(np.argmax(widths))])
+
+    def move_across(self, step: int) -> None:
+        """Select the next (+1) or previous (-1) item on the row."""
+        depth = int(self.tree.depth[self.cursor])
+        items = self.items(depth)
+        place = self.layout.row(depth).place(self.cursor)
+        if step > 0:
+            beyond = [item for item in items if item.first > place]
+        else:
+            beyond = [item for item in items if item.last <= place][::-1]
+        if beyond:
+            self.select_item(beyond[0], depth)
+
+    def move_down(self) -> None:
+        """Select the widest child that is in the zoomed part."""
+        row = self.layout.row(int(self.tree.depth[self.cursor]) + 1)
+        own, span = self.layout.span(self.cursor), self.zoom.span
+        first, last = row.within(Span(max(own.low, span.low), min(own.high, span.high)))
+        if first < last:
+            self.cursor = int(row.nodes[first])
+
+    def move_up(self) -> None:
+        """Select the parent, within the zoomed part."""
+        if self.cursor != self.zoom.node:
+            self.cursor = max(int(self.tree.parent[self.cursor]), 0)
+
+    # Zooming
+
+    def zoom_of(self, node: int) -> Zoom:
+        """The zoom that shows ``node`` as wide as the screen."""
+        return Zoom(node, self.layout.span(node), node, int(self.tree.end[node]))
+
+    def zoom_in(self) -> None:
+        """Zoom to the selected frame, or to the whole run that it is merged in."""
+        item = self.item_of(self.cursor)
+        target = self.zoom_of(self.cursor)
+        if item is not None and item.frames > 1:
+            run = self._zoom_of_run(item, int(self.tree.depth[self.cursor]))
+            target = target if run.span == self.zoom.span else run
+        self.zoom_to(target)
+
+    def _zoom_of_run(self, item: Item, depth: int) -> Zoom:
+        row = self.layout.row(depth)
+        first, last = int(row.nodes[item.first]), int(row.nodes[item.last - 1])
+        span = Span(int(row.low[item.first]), int(row.high[item.last - 1]))
+        return Zoom(self._common(first, last), span, first, int(self.tree.end[last]))
+
+    def _common(self, first: int, last: int) -> int:
+        """The closest frame above both nodes of one depth."""
+        parent = self.tree.parent
+        while True:
+            first, last = int(parent[first]), int(parent[last])
+            if first == last:
+                return first
+
+    def zoom_to(self, target: Zoom) -> None:
+        """Zoom, and remember from where."""
+        if target != self.zoom:
+            self._history = [*self._history[1 - _REMEMBERED :], self.zoom]
+            self._show(target)
+
+    def zoom_out(self) -> None:
+        """Zoom one frame out, to the parent."""
+        node = self.zoom.node
+        whole = self.zoom_of(node)
+        if self.zoom == whole:
+            whole = self.zoom_of(max(int(self.tree.parent[node]), 0))
+        self.zoom_to(whole)
+
+    def reset(self) -> None:
+        """Zoom out to the root."""
+        self.zoom_to(self.zoom_of(0))
+
+    def undo(self) -> bool:
+        """Go back to the zoom before; False if there is none."""
+        if not self._history:
+            return False
+        self._show(self._history.pop())
+        return True
+
+    def _show(self, target: Zoom) -> None:
+        self.zoom = target
+        if not self.holds(self.cursor):
+            self.cursor = target.node
+
+    # Searching
+
+    def search(self, query: Query | None) -> None:
+        """Mark what ``query`` matches, or nothing; UsageError for a wrong expression."""
+        self.found = find(self.tree, query) if query and query.text else None
+        self._matched = {}
+        self._searches += 1
+
+    def matches_in(self, item: Item, depth: int) -> int:
+        """How many of the frames that ``item`` shows match the search."""
+        if self.found is None:
+            return 0
+        if depth not in self._matched:
+            marked = self.found.matches.mask[self.layout.row(depth).nodes]
+            self._matched[depth] = np.concatenate([[0], np.cumsum(marked)])
+        return int(self._matched[depth][item.last] - self._matched[depth][item.first])
+
+    def shown_matches(self) -> tuple[int, int]:
+        """(place of the selected frame among the matches in the zoomed part, their number).
+
+        The place counts from 1; 0 if the selected frame is no match.
+        """
+        order = self._matches_here()
+        place = int(np.searchsorted(order, self.cursor))
+        hit = place < len(order) and order[place] == self.cursor
+        return (place + 1 if hit else 0), len(order)
+
+    def next_match(self, step: int) -> bool:
+        """Select the next (+1) or previous (-1) match in the zoomed part; False if there is none."""
+        order = self._matches_here()
+        if not len(order):
+            return False
+        after = int(np.searchsorted(order, self.cursor, "right" if step > 0 else "left"))
+        self.cursor = int(order[(after if step > 0 else after - 1) % len(order)])
+        return True
+
+    def _matches_here(self) -> I8:
+        if self.found is None:
+            return np.zeros(0, np.int64)
+        order, zoom = self.found.order, self.zoom
+        return order[np.searchsorted(order, zoom.first) : np.searchsorted(order, zoom.last)]
+
+    # Another tree of the same profile
+
+    def carried_to(self, tree: StackTree) -> View:
+        """A view of ``tree`` that shows, as far as it has them, the same frames by path.
+
+        A selected frame whose path is gone is found again by name, at its widest place.
+        """
+        view = View(tree, self.width)
+        view._history = [view._same_zoom(self, zoom) for zoom in self._history]
+        view.cursor = view._same_frame(self)
+        view._show(view._same_zoom(self, self.zoom))
+        if self.found is not None:
+            view.search(self.found.query)
+        return view
+
+    def _same_zoom(self, other: View, zoom: Zoom) -> Zoom:
+        return self.zoom_of(self._with_width(self.tree.find(other.tree.names(zoom.node))))
+
+    def _same_frame(self, other: View) -> int:
+        names = other.tree.names(other.cursor)
+        node = self.tree.find(names)
+        if self.tree.depth[node] < len(names):
+            places = self.places(int(other.tree.frame[other.cursor]))
+            if len(places):
+                node = int(places[int(np.argmax(self.tree.total[places]))])
+        return self._with_width(node)
+
+    def _with_width(self, node: int) -> int:
+        """``node``, or the closest frame above it that the metric gives any width."""
+        while node and not self.tree.total[node]:
+            node = int(self.tree.parent[node])
+        return node

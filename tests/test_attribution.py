@@ -1,0 +1,130 @@
+"""Flame's attribution equals the naive one, activity by activity, on real and on random traces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flame.core.load import load
+from flame.core.options import LoadOptions
+from flame.core.profile import Profile
+from tests.conftest import NSYS_TRACES, needs_traces
+from tests.facts import differences, flame_facts, naive_facts
+from tests.naive import Row, naive
+from tests.naive_host import HostTime, naive_host
+from tests.strategies import Script, scripts
+
+RAW = LoadOptions(nvtx_names="raw")
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where random traces are written, one after the other."""
+    return tmp_path_factory.mktemp("random") / "trace.sqlite"
+
+
+def assert_same(profile: Profile, rows: list[Row]) -> None:
+    assert differences(flame_facts(profile), naive_facts(rows)) == []
+    assert differences(flame_kernels(profile), naive_kernels(rows)) == []
+    assert differences(flame_shares(profile), naive_shares(rows)) == []
+    assert differences(flame_idle(profile), naive_idle(rows)) == []
+
+
+def flame_kernels(profile: Profile) -> Iterable[object]:
+    for start, frame in zip(profile.activities.start, profile.activities.frame, strict=True):
+        known = profile.frames[int(frame)]
+        yield int(start), known.get("demangled"), known.get("mangled")
+
+
+def naive_kernels(rows: list[Row]) -> Iterable[object]:
+    return ((row.start, row.demangled or "", row.mangled or "") for row in rows)
+
+
+def flame_shares(profile: Profile) -> Iterable[object]:
+    """Per activity; which of equally early ones bears the remainder is left open."""
+    table = profile.activities
+    columns = (table.start, table.launch_start, table.launch_end, table.launch_share)
+    return zip(*(column[table.launched].tolist() for column in columns), strict=True)
+
+
+def naive_shares(rows: list[Row]) -> Iterable[object]:
+    return ((row.start, row.call.start, row.call.end, row.launch_share) for row in rows if row.call)
+
+
+def flame_idle(profile: Profile) -> Iterable[object]:
+    """Per activity; which of equally early ones ends the idle time is left open."""
+    table = profile.activities
+    gpus = (profile.devices[device].id for device in table.device.tolist())
+    return zip(gpus, table.start.tolist(), table.idle.tolist(), strict=True)
+
+
+def naive_idle(rows: list[Row]) -> Iterable[object]:
+    return ((row.gpu, row.start, row.idle) for row in rows)
+
+
+def flame_host(profile: Profile) -> dict[object, int]:
+    """Host time by thread, open ranges and innermost call."""
+    table, found = profile.host, Counter[object]()
+    for row, ns in enumerate(table.duration.tolist()):
+        thread = profile.threads[int(table.thread[row])]
+        path = table.stacks.path(int(table.nvtx[row]))
+        call = int(table.launch[row])
+        key = (
+            profile.processes[thread.process].pid,
+            thread.tid,
+            tuple(profile.frames[frame].name for frame in path),
+            profile.frames[call].name if call >= 0 else None,
+        )
+        found[key] += ns
+    return {key: ns for key, ns in found.items() if ns}
+
+
+def summed(times: list[HostTime]) -> dict[object, int]:
+    found = Counter[object]()
+    for one in times:
+        found[one.pid, one.tid, one.ranges, one.call] += one.ns
+    return dict(found)
+
+
+@needs_traces
+@pytest.mark.parametrize("name", NSYS_TRACES)
+def test_real_traces_are_attributed_as_the_naive_computation_does(
+    name: str, nsys_trace: Callable[[str], Path]
+) -> None:
+    path = nsys_trace(name)
+    profile, rows = load(path, RAW), naive(path)
+    assert_same(profile, rows)
+    assert flame_host(profile) == summed(naive_host(path))
+
+
+@needs_traces
+def test_real_start_end_ranges_are_included_on_request(
+    nsys_trace: Callable[[str], Path],
+) -> None:
+    path = nsys_trace("nvtx_textid_json_no_kernels.sqlite")
+    without, included = load(path, RAW), load(path, LoadOptions("raw", nvtx_start_end=True))
+    assert len(included.host) > len(without.host)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(script=scripts(), start_end=st.booleans())
+def test_random_traces_are_attributed_as_the_naive_computation_does(
+    script: Script, start_end: bool, trace_file: Path
+) -> None:
+    path = script.write(trace_file)
+    profile = load(path, LoadOptions("raw", start_end))
+    assert_same(profile, naive(path, start_end=start_end))
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(script=scripts())
+def test_host_time_is_charged_to_what_is_open_and_innermost(
+    script: Script, trace_file: Path
+) -> None:
+    path = script.write(trace_file)
+    assert flame_host(load(path, RAW)) == summed(naive_host(path))
