@@ -66,9 +66,11 @@ def _run(argv: Sequence[str]) -> int:
         # Names may hold what the locale's encoding, or even UTF-8, cannot.
         sys.stdout.reconfigure(errors="replace")
     try:
-        args = _parser().parse_args(_completed(argv))
+        args, unknown = _parser().parse_known_args(_completed(argv))
     except SystemExit:  # --help or --version has been answered
         return 0
+    if unknown:
+        raise UsageError(f"unknown: {' '.join(unknown)} (see flame {args.command} --help)")
     command: Callable[[argparse.Namespace], int] = args.run
     return command(args)
 
@@ -106,7 +108,9 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"flame {__version__}")
-    commands = parser.add_subparsers(metavar=f"{{{','.join(_COMMANDS)}}}", required=True)
+    commands = parser.add_subparsers(
+        dest="command", metavar=f"{{{','.join(_COMMANDS)}}}", required=True
+    )
     for name, (text, add_arguments) in _COMMANDS.items():
         add_arguments(commands.add_parser(name, help=text, description=text, allow_abbrev=False))
     return parser

@@ -366,7 +366,7 @@ def test_ascii_locale(trace: Path) -> None:
     [
         ([], "flame PATH"),
         (["view"], "PATH"),
-        (["info", "a", "b"], "unrecognized arguments: b"),
+        (["info", "a", "b"], "unknown: b"),
         (["export", "x"], "-f"),
         (["export", "x", "-f", "svg"], "'svg'"),
         (["view", "x", "--level", "kernel"], "--level"),

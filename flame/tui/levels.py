@@ -86,7 +86,7 @@ class LevelsDialog(ModalScreen[tuple[str, ...] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)"),
         Binding("down,j", "move(1)"),
-        Binding("space", "toggle"),
+        Binding("space", "flip"),
         Binding("shift+up,K", "shift(-1)"),
         Binding("shift+down,J", "shift(1)"),
         Binding("r", "reset"),
@@ -147,7 +147,7 @@ class LevelsDialog(ModalScreen[tuple[str, ...] | None]):
         place = event.y + lines.scroll_offset.y - lines.content_offset.y - _HEAD
         if 0 <= place < len(LEVELS):
             self._choice.cursor = place
-            self.action_toggle()
+            self.action_flip()
 
     def action_move(self, step: int) -> None:
         self._choice.select(step)
@@ -157,13 +157,13 @@ class LevelsDialog(ModalScreen[tuple[str, ...] | None]):
         self._choice.shift(step)
         self._changed()
 
-    def action_toggle(self) -> None:
+    def action_flip(self) -> None:
         self._choice.toggle()
         self._changed()
 
     def action_switch(self, level: str) -> None:
         self._choice.cursor = self._choice.order.index(level)
-        self.action_toggle()
+        self.action_flip()
 
     def action_reset(self) -> None:
         self._choice.set(self._usual)

@@ -280,12 +280,12 @@ class View:
 
     # Another tree of the same profile
 
-    def carried_to(self, tree: StackTree) -> View:
-        """A view of ``tree`` that shows, as far as it has them, the same frames by path.
+    def carried_to(self, view: View) -> View:
+        """``view``, of another tree, showing as far as it has them the same frames by path.
 
         A selected frame whose path is gone is found again by name, at its widest place.
         """
-        view = View(tree, self.width)
+        view.width = self.width
         view._history = [view._same_zoom(self, zoom) for zoom in self._history]
         view.cursor = view._same_frame(self)
         view._show(view._same_zoom(self, self.zoom))

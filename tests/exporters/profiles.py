@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
 from flame.core.grouping import add_grouping
-from flame.core.profile import Activities, Device, GraphNodes, Meta, Process, Profile, Thread
 from flame.core.metrics import metric_of
+from flame.core.profile import Activities, Device, GraphNodes, Meta, Process, Profile, Thread
 from flame.core.stacks import StackBuilder
 from flame.core.tree import Breadth, StackTree, in_preorder
 

@@ -1,0 +1,147 @@
+"""The Textual app: appears at once, loads in a worker, then shows the trace."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from flame.core.errors import CancelledError, FlameError, UsageError
+from flame.tui.loading import LoadingScreen
+
+if TYPE_CHECKING:
+    from flame.core.options import LoadOptions
+    from flame.core.selection import Selection
+    from flame.tui.session import Projection, Session
+
+DUMB = ("dumb", "unknown")
+GRACE = 1.0
+"""Seconds that a cancelled load has to clean up after itself before the process ends."""
+
+
+def run(path: str | Path, options: LoadOptions, selection: Selection) -> int:
+    """Show the trace at ``path`` until the user quits; returns the exit code.
+
+    A trace that cannot be shown is explained in the app and, after it has closed, in one line on
+    stderr. Raises UsageError where the terminal cannot draw.
+    """
+    terminal = os.environ.get("TERM", "")
+    if terminal in DUMB:
+        raise UsageError(f"TERM={terminal} cannot show the app: use --print for the static view")
+    app = FlameApp(Path(path), options, selection)
+    app.run()
+    app.stop_loading()
+    if app.crash is not None:
+        raise app.crash
+    if isinstance(app.failure, FlameError):
+        if not isinstance(app.failure, CancelledError):
+            print(f"flame: {app.failure}", file=sys.stderr)
+        return app.failure.exit_code
+    return 0
+
+
+class FlameApp(App[None]):
+    """``failure`` is why no trace is shown, ``crash`` an error that should not have happened."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "flame"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
+
+    class Progressed(Message):
+        """The load has come this far."""
+
+        def __init__(self, stage: str, done: int, expected: int) -> None:
+            super().__init__()
+            self.stage = stage
+            self.done = done
+            self.expected = expected
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, FlameApp.Progressed)
+
+    class Loaded(Message):
+        """The trace is there."""
+
+        def __init__(self, session: Session, shown: Projection) -> None:
+            super().__init__()
+            self.session = session
+            self.shown = shown
+
+    class Failed(Message):
+        """The trace cannot be shown."""
+
+        def __init__(self, error: Exception) -> None:
+            super().__init__()
+            self.error = error
+
+    def __init__(self, path: Path, options: LoadOptions, selection: Selection) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.path = path
+        self.options = options
+        self.selection = selection
+        self.failure: FlameError | None = None
+        self.crash: Exception | None = None
+        self._loading = LoadingScreen(path)
+        self._cancelled = Event()
+        self._loader = Thread(target=self._load, daemon=True)
+
+    def on_mount(self) -> None:
+        self.push_screen(self._loading)
+        self._loader.start()
+
+    # The loader: the only code here that runs beside the event loop; it posts messages
+
+    def _load(self) -> None:
+        try:
+            from flame.tui.session import open_session
+
+            opened = open_session(self.path, self.options, self.selection, self._progress)
+        except CancelledError:
+            return
+        except Exception as error:
+            self.post_message(self.Failed(error))
+        else:
+            self.post_message(self.Loaded(*opened))
+
+    def _progress(self, stage: str, done: int, expected: int) -> None:
+        if self._cancelled.is_set():
+            raise CancelledError("stopped")
+        self.post_message(self.Progressed(stage, done, expected))
+
+    def stop_loading(self) -> None:
+        """Make the loader stop, and give it a moment to do so."""
+        self._cancelled.set()
+        if self._loader.is_alive():
+            self._loader.join(GRACE)
+
+    # What the loader says
+
+    def on_flame_app_progressed(self, message: Progressed) -> None:
+        self._loading.report(message.stage, message.done, message.expected)
+
+    def on_flame_app_loaded(self, message: Loaded) -> None:
+        from flame.tui.screen import MainScreen
+
+        self.switch_screen(MainScreen(message.session, message.shown))
+
+    def on_flame_app_failed(self, message: Failed) -> None:
+        if not isinstance(message.error, FlameError):
+            raise message.error
+        self.failure = message.error
+        self._loading.fail(str(message.error))
+
+    def on_loading_screen_left(self) -> None:
+        self.failure = self.failure or CancelledError("stopped")
+        self.exit()
+
+    def _fatal_error(self) -> None:
+        """Close instead of printing a traceback: `run` hands the error to its caller."""
+        self.crash = self._exception
+        self._close_messages_no_wait()

@@ -1,0 +1,101 @@
+"""A loaded trace as the app holds it, and projections of it; runs in a worker, draws nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from flame.core.errors import NoMatchError
+from flame.core.metrics import METRICS, Metric, metric_of
+from flame.core.options import LoadOptions, Progress
+from flame.core.profile import Profile
+from flame.core.project import LEVELS
+from flame.core.selection import Selection
+from flame.tui.view import View
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What a selection shows: a prepared view, and the levels that its table has any frame for."""
+
+    selection: Selection
+    view: View
+    recorded: frozenset[str]
+
+    @property
+    def metric(self) -> Metric:
+        """The metric shown."""
+        return self.view.tree.metric
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not self.view.tree.total[0]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A trace and the metrics that may have something to show."""
+
+    path: Path
+    profile: Profile
+    metrics: tuple[str, ...]
+
+    def project(self, candidates: Iterable[Selection]) -> Projection:
+        """The first of ``candidates`` that is not empty; NoMatchError if all are."""
+        for selection in candidates:
+            try:
+                projection = project(self.profile, selection)
+            except NoMatchError:
+                continue
+            if not projection.empty:
+                return projection
+        raise NoMatchError("nothing else to show in this trace")
+
+    def others(self, selection: Selection, step: int) -> list[Selection]:
+        """``selection`` with each other metric, beginning ``step`` (+1 or -1) further."""
+        shown = selection.metric or self.profile.default_metric
+        ring = self.metrics if shown in self.metrics else (shown, *self.metrics)
+        at = ring.index(shown)
+        keys = [ring[(at + step * far) % len(ring)] for far in range(1, len(ring))]
+        return [replace(selection, metric=key) for key in keys]
+
+
+def open_session(
+    path: Path, options: LoadOptions, selection: Selection, progress: Progress
+) -> tuple[Session, Projection]:
+    """Load ``path`` and project it; FlameError if it cannot be read or nothing matches."""
+    from flame.core.load import load
+
+    profile = load(path, options, progress)
+    metrics = tuple(metric.key for metric in METRICS if _weighs(profile, metric))
+    progress("building the tree", 0, 0)
+    return Session(path, profile, metrics), project(profile, selection)
+
+
+def _weighs(profile: Profile, metric: Metric) -> bool:
+    """Whether ``metric`` is above zero anywhere; the host table is not built just to find out."""
+    return metric.table == "host" or bool(metric.values(profile.activities).any())
+
+
+def project(profile: Profile, selection: Selection) -> Projection:
+    """Project and work out everything that grows with the tree."""
+    view = View(selection.tree(profile))
+    view.prepare()
+    return Projection(selection, view, recorded_levels(profile, view.tree.metric))
+
+
+def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
+    """The levels for which the table behind ``metric`` has at least one frame."""
+    groups = profile.table(metric).groups
+    ranges = np.unique(groups.nvtx)
+    shapes = profile.stacks.innermost(profile.grouping.shapes)[ranges]
+    found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
+    for level in LEVELS:
+        if level not in found:
+            column = getattr(groups, level)
+            found[level] = column > 0 if level in ("python", "native", "nvtx") else column >= 0
+    return frozenset(level for level, mask in found.items() if mask.any())
