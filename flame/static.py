@@ -14,7 +14,7 @@ from flame.core.units import format_count, format_ns, format_percent, format_val
 from flame.report import gpus, notes
 from flame.terminal import cells, cut, printable
 
-NARROWEST = 60
+NARROWEST = 72
 MOST_LINES = 40
 MOST_CHAINED = 40
 MOST_NAMES = 15
@@ -26,7 +26,7 @@ _NUMBERS = "{percent:>7} {total:>9} {count:>10}  "
 
 
 def view(profile: Profile, selection: Selection, path: str, width: int) -> str:
-    """All of it in lines of at most ``width`` cells (no fewer than 60), without colour.
+    """All of it in lines of at most ``width`` cells (no fewer than 72), without colour.
 
     Raises as `flame.core.project.project`.
     """

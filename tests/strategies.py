@@ -217,5 +217,5 @@ def scripts(draw: st.DrawFn) -> Script:
         *draw(many(st.one_of(ranges, ranges, ranges, open_ranges), 10)),
         *draw(st.one_of(clone_steps(), clone_steps(), many(stray_nodes(), 6))),
     ]
-    offset = draw(st.sampled_from([0, -1_000, 1_700_000_000_000_000_000]))
+    offset = draw(st.sampled_from([0, -1_000, 10**15]))
     return Script(schema, offset, tuple(steps))

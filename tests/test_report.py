@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import pty
 import re
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def test_tree_is_indented_and_weighed(profile_of: Load) -> None:
         "  100.0   1.00 µs          3  ████████████ all",
         "  100.0   1.00 µs          3  ████████████   cudaLaunchKernel",
         "   90.0    900 ns          2  ██████████▊      forward",
-        "   60.0    600 ns          1  ███████▏           gemm",
+        "   60.0    600 ns          1  ███████▎           gemm",
         "   30.0    300 ns          1  ███▋               norm",
         "   10.0    100 ns          1  █▎               norm",
     ]
@@ -94,7 +95,7 @@ def test_tree_is_indented_and_weighed(profile_of: Load) -> None:
 
 def test_only_children_are_joined_to_their_parent(profile_of: Load) -> None:
     lines = icicle(drawn(profile_of(three_kernels), where=where(kernel="gemm")))
-    assert [line[44:] for line in lines] == ["all", "  cudaLaunchKernel › forward › gemm"]
+    assert [line[43:] for line in lines] == ["all", "  cudaLaunchKernel › forward › gemm"]
 
 
 def test_top_table_has_self_total_count_and_mean(profile_of: Load) -> None:
@@ -205,7 +206,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, profile_of: Load) -> Non
 @pytest.mark.parametrize("name", NSYS_TRACES)
 def test_real_traces_fit(name: str, nsys_trace: Callable[[str], Path]) -> None:
     profile = flame.load(nsys_trace(name))
-    for width in (60, 120):
+    for width in (NARROWEST, 120):
         lines = drawn(profile, width=width, naming=Naming("demangled", shapes=True))
         assert max(map(cells, lines)) <= width
 
@@ -236,6 +237,7 @@ def test_facts_are_told_to_people_too(profile_of: Load) -> None:
 
 def test_graph_kernels_traced_back_are_counted(profile_of: Load) -> None:
     def arrange(file: NsysFile) -> None:
+        file.nvtx("capture", 0, 90)
         file.node(1, None, 50)
         file.node(2, 1, 90)
         file.api("cudaGraphLaunch_v10000", 100, 110, corr=1)
@@ -325,32 +327,48 @@ import sys, time
 from flame.progress import PATIENCE, progress_on_stderr
 with progress_on_stderr() as progress:
     progress("reading", 1, 4)
-    time.sleep({slept} * PATIENCE)
+    time.sleep({patiences} * PATIENCE)
     progress("attributing", 3, 4)
     time.sleep(0.2)
 print("rich" in sys.modules)
 """
 
 
-def reported(slept: float, stderr_is_terminal: bool) -> tuple[str, str]:
-    """stdout and stderr of a run that reports progress twice, ``slept`` patiences apart."""
+def reported(patiences: float, stderr: int) -> str:
+    """What a load prints on stdout that lasts this many patiences and reports to ``stderr``."""
+    code = REPORT.format(patiences=patiences)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, timeout=60, check=True)
+    return done.stdout.decode()
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """A pseudo-terminal: the side to read from, the side to write to."""
     controller, terminal = pty.openpty()
-    reader, writer = os.pipe()
-    said, silent_said = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.dup2(writer, 1)
-        os.dup2(terminal if stderr_is_terminal else silent_said, 2)
-        os.execv(sys.executable, [sys.executable, "-c", REPORT.format(slept=slept)])
-    os.waitpid(pid, 0)
-    for descriptor in (writer, silent_said):
-        os.close(descriptor)
-    err = os.read(controller, 65536) if stderr_is_terminal and slept > 1 else os.read(said, 65536)
-    return os.read(reader, 65536).decode(), err.decode()
+    os.set_blocking(controller, False)
+    yield controller, terminal
+    os.close(controller)
+    os.close(terminal)
 
 
-def test_a_long_load_shows_its_progress() -> None:
-    out, err = reported(slept=1.2, stderr_is_terminal=True)
-    assert "attributing" in err
-    assert "75%" in err
-    assert out == "True\n"
+def test_a_long_load_shows_its_progress(terminal: tuple[int, int]) -> None:
+    controller, stderr = terminal
+    assert reported(1.2, stderr) == "True\n"
+    said = os.read(controller, 1 << 16).decode()
+    assert "attributing" in said
+    assert "75%" in said
+    assert "reading" not in said
+
+
+def test_a_short_load_shows_and_imports_nothing(terminal: tuple[int, int]) -> None:
+    controller, stderr = terminal
+    assert reported(0.2, stderr) == "False\n"
+    with pytest.raises(BlockingIOError):
+        os.read(controller, 1)
+
+
+def test_a_load_without_a_terminal_shows_nothing(tmp_path: Path) -> None:
+    with (tmp_path / "stderr").open("w+b") as stderr:
+        assert reported(1.2, stderr.fileno()) == "False\n"
+        assert stderr.tell() == 0

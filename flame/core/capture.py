@@ -32,8 +32,8 @@ def find_captures(activities: Activities, nodes: Nodes) -> Captured:
     replayed = np.flatnonzero(activities.graph_node >= 0)
     thread = np.full(len(activities.start), -1, np.int64)
     time = np.zeros(len(activities.start), np.int64)
-    if len(replayed) and len(nodes.node):
-        rows = _distinct_rows(nodes)
+    rows = _distinct_rows(nodes)
+    if len(replayed) and len(rows):
         root = _roots(nodes, rows, activities.process[replayed], activities.graph_node[replayed])
         found = root >= 0
         thread[replayed[found]] = nodes.thread[root[found]]

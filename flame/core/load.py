@@ -11,7 +11,8 @@ from flame.core.errors import InputError
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.profile import Profile
 from flame.core.readers.nsys import reader as nsys
-from flame.core.readers.sqlite import MAGIC, SqliteSource
+from flame.core.readers.sqlite import SqliteSource
+from flame.core.readers.sqlite_file import MAGIC
 
 _HEAD = 64
 

@@ -25,7 +25,8 @@ def details(view: View, palette: Palette, width: int) -> list[Line]:
         return [*_summary(view, palette, width), [], *_relations(view, width)]
     half = (width - 2) // 2
     left, right = _summary(view, palette, half), _relations(view, width - half - 2)
-    pairs = zip_longest(left, right, fillvalue=[])
+    nothing: Line = []
+    pairs = zip_longest(left, right, fillvalue=nothing)
     return [[*one, Piece(" " * (half + 2 - line_width(one))), *other] for one, other in pairs]
 
 
@@ -35,7 +36,10 @@ def _summary(view: View, palette: Palette, width: int) -> list[Line]:
     kind = tree.kind(node)
     name = wrap(tree.name(node), width, _NAME_LINES) or [""]
     return [
-        [Piece(f" {kind.title} ", palette.kind(kind)), *_run_note(view, width - len(kind.title) - 3)],
+        [
+            Piece(f" {kind.title} ", palette.kind(kind)),
+            *_run_note(view, width - len(kind.title) - 3),
+        ],
         *([Piece(part, "strong")] for part in name),
         [],
         *_weights(view, width),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -109,7 +108,8 @@ def breadcrumb(view: View, width: int) -> Line:
 
 def _way(view: View) -> list[int]:
     """The root and the closest frames above the selected one: deep stacks have thousands."""
-    nodes, node = [], view.cursor
+    nodes: list[int] = []
+    node = view.cursor
     while node > 0 and len(nodes) < _CRUMBS:
         nodes.append(node)
         node = int(view.tree.parent[node])

@@ -13,7 +13,6 @@ from flame.core.units import format_count, format_percent, format_value
 from flame.tui.layout import Item
 from flame.tui.lines import Rows, palette_of
 from flame.tui.palette import Palette
-from flame.tui.theme import palette_of
 from flame.tui.text import cut, fill, width_of
 from flame.tui.view import View
 
@@ -24,6 +23,7 @@ CAPTURED = "↻"
 """Before the name of a range that was open when a CUDA graph was captured."""
 
 _SHADES = " ░▒"
+_LEAST_LABEL = 3
 
 
 class Icicle(Rows):
@@ -37,7 +37,7 @@ class Icicle(Rows):
             self.node = node
             self.zoom = zoom
 
-    def __init__(self, view: View, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, view: View, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = view
         self._drawn = view.picture
@@ -133,7 +133,7 @@ class Icicle(Rows):
         name = tree.name(item.node)
         if tree.frames[int(tree.frame[item.node])].get("captured"):
             name = CAPTURED + name
-        label = cut(name, width - 1)
+        label = cut(name, width - 1) if width > _LEAST_LABEL else ""
         free = width - 1 - width_of(label)
         if free > len("  100.0 %"):
             label += self._numbers(item.node, free)

@@ -37,7 +37,7 @@ MOVING = (
 )
 
 ZOOMING = (
-    Command("enter", "enter", "zoom", "zoom", "zoom to the frame, or to its run of narrow frames", 2),
+    Command("enter", "enter", "zoom", "zoom", "zoom to the frame, or to its run of narrow ones", 2),
     Command("u,backspace", "u", "out", "out", "zoom out by one frame (also backspace)", 3),
     Command("z", "z", "undo", "undo", "undo the last zoom", 9),
     Command("escape", "esc", "escape", "reset", "leave the search, then zoom out to everything", 4),
@@ -51,7 +51,7 @@ SEARCHING = (
 )
 
 SHOWING = (
-    Command("m", "m", "metric(1)", "metric", "next metric: GPU time, activities, launch time, …", 5),
+    Command("m", "m", "metric(1)", "metric", "next metric: GPU time, launch time, idle, …", 5),
     Command("M", "M", "metric(-1)", "", "previous metric"),
     Command("L", "L", "levels", "levels", "choose and order the levels", 6),
     *(

@@ -78,7 +78,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the frames of a tree lie; rows are gathered from the tree's columns when first shown."""
+    """Where the frames of a tree lie; a row is gathered from the tree's columns when first shown."""
 
     tree: StackTree
     _rows: dict[int, Row] = field(default_factory=dict)
@@ -138,8 +138,8 @@ def _wide(row: Row, places: tuple[int, int], span: Span, width: int, scale: floa
 
 
 def _cells(edges: I8, span: Span, width: int, scale: float) -> I8:
-    cells = np.rint((edges - span.low) * scale)
-    return np.clip(cells, 0, width).astype(np.int64)
+    cells: I8 = np.clip(np.rint((edges - span.low) * scale), 0, width).astype(np.int64)
+    return cells
 
 
 def _runs(row: Row, wide: list[Item], span: Span, width: int, scale: float) -> list[Item]:
@@ -170,7 +170,8 @@ def _covered(row: Row, bounds: F8) -> F8:
     place = np.searchsorted(row.low, np.floor(bounds).astype(np.int64), "right") - 1
     frame = np.maximum(place, 0)
     part = np.clip(bounds - row.low[frame], 0, row.high[frame] - row.low[frame])
-    return row.before[frame] - row.before[frame[0]] + np.where(place >= 0, part, 0)
+    covered: F8 = row.before[frame] - row.before[frame[0]] + np.where(place >= 0, part, 0)
+    return covered
 
 
 def _stretches(shown: Bool) -> list[tuple[int, int]]:

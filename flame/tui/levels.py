@@ -92,10 +92,7 @@ class LevelsDialog(ModalScreen[tuple[str, ...] | None]):
         Binding("r", "reset"),
         Binding("enter", "apply"),
         Binding("escape,q,L", "dismiss(None)"),
-        *(
-            Binding(key, f"switch('{level}')")
-            for key, level in zip(DIGITS, LEVELS, strict=True)
-        ),
+        *(Binding(key, f"switch('{level}')") for key, level in zip(DIGITS, LEVELS, strict=True)),
     ]
 
     def __init__(

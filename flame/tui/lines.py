@@ -95,7 +95,7 @@ class Lines(Rows):
         self,
         source: Callable[[int, int], list[Line]],
         *,
-        id: str | None = None,  # noqa: A002
+        id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self._source = source

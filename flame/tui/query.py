@@ -1,4 +1,4 @@
-"""Searches as the user types them: regular expressions that ignore case until a capital is typed."""
+"""Searches as typed: regular expressions that ignore case until a capital is typed."""
 
 from __future__ import annotations
 

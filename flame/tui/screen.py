@@ -35,12 +35,13 @@ PATIENCE = 0.15
 
 
 class MainScreen(Screen[None]):
-    """Shows one loaded trace. ``shown`` is what is on screen, ``wanted`` what was last asked for."""
+    """Shows one loaded trace: ``shown`` is on screen, ``wanted`` is what was last asked for."""
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
-    HORIZONTAL_BREAKPOINTS: ClassVar = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
-    VERTICAL_BREAKPOINTS: ClassVar = [(0, "-flat"), (15, "-short"), (22, "-tall")]
+    # Instance variables of Screen, whose types ClassVar would contradict.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
 
     class Projected(Message):
         """A projection is ready; ``ticket`` says which."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from flame.core.errors import NoMatchError
-from flame.core.metrics import METRICS, Metric, metric_of
+from flame.core.metrics import METRICS, Metric
 from flame.core.options import LoadOptions, Progress
 from flame.core.profile import Profile
 from flame.core.project import LEVELS
@@ -90,9 +90,9 @@ def project(profile: Profile, selection: Selection) -> Projection:
 
 def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
     """The levels for which the table behind ``metric`` has at least one frame."""
-    groups = profile.table(metric).groups
-    ranges = np.unique(groups.nvtx)
-    shapes = profile.stacks.innermost(profile.grouping.shapes)[ranges]
+    table = profile.table(metric)
+    groups = table.groups
+    shapes = table.stacks.innermost(profile.grouping.shapes)[np.unique(groups.nvtx)]
     found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
     for level in LEVELS:
         if level not in found:

@@ -92,8 +92,7 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
     """What was recorded, how much of the GPU time has what, and all warnings."""
     lines: list[Line] = [[Piece("The trace", "strong")]]
     for label, value in _facts(profile):
-        for place, part in enumerate(wrap(value, width - _FACT, 3)):
-            lines.append([Piece(f"  {label if not place else ''}".ljust(_FACT), "dim"), Piece(part)])
+        lines += _indented(f"  {label}".ljust(_FACT), "dim", value, width)
     if profile.gpu_time:
         lines += [[], [Piece("GPU time that has a", "strong")], *_shares(profile)]
     return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
@@ -132,6 +131,12 @@ def warning_lines(profile: Profile, width: int) -> list[Line]:
         return [[Piece("No warnings", "strong")]]
     lines: list[Line] = [[Piece("Warnings", "strong")]]
     for warning in profile.warnings:
-        parts = wrap(warning, width - 4, _LINES)
-        lines += [[Piece("  • " if not n else "    ", "warning"), Piece(p)] for n, p in enumerate(parts)]
+        lines += _indented("  • ", "warning", warning, width)
     return lines
+
+
+def _indented(first: str, tone: str, text: str, width: int) -> list[Line]:
+    """``text`` wrapped to the right of ``first``."""
+    parts = wrap(text, width - len(first), _LINES)
+    indents = [first, *[" " * len(first)] * (len(parts) - 1)]
+    return [[Piece(i, tone), Piece(part)] for i, part in zip(indents, parts, strict=True)]

@@ -34,7 +34,7 @@ class Everywhere(NamedTuple):
 
     places: int
     total: int
-    count: int
+    activities: int
 
 
 @dataclass
@@ -264,7 +264,7 @@ class View:
         return (place + 1 if hit else 0), len(order)
 
     def next_match(self, step: int) -> bool:
-        """Select the next (+1) or previous (-1) match in the zoomed part; False if there is none."""
+        """Select the next (+1) or previous (-1) match in the zoomed part; False without any."""
         order = self._matches_here()
         if not len(order):
             return False

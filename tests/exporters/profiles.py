@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from flame.core.columns import I4, I8
 from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
 from flame.core.grouping import add_grouping
 from flame.core.metrics import metric_of
 from flame.core.profile import Activities, Device, GraphNodes, Meta, Process, Profile, Thread
 from flame.core.stacks import StackBuilder
-from flame.core.tree import Breadth, StackTree, in_preorder
+from flame.core.tree import StackTree
 
 # What some reader of text files takes for the end of a line, and what separates frames and values.
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -71,7 +72,7 @@ def profile_of(rows: Sequence[Row], host: Sequence[Row] = ()) -> Profile:
 def _activities(rows: Sequence[Row], frames: FrameBuilder) -> Activities:
     stacks = StackBuilder()
 
-    def ids(kind: Kind, names: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    def ids(kind: Kind, names: Sequence[str]) -> I4:
         return np.array([frames.add(Frame(kind, name)) if name else -1 for name in names], np.int32)
 
     def nvtx(row: Row) -> int:
@@ -124,26 +125,25 @@ some_rows = st.lists(rows, max_size=12)
 
 def chain(depth: int) -> StackTree:
     """A tree of one stack, ``depth`` frames deep, of 1 ns."""
-    frames = FrameBuilder()
-    turns = [frames.add(Frame(Kind.NVTX, name)) for name in ("ping", "pong")]
-    order = np.arange(depth + 1, dtype=np.int32)
-    frame = np.array(turns, np.int32)[order % 2]
-    frame[0] = 0
-    own = (order == depth).astype(np.int64)
-    return _laid_out(Breadth(order - 1, frame, order, own, own), frames)
+    node = np.arange(depth + 1, dtype=np.int32)
+    own = (node == depth).astype(np.int64)
+    return _tree(1 + node % 2, node, np.full_like(node, depth + 1), node - 1, own)
 
 
 def fan(stacks: int) -> StackTree:
     """A tree of ``stacks`` different stacks of one frame and 1 ns each."""
+    node = np.arange(stacks + 1, dtype=np.int32)
+    below = np.minimum(node, 1)
+    end = np.where(below, node + 1, stacks + 1).astype(np.int32)
+    return _tree(node, below, end, below - 1, below.astype(np.int64))
+
+
+def _tree(frame: I4, depth: I4, end: I4, parent: I4, own: I8) -> StackTree:
+    frame[0] = 0
     frames = FrameBuilder()
-    ids = [frames.add(Frame(Kind.KERNEL, f"kernel {number}")) for number in range(stacks)]
-    frame = np.array([0, *ids], np.int32)
-    depth = np.minimum(frame, 1)
-    own = depth.astype(np.int64)
-    return _laid_out(Breadth(depth - 1, frame, depth, own, own), frames)
-
-
-def _laid_out(columns: Breadth, frames: FrameBuilder) -> StackTree:
+    for number in range(1, int(frame.max()) + 1):
+        frames.add(Frame(Kind.NVTX, f"range {number}"))
     table = frames.build()
-    text = tuple(frame.name for frame in table.frames)
-    return in_preorder(columns, table, text, metric_of("gpu"), ("nvtx", "kernel"))
+    text = tuple(known.name for known in table.frames)
+    metric = metric_of("gpu")
+    return StackTree(table, text, metric, ("nvtx",), parent, frame, depth, end, own, own)

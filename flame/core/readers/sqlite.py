@@ -1,40 +1,55 @@
-"""The reference table source: Python's sqlite3, read-only, never writing next to the file."""
+"""The reference table source: Python's sqlite3, read by several threads at once."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 
-from flame.core.columns import Column
-from flame.core.errors import InputError
+from flame.core.columns import I8, Column
+from flame.core.readers.sqlite_file import connect, refuse_unfinished
 from flame.core.readers.tables import NULL, Intern
 
-MAGIC = b"SQLite format 3\0"
 _CHUNK = 1 << 16
-_WAL_VERSION = 18  # offset of the header byte that is 2 in a database in WAL mode
-_JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+_MAX_THREADS = 8
+_NO_TEXT = -1
+
+Texts = list[bytes | None]
 
 
 class SqliteSource:
-    """Tables of one SQLite file. All reads raise sqlite3.Error on damage."""
+    """Tables of one SQLite file. All reads raise sqlite3.Error on damage.
+
+    SQLite itself writes each column of a chunk as one text, which numpy parses: twice as fast as a
+    Python object per value, and outside Python's lock, so that threads with connections of their
+    own read chunks ahead.
+    """
 
     def __init__(self, path: Path) -> None:
-        _refuse_unfinished(path)
-        self._connection = _connect(path)
-        # Exports hold texts that are not UTF-8 (environment values, user names).
-        self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        refuse_unfinished(path)
+        self._path = path
+        self._connections = [connect(path)]
+        self._of_thread = threading.local()
         self._columns: dict[str, frozenset[str]] = {}
+        self._threads = min(_MAX_THREADS, os.cpu_count() or 1)
+        self._pool = ThreadPoolExecutor(self._threads, "flame-read", self._connect)
+
+    def _connect(self) -> None:
+        self._of_thread.connection = connect(self._path)
+        self._connections.append(self._of_thread.connection)
 
     def columns(self, table: str) -> frozenset[str]:
         """Column names of ``table``; empty if there is no such table."""
         if table not in self._columns:
-            found = self._connection.execute(f"PRAGMA table_info({_quoted(table)})")
+            found = self._connections[0].execute(f"PRAGMA table_info({_quoted(table)})")
             self._columns[table] = frozenset(str(row[1]) for row in found)
         return self._columns[table]
 
@@ -45,26 +60,32 @@ class SqliteSource:
     def chunks(
         self, table: str, ints: Sequence[str], texts: Mapping[str, Intern] | None = None
     ) -> Iterator[dict[str, Column]]:
-        """Successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``.
-
-        SQLite itself writes each number column as one text per chunk, which numpy parses: twice as
-        fast as a Python object per value. Texts come row by row through a cursor in step with it.
-        """
-        have = self.columns(table)
-        if not have:
+        """Successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
+        if not self.columns(table):
             return
-        wanted = {name: intern for name, intern in (texts or {}).items() if name in have}
-        for condition in self._slices(table):
-            block = self._numbers(table, ints, condition)
-            chunk: dict[str, Column] = dict(zip(ints, block, strict=True))
-            size = len(block[0])
-            for name, intern in (texts or {}).items():
-                chunk[name] = np.full(size, intern(None), np.int32)
-            for name, intern in wanted.items():
-                column = self._select(table, [f"CAST({_quoted(name)} AS BLOB)"], condition)
-                chunk[name] = np.fromiter(map(intern, chain.from_iterable(column)), np.int32, size)
+        interns = texts or {}
+        names = [name for name in interns if name in self.columns(table)]
+        for numbers, strings in self._ahead(table, ints, names):
+            chunk = dict(zip(ints, numbers, strict=True))
+            size = len(numbers[0])
+            for name, intern in interns.items():
+                codes = map(intern, strings[name]) if name in strings else [intern(None)] * size
+                chunk[name] = np.fromiter(codes, np.int32, size)
             if size:
                 yield chunk
+
+    def _ahead(
+        self, table: str, ints: Sequence[str], texts: list[str]
+    ) -> Iterator[tuple[list[Column], dict[str, Texts]]]:
+        """Numbers and texts of every chunk in order, while later chunks are being read."""
+        slices = self._slices(table)
+        pending: deque[Future[tuple[list[Column], dict[str, Texts]]]] = deque()
+        for condition in slices:
+            pending.append(self._pool.submit(self._read, table, ints, texts, condition))
+            if len(pending) > self._threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
     def _slices(self, table: str) -> Iterator[str]:
         """SQL conditions that cut ``table`` into chunks in rowid order, gaps jumped over.
@@ -87,24 +108,21 @@ class SqliteSource:
         if "rowid" in self.columns(table):  # somebody's own column of that name
             return None
         with suppress(sqlite3.OperationalError):
-            row = self._select(table, [f"{which}(rowid)"], condition).fetchone()
+            query = _select(table, [f"{which}(rowid)"], condition)
+            row = self._connections[0].execute(query).fetchone()
             return row[0] if isinstance(row[0], int) else None
         return None
 
-    def _numbers(self, table: str, names: Sequence[str], condition: str) -> list[Column]:
-        """One int64 column per name, of the rows that meet ``condition``."""
-        have = self.columns(table)
-        known = [name for name in names if name in have]
-        counts = self._select(
-            table, ["count(*)", *(f"count({_quoted(n)})" for n in known)], condition
-        )
-        size, *filled = counts.fetchone()
-        # Columns without a value are frequent, and would be the longest texts.
-        present = [name for name, some in zip(known, filled, strict=True) if some]
-        texts = [f"CAST(group_concat({_integer(name)}) AS BLOB)" for name in present]
-        row = self._select(table, texts, condition).fetchone() if present else ()
-        found = {n: np.fromstring(t, np.int64, sep=",") for n, t in zip(present, row, strict=True)}
-        return [found[name] if name in found else np.full(size, NULL) for name in names]
+    def _read(
+        self, table: str, ints: Sequence[str], texts: list[str], condition: str
+    ) -> tuple[list[Column], dict[str, Texts]]:
+        """One chunk, read by a thread of the pool."""
+        connection = self._of_thread.connection
+        known = [name for name in ints if name in self.columns(table)]
+        numbers = _numbers(connection, table, known, condition)
+        size = numbers.pop("", np.zeros(0, np.int64))[0]
+        columns = [numbers[name] if name in numbers else np.full(size, NULL) for name in ints]
+        return columns, {name: _texts(connection, table, name, condition) for name in texts}
 
     def rows(
         self, table: str, names: Sequence[str], condition: str = ""
@@ -112,18 +130,53 @@ class SqliteSource:
         """Rows of a small table as plain values; columns the table lacks are None."""
         have = self.columns(table)
         if have:
-            yield from self._select(
-                table, [_quoted(n) if n in have else "NULL" for n in names], condition
-            )
-
-    def _select(self, table: str, columns: list[str], condition: str = "") -> sqlite3.Cursor:
-        return self._connection.execute(
-            f"SELECT {', '.join(columns)} FROM {_quoted(table)} {condition}"
-        )
+            columns = [_quoted(name) if name in have else "NULL" for name in names]
+            yield from self._connections[0].execute(_select(table, columns, condition))
 
     def close(self) -> None:
         """Release the file."""
-        self._connection.close()
+        self._pool.shutdown(cancel_futures=True)
+        for connection in self._connections:
+            connection.close()
+
+
+def _numbers(
+    connection: sqlite3.Connection, table: str, names: list[str], condition: str
+) -> dict[str, I8]:
+    """Columns that hold any value, and the number of rows under an empty name."""
+    counts = ["count(*)", *(f"count({_quoted(name)})" for name in names)]
+    size, *filled = connection.execute(_select(table, counts, condition)).fetchone()
+    # Columns without a value are frequent, and would be the longest texts.
+    present = [name for name, some in zip(names, filled, strict=True) if some]
+    concatenated = [f"CAST(group_concat({_integer(name)}) AS BLOB)" for name in present]
+    row = ()
+    if present:
+        row = connection.execute(_select(table, concatenated, condition)).fetchone()
+    found = {
+        n: np.fromstring(text, np.int64, sep=",") for n, text in zip(present, row, strict=True)
+    }
+    return {**found, "": np.array([size])}
+
+
+def _texts(connection: sqlite3.Connection, table: str, name: str, condition: str) -> Texts:
+    """One text column as bytes (None: NULL): all texts as one, cut by their lengths."""
+    blob = f"CAST({_quoted(name)} AS BLOB)"
+    lengths = f"CAST(group_concat(ifnull(length({blob}), {_NO_TEXT})) AS BLOB)"
+    joined = f"CAST(group_concat({_quoted(name)}, '') AS BLOB)"
+    with suppress(sqlite3.DataError):  # longer than a string of SQLite may be
+        sizes, text = connection.execute(_select(table, [lengths, joined], condition)).fetchone()
+        text = text or b""  # all NULL, or no rows
+        size = np.fromstring(sizes or b"", np.int64, sep=",")
+        end = np.cumsum(np.maximum(size, 0))
+        if end[-1:].sum() == len(text):  # else the database is not in UTF-8
+            begin = end - np.maximum(size, 0)
+            parts = zip(size.tolist(), begin.tolist(), end.tolist(), strict=True)
+            return [None if length < 0 else text[low:high] for length, low, high in parts]
+    return list(chain.from_iterable(connection.execute(_select(table, [blob], condition))))
+
+
+def _select(table: str, columns: list[str], condition: str) -> str:
+    return f"SELECT {', '.join(columns)} FROM {_quoted(table)} {condition}"
 
 
 def _integer(name: str) -> str:
@@ -133,53 +186,3 @@ def _integer(name: str) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _refuse_unfinished(path: Path) -> None:
-    """InputError for a database whose last changes are still in a journal beside it.
-
-    Reading it right would mean to write beside it (recovery, shared memory): flame never does.
-    """
-    with path.open("rb") as file:
-        in_wal_mode = file.read(_WAL_VERSION + 1)[_WAL_VERSION:] == b"\2"
-    wal, journal = (Path(f"{path}{suffix}") for suffix in ("-wal", "-journal"))
-    unfinished = wal if in_wal_mode and _size(wal) else journal if _is_hot(journal) else None
-    if unfinished:
-        raise InputError(
-            f"{path}: still being written, or left unfinished: its last changes are in "
-            f"{unfinished.name}; let the writer end, or run: sqlite3 {path} VACUUM"
-        )
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
-
-
-def _is_hot(journal: Path) -> bool:
-    if not _size(journal):
-        return False
-    with journal.open("rb") as file:
-        return file.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Open read-only; as immutable where SQLite would need to lock or write and cannot.
-
-    A database in WAL mode would get a shared-memory file beside it, and one on a read-only
-    file system cannot be locked.
-    """
-    with path.open("rb") as file:
-        in_wal_mode = file.read(_WAL_VERSION + 1)[_WAL_VERSION:] == b"\2"
-    if not in_wal_mode:
-        with suppress(sqlite3.OperationalError):
-            return _open(path, "mode=ro")
-    return _open(path, "mode=ro&immutable=1")
-
-
-def _open(path: Path, mode: str) -> sqlite3.Connection:
-    name = quote(str(path.absolute()), errors="surrogateescape")
-    connection = sqlite3.connect(f"file:{name}?{mode}", uri=True, check_same_thread=False)
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA mmap_size = 17179869184")
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return connection
