@@ -196,8 +196,6 @@ def _view(args: argparse.Namespace) -> int:
     options, selection = _load_options(args), _selection(args)
     if args.print or not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         return _print_view(args.path, options, selection)
-    if os.environ.get("TERM") == "dumb":
-        raise UsageError("the app cannot draw on a dumb terminal (TERM=dumb): use --print")
     from flame.tui.app import run
 
     return run(Path(args.path), options, selection)
@@ -298,7 +296,7 @@ def _selection(args: argparse.Namespace) -> Selection:
 
     ids = {name: tuple(found) for name in _NUMBERED if (found := getattr(args, name))}
     return Selection(
-        levels=None if args.levels is None else parse_levels(args.levels),
+        levels=None if args.levels is None else _with_shapes(parse_levels(args.levels), args),
         where=where(
             time=args.time,
             nvtx=args.nvtx_range,
@@ -309,6 +307,16 @@ def _selection(args: argparse.Namespace) -> Selection:
         metric=None if args.metric is None else metric_of(args.metric).key,
         naming=Naming(args.kernel_names, args.shapes, tuple(map(parse_rename, args.rename))),
     )
+
+
+def _with_shapes(levels: tuple[str, ...], args: argparse.Namespace) -> tuple[str, ...]:
+    """``--shapes`` adds its level to chosen ones too: below the ranges, whose shapes they are."""
+    if not args.shapes or "shapes" in levels:
+        return levels
+    if "nvtx" not in levels:
+        raise UsageError("--shapes: name the place of shapes in --levels, nvtx is not there")
+    place = levels.index("nvtx") + 1
+    return (*levels[:place], "shapes", *levels[place:])
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -126,7 +126,7 @@ def notes(warnings: Sequence[str], width: int) -> list[str]:
 
 
 def gpus(devices: Sequence[Device]) -> str:
-    """GPUs in short: ``2 × NVIDIA H100 80GB HBM3``; the id where there is no name."""
-    names = [device.name or f"GPU {device.id}" for device in devices]
+    """GPUs in short: ``2 × NVIDIA H100 80GB HBM3``; ``GPU`` where there is no name."""
+    names = [device.name or "GPU" for device in devices]
     counted = [(names.count(name), name) for name in dict.fromkeys(names)]
     return printable(" + ".join(f"{n} × {name}" if n > 1 else name for n, name in counted))

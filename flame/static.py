@@ -58,16 +58,27 @@ class _Line:
     last: int
     indent: int
 
+    @property
+    def length(self) -> int:
+        """Number of nodes."""
+        return self.last - self.node + 1
+
 
 def _icicle(tree: StackTree, width: int) -> list[str]:
     if not tree.total[0]:
         return [f"nothing to show: {tree.metric.title} is zero"]
-    found = list(_lines(tree))
-    largest = sorted(found, key=lambda line: (-int(tree.total[line.node]), line.node))[:MOST_LINES]
-    largest.sort(key=lambda line: line.node)
+    drawn: dict[_Line, list[str]] = {}
+    room = MOST_LINES
+    # A node is never larger than its parent and comes after it: the largest lines are a whole tree.
+    for line in sorted(_lines(tree), key=lambda line: (-int(tree.total[line.node]), line.node)):
+        drawn[line] = _drawn(tree, line, width)
+        room -= len(drawn[line])
+        if room <= 0:
+            break
     head = _NUMBERS.format(percent="%", total="total", count="count").rstrip()
-    lines = [head, *(text for line in largest for text in _drawn(tree, line, width))]
-    hidden = len(tree) - sum(_length(tree, line) for line in largest)
+    ordered = sorted(drawn, key=lambda line: line.node)
+    lines = [head, *(text for line in ordered for text in drawn[line])]
+    hidden = len(tree) - sum(line.length for line in drawn)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
     return lines
@@ -95,10 +106,6 @@ def _end_of_chain(tree: StackTree, node: int) -> int:
     while node and last + 1 < tree.end[last] and tree.total[last + 1] == tree.total[node]:
         last += 1
     return last
-
-
-def _length(tree: StackTree, line: _Line) -> int:
-    return line.last - line.node + 1
 
 
 def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unicodedata import category, combining, east_asian_width
+from unicodedata import category, east_asian_width
 
 
 def printable(text: str) -> str:
@@ -28,7 +28,7 @@ def cells(text: str) -> int:
 
 
 def _width(character: str) -> int:
-    if combining(character):
+    if category(character) in ("Mn", "Me"):  # marks, drawn upon the character before
         return 0
     return 2 if east_asian_width(character) in "WF" else 1
 

@@ -139,11 +139,11 @@ def without_version(name: str) -> str:
 
 def capture_end(trace: Trace) -> int:
     """The last time recorded anywhere: where a range without an end stops."""
-    times = [0]
+    times: list[int] = []
     for table in (*GPU_TABLES.values(), RUNTIME, "NVTX_EVENTS", *NODE_TABLES):
         for row in trace.rows(table):
             times += [row[key] for key in ("start", "end") if row.get(key) is not None]
-    return max(times)
+    return max(times, default=0)
 
 
 def read_ranges(trace: Trace, *, start_end: bool) -> dict[int, list[Range]]:

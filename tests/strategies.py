@@ -157,7 +157,7 @@ def stray_nodes(draw: st.DrawFn) -> Step:
 def domain_steps(draw: st.DrawFn) -> list[Step]:
     named = draw(st.lists(st.tuples(st.sampled_from(PROCESSES), st.integers(1, 2)), unique=True))
     return [
-        ("domain", {"id": id, "pid": pid, "name": draw(st.sampled_from(DOMAINS))})
+        ("domain", {"id": id, "pid": pid, "start": 0, "name": draw(st.sampled_from(DOMAINS))})
         for pid, id in named
     ]
 

@@ -251,10 +251,17 @@ def test_options_that_name_and_order(options: list[str], expected: str, export: 
     assert export("--stream", "9", *options) == {expected: 50}
 
 
-def test_shapes_are_a_level(export: Export) -> None:
-    assert export("--shapes", "--nvtx-range", "embed") == {
-        "cudaLaunchKernel;step;embed;[[2, 3]];gemm": 100
-    }
+@pytest.mark.parametrize(
+    ("options", "stack"),
+    [
+        (["--shapes"], "cudaLaunchKernel;step;embed;[[2, 3]];gemm"),
+        (["--shapes", "--levels", "nvtx,kernel"], "step;embed;[[2, 3]];gemm"),
+        (["--shapes", "--levels", "shapes,nvtx"], "[[2, 3]];step;embed"),
+        (["--levels", "shapes"], "[[2, 3]]"),
+    ],
+)
+def test_shapes_are_a_level(options: list[str], stack: str, export: Export) -> None:
+    assert export(*options, "--nvtx-range", "embed") == {stack: 100}
 
 
 def test_view_takes_the_same_selection(flame: Flame, trace: Path) -> None:
@@ -375,6 +382,7 @@ def test_ascii_locale(trace: Path) -> None:
         (["view", "x", "--levels", "nvtx,nvtx"], "twice"),
         (["view", "x", "--metric", "nope"], "'nope'"),
         (["view", "x", "--metric", ""], "metric"),
+        (["view", "x", "--shapes", "--levels", "kernel"], "--shapes"),
         (["view", "x", "--time", "7s/5s"], "empty"),
         (["view", "x", "--time", "soon/"], "soon"),
         (["view", "x", "--time"], "--time"),

@@ -158,7 +158,9 @@ def test_a_long_chain_shows_its_ends(profile_of: Load) -> None:
             file.nvtx(f"level{depth}", depth, 10_000 - depth)
         launched(file, "leaf", 1_000, 1_000, corr=1)
 
-    text = "\n".join(icicle(drawn(profile_of(arrange))))
+    lines = icicle(drawn(profile_of(arrange)))
+    assert len(lines) < MOST_LINES
+    text = "\n".join(lines)
     names = re.findall(r"level\d+|leaf|\(.*?\)", text)
     assert names[0] == "level0"
     assert names[-1] == "leaf"
@@ -265,7 +267,8 @@ def test_a_long_list_is_cut(profile_of: Load) -> None:
     ("devices", "said"),
     [
         ([], ""),
-        ([Device(3)], "GPU 3"),
+        ([Device(3)], "GPU"),
+        ([Device(0), Device(1)], "2 × GPU"),
         ([Device(0, "H100"), Device(1, "H100")], "2 × H100"),
         ([Device(0, "H100"), Device(1, "A2"), Device(2, "A2")], "H100 + 2 × A2"),
         ([Device(0, "\x1b[2J")], r"\x1b[2J"),

@@ -8,6 +8,10 @@ class FlameError(Exception):
 
     exit_code = 1
 
+    def __init__(self, message: str) -> None:
+        # Paths and quoted names may hold line breaks.
+        super().__init__(" ".join(message.splitlines()))
+
 
 class UsageError(FlameError):
     """A wrong option or option value."""

@@ -103,8 +103,8 @@ def nest(lane: Column, start: I8, end: I8) -> Nesting:
     Order on a lane: earlier start is outer, then the longer one, then table order.
     """
     kept = np.flatnonzero(end > start)
-    base = int(start[kept].min(initial=0))
-    span = int(end[kept].max(initial=0)) - base + 1
+    base = int(start[kept].min()) if len(kept) else 0
+    span = int(end[kept].max()) - base + 1 if len(kept) else 1
     if span * (int(np.max(lane, initial=0)) + 1) >= _TIME_LIMIT:
         raise InputError("damaged: the times in it span more than a century")
     shift = np.asarray(lane, np.int64)[kept] * span - base

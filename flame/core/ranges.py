@@ -24,7 +24,7 @@ class RangeIndex:
         self._stacks = stacks
         known = ranges.thread >= 0
         self._thread = np.maximum(ranges.thread, 0)
-        end = np.where(ranges.end == OPEN, max(capture_end, 0) + 1, ranges.end)
+        end = np.where(ranges.end == OPEN, capture_end, ranges.end)
         self._end = np.where(known, end, ranges.start - 1)
         self.nesting = nest(self._thread, ranges.start, np.maximum(self._end, ranges.start))
         self._paths = _paths(self.nesting, ranges.frame, stacks)

@@ -59,13 +59,13 @@ def _run_note(view: View, width: int) -> Line:
 def _weights(view: View, width: int) -> list[Line]:
     tree, node = view.tree, view.cursor
     unit, total, count = tree.metric.unit, int(tree.total[node]), int(tree.count[node])
-    whole, span = int(tree.total[0]), view.zoom.span
+    whole, zoomed = int(tree.total[0]), view.zoomed_total
     parent = int(tree.total[max(int(tree.parent[node]), 0)])
     rows = [
         ("total", f"{format_value(total, unit)}  {format_percent(total, whole)} of all"),
         ("self", _part(int(tree.own[node]), total, unit, "of total")),
         ("of parent", format_percent(total, parent) if node else ""),
-        ("of zoomed", format_percent(total, span.high - span.low) if view.zoom.node else ""),
+        ("of zoomed", format_percent(total, zoomed) if total <= zoomed < whole else ""),
         ("count", format_count(count) if unit == "ns" else ""),
         ("mean", format_value(total / count, unit) if count and unit == "ns" else ""),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +43,8 @@ def header(path: Path, profile: Profile, tree: StackTree, palette: Palette, widt
 def _contents(path: Path, profile: Profile, width: int) -> str:
     """File name and, as far as there is room, GPUs, their time, and number of activities."""
     name = cut(path.name, max(min(width, 40), 1))
-    facts = [_gpus(profile), _gpu_time(profile), _activities(profile)]
-    for shown in (facts, facts[1:], facts[1:2]):
+    gpus, time, number = _gpus(profile), _gpu_time(profile), _activities(profile)
+    for shown in ((gpus, time, number), (gpus, time), (time, number), (time,)):
         text = " · ".join([name, *filter(None, shown)])
         if width_of(text) <= width:
             return text
@@ -61,9 +62,15 @@ def _activities(profile: Profile) -> str:
 
 def _gpus(profile: Profile) -> str:
     """``2×H100``: the devices, counted by model."""
-    models = [cut(device.name.removeprefix("NVIDIA "), 24) or "GPU" for device in profile.devices]
-    names = list(dict.fromkeys(models))
-    return ", ".join(f"{models.count(name)}×{name}" for name in names[:2])
+    models = [_model(device.name) for device in profile.devices]
+    return ", ".join(f"{models.count(model)}×{model}" for model in dict.fromkeys(models))
+
+
+def _model(name: str) -> str:
+    """``H100`` of ``NVIDIA H100 80GB HBM3``: what comes before the memory."""
+    words = name.removeprefix("NVIDIA ").split(" ")
+    before = takewhile(lambda word: not word.endswith("GB"), words)
+    return cut(" ".join(before) or name, 24) or "GPU"
 
 
 def _metric(tree: StackTree) -> Line:
@@ -191,4 +198,4 @@ def footer(keys: Sequence[Command], width: int) -> Line:
 
 def _key(key: Command) -> Line:
     action = f"screen.{key.action}"
-    return [Piece(f" {key.shown}", "key", action), Piece(f" {key.label} ", "", action)]
+    return [Piece(f" {key.shown.split()[0]}", "key", action), Piece(f" {key.label} ", "", action)]

@@ -22,7 +22,7 @@ EDGE = "▏"
 CAPTURED = "↻"
 """Before the name of a range that was open when a CUDA graph was captured."""
 
-_SHADES = " ░▒"
+_QUIET = "░"
 _LEAST_LABEL = 3
 
 
@@ -125,8 +125,7 @@ class Icicle(Rows):
         label = f" {format_count(item.frames)} narrow "
         if width_of(label) + 2 > width:
             label = ""
-        shade = _SHADES[1 if item.cover < 0.5 else 2]
-        return label.center(width, shade)
+        return label.center(width, _QUIET)
 
     def _frame_text(self, item: Item, width: int) -> str:
         tree = self._view.tree
@@ -141,9 +140,9 @@ class Icicle(Rows):
 
     def _numbers(self, node: int, free: int) -> str:
         """Share of the zoomed part and value, as far as there is room."""
-        tree, span = self._view.tree, self._view.zoom.span
+        tree, whole = self._view.tree, self._view.zoomed_total
         total = int(tree.total[node])
-        share = f"  {format_percent(total, span.high - span.low)}"
+        share = f"  {format_percent(total, whole)}" if total <= whole else ""
         value = f"  {format_value(total, tree.metric.unit)}"
         return share + value if len(share) + len(value) < free else share
 

@@ -13,9 +13,10 @@ DIGITS = "1234567890"
 
 
 class Command(NamedTuple):
-    """``keys`` as Textual names them, ``shown`` to people; ``footer`` 0 keeps it out of the footer.
+    """``keys`` as Textual names them, ``shown`` in the help, its first word in the footer.
 
-    ``label`` is the footer's word, ``help`` a line of the help.
+    ``label`` is the footer's word; ``footer`` its place there, 0 keeps it out. ``help`` is a line
+    of the help, empty where the line of a neighbour says it.
     """
 
     keys: str
@@ -26,14 +27,18 @@ class Command(NamedTuple):
     footer: int = 0
 
 
+_LEVEL_HELP = "a level on or off: " + " ".join(
+    f"{key} {level}" for key, level in zip(DIGITS, LEVELS, strict=True)
+)
+
 MOVING = (
-    Command("left,h", "← h", "across(-1)", "", "previous frame on the row"),
-    Command("right,l", "→ l", "across(1)", "", "next frame on the row"),
-    Command("down,j", "↓ j", "down", "", "widest frame below"),
-    Command("up,k", "↑ k", "up", "", "frame above"),
+    Command("left,h", "← →  h l", "across(-1)", "", "previous, next frame on the row"),
+    Command("right,l", "", "across(1)", "", ""),
+    Command("up,k", "↑ ↓  k j", "up", "", "frame above, widest frame below"),
+    Command("down,j", "", "down", "", ""),
     Command("home,g", "home g", "home", "", "the zoomed frame"),
-    Command("pageup", "pgup", "page(-1)", "", "scroll up, in deep trees"),
-    Command("pagedown", "pgdn", "page(1)", "", "scroll down"),
+    Command("pageup", "pgup pgdn", "page(-1)", "", "scroll a deep tree"),
+    Command("pagedown", "", "page(1)", "", ""),
 )
 
 ZOOMING = (
@@ -45,20 +50,24 @@ ZOOMING = (
 
 SEARCHING = (
     Command("slash", "/", "search", "search", "search names: a regular expression", 1),
-    Command("n", "n", "match(1)", "", "next match"),
-    Command("N", "N", "match(-1)", "", "previous match"),
+    Command("n", "n N", "match(1)", "", "next, previous match"),
+    Command("N", "", "match(-1)", "", ""),
     Command("asterisk", "*", "same", "same name", "search the selected frame's name", 8),
 )
 
 SHOWING = (
-    Command("m", "m", "metric(1)", "metric", "next metric: GPU time, launch time, idle, …", 5),
-    Command("M", "M", "metric(-1)", "", "previous metric"),
+    Command("m", "m M", "metric(1)", "metric", "next, previous metric: GPU time, idle, …", 5),
+    Command("M", "", "metric(-1)", "", ""),
     Command("L", "L", "levels", "levels", "choose and order the levels", 6),
     *(
-        Command(key, key, f"level('{level}')", "", f"{level} level on or off")
-        for key, level in zip(DIGITS, LEVELS, strict=True)
+        Command(
+            key, "" if place else "1 … 0", f"level('{level}')", "", "" if place else _LEVEL_HELP
+        )
+        for place, (key, level) in enumerate(zip(DIGITS, LEVELS, strict=True))
     ),
     Command("d", "d", "details", "details", "details pane on or off", 7),
+    Command("left_square_bracket", "[ ]", "scroll_details(-1)", "", "scroll the details"),
+    Command("right_square_bracket", "", "scroll_details(1)", "", ""),
     Command("w", "w", "coverage", "notes", "what the trace covers, and its warnings", 10),
 )
 

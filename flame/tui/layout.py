@@ -19,8 +19,8 @@ F8 = NDArray[np.float64]
 NARROW = 2
 """Frames under this many cells are merged with their neighbours."""
 
-_DENSE = 0.5
-_SPARSE = 0.125
+_SHOWN = 0.5
+"""Share of a cell that narrow frames must fill; frames below them then never show without them."""
 
 
 class Span(NamedTuple):
@@ -78,7 +78,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the frames of a tree lie; a row is gathered from the tree's columns when first shown."""
+    """Where the frames of a tree lie; a row is gathered from the columns when first shown."""
 
     tree: StackTree
     _rows: dict[int, Row] = field(default_factory=dict)
@@ -151,11 +151,9 @@ def _runs(row: Row, wide: list[Item], span: Span, width: int, scale: float) -> l
         return []
     bounds = span.low + np.arange(width + 1) / scale
     cover = np.diff(_covered(row, bounds)) * scale
-    starts = np.diff(np.searchsorted(row.low, np.ceil(bounds).astype(np.int64)))
-    shown = free & ((cover >= _DENSE) | ((cover >= _SPARSE) & (starts > 1)))
     gaps = _Gaps([item.right for item in wide], [item.left for item in wide], wide)
     runs = []
-    for left, right in _stretches(shown):
+    for left, right in _stretches(free & (cover >= _SHOWN)):
         reach = Span(math.floor(bounds[left]), math.ceil(bounds[right]))
         first, last = gaps.clip(row.within(reach), left, right)
         node = int(row.nodes[first]) if last - first == 1 else -1

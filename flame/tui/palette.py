@@ -79,10 +79,10 @@ class Palette:
     def run(self, cover: float, matching: bool, faded: bool) -> Style:
         """Frames too narrow to tell apart: quiet, and the fuller the lighter."""
         if matching:
-            return _style(_BLACK, mix(self.background, _MATCH, 0.7))
-        strength = (0.16 + 0.16 * cover) * (0.5 if faded else 1.0)
+            return _style(_BLACK, mix(self.background, _MATCH, 0.75))
+        strength = (0.12 + 0.14 * cover) * (0.5 if faded else 1.0)
         quiet = mix(self.background, self.foreground, strength)
-        return _style(mix(quiet, self.foreground, 0.3 if faded else 0.6), quiet)
+        return _style(mix(quiet, self.foreground, 0.15 if faded else 0.45), quiet)
 
     @property
     def cursor(self) -> Style:

@@ -128,8 +128,8 @@ class MainScreen(Screen[None]):
         self.shown = projection
         self.wanted = projection.selection
         self.set_class(projection.empty, "-empty")
-        nothing = "" if len(self.session.profile.activities) else "nothing ran on a GPU: "
-        self._show(f"{nothing}showing {projection.metric.title}" if nothing else "")
+        hostly = not (projection.empty or len(self.session.profile.activities))
+        self._show(f"nothing ran on a GPU: this is {projection.metric.title}" if hostly else "")
         for name in ("#header", "#empty"):
             self.query_one(name, Lines).update()
 
@@ -314,6 +314,10 @@ class MainScreen(Screen[None]):
     def action_details(self) -> None:
         self.toggle_class("-no-details")
         self._show()
+
+    def action_scroll_details(self, step: int) -> None:
+        pane = self.query_one("#details", Lines)
+        pane.scroll_to(y=pane.scroll_offset.y + step, animate=False)
 
     def action_coverage(self) -> None:
         self._sheet(lambda width: coverage_lines(self.session.profile, width))

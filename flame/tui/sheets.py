@@ -18,8 +18,8 @@ from flame.tui.lines import Line, Lines, Piece
 from flame.tui.palette import Palette
 from flame.tui.text import printable, wrap
 
-_KEY = 14
-_FACT = 16
+_KEY = 16
+_FACT = 18
 _LINES = 40
 _COVERED = {
     "launch": "launching API call",
@@ -27,6 +27,9 @@ _COVERED = {
     "python": "Python frames",
     "native": "native frames",
 }
+
+
+_KEYS = [(title, [(c.shown, c.help) for c in group if c.help]) for title, group in GROUPS]
 
 
 class Sheet(ModalScreen[None]):
@@ -59,17 +62,15 @@ class Sheet(ModalScreen[None]):
 def help_lines(palette: Palette, width: int) -> list[Line]:
     """All keys, what the mouse does, and how to read the picture."""
     lines: list[Line] = []
-    for title, commands in GROUPS:
+    for title, rows in (*_KEYS, ("Mouse", MOUSE)):
         lines += [[Piece(title, "strong")]] if title else []
-        lines += [_row(command.shown, command.help, width) for command in commands]
+        lines += [line for key, text in rows for line in _row(key, text, width)]
         lines.append([])
-    lines.append([Piece("Mouse", "strong")])
-    lines += [_row(what, does, width) for what, does in MOUSE]
-    return [*lines, [], *_reading(palette, width), [], [Piece("esc closes", "dim")]]
+    return [*lines, *_reading(palette, width), [], [Piece("esc closes", "dim")]]
 
 
-def _row(key: str, text: str, width: int) -> Line:
-    return [Piece(f"  {key}".ljust(_KEY), "key"), Piece(wrap(text, width - _KEY, 1)[0])]
+def _row(key: str, text: str, width: int) -> list[Line]:
+    return _indented(f"  {key}".ljust(_KEY), "key", text, width)
 
 
 def _reading(palette: Palette, width: int) -> list[Line]:

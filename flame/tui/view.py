@@ -66,6 +66,11 @@ class View:
         return int(self.tree.depth[self.zoom.node])
 
     @property
+    def zoomed_total(self) -> int:
+        """The metric over the zoomed part; a frame that reaches beyond it may have more."""
+        return self.zoom.span.high - self.zoom.span.low
+
+    @property
     def picture(self) -> tuple[int, Zoom, int, int]:
         """Equal as long as the frames on screen, the selected one aside, look the same."""
         return (self.number, self.zoom, self.width, self._searches)

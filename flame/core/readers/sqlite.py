@@ -149,13 +149,11 @@ def _numbers(
     # Columns without a value are frequent, and would be the longest texts.
     present = [name for name, some in zip(names, filled, strict=True) if some]
     concatenated = [f"CAST(group_concat({_integer(name)}) AS BLOB)" for name in present]
-    row = ()
-    if present:
-        row = connection.execute(_select(table, concatenated, condition)).fetchone()
-    found = {
-        n: np.fromstring(text, np.int64, sep=",") for n, text in zip(present, row, strict=True)
-    }
-    return {**found, "": np.array([size])}
+    if not present:
+        return {"": np.array([size])}
+    row = connection.execute(_select(table, concatenated, condition)).fetchone()
+    parsed: list[I8] = [np.fromstring(text, np.int64, sep=",") for text in row]
+    return {**dict(zip(present, parsed, strict=True)), "": np.array([size])}
 
 
 def _texts(connection: sqlite3.Connection, table: str, name: str, condition: str) -> Texts:
@@ -166,7 +164,7 @@ def _texts(connection: sqlite3.Connection, table: str, name: str, condition: str
     with suppress(sqlite3.DataError):  # longer than a string of SQLite may be
         sizes, text = connection.execute(_select(table, [lengths, joined], condition)).fetchone()
         text = text or b""  # all NULL, or no rows
-        size = np.fromstring(sizes or b"", np.int64, sep=",")
+        size: I8 = np.fromstring(sizes or b"", np.int64, sep=",")
         end = np.cumsum(np.maximum(size, 0))
         if end[-1:].sum() == len(text):  # else the database is not in UTF-8
             begin = end - np.maximum(size, 0)

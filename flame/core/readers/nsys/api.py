@@ -47,10 +47,11 @@ def read_calls(context: Context) -> Calls:
     columns = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
     for chunk in context.source.chunks(TABLE, columns):
         chain_ids.append(chunk["callchainId"])
-        none = np.zeros(len(chunk["start"]), np.int32)
+        start, end = context.spans("CUDA API calls", chunk["start"], chunk["end"])
+        none = np.zeros(len(start), np.int32)
         batches.add(
-            start=times(chunk["start"]),
-            end=times(chunk["end"]),
+            start=start,
+            end=end,
             thread=context.thread(chunk["globalTid"]),
             correlation=np.where(chunk["correlationId"] == NULL, 0, chunk["correlationId"]),
             frame=names.rows([chunk["nameId"]]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -13,7 +14,9 @@ from flame.core.profile import NONE
 from flame.core.readers.tables import NULL, TableSource
 from flame.core.stacks import StackBuilder
 
-TIME_LIMIT = 1 << 60
+TIME_LIMIT = 1 << 61
+"""Times beyond 73 years are damage; the difference of two within fits 63 bits."""
+
 _PROCESS_MASK = ~0xFFFFFF
 _24_BITS = 0xFFFFFF
 
@@ -60,6 +63,7 @@ class Context:
         self.frames = FrameBuilder()
         self.stacks = StackBuilder()
         self.warnings: list[str] = []
+        self._untimed: Counter[str] = Counter()
         self.processes = Registry()
         self.threads = Registry()
         self.devices = Registry()
@@ -86,6 +90,21 @@ class Context:
         """Report ``rows`` more; raises CancelledError when the user gave up."""
         self._done += rows
         self._progress(stage, min(self._done, self._expected), self._expected)
+
+    def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
+        """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
+        start, end = times(start), times(end)
+        self._untimed[what] += int(((start == NULL) | (end == NULL)).sum())
+        begin = np.where(start == NULL, np.where(end == NULL, 0, end), start)
+        return begin, np.where(end == NULL, begin, end)
+
+    def time_warnings(self) -> list[str]:
+        """What had no times."""
+        return [
+            f"{count:,} {what} were recorded without a start or an end: they count as 0 ns"
+            for what, count in self._untimed.items()
+            if count
+        ]
 
     def process_of_thread(self, keys: I8) -> I4:
         """Process numbers of globalTids."""
@@ -116,6 +135,5 @@ class FrameOf(dict[tuple[int, ...], int]):
 
 
 def times(column: I8) -> I8:
-    """Recorded times; absurd ones (beyond 36 years) are pulled in so that sums cannot overflow."""
-    clipped: I8 = np.clip(column, -TIME_LIMIT, TIME_LIMIT)
-    return clipped
+    """Recorded times, `NULL` where there is none or only an absurd one."""
+    return np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)

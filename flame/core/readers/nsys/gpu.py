@@ -46,11 +46,11 @@ def _add(
     context: Context, batches: Batches[Activities], kind: Kind, chunk: dict[str, Column], frame: I4
 ) -> None:
     process = context.processes(process_key(chunk["globalPid"]))
-    start = times(_or(chunk["start"], 0))
+    start, end = context.spans("GPU activities", chunk["start"], chunk["end"])
     batches.add(
         kind=np.full(len(start), kind),
         start=start,
-        end=times(_or(chunk["end"], 0)),
+        end=end,
         process=process,
         device=_devices(context, process, chunk["deviceId"]),
         stream=_small(chunk["streamId"]),
@@ -124,7 +124,7 @@ def read_nodes(context: Context) -> Nodes:
                 process=context.process_of_thread(chunk["globalTid"]),
                 node=_or(chunk["graphNodeId"], NONE),
                 original=_or(chunk["originalGraphNodeId"], NONE),
-                start=times(_or(chunk["start"], 0)),
+                start=_or(times(chunk["start"]), 0),
                 thread=context.thread(chunk["globalTid"]),
             )
     return batches.build()

@@ -99,13 +99,15 @@ def read_ranges(context: Context) -> Ranges:
     wanted = [_PUSH_POP, _START_END] if context.options.nvtx_start_end else [_PUSH_POP]
     unknown = 0
     for chunk in context.source.chunks(TABLE, names, {"text": vocabulary.texts.__getitem__}):
-        is_range = np.isin(chunk["eventType"], wanted) & (chunk["start"] != NULL)
-        rows = np.flatnonzero(is_range & (chunk["globalTid"] != NULL))
+        chunk |= {name: times(chunk[name]) for name in ("start", "end")}
+        is_range = np.isin(chunk["eventType"], wanted)
+        placed = (chunk["globalTid"] != NULL) & (chunk["start"] != NULL)
+        rows = np.flatnonzero(is_range & placed)
         unknown += int(is_range.sum()) - len(rows)
         _add(context, batches, vocabulary, {name: column[rows] for name, column in chunk.items()})
         context.advance("reading NVTX ranges", len(is_range))
     if unknown:
-        context.warnings.append(f"{unknown:,} NVTX ranges name no thread: left out")
+        context.warnings.append(f"{unknown:,} NVTX ranges name no thread or no start: left out")
     _read_payloads(context, vocabulary)
     return batches.build()
 
@@ -117,8 +119,8 @@ def _add(
     kept = np.flatnonzero(frame >= 0)
     end = chunk["end"][kept]
     batches.add(
-        start=times(chunk["start"][kept]),
-        end=np.where(end == NULL, OPEN, times(end)),
+        start=chunk["start"][kept],
+        end=np.where(end == NULL, OPEN, end),
         thread=context.thread(chunk["globalTid"][kept]),
         frame=frame[kept],
     )

@@ -40,7 +40,7 @@ def read(source: TableSource, path: str, options: LoadOptions, progress: Progres
         machine.read_threads(context),
         devices,
         machine.read_meta(context, path),
-        context.warnings,
+        [*context.warnings, *context.time_warnings()],
     )
 
 

@@ -1,0 +1,49 @@
+"""What tests of the nsys reader share: a trace being built, and the reader on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from flame.core.options import LoadOptions, Progress, silent
+from flame.core.raw import RawTrace
+from flame.core.readers.nsys import reader
+from flame.core.readers.sqlite import SqliteSource
+from tests.nsysfile import NsysFile
+
+Read = Callable[..., RawTrace]
+
+
+@pytest.fixture
+def trace() -> Iterator[NsysFile]:
+    """An export being built, in memory: waiting for the disk would take ten times as long."""
+    with NsysFile(":memory:") as file:
+        yield file
+
+
+@pytest.fixture
+def old_trace() -> Iterator[NsysFile]:
+    """The same in the schema of 2020."""
+    with NsysFile(":memory:", "old") as file:
+        yield file
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Decodes an export, with nothing attributed yet."""
+
+    def decode(
+        file: NsysFile, options: LoadOptions | None = None, progress: Progress = silent
+    ) -> RawTrace:
+        path = tmp_path / "trace.sqlite"
+        file.db.commit()
+        path.write_bytes(file.db.serialize())
+        source = SqliteSource(path)
+        try:
+            return reader.read(source, str(path), options or LoadOptions(), progress)
+        finally:
+            source.close()
+
+    return decode
