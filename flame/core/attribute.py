@@ -8,10 +8,12 @@ import numpy as np
 
 from flame.core.capture import find_captures
 from flame.core.columns import I4, I8, Column, distinct, runs
+from flame.core.errors import InputError
 from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
 from flame.core.grouping import add_grouping
 from flame.core.host import host_table
 from flame.core.join import Launches, join_launches
+from flame.core.metrics import METRICS
 from flame.core.nesting import MAX_DEPTH, Nesting
 from flame.core.options import Progress, silent
 from flame.core.profile import NONE, Activities, GraphNodes, Profile
@@ -19,23 +21,31 @@ from flame.core.ranges import RangeIndex
 from flame.core.raw import OPEN, RawTrace
 from flame.core.stacks import EMPTY
 
+_SUM_LIMIT = 1 << 62
+
 
 def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
-    """Join launches, nest ranges, follow graph captures; what cannot be attributed is counted."""
+    """Join launches, nest ranges, follow graph captures; what cannot be attributed is counted.
+
+    Raises InputError for times so large that their sums would not fit 64 bits.
+    """
     begin, end = _extent(raw)
+    # Threads' time lines are laid end to end to nest their ranges.
+    _refuse_centuries((end - begin + 1) * max(len(raw.threads), 1))
     warnings = list(raw.warnings)
     thread_process = np.array([thread.process for thread in raw.threads], np.int32)
     progress("joining launches", 0, 0)
     launches = join_launches(raw.activities, raw.calls, thread_process)
     progress("nesting NVTX ranges", 0, 0)
-    ranges = RangeIndex(raw.ranges, end, raw.stacks)
+    ranges = RangeIndex(raw.ranges, raw.last_time, raw.stacks)
     progress("attributing", 0, 0)
     table, graph_nodes = _table(raw, launches, ranges)
+    _check_sums(table, end - begin)
     warnings += _time_warnings(raw, ranges.nesting)
     grouping = add_grouping(raw.frames, raw.processes, raw.threads, raw.devices, table.stream)
 
     def build_host() -> Activities:
-        return host_table(raw.ranges, raw.calls, thread_process, end)
+        return host_table(raw.ranges, raw.calls, thread_process, raw.last_time)
 
     profile = Profile(
         frames=raw.frames.build(),
@@ -64,6 +74,18 @@ def _extent(raw: RawTrace) -> tuple[int, int]:
     if not known:
         return 0, 0
     return min(int(part.min()) for part in known), max(int(part.max()) for part in known)
+
+
+def _check_sums(table: Activities, extent: int) -> None:
+    if extent * len(table) >= _SUM_LIMIT:
+        for metric in METRICS:
+            if metric.table == "gpu":
+                _refuse_centuries(float(metric.values(table).sum(dtype=np.float64)))
+
+
+def _refuse_centuries(total: float) -> None:
+    if total >= _SUM_LIMIT:
+        raise InputError("damaged: the times in it add up to more than a century")
 
 
 def _table(raw: RawTrace, launches: Launches, ranges: RangeIndex) -> tuple[Activities, GraphNodes]:

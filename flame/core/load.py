@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 from flame.core.attribute import attribute
 from flame.core.errors import InputError
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.profile import Profile
+from flame.core.raw import RawTrace
 from flame.core.readers.nsys import reader as nsys
 from flame.core.readers.sqlite import SqliteSource
 from flame.core.readers.sqlite_file import MAGIC
 
 _HEAD = 64
+_LONGEST_REASON = 200
 
 
 def load(
@@ -62,16 +65,22 @@ def _head(path: Path) -> bytes:
 
 
 def _load_sqlite(path: Path, options: LoadOptions, progress: Progress) -> Profile:
+    raw = _read_sqlite(path, options, progress)
     try:
-        source = SqliteSource(path)
-        try:
+        return attribute(raw, progress)
+    except InputError as error:
+        raise InputError(f"{path}: {error}; export the report again") from None
+
+
+def _read_sqlite(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
+    try:
+        with closing(SqliteSource(path)) as source:
             if not nsys.is_export(source):
                 raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
-            raw = nsys.read(source, str(path), options, progress)
-        finally:
-            source.close()
-    except sqlite3.Error as error:
-        raise InputError(f"{path}: damaged: {error}; export the report again") from None
+            return nsys.read(source, str(path), options, progress)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # SQLite quotes the damaged place, which may be long and no UTF-8.
+        reason = str(error)[:_LONGEST_REASON] if isinstance(error, sqlite3.Error) else "its schema"
+        raise InputError(f"{path}: damaged: {reason}; export the report again") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    return attribute(raw, progress)

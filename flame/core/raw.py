@@ -106,7 +106,11 @@ class Batches(Generic[_Table]):
 
 @dataclass
 class RawTrace:
-    """What a reader hands over. ``threads`` index ``processes``; all index columns are dense."""
+    """What a reader hands over. ``threads`` index ``processes``; all index columns are dense.
+
+    ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
+    an end are open until then.
+    """
 
     activities: Activities
     calls: Calls
@@ -118,4 +122,5 @@ class RawTrace:
     threads: tuple[Thread, ...]
     devices: tuple[Device, ...]
     meta: Meta
+    last_time: int
     warnings: list[str] = field(default_factory=list)

@@ -14,7 +14,7 @@ from flame.core.metrics import METRICS
 from flame.core.profile import Profile
 from flame.core.selection import Selection
 from flame.core.tree import StackTree
-from flame.exporters.speedscope_format import File, Frame, Sampled, Shared, Unit
+from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled, Shared, Unit
 from flame.exporters.stacks import encodable, used_frames, weighed_stacks
 
 # Measured with speedscope 1.25.0: 4,000 frames deep fails to load, 1 million stacks take minutes
@@ -54,6 +54,7 @@ def _write(trees: Sequence[StackTree], file: BinaryIO, name: str) -> list[str]:
     frames: dict[Frame, int] = {}
     profiles = [_sampled(tree, frames) for tree in trees]
     written = File(
+        schema=SCHEMA,
         shared=Shared(list(frames)),
         profiles=[*profiles],
         name=encodable(name),

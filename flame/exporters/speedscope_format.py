@@ -69,7 +69,7 @@ class Sampled(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type
 class File(Struct, frozen=True, kw_only=True, rename="camel"):
     """A whole file. An ``active_profile_index`` without a profile shows a blank page."""
 
-    schema: Schema = field(default=SCHEMA, name="$schema")
+    schema: Schema = field(name="$schema")
     shared: Shared
     profiles: list[Evented | Sampled]
     name: str | UnsetType = UNSET

@@ -19,7 +19,7 @@ _MIDDLE_FROM = 16
 # terminal.
 _SILENT = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 _SILENT_RANGES = ((0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF))
-_PATH = re.compile(r"[^\s/:.]*(?:(?:::|[./])[^\s/:.]+)+")
+_PATH = re.compile(r"[\w\-+*@$\[\]]*(?:(?:::|[./])[\w\-+*@$\[\]]+)+")
 
 
 def printable(name: str) -> str:
@@ -29,9 +29,8 @@ def printable(name: str) -> str:
     surrogates and unassigned code points ``�``; joiners are dropped, and of many combining marks
     in a row the first two are kept. The result is one line.
     """
-    if name.isascii() and name.isprintable():
-        return name
-    return _printable(shorten(name))
+    name = shorten(name)
+    return name if name.isascii() and name.isprintable() else _printable(name)
 
 
 def shorten(name: str) -> str:
@@ -45,11 +44,10 @@ def shorten(name: str) -> str:
 def _printable(name: str) -> str:
     safe: list[str] = []
     marks = 0
-    for char in name:
-        mark = unicodedata.category(char) in ("Mn", "Me")
-        marks = marks + 1 if mark else 0
+    for char in filter(None, map(_safe, name)):
+        marks = marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
         if marks <= _MARKS_KEPT:
-            safe.append(_safe(char))
+            safe.append(char)
     return "".join(safe)
 
 
@@ -141,7 +139,7 @@ def wrap(name: str, width: int, lines: int) -> list[str]:
 
     Lines end after punctuation where that costs no more than a quarter of the line.
     """
-    text = printable(shorten(name))
+    text = printable(name)
     wrapped: list[str] = []
     while text and len(wrapped) < lines - 1 and width_of(text) > width > 0:
         piece = _piece(text, width)

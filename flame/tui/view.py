@@ -15,6 +15,7 @@ from flame.tui.layout import Item, Layout, Span
 from flame.tui.query import Found, Query, find
 
 _REMEMBERED = 20
+_PREPARED = 64
 
 
 class Zoom(NamedTuple):
@@ -118,8 +119,9 @@ class View:
 
     def prepare(self) -> None:
         """Work out what grows with the tree, so that no key press has to."""
-        self.layout.row(0)
-        self._by_frame  # noqa: B018
+        for depth in range(min(len(self.tree.rows), _PREPARED)):
+            self.layout.row(depth)
+        self.everywhere(0)
 
     def places(self, frame: int) -> I8:
         """Nodes of ``frame``, in preorder."""

@@ -1,14 +1,13 @@
-// Opens a profile in the real speedscope, in headless Chromium, and prints what the page shows:
+// Opens profiles in the real speedscope, in headless Chromium, and says what its page shows.
 //
-//   node view.mjs PROFILE
-//
-// Printed is JSON: {problem} where speedscope does not show the profile, else {title, tabs, saved}.
-// A tab is {name, rows}, with the first rows of its Sandwich table, largest total first; saved is the
-// file that speedscope's own "Export" makes of what it has loaded.
+// Reads the path of a profile per line, and answers with a line of JSON: {problem} where speedscope
+// does not show it, else {title, tabs, saved}. A tab is {name, rows}, with the first rows of its
+// Sandwich table, largest total first; saved is what speedscope's own "Export" makes of the profile.
 import chromium from "@sparticuz/chromium";
 import { createRequire } from "node:module";
 import path from "node:path";
 import puppeteer from "puppeteer-core";
+import readline from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const installed = createRequire(import.meta.url).resolve("speedscope/package.json");
@@ -53,10 +52,17 @@ function shownName() {
   return document.body.innerText.match(/Sandwich\s*([^]*?)\s*⤴️Export/)[1];
 }
 
+function clickTotal() {
+  const header = [...document.querySelectorAll("th")].find((th) => th.innerText.trim() === "Total");
+  header?.click();
+  return header !== undefined;
+}
+
+// The list of profiles is a table too, but shows no percents.
 function shownRows() {
   const cells = [...document.querySelectorAll("tr")].map((row) => [...row.querySelectorAll("td")]);
   return cells
-    .filter((row) => row.length === 3)
+    .filter((row) => row.length === 3 && row[0].innerText.includes("%"))
     .map(([total, self, name]) => ({
       total: total.innerText.trim(),
       self: self.innerText.trim(),
@@ -73,8 +79,7 @@ async function drawn(page) {
 
 async function sandwiches(page, count) {
   await page.keyboard.press("3");
-  await page.waitForSelector("th");
-  await page.evaluate(() => document.querySelector("th").click());
+  await page.waitForFunction(clickTotal);
   const tabs = [];
   for (let index = 0; index < count; index++) {
     await drawn(page);
@@ -84,6 +89,13 @@ async function sandwiches(page, count) {
   return tabs;
 }
 
+async function view(page, profile) {
+  const problem = await load(page, profile);
+  if (problem) return { problem };
+  const saved = await save(page);
+  return { title: await page.title(), tabs: await sandwiches(page, saved.profiles.length), saved };
+}
+
 const browser = await puppeteer.launch({
   executablePath: await chromium.executablePath(),
   args: chromium.args,
@@ -91,13 +103,10 @@ const browser = await puppeteer.launch({
   defaultViewport: { width: 1400, height: 1000 },
 });
 try {
-  const page = await browser.newPage();
-  const problem = await load(page, process.argv[2]);
-  if (problem) console.log(JSON.stringify({ problem }));
-  else {
-    const saved = await save(page);
-    const tabs = await sandwiches(page, saved.profiles.length);
-    console.log(JSON.stringify({ title: await page.title(), tabs, saved }));
+  for await (const profile of readline.createInterface({ input: process.stdin })) {
+    const page = await browser.newPage();
+    console.log(JSON.stringify(await view(page, profile)));
+    await page.close();
   }
 } finally {
   await browser.close();

@@ -41,6 +41,7 @@ class Recorded:
         self._calls = Batches(Calls)
         self._ranges = Batches(Ranges)
         self._nodes = Batches(Nodes)
+        self._last = 0
 
     def kernel(
         self,
@@ -57,6 +58,7 @@ class Recorded:
         extra: tuple[tuple[str, str], ...] = (),
     ) -> None:
         """One GPU activity, a kernel unless ``kind`` says otherwise."""
+        self._last = max(self._last, end)
         self._activities.add(
             kind=i8(kind),
             start=i8(start),
@@ -82,6 +84,7 @@ class Recorded:
         chain_only: bool = False,
     ) -> None:
         """One CUDA API call."""
+        self._last = max(self._last, end)
         self._calls.add(
             start=i8(start),
             end=i8(end),
@@ -97,6 +100,7 @@ class Recorded:
         self, name: str, start: int, end: int | None, *, thread: int = 0, **extra: str
     ) -> None:
         """One NVTX range; ``end`` None: still open when the capture stopped."""
+        self._last = max(self._last, start if end is None else end)
         frame = Frame(Kind.NVTX, name, extra=tuple(extra.items()))
         self._ranges.add(
             start=i8(start),
@@ -131,6 +135,7 @@ class Recorded:
                 THREADS,
                 DEVICES,
                 Meta(),
+                self._last,
             )
         )
 

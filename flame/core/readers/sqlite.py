@@ -40,16 +40,21 @@ class SqliteSource:
         self._of_thread = threading.local()
         self._columns: dict[str, frozenset[str]] = {}
         self._threads = min(_MAX_THREADS, os.cpu_count() or 1)
-        self._pool = ThreadPoolExecutor(self._threads, "flame-read", self._connect)
+        self._pool = ThreadPoolExecutor(self._threads, "flame-read")
 
-    def _connect(self) -> None:
-        self._of_thread.connection = connect(self._path)
-        self._connections.append(self._of_thread.connection)
+    def _connection(self) -> sqlite3.Connection:
+        """The calling thread's own."""
+        own: sqlite3.Connection | None = getattr(self._of_thread, "connection", None)
+        if own is None:
+            own = self._of_thread.connection = connect(self._path)
+            self._connections.append(own)
+        return own
 
     def columns(self, table: str) -> frozenset[str]:
         """Column names of ``table``; empty if there is no such table."""
         if table not in self._columns:
-            found = self._connections[0].execute(f"PRAGMA table_info({_quoted(table)})")
+            # Unlike table_info, this names generated columns.
+            found = self._connections[0].execute(f"PRAGMA table_xinfo({_quoted(table)})")
             self._columns[table] = frozenset(str(row[1]) for row in found)
         return self._columns[table]
 
@@ -105,7 +110,7 @@ class SqliteSource:
 
     def _rowid(self, table: str, which: str, condition: str = "") -> int | None:
         """The smallest or largest rowid; None where there are no rowids, or no rows."""
-        if "rowid" in self.columns(table):  # somebody's own column of that name
+        if "rowid" in map(str.lower, self.columns(table)):  # somebody's own column of that name
             return None
         with suppress(sqlite3.OperationalError):
             query = _select(table, [f"{which}(rowid)"], condition)
@@ -117,12 +122,15 @@ class SqliteSource:
         self, table: str, ints: Sequence[str], texts: list[str], condition: str
     ) -> tuple[list[Column], dict[str, Texts]]:
         """One chunk, read by a thread of the pool."""
-        connection = self._of_thread.connection
+        connection = self._connection()
         known = [name for name in ints if name in self.columns(table)]
         numbers = _numbers(connection, table, known, condition)
-        size = numbers.pop("", np.zeros(0, np.int64))[0]
+        size = int(numbers.pop("")[0])
         columns = [numbers[name] if name in numbers else np.full(size, NULL) for name in ints]
-        return columns, {name: _texts(connection, table, name, condition) for name in texts}
+        strings = {name: _texts(connection, table, name, condition) for name in texts}
+        if any(len(column) != size for column in (*columns, *strings.values())):
+            raise sqlite3.DatabaseError("its rows changed while they were read")
+        return columns, strings
 
     def rows(
         self, table: str, names: Sequence[str], condition: str = ""
@@ -152,7 +160,7 @@ def _numbers(
     if not present:
         return {"": np.array([size])}
     row = connection.execute(_select(table, concatenated, condition)).fetchone()
-    parsed: list[I8] = [np.fromstring(text, np.int64, sep=",") for text in row]
+    parsed: list[I8] = [np.fromstring(text or b"", np.int64, sep=",") for text in row]
     return {**dict(zip(present, parsed, strict=True)), "": np.array([size])}
 
 

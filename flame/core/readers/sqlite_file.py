@@ -3,26 +3,66 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
 from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
 from urllib.parse import quote
 
 from flame.core.errors import InputError
 
 MAGIC = b"SQLite format 3\0"
-_WAL_VERSION = 18  # offset of the header byte that is 2 in a database in WAL mode
 _JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+_LONGEST_WAIT = 1.0
+_WAL, _UTF8 = 2, 1
+
+
+class _Header(NamedTuple):
+    """The parts of a database header that matter here (https://sqlite.org/fileformat2.html)."""
+
+    page_size: int
+    read_version: int
+    changes: int
+    pages: int
+    encoding: int
+    pages_valid_for: int
+
+    @property
+    def size(self) -> int:
+        """How long the file must be, bytes; 0 if the header does not say."""
+        bytes_per_page = 1 << 16 if self.page_size == 1 else self.page_size
+        return self.pages * bytes_per_page if self.changes == self.pages_valid_for else 0
+
+
+_LAYOUT = Struct(">16x H x B 4x I I 24x I 32x I 4x")
+
+
+def _header(path: Path) -> _Header:
+    with path.open("rb") as file:
+        head = file.read(_LAYOUT.size)
+    if len(head) < _LAYOUT.size:
+        raise _cut_off(path, _LAYOUT.size)
+    return _Header(*_LAYOUT.unpack(head))
+
+
+def _cut_off(path: Path, size: int) -> InputError:
+    there = f"{path.stat().st_size:,} of at least {size:,} bytes are there"
+    return InputError(f"{path}: cut off: {there}; copy or export it again")
 
 
 def refuse_unfinished(path: Path) -> None:
-    """InputError for a database whose last changes are still in a journal beside it.
+    """InputError for a database that is not all there, or that flame would read wrongly.
 
-    Reading it right would mean to write beside it (recovery, shared memory): flame never does.
+    SQLite itself overlooks a last page that is cut off. Changes in a journal beside the file could
+    only be read by writing beside it (recovery, shared memory): flame never does.
     """
-    with path.open("rb") as file:
-        in_wal_mode = file.read(_WAL_VERSION + 1)[_WAL_VERSION:] == b"\2"
+    header = _header(path)
+    if header.size > path.stat().st_size:
+        raise _cut_off(path, header.size)
+    if header.encoding > _UTF8:
+        raise InputError(f"{path}: its texts are UTF-16, which no Nsight Systems export is")
     wal, journal = (Path(f"{path}{suffix}") for suffix in ("-wal", "-journal"))
-    unfinished = wal if in_wal_mode and _size(wal) else journal if _is_hot(journal) else None
+    in_wal = header.read_version == _WAL and _size(wal)
+    unfinished = wal if in_wal else journal if _is_hot(journal) else None
     if unfinished:
         raise InputError(
             f"{path}: still being written, or left unfinished: its last changes are in "
@@ -47,19 +87,29 @@ def connect(path: Path) -> sqlite3.Connection:
     A database in WAL mode would get a shared-memory file beside it, and one on a read-only
     file system cannot be locked.
     """
-    with path.open("rb") as file:
-        in_wal_mode = file.read(_WAL_VERSION + 1)[_WAL_VERSION:] == b"\2"
-    if not in_wal_mode:
-        with suppress(sqlite3.OperationalError):
-            return _open(path, "mode=ro")
-    return _open(path, "mode=ro&immutable=1")
+    if _header(path).read_version == _WAL:
+        return _open(path, "mode=ro&immutable=1")
+    try:
+        return _open(path, "mode=ro")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            raise InputError(
+                f"{path}: locked by a program that is writing it; try again when it has ended"
+            ) from None
+        return _open(path, "mode=ro&immutable=1")
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:
     name = quote(str(path.absolute()), errors="surrogateescape")
-    connection = sqlite3.connect(f"file:{name}?{mode}", uri=True, check_same_thread=False)
-    connection.execute("PRAGMA trusted_schema = OFF")
+    connection = sqlite3.connect(
+        f"file:{name}?{mode}", timeout=_LONGEST_WAIT, uri=True, check_same_thread=False
+    )
     # Exports hold texts that are not UTF-8 (environment values, user names).
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
     return connection

@@ -10,7 +10,7 @@ from flame.core.columns import I4, I8, Column, distinct
 from flame.core.frames import Frame, Kind
 from flame.core.names import api_name
 from flame.core.raw import Batches, Calls
-from flame.core.readers.nsys.context import Context, FrameOf, times
+from flame.core.readers.nsys.context import Context, FrameOf
 from flame.core.readers.tables import NULL
 from flame.core.stacks import EMPTY
 
@@ -18,6 +18,7 @@ TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
 CHAINS = "CUDA_CALLCHAINS"
 _BACKTRACE_CLASS = 67  # ENUM_NSYS_EVENT_CLASS: the call again, with its backtrace
 _PYTHON_MARK = "[Python] "
+_MAX_FRAMES = 500  # per call chain
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,12 @@ def _stacks(context: Context, chain: I8, frames: I4) -> tuple[I4, I4]:
     is_python = np.array(
         [context.frames[f].kind == Kind.PYTHON for f in range(len(context.frames))]
     )
-    for rows in _by_step(step):
+    too_deep = int((step == _MAX_FRAMES).sum())
+    if too_deep:
+        context.warnings.append(
+            f"{too_deep:,} call chains have more than {_MAX_FRAMES} frames: the innermost left out"
+        )
+    for rows in _by_step(step)[:_MAX_FRAMES]:
         for stack, mine in ((python, is_python[frames[rows]]), (native, ~is_python[frames[rows]])):
             _push(context, stack, chain[rows[mine]], frames[rows[mine]])
     return python, native

@@ -63,6 +63,7 @@ class Context:
         self.frames = FrameBuilder()
         self.stacks = StackBuilder()
         self.warnings: list[str] = []
+        self.last_time = -TIME_LIMIT
         self._untimed: Counter[str] = Counter()
         self.processes = Registry()
         self.threads = Registry()
@@ -93,7 +94,7 @@ class Context:
 
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
         """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
-        start, end = times(start), times(end)
+        start, end = self.times(start), self.times(end)
         self._untimed[what] += int(((start == NULL) | (end == NULL)).sum())
         begin = np.where(start == NULL, np.where(end == NULL, 0, end), start)
         return begin, np.where(end == NULL, begin, end)
@@ -105,6 +106,12 @@ class Context:
             for what, count in self._untimed.items()
             if count
         ]
+
+    def times(self, column: I8) -> I8:
+        """Recorded times, `NULL` where there is none or only an absurd one."""
+        known = np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)
+        self.last_time = max(self.last_time, int(known.max(initial=NULL)))
+        return known
 
     def process_of_thread(self, keys: I8) -> I4:
         """Process numbers of globalTids."""
@@ -132,8 +139,3 @@ class FrameOf(dict[tuple[int, ...], int]):
         first, kind = unique_rows(columns)
         distinct_rows = zip(*(column[first].tolist() for column in columns), strict=True)
         return np.array([self[row] for row in distinct_rows], np.int32)[kind]
-
-
-def times(column: I8) -> I8:
-    """Recorded times, `NULL` where there is none or only an absurd one."""
-    return np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)

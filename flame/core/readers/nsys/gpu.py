@@ -11,7 +11,7 @@ from flame.core.frames import Frame, Kind
 from flame.core.kernel_names import demangle, kernel_base
 from flame.core.profile import NONE
 from flame.core.raw import Activities, Batches, Nodes
-from flame.core.readers.nsys.context import Context, FrameOf, process_key, times
+from flame.core.readers.nsys.context import Context, FrameOf, process_key
 from flame.core.readers.tables import NULL
 
 TABLES = {
@@ -118,13 +118,14 @@ def read_nodes(context: Context) -> Nodes:
     for table in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"):
         if "graphNodeId" not in context.source.columns(table):
             continue
-        names = ["start", "globalTid", "graphNodeId", "originalGraphNodeId"]
+        names = ["start", "end", "globalTid", "graphNodeId", "originalGraphNodeId"]
         for chunk in context.source.chunks(table, names):
+            context.times(chunk["end"])
             batches.add(
                 process=context.process_of_thread(chunk["globalTid"]),
                 node=_or(chunk["graphNodeId"], NONE),
                 original=_or(chunk["originalGraphNodeId"], NONE),
-                start=_or(times(chunk["start"]), 0),
+                start=_or(context.times(chunk["start"]), 0),
                 thread=context.thread(chunk["globalTid"]),
             )
     return batches.build()

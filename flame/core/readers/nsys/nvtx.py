@@ -10,7 +10,7 @@ from flame.core.columns import I4, Column
 from flame.core.frames import Frame, Kind
 from flame.core.names import RangeName, clean_range, payload_text
 from flame.core.raw import OPEN, Batches, Ranges
-from flame.core.readers.nsys.context import Context, FrameOf, pid_of, process_key, times
+from flame.core.readers.nsys.context import Context, FrameOf, pid_of, process_key
 from flame.core.readers.tables import NULL
 
 TABLE = "NVTX_EVENTS"
@@ -99,7 +99,7 @@ def read_ranges(context: Context) -> Ranges:
     wanted = [_PUSH_POP, _START_END] if context.options.nvtx_start_end else [_PUSH_POP]
     unknown = 0
     for chunk in context.source.chunks(TABLE, names, {"text": vocabulary.texts.__getitem__}):
-        chunk |= {name: times(chunk[name]) for name in ("start", "end")}
+        chunk |= {name: context.times(chunk[name]) for name in ("start", "end")}
         is_range = np.isin(chunk["eventType"], wanted)
         placed = (chunk["globalTid"] != NULL) & (chunk["start"] != NULL)
         rows = np.flatnonzero(is_range & placed)

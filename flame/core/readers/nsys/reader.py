@@ -40,6 +40,7 @@ def read(source: TableSource, path: str, options: LoadOptions, progress: Progres
         machine.read_threads(context),
         devices,
         machine.read_meta(context, path),
+        context.last_time,
         [*context.warnings, *context.time_warnings()],
     )
 

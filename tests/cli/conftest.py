@@ -1,0 +1,114 @@
+"""Running the command line: in this process, or as one of its own, on a small trace."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from flame.cli import main
+from tests.nsysfile import HTOD, NsysFile
+
+Flame = Callable[..., "Result"]
+Export = Callable[..., dict[str, int]]
+
+DEMANGLED = "void gemm<float>(float*)"
+
+
+class Result:
+    """What one run left behind."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    def complaint(self) -> str:
+        """The one line on stderr of a run that failed, without its prefix."""
+        assert self.out == ""
+        assert self.err.startswith("flame: ")
+        assert self.err.endswith("\n")
+        assert self.err.count("\n") == 1
+        return self.err.removeprefix("flame: ").rstrip("\n")
+
+
+@pytest.fixture
+def flame(capfd: pytest.CaptureFixture[str]) -> Flame:
+    """Runs the command line in this process."""
+
+    def run(*args: str | Path) -> Result:
+        capfd.readouterr()
+        code = main([str(arg) for arg in args])
+        out, err = capfd.readouterr()
+        return Result(code, out, err)
+
+    return run
+
+
+def spawn(
+    *args: str | Path, encoding: str = "utf-8", **kwargs: object
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command line as a process of its own."""
+    command = [sys.executable, "-m", "flame", *map(str, args)]
+    settings: dict[str, object] = {"capture_output": True, "timeout": 60, **kwargs}
+    return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        command, check=False, stdin=subprocess.DEVNULL, encoding=encoding, **settings
+    )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, and a known width."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("FLAME_DEBUG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def trace(folder: Path) -> Path:
+    """Two processes on two GPUs: 100 + 30 ns of gemm, 50 ns of softmax, a copy of 20 ns."""
+    path = folder / "run.sqlite"
+    with NsysFile(path) as file:
+        file.gpu(0, "NVIDIA Test")
+        file.gpu(1, "NVIDIA Test")
+        file.process(100, "trainer")
+        file.process(200, "loader")
+        file.nvtx("step, op_id = 7", 0, 100)
+        file.nvtx("embed, op_id = 8, sizes = [[2, 3]]", 10, 40)
+        file.nvtx("request", 0, 60, type=60)
+        file.api("cudaLaunchKernel_v7000", 20, 25, corr=1)
+        file.api("cudaLaunchKernel_v7000", 50, 55, corr=2)
+        file.api("cudaMemcpyAsync_v3020", 60, 65, corr=3)
+        file.api("cudaLaunchKernel_v7000", 70, 75, corr=1, pid=200, tid=201)
+        gemm = partial(file.kernel, "gemm", demangled=DEMANGLED, mangled="_Z4gemmIfEvPf")
+        gemm(1_000, 1_100, corr=1)
+        file.kernel("softmax", 1_100, 1_150, corr=2, stream=9)
+        file.memcpy(HTOD, 2_000, 2_020, corr=3)
+        gemm(3_000, 3_030, corr=1, pid=200, device=1)
+    return path
+
+
+def folded(result: Result) -> dict[str, int]:
+    """Stacks and values of a folded export."""
+    pairs = (line.rpartition(" ") for line in result.lines)
+    return {stack: int(value) for stack, _, value in pairs}
+
+
+@pytest.fixture
+def export(flame: Flame, trace: Path) -> Export:
+    """Folded stacks of the trace under the options given."""
+
+    def run(*options: str) -> dict[str, int]:
+        result = flame("export", trace, "-f", "folded", "-o", "-", *options)
+        assert result.code == 0, result.err
+        return folded(result)
+
+    return run

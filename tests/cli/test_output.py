@@ -1,0 +1,161 @@
+"""What each command prints and writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flame._version import __version__
+from flame.core.metrics import METRIC_KEYS
+from flame.core.project import LEVELS
+from tests.cli.conftest import Flame, folded
+from tests.conftest import NSYS_TRACES
+
+
+def test_view_without_a_terminal_prints(flame: Flame, trace: Path) -> None:
+    result = flame("view", trace)
+    assert result.code == 0
+    assert result.err == ""
+    assert "softmax" in result.out
+    assert "\x1b" not in result.out
+
+
+def test_a_path_alone_is_a_view(flame: Flame, trace: Path) -> None:
+    assert flame(trace, "--levels", "kernel").out == flame("view", trace, "--levels", "kernel").out
+    assert flame("--print", trace).out == flame("view", trace).out
+
+
+def test_a_command_wins_over_a_file_of_its_name(flame: Flame, trace: Path) -> None:
+    trace.rename("info")
+    assert "PATH" in flame("info").complaint()
+    assert flame("./info").code == 0
+
+
+def test_a_path_may_begin_with_a_dash(flame: Flame, trace: Path) -> None:
+    trace.rename("-f")
+    assert flame("--", "-f").code == 0
+
+
+def test_info_speaks_to_people(flame: Flame, trace: Path) -> None:
+    out = flame("info", trace).out
+    for said in ("nsys-sqlite", "200 ns", "NVIDIA Test", "100  trainer", "note: "):
+        assert said in out
+
+
+def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
+    told = json.loads(flame("info", trace, "--json").out)
+    assert told.pop("warnings")
+    assert told == {
+        "path": str(trace),
+        "format": "nsys-sqlite",
+        "producer": "Nsight Systems",
+        "schema_version": "3.25.0",
+        "devices": [{"id": 0, "name": "NVIDIA Test"}, {"id": 1, "name": "NVIDIA Test"}],
+        "processes": [{"pid": 100, "name": "trainer"}, {"pid": 200, "name": "loader"}],
+        "activities": {"kernel": 3, "memcpy": 1, "memset": 0, "graph": 0},
+        "gpu_time_ns": 200,
+        "duration_ns": 3030,
+        "coverage": {
+            "launch": {"ns": 200, "percent": 100.0},
+            "nvtx": {"ns": 170, "percent": 85.0},
+            "python": {"ns": 0, "percent": 0.0},
+            "native": {"ns": 0, "percent": 0.0},
+        },
+        "graph_nodes": {"activities": 0, "captured": 0},
+        "levels": ["process", "thread", "device", "stream", "launch", "nvtx", "shapes", "kernel"],
+    }
+
+
+def test_version(flame: Flame) -> None:
+    assert flame("--version").out == f"flame {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["view", "export", "info"])
+def test_help_of_every_command(command: str, flame: Flame) -> None:
+    result = flame(command, "--help")
+    assert result.code == 0
+    assert f"usage: flame {command}" in result.out
+
+
+def test_help_names_every_level_and_metric(flame: Flame, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    words = set(re.findall(r"\w+", flame("view", "--help").out))
+    assert words >= {*LEVELS, *METRIC_KEYS}
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [("folded", "run.collapsedstack.txt"), ("speedscope", "run.speedscope.json")],
+)
+def test_export_names_its_file_after_the_trace(
+    form: str, name: str, flame: Flame, trace: Path, folder: Path
+) -> None:
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    os.chdir(elsewhere)
+    result = flame("export", trace, "-f", form)
+    assert result.code == 0
+    assert result.out == ""
+    assert result.err.splitlines()[-1] == f"flame: wrote {name}: 4 stacks, GPU time 200 ns"
+    assert [path.name for path in elsewhere.iterdir()] == [name]
+
+
+def test_export_says_what_is_missing(flame: Flame, trace: Path) -> None:
+    err = flame("export", trace, "-f", "folded").err.splitlines()
+    assert len(err) > 1
+    assert all(line.startswith("flame: note: ") for line in err[:-1])
+
+
+def test_export_is_a_speedscope_file(flame: Flame, trace: Path) -> None:
+    result = flame("export", trace, "-f", "speedscope", "-o", "-")
+    told = json.loads(result.out)
+    assert told["name"] == "run.sqlite"
+    assert told["profiles"][0]["endValue"] == 200
+
+
+def test_export_loses_no_file_that_was_not_named(flame: Flame, trace: Path, folder: Path) -> None:
+    kept = folder / "run.collapsedstack.txt"
+    kept.write_text("mine")
+    result = flame("export", trace, "-f", "folded")
+    assert result.code == 2
+    assert "-o" in result.complaint()
+    assert kept.read_text() == "mine"
+    assert flame("export", trace, "-f", "folded", "-o", kept).code == 0
+    assert kept.read_text() != "mine"
+
+
+def test_export_never_replaces_the_trace(flame: Flame, trace: Path, folder: Path) -> None:
+    before = trace.read_bytes()
+    (folder / "link").symlink_to(trace)
+    for target in (trace, folder / "link"):
+        result = flame("export", trace, "-f", "folded", "-o", target)
+        assert result.code == 2
+        assert "the trace itself" in result.complaint()
+    assert trace.read_bytes() == before
+
+
+def test_export_to_where_it_cannot_write(flame: Flame, trace: Path) -> None:
+    result = flame("export", trace, "-f", "folded", "-o", "no/such/folder.txt")
+    assert result.code == 3
+    assert "no/such/folder.txt" in result.complaint()
+
+
+@pytest.mark.parametrize("name", NSYS_TRACES)
+def test_real_traces_are_told(
+    name: str, flame: Flame, nsys_trace: Callable[[str], Path], folder: Path
+) -> None:
+    path = nsys_trace(name)
+    told = json.loads(flame("info", path, "--json").out)
+    assert told["path"] == str(path)
+    assert sum(told["activities"].values()) > 0 or told["warnings"]
+    view = flame("view", path)
+    assert view.code == 0
+    assert max(map(len, view.lines)) <= 120
+    exported = flame("export", path, "-f", "folded", "-o", "-")
+    if told["gpu_time_ns"]:
+        assert sum(folded(exported).values()) == told["gpu_time_ns"]

@@ -1,0 +1,133 @@
+"""Terminals, pipes and full disks, and names that would like to harm them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Flame, spawn
+from tests.nsysfile import NsysFile
+
+HOSTILE = "evil\x1b[31m;red\nline\u202e"
+
+
+def test_a_name_cannot_speak_to_the_terminal(flame: Flame, folder: Path) -> None:
+    path = folder / "hostile\x1b[2J.sqlite"
+    with NsysFile(path) as file:
+        file.gpu(0, HOSTILE)
+        file.process(100, HOSTILE)
+        file.nvtx(HOSTILE, 0, 100)
+        file.api("cudaLaunchKernel_v7000", 20, 25)
+        file.kernel(HOSTILE, 1_000, 1_100)
+    for command in (["view"], ["info"]):
+        result = flame(*command, path)
+        assert result.code == 0
+        assert r"evil\x1b[31m;red\nline\u202e" in result.out
+        assert not set(result.out) & set("\x1b\u202e")
+    assert json.loads(flame("info", path, "--json").out)["devices"][0]["name"] == HOSTILE
+    assert "\x1b" not in flame(f"{path}.gone").complaint()
+
+
+def test_text_outside_utf8_is_no_obstacle(folder: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.sqlite")
+    with NsysFile(folder / name) as file:
+        file.kernel(b"na\xefve", 0, 10)
+    for command in (["view", name], ["info", name], ["info", "--json", name]):
+        done = spawn(*command)
+        assert done.returncode == 0, done.stderr
+    done = spawn("export", name, "-f", "folded", "-o", "-", encoding="utf-8")
+    assert done.stdout == "[no launch recorded];na\ufffdve 10\n"
+
+
+def test_ascii_locale(trace: Path) -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = spawn("view", trace, env=env)
+    assert done.returncode == 0
+    assert "softmax" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "info {}", "info --json {}", "view {}", "export -f folded -o - {}"],
+)
+def test_a_closed_pipe_is_quiet(command: str, trace: Path) -> None:
+    """The reading end is closed before anything is written: what ``| head`` does, only surer."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = spawn(
+            *command.format(trace).split(),
+            capture_output=False,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        os.close(writer)
+    assert done.returncode == 0
+    noise = [line for line in done.stderr.splitlines() if not line.startswith("flame: note:")]
+    assert noise == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize("command", ["info {}", "view {}", "export -f folded -o - {}"])
+def test_a_full_disk_is_told(command: str, trace: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = spawn(
+            *command.format(trace).split(),
+            capture_output=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr
+
+
+def in_terminal(*args: str | Path, term: str = "xterm-256color") -> tuple[int, str]:
+    """Exit code of a run whose three streams are a terminal, and what that terminal received."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        env = {**os.environ, "TERM": term}
+        os.execve(sys.executable, [sys.executable, "-m", "flame", *map(str, args)], env)
+    received = b""
+    while True:
+        try:
+            block = os.read(terminal, 4096)
+        except OSError:  # Linux says so when the other side is closed
+            break
+        if not block:
+            break
+        received += block
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), received.decode("utf-8", "replace")
+
+
+def test_the_app_refuses_a_dumb_terminal(trace: Path) -> None:
+    code, said = in_terminal("view", trace, term="dumb")
+    assert code == 2
+    assert said.startswith("flame: ")
+    assert "--print" in said
+
+
+def test_print_prints_on_a_terminal(trace: Path) -> None:
+    code, said = in_terminal("view", trace, "--print")
+    assert code == 0
+    assert "softmax" in said
+    assert "\x1b" not in said
+
+
+def test_static_view_needs_no_terminal_library(trace: Path) -> None:
+    report = "import atexit,sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    code = f"{report}; from flame.cli import main; main(['view', {str(trace)!r}])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    loaded = set(done.stderr.split())
+    assert "numpy" in loaded
+    assert not loaded & {"textual", "rich"}

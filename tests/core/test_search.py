@@ -1,0 +1,47 @@
+"""Search counts nested matches once."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.search import Matches, search
+from tests.core.recorded import Path, stack_tree
+
+paths = st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=4).map(tuple)
+values = st.dictionaries(paths, st.integers(0, 1_000), min_size=1, max_size=10)
+
+TREE = {("step", "layer.0"): 30, ("step", "layer.1", "layer.1.attn"): 50, ("other",): 20}
+
+
+def found(pattern: str, own: dict[Path, int]) -> Matches:
+    return search(stack_tree(own), re.compile(pattern))
+
+
+def test_a_match_anywhere_in_a_name_counts() -> None:
+    matches = found("lay", TREE)
+    assert (matches.nodes, matches.total, matches.percent) == (3, 80, 80.0)
+
+
+def test_matching_nodes_are_marked() -> None:
+    tree = stack_tree(TREE)
+    mask = search(tree, re.compile(r"attn|other")).mask
+    assert {tree.name(node) for node in np.flatnonzero(mask).tolist()} == {"layer.1.attn", "other"}
+
+
+def test_the_root_never_matches() -> None:
+    matches = found("all", TREE)
+    assert (matches.nodes, matches.total, matches.percent) == (0, 0, 0.0)
+
+
+def test_an_empty_tree_has_no_share_to_give() -> None:
+    assert found(".", {}).percent == 0.0
+
+
+@given(values)
+def test_the_total_is_that_of_all_stacks_with_a_match(own: dict[Path, int]) -> None:
+    expected = sum(value for path, value in own.items() if any("b" in name for name in path))
+    assert found("b", own).total == expected

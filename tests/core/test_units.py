@@ -1,0 +1,72 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.units import format_count, format_ns, format_percent, format_value
+
+SCALE = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+DECADE = 10 * 365 * 86_400 * 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (7, "7 ns"),
+        (999, "999 ns"),
+        (1_000, "1.00 µs"),
+        (12_345, "12.3 µs"),
+        (123_456, "123 µs"),
+        (56_700_000, "56.7 ms"),
+        (1_234_000_000, "1.23 s"),
+        (3_600_000_000_000, "3600 s"),
+        (-2_500, "-2.50 µs"),
+        (0.4, "0 ns"),
+    ],
+)
+def test_times(ns: float, text: str) -> None:
+    assert format_ns(ns) == text
+
+
+def value(text: str) -> float:
+    number, unit = text.split(" ")
+    return float(number) * SCALE[unit]
+
+
+@given(st.integers(0, DECADE))
+def test_a_written_time_is_the_time_to_half_a_percent(ns: int) -> None:
+    assert value(format_ns(ns)) == pytest.approx(ns, rel=0.006)
+
+
+@given(st.integers(0, DECADE), st.integers(0, 10**6))
+def test_a_longer_time_never_reads_shorter(ns: int, more: int) -> None:
+    assert value(format_ns(ns)) <= value(format_ns(ns + more))
+
+
+def test_counts_have_their_thousands_apart() -> None:
+    assert format_count(1_234_567) == "1,234,567"
+
+
+def test_a_value_is_written_in_its_unit() -> None:
+    assert format_value(1_500, "ns") == "1.50 µs"
+    assert format_value(1_500, "count") == "1,500"
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (1, 8, "12.5 %"),
+        (8, 8, "100.0 %"),
+        (0, 8, "0 %"),
+        (0, 0, "0 %"),
+        (5, 0, "0 %"),
+        (1, 1_000_000, "<0.1 %"),
+        (5, 10_000, "0.1 %"),
+    ],
+)
+def test_shares(part: int, whole: int, text: str) -> None:
+    assert format_percent(part, whole) == text
