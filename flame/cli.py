@@ -290,13 +290,14 @@ def _selection(args: argparse.Namespace) -> Selection:
     from flame.core.labels import Naming
     from flame.core.metrics import metric_of
     from flame.core.names import parse_rename
-    from flame.core.project import parse_levels
+    from flame.core.project import parse_levels, with_shapes
     from flame.core.selection import Selection
     from flame.core.where import where
 
     ids = {name: tuple(found) for name in _NUMBERED if (found := getattr(args, name))}
+    levels = None if args.levels is None else parse_levels(args.levels)
     return Selection(
-        levels=None if args.levels is None else _with_shapes(parse_levels(args.levels), args),
+        levels=with_shapes(levels) if levels and args.shapes else levels,
         where=where(
             time=args.time,
             nvtx=args.nvtx_range,
@@ -307,16 +308,6 @@ def _selection(args: argparse.Namespace) -> Selection:
         metric=None if args.metric is None else metric_of(args.metric).key,
         naming=Naming(args.kernel_names, args.shapes, tuple(map(parse_rename, args.rename))),
     )
-
-
-def _with_shapes(levels: tuple[str, ...], args: argparse.Namespace) -> tuple[str, ...]:
-    """``--shapes`` adds its level to chosen ones too: below the ranges, whose shapes they are."""
-    if not args.shapes or "shapes" in levels:
-        return levels
-    if "nvtx" not in levels:
-        raise UsageError("--shapes: name the place of shapes in --levels, nvtx is not there")
-    place = levels.index("nvtx") + 1
-    return (*levels[:place], "shapes", *levels[place:])
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

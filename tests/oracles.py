@@ -22,11 +22,11 @@ Row = dict[str, str]
 class Total(NamedTuple):
     """Instances of something and their summed time, ns."""
 
-    count: int = 0
+    instances: int = 0
     ns: int = 0
 
-    def plus(self, count: int, ns: int) -> Total:
-        return Total(self.count + count, self.ns + ns)
+    def plus(self, instances: int, ns: int) -> Total:
+        return Total(self.instances + instances, self.ns + ns)
 
 
 def report(trace: str, name: str) -> list[Row]:

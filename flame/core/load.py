@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from flame.core.attribute import attribute
@@ -36,7 +37,8 @@ def load(
     from flame.core.readers.nsysrep import convert, looks_like_report
 
     if looks_like_report(path, head):
-        return _load_sqlite(convert(path, progress), options, progress)
+        converted = _load_sqlite(convert(path, progress), options, progress)
+        return replace(converted, meta=replace(converted.meta, path=str(path)))
     if not head:
         raise InputError(f"{path}: the file is empty")
     raise InputError(

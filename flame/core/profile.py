@@ -253,8 +253,12 @@ class Profile:
     ) -> StackTree:
         """Project to a stack tree; see `flame.core.project.project`."""
         from flame.core.labels import Naming
-        from flame.core.project import project
+        from flame.core.project import parse_levels, project, with_shapes
 
+        if isinstance(levels, str):
+            levels = parse_levels(levels)
+        if levels and shapes:
+            levels = with_shapes(levels)
         return project(self, levels, where, metric, Naming(kernel_names, shapes, rename))
 
     def labels(self, naming: Naming) -> Labels:

@@ -49,10 +49,17 @@ def check_levels(levels: tuple[str, ...]) -> None:
 
 def default_levels(metric: Metric, naming: Naming) -> tuple[str, ...]:
     """The metric's own order, with shapes below the ranges where asked for."""
-    levels = list(metric.levels)
-    if naming.shapes:
-        levels.insert(levels.index("nvtx") + 1, "shapes")
-    return tuple(levels)
+    return with_shapes(metric.levels) if naming.shapes else metric.levels
+
+
+def with_shapes(levels: tuple[str, ...]) -> tuple[str, ...]:
+    """``levels`` with ``shapes`` below the ranges whose shapes they are, unless it has a place."""
+    if "shapes" in levels:
+        return levels
+    if "nvtx" not in levels:
+        raise UsageError("--shapes: name the place of shapes in --levels, nvtx is not there")
+    place = levels.index("nvtx") + 1
+    return (*levels[:place], "shapes", *levels[place:])
 
 
 def project(

@@ -15,14 +15,14 @@ RGB = tuple[int, int, int]
 
 HUES: dict[Kind, RGB] = {
     Kind.ROOT: (158, 158, 158),
-    Kind.PROCESS: (178, 178, 190),
-    Kind.THREAD: (160, 170, 184),
+    Kind.PROCESS: (178, 178, 178),
+    Kind.THREAD: (170, 170, 160),
     Kind.DEVICE: (184, 170, 184),
     Kind.STREAM: (150, 166, 166),
     Kind.PYTHON: (86, 180, 233),
-    Kind.NATIVE: (142, 164, 196),
+    Kind.NATIVE: (176, 196, 222),
     Kind.LAUNCH: (208, 132, 178),
-    Kind.NVTX: (38, 178, 132),
+    Kind.NVTX: (46, 176, 110),
     Kind.SHAPES: (150, 194, 128),
     Kind.KERNEL: (236, 164, 20),
     Kind.MEMCPY: (240, 228, 86),

@@ -101,7 +101,7 @@ class Recorded:
     ) -> None:
         """One NVTX range; ``end`` None: still open when the capture stopped."""
         self._last = max(self._last, start if end is None else end)
-        frame = Frame(Kind.NVTX, name, extra=tuple(extra.items()))
+        frame = Frame(Kind.NVTX, name, extra=tuple(item for item in extra.items() if item[1]))
         self._ranges.add(
             start=i8(start),
             end=i8(int(OPEN) if end is None else end),

@@ -12,8 +12,8 @@ from flame.core.frames import Kind
 from flame.core.tree import StackTree
 from tests.core.recorded import Path, leaves, stack_tree
 
-paths = st.lists(st.sampled_from("abc"), max_size=4).map(tuple)
-values = st.dictionaries(paths, st.integers(0, 1 << 40), max_size=12)
+paths = st.lists(st.sampled_from("abc"), max_size=3).map(tuple)
+values = st.dictionaries(paths, st.integers(0, 1 << 40), max_size=8)
 
 TREE = {("a",): 5, ("a", "b"): 10, ("a", "c"): 30, ("d",): 40, (): 2}
 

@@ -86,7 +86,7 @@ def test_wrapped_lines_fit(name: str, width: int, lines: int) -> None:
         ("src/attention/flash.cu", "…ttention/flash.cu"),
         ("at::native::vectorized_kernel", "…vectorized_kernel"),
         ("gpu_model_runner: forward", "gpu_model_ru…rward"),
-        ("cutlass::Kernel2<tile_128x64>", "cutlass::Ker…x64>"),
+        ("cutlass::Kernel2<tile_128x64>", "cutlass::Ker…8x64>"),
         ("short", "short"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from string import ascii_lowercase
 
 import numpy as np
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ def stack_tree(weights: Mapping[Path, int], metric: str = "gpu", counts: int = 1
     Every path with a value counts as ``counts`` activities.
     """
     frames = FrameBuilder()
+    for letter in ascii_lowercase:  # so that one letter is one frame in all trees
+        frames.add(Frame(Kind.KERNEL, letter))
     nodes: dict[Path, int] = {(): 0}
     rows = [(-1, 0, 0)]
     for depth in range(1, max(map(len, weights), default=0) + 1):

@@ -143,6 +143,8 @@ class SqliteSource:
 
     def close(self) -> None:
         """Release the file."""
+        for connection in self._connections:
+            connection.interrupt()  # a chunk that nobody waits for any more
         self._pool.shutdown(cancel_futures=True)
         for connection in self._connections:
             connection.close()

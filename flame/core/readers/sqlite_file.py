@@ -108,8 +108,14 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
+        connection.set_authorizer(_authorize)
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _authorize(action: int, *_: object) -> int:
+    """Views may compute what they like, but not for ever."""
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_RECURSIVE else sqlite3.SQLITE_OK
