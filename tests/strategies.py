@@ -21,6 +21,7 @@ THREADS = ((100, 100), (100, 101), (101, 101))  # tid 101 in both processes
 PROCESSES = (100, 101)
 CALL_NAMES = ("cudaLaunchKernel_v7000", "cudaGraphLaunch_v10000", "cuLaunchKernel", "cuMemAlloc_v2")
 KERNEL_NAMES = ("gemm", "softmax", "gemm;v2")
+DEMANGLED_NAMES = ("void gemm<int>(T1 *)", "void gemm<float>(T1 *)")
 RANGE_TEXTS = ("forward", "layer", "attn", "")
 DOMAINS = ("NCCL", "layer", "GIL Trace")
 
@@ -84,8 +85,12 @@ def on_gpu(method: str, **fields: Any) -> st.SearchStrategy[Step]:
 
 
 graph_nodes = st.one_of(st.none(), st.integers(1, 4))
-kernels = on_gpu("kernel", name=st.sampled_from(KERNEL_NAMES), graph_node=graph_nodes)
-kernels = kernels.map(lambda step: (step[0], {**step[1], "demangled": f"void {step[1]['name']}()"}))
+kernels = on_gpu(
+    "kernel",
+    name=st.sampled_from(KERNEL_NAMES),
+    demangled=st.sampled_from(DEMANGLED_NAMES),
+    graph_node=graph_nodes,
+)
 copies = on_gpu("memcpy", kind=st.sampled_from([1, 2, 8, 9, 10, 3]), graph_node=graph_nodes)
 sets = on_gpu("memset", graph_node=graph_nodes)
 graphs = on_gpu("graph", graph_id=st.integers(1, 2))

@@ -25,7 +25,11 @@ def findings(profile: Profile) -> tuple[str, ...]:
 
 
 def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
-    if not len(profile.activities):
+    if len(profile.activities):
+        return
+    if profile.meta.options.get("COLLECT_CUDA_TRACE") == "false":
+        yield "CUDA was not traced: record with --trace=cuda,nvtx"
+    else:
         yield "no GPU activity in this trace: the host metric shows NVTX ranges and CUDA API calls"
 
 
@@ -66,7 +70,9 @@ def _no_ranges(profile: Profile) -> Iterator[str]:
     if not profile.gpu_time:
         return
     covered = profile.coverage["nvtx"].percent
-    if covered == 0:
+    if covered == 0 and profile.meta.options.get("COLLECT_NVTX_TRACE") == "false":
+        yield "NVTX was not traced: record with --trace=cuda,nvtx"
+    elif covered == 0:
         yield "no NVTX ranges around launches: record with --trace=cuda,nvtx and annotate the code"
     elif covered < 100 * (1 - _MUCH):
         yield f"NVTX coverage {covered:.0f} % of GPU time: the rest was launched outside any range"

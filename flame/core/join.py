@@ -33,10 +33,12 @@ def join_launches(activities: Activities, calls: Calls, thread_process: I4) -> L
         ]
     )
     have, want = keys[: len(process)], keys[len(process) :]
-    duration = calls.end - calls.start
-    launch = np.lexsort((-duration, calls.start, calls.chain_only, have))
-    chained = (calls.python > 0) | (calls.native > 0)
-    chain = np.lexsort((calls.start, ~chained, have))
+    launch = chain = np.argsort(have, kind="stable")
+    if (np.diff(have[launch]) == 0).any():  # some ids have several calls
+        duration = calls.end - calls.start
+        launch = np.lexsort((-duration, calls.start, calls.chain_only, have))
+        chained = (calls.python > 0) | (calls.native > 0)
+        chain = np.lexsort((calls.start, ~chained, have))
     valid = (activities.correlation > 0) & (wanted >= 0)
     call = _first(have, launch, want, valid)
     with_chain = _first(have, chain, want, valid)

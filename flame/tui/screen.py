@@ -57,7 +57,7 @@ class MainScreen(Screen[None]):
         self.shown = shown
         self.wanted = shown.selection
         self._ticket = 0
-        self._pending = False
+        self.busy = False
         self._levels = {shown.metric.table: shown.selection.levels}
         self._note: Line = []
         self._query_before: Query | None = None
@@ -137,7 +137,7 @@ class MainScreen(Screen[None]):
         """Show the first of ``candidates`` that has anything, as soon as it is worked out."""
         self.wanted = candidates[0]
         self._ticket += 1
-        self._pending = True
+        self.busy = True
         ticket, session = self._ticket, self.session
         self.set_timer(PATIENCE, self._say_pending)
 
@@ -152,14 +152,14 @@ class MainScreen(Screen[None]):
         Thread(target=work, daemon=True).start()
 
     def _say_pending(self) -> None:
-        if self._pending:
+        if self.busy:
             self._show("working …")
 
     @on(Projected)
     def _projected(self, message: Projected) -> None:
         if message.ticket != self._ticket:
             return
-        self._pending = False
+        self.busy = False
         outcome = message.outcome
         if isinstance(outcome, Projection):
             self._levels[outcome.metric.table] = outcome.selection.levels

@@ -42,6 +42,9 @@ import chromium from "@sparticuz/chromium";
 await chromium.executablePath();
 """
 
+# The package's fonts are found in /tmp only; on a machine without any, a page has no text.
+FONTS = '<?xml version="1.0"?><fontconfig><dir prefix="relative">fonts</dir></fontconfig>'
+
 # How npm says that there is no way to its registry.
 UNREACHABLE = re.compile(r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH")
 LINUX_X64 = sys.platform == "linux" and platform.machine() == "x86_64"
@@ -83,6 +86,7 @@ def install(folder: Path) -> None:
         (new / "unpacked").mkdir()
         done = run(["node", "--input-type=module", "-e", UNPACK], new, timeout=120)
         assert done.returncode == 0, done.stderr
+        (new / "unpacked" / "fonts" / "fonts.conf").write_text(FONTS)
         new.replace(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from flame.core.columns import I8, Column
-from flame.core.readers.sqlite_file import connect, refuse_unfinished
+from flame.core.readers.sqlite_file import connect, refuse_unreadable
 from flame.core.readers.tables import NULL, Intern
 
 _CHUNK = 1 << 16
@@ -34,7 +34,7 @@ class SqliteSource:
     """
 
     def __init__(self, path: Path) -> None:
-        refuse_unfinished(path)
+        refuse_unreadable(path)
         self._path = path
         self._connections = [connect(path)]
         self._of_thread = threading.local()

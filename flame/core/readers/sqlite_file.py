@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
+from shlex import quote as quote_word
 from struct import Struct
 from typing import NamedTuple
 from urllib.parse import quote
@@ -12,7 +15,8 @@ from flame.core.errors import InputError
 
 MAGIC = b"SQLite format 3\0"
 _JOURNAL_MAGIC = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-_LONGEST_WAIT = 1.0
+_LONGEST_WAIT = 1.0  # seconds
+_LONGEST_PATH = 504  # bytes: MAX_PATHNAME of SQLite's Unix layer, less a journal's suffix
 _WAL, _UTF8 = 2, 1
 
 
@@ -49,29 +53,34 @@ def _cut_off(path: Path, size: int) -> InputError:
     return InputError(f"{path}: cut off: {there}; copy or export it again")
 
 
-def refuse_unfinished(path: Path) -> None:
+def refuse_unreadable(path: Path) -> None:
     """InputError for a database that is not all there, or that flame would read wrongly.
 
     SQLite itself overlooks a last page that is cut off. Changes in a journal beside the file could
     only be read by writing beside it (recovery, shared memory): flame never does.
     """
+    real = os.path.realpath(path)  # SQLite keeps its journals beside the target of a link
+    if len(os.fsencode(real)) > _LONGEST_PATH:
+        raise InputError(f"{path}: its path is too long for SQLite: move it or shorten the path")
     header = _header(path)
     if header.size > path.stat().st_size:
         raise _cut_off(path, header.size)
     if header.encoding > _UTF8:
         raise InputError(f"{path}: its texts are UTF-16, which no Nsight Systems export is")
-    wal, journal = (Path(f"{path}{suffix}") for suffix in ("-wal", "-journal"))
+    wal, journal = (Path(f"{real}{suffix}") for suffix in ("-wal", "-journal"))
     in_wal = header.read_version == _WAL and _size(wal)
     unfinished = wal if in_wal else journal if _is_hot(journal) else None
     if unfinished:
         raise InputError(
             f"{path}: still being written, or left unfinished: its last changes are in "
-            f"{unfinished.name}; let the writer end, or run: sqlite3 {path} VACUUM"
+            f"{unfinished.name}; let the writer end, or run: sqlite3 {quote_word(real)} VACUUM"
         )
 
 
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+    with suppress(OSError):  # there is none, or its name would be too long
+        return path.stat().st_size if path.is_file() else 0
+    return 0
 
 
 def _is_hot(journal: Path) -> bool:

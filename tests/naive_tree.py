@@ -1,0 +1,115 @@
+"""Projection and filters once more, slowly and plainly: one stack of texts per activity."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import Any
+
+from flame.core.tree import StackTree
+from tests.facts import CAPTURED
+from tests.naive import Row, tid_of
+
+Label = tuple[str, str]
+"""Kind and text of a frame."""
+
+Stack = tuple[Label, ...]
+
+WEIGHTS: dict[str, Callable[[Row], int]] = {
+    "gpu": lambda row: row.duration,
+    "count": lambda row: 1,
+    "launch": lambda row: row.launch_share,
+    "queue": lambda row: row.queue,
+    "idle": lambda row: row.idle,
+}
+
+_STEPS: dict[str, Callable[[Row], list[str]]] = {
+    "process": lambda row: [] if row.pid is None else [f"process [{row.pid}]"],
+    "thread": lambda row: [f"thread [{tid_of(row.call.tid)}]"] if row.call else [],
+    "device": lambda row: [f"GPU {row.gpu}"],
+    "stream": lambda row: [f"stream {row.stream}"],
+    "python": lambda row: list(row.python),
+    "native": lambda row: list(row.native),
+    "launch": lambda row: [row.launch],
+    "nvtx": lambda row: [
+        *(one.text for one in row.nvtx),
+        *(one.text + CAPTURED for one in row.captured),
+    ],
+}
+
+
+def stack(row: Row, levels: Iterable[str]) -> Stack:
+    """The frames of one activity from the root down (of a trace that names nobody)."""
+    found: list[Label] = []
+    for level in levels:
+        if level == "kernel":
+            found.append((row.kind, row.name))
+        else:
+            found += [(level, text) for text in _STEPS[level](row)]
+    return tuple(found)
+
+
+def totals(rows: Iterable[Row], levels: Iterable[str], metric: str) -> dict[Stack, tuple[int, int]]:
+    """(value, activities) per stack."""
+    levels = tuple(levels)
+    value, count = Counter[Stack](), Counter[Stack]()
+    for row in rows:
+        where = stack(row, levels)
+        value[where] += WEIGHTS[metric](row)
+        count[where] += 1
+    return {where: (value[where], count[where]) for where in count}
+
+
+def tree_stacks(tree: StackTree) -> dict[Stack, tuple[int, int]]:
+    """(own value, own activities) per stack of a tree, where any activity ends."""
+    return {
+        tree_stack(tree, node): (int(tree.own[node]), int(tree.own_count[node]))
+        for node in range(len(tree))
+        if tree.own_count[node]
+    }
+
+
+def tree_stack(tree: StackTree, node: int) -> Stack:
+    return tuple(tree_label(tree, step) for step in tree.path(node)[1:])
+
+
+def tree_label(tree: StackTree, node: int) -> Label:
+    frame = tree.frames[int(tree.frame[node])]
+    return frame.kind.title, tree.name(node) + (CAPTURED if frame.get("captured") else "")
+
+
+def passes(row: Row, filters: dict[str, Any]) -> bool:
+    """Whether the activity is in all of `filters`, given as to `flame.core.where.where`."""
+    return all(_TESTS[name](row, value) for name, value in filters.items())
+
+
+def _in_window(row: Row, window: str) -> bool:
+    begin, end = (int(part.removesuffix("ns")) if part else None for part in window.split("/"))
+    return (begin is None or begin <= row.start) and (end is None or row.start < end)
+
+
+def _in_range(row: Row, pattern: str) -> bool:
+    name, at, domain = pattern.partition("@")
+    return any(
+        fnmatchcase(one.text, name) and (not at or fnmatchcase(one.domain, domain))
+        for one in row.nvtx + row.captured
+    )
+
+
+def _is_kernel(row: Row, pattern: str) -> bool:
+    names = row.name, row.demangled or ""
+    return row.kind == "kernel" and any(re.search(pattern, name) for name in names)
+
+
+_TESTS: dict[str, Callable[[Row, Any], bool]] = {
+    "time": _in_window,
+    "nvtx": _in_range,
+    "device": lambda row, ids: row.gpu in ids,
+    "stream": lambda row, ids: row.stream in ids,
+    "pid": lambda row, ids: row.pid in ids,
+    "tid": lambda row, ids: row.call is not None and tid_of(row.call.tid) in ids,
+    "kernel": _is_kernel,
+    "include": lambda row, kinds: row.kind in kinds.split(","),
+}

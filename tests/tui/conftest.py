@@ -1,0 +1,92 @@
+"""The app on a small trace, driven as a user would."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from flame.core.options import LoadOptions
+from flame.core.selection import Selection
+from flame.tui.app import FlameApp
+from flame.tui.lines import Rows
+from flame.tui.screen import MainScreen
+from tests.tui import traces
+
+TRIES = 200
+Opened = AbstractAsyncContextManager["User"]
+
+
+class User:
+    """Presses keys and reads the screen."""
+
+    def __init__(self, app: FlameApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def screen(self) -> MainScreen:
+        """The main screen, also while a dialog lies over it."""
+        found = next(one for one in self.app.screen_stack if isinstance(one, MainScreen))
+        return found
+
+    async def press(self, *keys: str) -> None:
+        """Press ``keys`` one after the other and wait until nothing is worked out any more."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Wait for running projections and for the screen."""
+        await self.pilot.pause()
+        if any(isinstance(one, MainScreen) for one in self.app.screen_stack):
+            await self.until(lambda: not self.screen.busy)
+        await self.pilot.pause()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait for ``condition``."""
+        for _ in range(TRIES):
+            if condition():
+                return
+            await self.pilot.pause(0.02)
+        raise AssertionError("waited in vain")
+
+    def read(self, name: str) -> str:
+        """The text that the widget called ``name`` shows, line by line."""
+        widget = self.app.screen.query_one(f"#{name}", Rows)
+        lines = (widget.render_line(y).text.rstrip() for y in range(widget.size.height))
+        return "\n".join(lines)
+
+    @property
+    def selected(self) -> str:
+        """Name of the selected frame."""
+        view = self.screen.view
+        return view.tree.name(view.cursor)
+
+    @property
+    def zoomed(self) -> str:
+        """Name of the zoomed frame."""
+        view = self.screen.view
+        return view.tree.name(view.zoom.node)
+
+
+@asynccontextmanager
+async def open_app(
+    path: Path, size: tuple[int, int] = (120, 40), selection: Selection | None = None
+) -> AsyncIterator[User]:
+    """The app on ``path``, loaded (or failed)."""
+    app = FlameApp(path, LoadOptions(), selection or Selection())
+    async with app.run_test(size=size) as pilot:
+        user = User(app, pilot)
+        await user.until(lambda: app.failure or isinstance(app.screen, MainScreen))
+        await user.settle()
+        yield user
+
+
+@pytest.fixture
+def decode(tmp_path: Path) -> Path:
+    """See `traces.decode`."""
+    return traces.decode(tmp_path / "decode.sqlite")
