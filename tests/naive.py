@@ -104,6 +104,7 @@ class Trace:
     def __init__(self, path: Path) -> None:
         self.db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         self.db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        self._tables: dict[str, list[Record]] = {}
         self.strings: dict[int, str] = {}
         for row in self.rows("StringIds"):
             self.strings[row["id"]] = row["value"]
@@ -112,14 +113,15 @@ class Trace:
         return [row[1] for row in self.db.execute(f'PRAGMA table_info("{table}")')]
 
     def rows(self, table: str) -> list[Record]:
-        names = self.columns(table)
-        if not names:
-            return []
-        chosen = ", ".join(f'"{name}"' for name in names)
-        return [
-            dict(zip(names, row, strict=True))
-            for row in self.db.execute(f'SELECT {chosen} FROM "{table}" ORDER BY rowid')
-        ]
+        if table not in self._tables:
+            self._tables[table] = list(self._read(table, self.columns(table)))
+        return self._tables[table]
+
+    def _read(self, table: str, names: list[str]) -> Iterator[Record]:
+        if names:
+            chosen = ", ".join(f'"{name}"' for name in names)
+            for row in self.db.execute(f'SELECT {chosen} FROM "{table}" ORDER BY rowid'):
+                yield dict(zip(names, row, strict=True))
 
     def string(self, index: int | None) -> str | None:
         return None if index is None else self.strings.get(index)
@@ -236,6 +238,8 @@ class Launches:
         return known[0].chain if known else None
 
     def _all(self, pid: int | None, correlation: int) -> list[Call]:
+        """Activities that name no process can only be those of the one there is."""
+        pid = self.only_process if pid is None else pid
         if not correlation or pid is None:
             return []
         return self.calls.get((pid, correlation), [])
@@ -295,14 +299,14 @@ class Nodes:
         return None
 
 
-def read_activities(trace: Trace, only_process: int | None) -> Iterator[Row]:
+def read_activities(trace: Trace) -> Iterator[Row]:
     """GPU activities in table order, without launches and ranges."""
     gpus: dict[Any, int] = {
         (row["pid"], row["cudaId"]): row["gpuId"] for row in trace.rows("TARGET_INFO_CUDA_DEVICE")
     }
     for kind, table in GPU_TABLES.items():
         for row in trace.rows(table):
-            pid = pid_of(row["globalPid"]) if "globalPid" in row else only_process
+            pid = pid_of(row["globalPid"]) if "globalPid" in row else None
             device: int = row["deviceId"]
             found = Row(
                 kind,
@@ -334,10 +338,12 @@ def naive(path: Path, *, start_end: bool = False) -> list[Row]:
     """Every GPU activity of the file at `path`, attributed; `start_end` takes ranges of type 60."""
     trace = Trace(path)
     launches, chains, nodes = Launches(trace), Chains(trace), Nodes(trace)
-    rows = list(read_activities(trace, launches.only_process))
+    rows = list(read_activities(trace))
     for row in rows:
         row.call = launches.call(row.pid, row.correlation)
         frames = chains.path(launches.chain(row.pid, row.correlation)) if row.call else ()
+        if row.pid is None and row.call:
+            row.pid = row.call.pid
         row.python = tuple(name[len(PYTHON) :] for name in frames if name.startswith(PYTHON))
         row.native = tuple(name for name in frames if not name.startswith(PYTHON))
     attribute_ranges(rows, nodes, read_ranges(trace, start_end=start_end))

@@ -37,10 +37,14 @@ long_lengths = st.one_of(st.integers(10, 40), odd_lengths)
 
 @dataclass(frozen=True)
 class Script:
-    """What to write: `steps` in `schema`, all times shifted by `offset`."""
+    """What to write: `steps` in `schema`, all times shifted by `offset`.
+
+    With `pids` false kernels do not say of which process they are, as in some trimmed files.
+    """
 
     schema: str
     offset: int
+    pids: bool
     steps: tuple[Step, ...]
 
     def write(self, path: Path) -> Path:
@@ -51,6 +55,9 @@ class Script:
         file = NsysFile(":memory:", self.schema)
         for method, values in self.steps:
             getattr(file, method)(**self._shifted(values))
+        if not self.pids:
+            file.create("CUPTI_ACTIVITY_KIND_KERNEL")
+            file.db.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN globalPid")
         file.db.commit()
         path.write_bytes(file.db.serialize())
         file.close()
@@ -222,5 +229,5 @@ def scripts(draw: st.DrawFn) -> Script:
         *draw(many(st.one_of(ranges, ranges, ranges, open_ranges), 10)),
         *draw(st.one_of(clone_steps(), clone_steps(), many(stray_nodes(), 6))),
     ]
-    offset = draw(st.sampled_from([0, -1_000, 10**15]))
-    return Script(schema, offset, tuple(steps))
+    offset = draw(st.sampled_from([0, -1_000, 1_700_000_000_000_000_000]))
+    return Script(schema, offset, draw(st.sampled_from([True, True, False])), tuple(steps))

@@ -111,7 +111,7 @@ def test_real_start_end_ranges_are_included_on_request(
     assert len(included.host) > len(without.host)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(script=scripts(), start_end=st.booleans())
 def test_random_traces_are_attributed_as_the_naive_computation_does(
     script: Script, start_end: bool, trace_file: Path
@@ -119,12 +119,5 @@ def test_random_traces_are_attributed_as_the_naive_computation_does(
     path = script.write(trace_file)
     profile = load(path, LoadOptions("raw", start_end))
     assert_same(profile, naive(path, start_end=start_end))
-
-
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-@given(script=scripts())
-def test_host_time_is_charged_to_what_is_open_and_innermost(
-    script: Script, trace_file: Path
-) -> None:
-    path = script.write(trace_file)
-    assert flame_host(load(path, RAW)) == summed(naive_host(path))
+    if not start_end:
+        assert flame_host(profile) == summed(naive_host(path))

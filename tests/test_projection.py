@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ filters = st.fixed_dictionaries(
     },
 )
 patterns = st.sampled_from(["a", "^gemm$", "launch|GPU", "forward", "[0-9]", "nothing like this"])
-random_traces = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+random_traces = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +113,7 @@ def test_adjoining_windows_partition_the_trace(
     profile, _ = loaded(script, trace_file)
     edges = ["", *(f"{cut + script.offset}ns" for cut in sorted(set(cuts))), ""]
     value, count = Counter[Stack](), Counter[Stack]()
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         for path, own in projected(profile, LEVELS, {"time": f"{begin}/{end}"}, metric).items():
             value[path] += own[0]
             count[path] += own[1]

@@ -14,6 +14,7 @@ from textual.message import Message
 
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.tui.loading import LoadingScreen
+from flame.tui.text import printable
 
 if TYPE_CHECKING:
     from flame.core.options import LoadOptions
@@ -34,6 +35,8 @@ def run(path: str | Path, options: LoadOptions, selection: Selection) -> int:
     terminal = os.environ.get("TERM", "")
     if terminal in DUMB:
         raise UsageError(f"TERM={terminal} cannot show the app: use --print for the static view")
+    if sys.__stderr__ is None or not sys.__stderr__.isatty():
+        raise UsageError("stderr is no terminal, but the app draws there: use --print")
     app = FlameApp(Path(path), options, selection)
     app.run()
     app.stop_loading()
@@ -41,7 +44,7 @@ def run(path: str | Path, options: LoadOptions, selection: Selection) -> int:
         raise app.crash
     if isinstance(app.failure, FlameError):
         if not isinstance(app.failure, CancelledError):
-            print(f"flame: {app.failure}", file=sys.stderr)
+            print(f"flame: {printable(str(app.failure))}", file=sys.stderr)
         return app.failure.exit_code
     return 0
 

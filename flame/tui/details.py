@@ -34,7 +34,7 @@ def _summary(view: View, palette: Palette, width: int) -> list[Line]:
     """What it is and what it weighs."""
     tree, node = view.tree, view.cursor
     kind = tree.kind(node)
-    name = wrap(tree.name(node), width, _NAME_LINES) or [""]
+    name = wrap(view.name(node), width, _NAME_LINES)
     return [
         [
             Piece(f" {kind.title} ", palette.kind(kind)),
@@ -107,7 +107,7 @@ def _children(view: View, width: int) -> list[Line]:
         part = int(tree.total[child])
         value = format_value(part, tree.metric.unit).rjust(8)
         share = format_percent(part, total).rjust(8)
-        name = cut(tree.name(child), max(width - len(value) - len(share) - 2, 4))
+        name = cut(view.name(child), max(width - len(value) - len(share) - 2, 4))
         select = f"screen.select({child})"
         lines.append([Piece(value), Piece(share, "dim"), Piece(f"  {name}", "", select)])
     return lines

@@ -18,7 +18,7 @@ from flame.tui.palette import Palette
 from flame.tui.text import cut, cut_start, width_of
 from flame.tui.view import View
 
-COVERAGE_SHOWN_BELOW = 95.0
+GOOD_COVERAGE = 95.0
 ARROW = " ▸ "
 _CRUMBS = 64
 _LEAST_CRUMB = 8
@@ -99,8 +99,8 @@ def coverage_gap(profile: Profile) -> str:
     if not profile.gpu_time:
         return ""
     shares = {"launch": profile.coverage["launch"], "NVTX": profile.coverage["nvtx"]}
-    low = {name: s for name, s in shares.items() if s.percent < COVERAGE_SHOWN_BELOW}
-    return " ".join(f"{name} {format_percent(s.ns, profile.gpu_time)}" for name, s in low.items())
+    low = [f"{s.percent:.0f} % {name}" for name, s in shares.items() if s.percent < GOOD_COVERAGE]
+    return f"coverage {' '.join(low)} " if low else ""
 
 
 def breadcrumb(view: View, width: int) -> Line:
@@ -125,7 +125,7 @@ def _way(view: View) -> list[int]:
 
 def _crumb(view: View, node: int) -> Piece:
     zoomed = view.tree.depth[node] <= view.tree.depth[view.zoom.node]
-    name = cut(view.tree.name(node), 40)
+    name = cut(view.name(node), 40)
     return Piece(name, "strong" if zoomed else "dim", f"screen.zoom_to({node})")
 
 
@@ -159,7 +159,7 @@ def selection_status(view: View, width: int) -> Line:
     if unit == "ns":
         facts.append(f"{format_count(int(tree.count[node]))}×")
     text = " · ".join(facts)
-    name = cut(tree.name(node), max(width - width_of(text) - 4, 8))
+    name = cut(view.name(node), max(width - width_of(text) - 4, 8))
     return [Piece(f" {name}"), Piece(f"  {text}", "dim")]
 
 

@@ -129,7 +129,7 @@ class Icicle(Rows):
 
     def _frame_text(self, item: Item, width: int) -> str:
         tree = self._view.tree
-        name = tree.name(item.node)
+        name = self._view.name(item.node)
         if tree.frames[int(tree.frame[item.node])].get("captured"):
             name = CAPTURED + name
         label = cut(name, width - 1) if width > _LEAST_LABEL else ""

@@ -14,6 +14,8 @@ from flame.core.tree import StackTree
 from flame.tui.layout import Item, Layout, Span
 from flame.tui.query import Found, Query, find
 
+NO_NAME = "[empty]"
+
 _REMEMBERED = 20
 _PREPARED = 64
 
@@ -65,6 +67,10 @@ class View:
     def top(self) -> int:
         """Depth of the first row shown."""
         return int(self.tree.depth[self.zoom.node])
+
+    def name(self, node: int) -> str:
+        """Display name of ``node``, never empty."""
+        return self.tree.name(node) or NO_NAME
 
     @property
     def zoomed_total(self) -> int:

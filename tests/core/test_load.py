@@ -71,7 +71,7 @@ def test_progress_counts_up_to_all_rows_and_names_each_stage(path: Path) -> None
 def test_a_load_can_be_stopped_at_any_stage(at: str, path: Path) -> None:
     def stop(stage: str, done: int, expected: int) -> None:
         if stage == at:
-            raise CancelledError
+            raise CancelledError("stopped")
 
     with pytest.raises(CancelledError):
         load(path, progress=stop)

@@ -47,7 +47,8 @@ def contrast(one: RGB, other: RGB) -> float:
 
 def colours(style: Style) -> tuple[RGB, RGB]:
     assert style.color and style.color.triplet and style.bgcolor and style.bgcolor.triplet
-    return tuple(style.color.triplet), tuple(style.bgcolor.triplet)
+    ink, paper = style.color.triplet, style.bgcolor.triplet
+    return (ink.red, ink.green, ink.blue), (paper.red, paper.green, paper.blue)
 
 
 def lab(rgb: tuple[float, float, float]) -> tuple[float, float, float]:

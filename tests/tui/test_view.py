@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -232,7 +234,7 @@ def test_kinds_of_one_name_are_separate_places() -> None:
 
 
 def press_all(shown: View, keys: list[str]) -> None:
-    actions = {
+    actions: dict[str, Callable[[], object]] = {
         "down": shown.move_down,
         "up": shown.move_up,
         "right": lambda: shown.move_across(1),

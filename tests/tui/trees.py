@@ -54,7 +54,7 @@ def node(tree: StackTree, *names: str) -> int:
 
 
 _names = st.sampled_from("abcdefgh")
-_paths = st.lists(_names, max_size=5).map(tuple)
+_paths: st.SearchStrategy[Path] = st.lists(_names, max_size=5).map(tuple)
 _values = st.one_of(st.integers(0, 5), st.integers(0, 10_000), st.integers(0, 10**12))
 weights = st.dictionaries(_paths, _values, min_size=1, max_size=60)
-random_trees = weights.map(lambda chosen: stack_tree({**chosen, ("a",): 1}))
+random_trees = weights.map(lambda chosen: stack_tree(chosen | {("a",): 1}))

@@ -124,10 +124,13 @@ class SqliteSource:
         """One chunk, read by a thread of the pool."""
         connection = self._connection()
         known = [name for name in ints if name in self.columns(table)]
-        numbers = _numbers(connection, table, known, condition)
+        if condition:
+            numbers = _numbers(connection, table, known, condition)
+            strings = {name: _texts(connection, table, name, condition) for name in texts}
+        else:
+            numbers, strings = _all_at_once(connection, table, known, texts)
         size = int(numbers.pop("")[0])
         columns = [numbers[name] if name in numbers else np.full(size, NULL) for name in ints]
-        strings = {name: _texts(connection, table, name, condition) for name in texts}
         if any(len(column) != size for column in (*columns, *strings.values())):
             raise sqlite3.DatabaseError("its rows changed while they were read")
         return columns, strings
@@ -181,6 +184,20 @@ def _texts(connection: sqlite3.Connection, table: str, name: str, condition: str
             parts = zip(size.tolist(), begin.tolist(), end.tolist(), strict=True)
             return [None if length < 0 else text[low:high] for length, low, high in parts]
     return list(chain.from_iterable(connection.execute(_select(table, [blob], condition))))
+
+
+def _all_at_once(
+    connection: sqlite3.Connection, table: str, names: list[str], texts: list[str]
+) -> tuple[dict[str, I8], dict[str, Texts]]:
+    """What `_numbers` and `_texts` give, in one statement.
+
+    Without rowids an index may give each statement an order of its own.
+    """
+    columns = [*map(_integer, names), *(f"CAST({_quoted(name)} AS BLOB)" for name in texts), "1"]
+    rows = connection.execute(_select(table, columns, "")).fetchall()
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    numbers = {name: np.array(values.pop(0), np.int64) for name in names}
+    return numbers | {"": np.array([len(rows)])}, {name: [*values.pop(0)] for name in texts}
 
 
 def _select(table: str, columns: list[str], condition: str) -> str:
