@@ -20,7 +20,7 @@ class UsageError(FlameError):
 
 
 class InputError(FlameError):
-    """A file that cannot be read: missing, not a trace, damaged, no permission."""
+    """A file that cannot be read (missing, not a trace, damaged, no permission) or written."""
 
     exit_code = 3
 

@@ -209,7 +209,10 @@ class View:
         row = self.layout.row(depth)
         first, last = int(row.nodes[item.first]), int(row.nodes[item.last - 1])
         span = Span(int(row.low[item.first]), int(row.high[item.last - 1]))
-        return Zoom(self._common(first, last), span, first, int(self.tree.end[last]))
+        above = self._common(first, last)
+        if span == self.layout.span(above):
+            return self.zoom_of(above)
+        return Zoom(above, span, first, int(self.tree.end[last]))
 
     def _common(self, first: int, last: int) -> int:
         """The closest frame above both nodes of one depth."""

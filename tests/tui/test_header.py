@@ -40,7 +40,7 @@ def at(*names: str, zoom: tuple[str, ...] = (), width: int = 100) -> View:
 def test_the_header_names_file_gpus_time_metric_levels_and_coverage(decode: Path) -> None:
     profile = load(decode)
     line = text(header.header(decode, profile, profile.tree(), PALETTE, 140))
-    assert line.startswith(" flame  decode.sqlite · 1×H100 · 456 µs · 65 GPU activities ")
+    assert line.startswith(" flame  decode.sqlite · 1×H100 · 456 µs · 66 GPU activities ")
     assert line.rstrip().endswith("GPU time ▾   launch › nvtx › kernel   coverage 93 % launch 93 % NVTX")
 
 
@@ -92,8 +92,8 @@ def test_the_breadcrumb_fits_however_long_the_names() -> None:
 
 
 def test_a_zoomed_run_shows_in_the_breadcrumb() -> None:
-    tree = stack_tree({("big",): 10_000, **{("p", f"tiny {n}"): 1 for n in range(100)}})
-    view = View(tree, 50)
+    tree = stack_tree({("big",): 10_000, ("p",): 50, **{("p", f"tiny {n}"): 1 for n in range(100)}})
+    view = View(tree, 200)
     view.select(node(tree, "p", "tiny 5"))
     view.zoom_in()
     assert text(header.breadcrumb(view, 80)) == " all ▸ p ▸ narrow frames ▸ tiny 5"

@@ -89,3 +89,10 @@ def deep(path: Path, levels: int = 60) -> Path:
         trace.api("cudaLaunchKernel", 5_000, 5_010, 1)
         trace.kernel("leaf", 20_000, 21_000, 1)
     return path
+
+
+def unlaunched(path: Path) -> Path:
+    """One kernel from before the capture began: no launch, no range, no wait."""
+    with NsysFile(path) as trace:
+        trace.kernel("alone", 1_000, 2_000, corr=None)
+    return path

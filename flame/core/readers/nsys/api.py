@@ -65,7 +65,8 @@ def read_calls(context: Context) -> Calls:
 
 
 def _launch_frame(context: Context, key: int) -> int:
-    name = api_name(context.string(key)) or f"[API call with unknown name {key}]"
+    unknown = "without a name" if key == NULL else f"with unknown name {key}"
+    name = api_name(context.string(key)) or f"[API call {unknown}]"
     return context.frames.add(Frame(Kind.LAUNCH, name))
 
 

@@ -92,9 +92,12 @@ def read_devices(context: Context) -> tuple[tuple[Device, ...], list[int]]:
 
 
 def _device_names(context: Context) -> dict[int, str]:
-    """GPU names by number; the table and its key column were renamed in 2021."""
+    """GPU names by number; the table and its key column were renamed in 2021.
+
+    The older table counts GPUs as CUDA does, which is what activities name.
+    """
     names: dict[int, str] = {}
-    for table in ("TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU"):
+    for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
         key = "id" if "id" in context.source.columns(table) else "deviceId"
         names |= _texts(context, table, [key, "name"])
     return names
