@@ -342,11 +342,11 @@ def naive(path: Path, *, start_end: bool = False) -> list[Row]:
     for row in rows:
         row.call = launches.call(row.pid, row.correlation)
         frames = chains.path(launches.chain(row.pid, row.correlation)) if row.call else ()
-        if row.pid is None and row.call:
-            row.pid = row.call.pid
         row.python = tuple(name[len(PYTHON) :] for name in frames if name.startswith(PYTHON))
         row.native = tuple(name for name in frames if not name.startswith(PYTHON))
     attribute_ranges(rows, nodes, read_ranges(trace, start_end=start_end))
+    for row in rows:
+        row.pid = row.call.pid if row.call else row.pid
     share_launches(rows)
     measure_idle(rows)
     return rows

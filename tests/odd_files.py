@@ -98,7 +98,6 @@ HOSTILE_TEXTS = {
     "names of open brackets": "replace(hex(zeroblob(20000)), '00', '_Z<(')",
     "blobs as names": "x'00ff00'",
     "numbers as names": "5",
-    "no names": "NULL",
 }
 
 _ODD_NUMBERS = {
@@ -205,6 +204,11 @@ ACCEPTED: dict[str, Maker] = {
         f"ALTER TABLE {KERNEL} RENAME TO old", f"ALTER TABLE old RENAME TO {KERNEL.lower()}"
     ),
     "no strings": changed("DROP TABLE StringIds"),
+    "no names": changed(
+        "ALTER TABLE StringIds RENAME TO old",
+        "CREATE TABLE StringIds AS SELECT id, NULL AS value FROM old",
+        f"UPDATE {NVTX} SET text = NULL, textId = NULL",
+    ),
     "string ids as text": changed(
         "DROP TABLE StringIds",
         "CREATE TABLE StringIds (id TEXT, value TEXT)",

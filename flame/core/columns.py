@@ -72,9 +72,7 @@ def _digits(column: Column) -> tuple[I8, int]:
     if len(column) == 0:
         return column.astype(np.int64), 1
     low, high = int(column.min()), int(column.max())
-    if high - low >= _KEY_LIMIT:
-        values, place = distinct(column.astype(np.int64))
-        return place, len(values)
+    # Where the difference does not fit 64 bits it wraps, and different values stay different.
     return column.astype(np.int64) - low, high - low + 1
 
 

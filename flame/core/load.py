@@ -14,7 +14,7 @@ from flame.core.options import LoadOptions, Progress, silent
 from flame.core.profile import Profile
 from flame.core.raw import RawTrace
 from flame.core.readers.nsys import reader as nsys
-from flame.core.readers.sqlite import SqliteSource
+from flame.core.readers.pages import PageSource
 from flame.core.readers.sqlite_file import MAGIC
 
 _HEAD = 64
@@ -76,7 +76,7 @@ def _load_sqlite(path: Path, options: LoadOptions, progress: Progress) -> Profil
 
 def _read_sqlite(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     try:
-        with closing(SqliteSource(path)) as source:
+        with closing(PageSource(path)) as source:
             if not nsys.is_export(source):
                 raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
             return nsys.read(source, str(path), options, progress)

@@ -27,7 +27,6 @@ def search(tree: StackTree, pattern: re.Pattern[str]) -> Matches:
     fits = np.zeros(len(tree.text), bool)
     fits[[frame for frame in used if pattern.search(tree.text[frame])]] = True
     mask = fits[tree.frame]
-    mask[0] = False
     total = int(tree.total[tree.outermost(mask)].sum())
     whole = int(tree.total[0])
     return Matches(mask, int(mask.sum()), total, 100.0 * total / whole if whole else 0.0)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.layout import Item
-from flame.tui.lines import Rows, palette_of
+from flame.tui.lines import Rows
 from flame.tui.palette import Palette
 from flame.tui.text import cut, fill, width_of
 from flame.tui.view import View
@@ -46,13 +45,13 @@ class Icicle(Rows):
     def show(self, view: View) -> None:
         """Draw ``view`` from now on, as far as the screen differs from it."""
         self._view = view
-        view.width = self.size.width
-        self.virtual_size = Size(self.size.width, view.rows)
+        view.width = self.inner.width
+        self.reach(view.rows)
         self._reveal(view)
         self.redraw()
 
     def on_resize(self) -> None:
-        if self.size.width:
+        if self.inner.width:
             self.show(self._view)
 
     def _reveal(self, view: View) -> None:
@@ -85,8 +84,9 @@ class Icicle(Rows):
         super().forget()
 
     def _draw(self, depth: int, cursor: int) -> Strip:
-        view, palette, blank = self._view, self.palette, self.rich_style
-        selected = view.item_of(cursor) if cursor >= 0 else None
+        view, (blank, palette, _) = self._view, self.look
+        marked = cursor >= 0 and view.in_whole_run
+        selected = view.item_of(cursor) if cursor >= 0 and not marked else None
         segments: list[Segment] = []
         at = 0
         for item in view.items(depth):
@@ -94,14 +94,12 @@ class Icicle(Rows):
                 segments.append(Segment(" " * (item.left - at), blank))
             segments.append(self._segment(item, depth, palette, item is selected))
             at = item.right
-        if at < view.width:
-            segments.append(Segment(" " * (view.width - at), blank))
-        strip = Strip(segments, view.width)
+        strip = self.padded(segments, at)
         return strip if selected or cursor < 0 else self._mark(strip, view.cell_of(cursor))
 
     def _mark(self, strip: Strip, cell: int) -> Strip:
         """Show the selected frame, too narrow to leave a mark of its own, as one cell."""
-        mark = Strip([Segment(EDGE, self.palette.cursor)], 1)
+        mark = Strip([Segment(EDGE, self.look.palette.cursor)], 1)
         return Strip.join([strip.crop(0, cell), mark, strip.crop(cell + 1)])
 
     def _segment(self, item: Item, depth: int, palette: Palette, selected: bool) -> Segment:
@@ -129,10 +127,10 @@ class Icicle(Rows):
 
     def _frame_text(self, item: Item, width: int) -> str:
         tree = self._view.tree
-        name = self._view.name(item.node)
-        if tree.frames[int(tree.frame[item.node])].get("captured"):
-            name = CAPTURED + name
-        label = cut(name, width - 1) if width > _LEAST_LABEL else ""
+        mark = CAPTURED if tree.frames[int(tree.frame[item.node])].get("captured") else ""
+        label = ""
+        if width > _LEAST_LABEL:
+            label = mark + cut(self._view.name(item.node), width - 1 - len(mark))
         free = width - 1 - width_of(label)
         if free > len("  100.0 %"):
             label += self._numbers(item.node, free)
@@ -145,11 +143,6 @@ class Icicle(Rows):
         share = f"  {format_percent(total, whole)}" if total <= whole else ""
         value = f"  {format_value(total, tree.metric.unit)}"
         return share + value if len(share) + len(value) < free else share
-
-    @property
-    def palette(self) -> Palette:
-        """Styles on this widget's background."""
-        return palette_of(self)
 
     # Mouse
 

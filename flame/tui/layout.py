@@ -16,8 +16,8 @@ from flame.core.tree import StackTree
 
 F8 = NDArray[np.float64]
 
-NARROW = 2
-"""Frames under this many cells are merged with their neighbours."""
+NARROW = 1.5
+"""Frames under this many cells are merged with their neighbours: siblings of one width all are."""
 
 _SHOWN = 0.5
 """Share of a cell that narrow frames must fill; frames below them then never show without them."""
@@ -112,7 +112,7 @@ class Layout:
         """What the row of ``depth`` shows of ``span`` in ``width`` cells, left to right.
 
         Work grows with ``width`` and the logarithm of the row, not with the row: only frames under
-        the middle of a cell can be two cells wide, all others are summed up.
+        the middle of a cell can be wider than one, all others are summed up.
         """
         row = self.row(depth)
         first, last = row.within(span)
@@ -129,16 +129,17 @@ def _wide(row: Row, places: tuple[int, int], span: Span, width: int, scale: floa
     under = np.searchsorted(row.low, middles, "right") - 1
     under = under[(under >= places[0]) & (under < places[1])]
     under = under[np.concatenate([[True], under[1:] != under[:-1]])] if len(under) else under
-    left = _cells(row.low[under], span, width, scale)
-    right = _cells(row.high[under], span, width, scale)
-    kept = right - left >= NARROW
+    low, high = np.maximum(row.low[under], span.low), np.minimum(row.high[under], span.high)
+    kept = (high - low) * scale >= NARROW
+    left = _cells(low, span, scale)
+    right = _cells(high, span, scale)
     columns = (left[kept], right[kept], under[kept], row.nodes[under[kept]])
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Item(low, high, place, place + 1, node, 1.0) for low, high, place, node in rows]
 
 
-def _cells(edges: I8, span: Span, width: int, scale: float) -> I8:
-    cells: I8 = np.clip(np.rint((edges - span.low) * scale), 0, width).astype(np.int64)
+def _cells(edges: I8, span: Span, scale: float) -> I8:
+    cells: I8 = np.rint((edges - span.low) * scale).astype(np.int64)
     return cells
 
 
@@ -186,11 +187,16 @@ class _Gaps(NamedTuple):
     wide: list[Item]
 
     def clip(self, places: tuple[int, int], left: int, right: int) -> tuple[int, int]:
-        """``places`` without the wide frames on either side of cells [left, right)."""
+        """``places`` without the wide frames on either side of cells [left, right).
+
+        Where these touch the cells, with the narrow ones under their rounded edges.
+        """
         first, last = places
         before, after = bisect_right(self.rights, left), bisect_left(self.lefts, right)
         if before:
-            first = max(first, self.wide[before - 1].last)
+            beside = self.wide[before - 1]
+            first = beside.last if beside.right == left else max(first, beside.last)
         if after < len(self.wide):
-            last = min(last, self.wide[after].first)
+            beside = self.wide[after]
+            last = beside.first if beside.left == right else min(last, beside.first)
         return first, last

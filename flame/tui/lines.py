@@ -42,22 +42,58 @@ def palette_of(widget: Widget) -> Palette:
     return Palette(background.rgb, (background + foreground).rgb)
 
 
+class Look(NamedTuple):
+    """Styles that follow from the theme: of plain text, of frames, and by tone as they are used."""
+
+    base: Style
+    palette: Palette
+    tones: dict[str, Style]
+
+
 class Rows(ScrollView, can_focus=False):
     """A scrolling widget of rows; `redraw` repaints those that differ from what is on screen."""
 
     ALLOW_SELECT = False
     _shown: dict[int, Strip]
     _shown_at: tuple[int, Size] | None = None
+    _look: Look | None = None
 
     def strip(self, row: int) -> Strip:
-        """The picture of ``row`` (0 is the top of the content, not of the screen)."""
+        """The picture of ``row`` (0 is the top of the content, not of the screen), `padded`."""
         raise NotImplementedError
+
+    @property
+    def inner(self) -> Size:
+        """The size of what is visible, beside the scrollbar."""
+        return self.scrollable_content_region.size
 
     def render_line(self, y: int) -> Strip:
         shown = self._current()
         if y not in shown:
             shown[y] = self.strip(self.scroll_offset.y + y)
         return shown[y]
+
+    def padded(self, segments: list[Segment], width: int) -> Strip:
+        """A strip of ``segments``, which take ``width`` cells, as wide as the widget."""
+        free = self.size.width - width
+        if free > 0:
+            segments = [*segments, Segment(" " * free, self.look.base)]
+        return Strip(segments, max(self.size.width, width)).crop(0, self.size.width)
+
+    @property
+    def look(self) -> Look:
+        """The widget's styles; Textual takes a quarter of a millisecond to work out each one."""
+        if self._look is None:
+            self._look = Look(self.rich_style, palette_of(self), {})
+        return self._look
+
+    def reach(self, rows: int) -> None:
+        """Make ``rows`` rows scrollable.
+
+        The size is kept while all of them are in sight: a change makes the whole screen be laid
+        out and drawn anew.
+        """
+        self.virtual_size = Size(self.inner.width, max(rows, self.inner.height))
 
     def redraw(self) -> None:
         """Repaint the rows that have changed."""
@@ -75,7 +111,9 @@ class Rows(ScrollView, can_focus=False):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self.forget()
+        before, self._look = self._look, None
+        if before and (before.base, before.palette) != (self.look.base, self.look.palette):
+            self.forget()
 
     def _current(self) -> dict[int, Strip]:
         """Strips by screen row, as long as neither scrolling nor a resize has made them wrong."""
@@ -103,10 +141,11 @@ class Lines(Rows):
 
     def update(self) -> None:
         """Compose the lines anew and repaint those that have changed."""
-        if not self.size.width:
+        width, height = self.inner
+        if not width:
             return
-        self._lines = self._source(self.size.width, self.size.height)
-        self.virtual_size = Size(self.size.width, len(self._lines))
+        self._lines = self._source(width, height)
+        self.reach(len(self._lines))
         self.redraw()
 
     def on_resize(self) -> None:
@@ -114,12 +153,15 @@ class Lines(Rows):
 
     def strip(self, row: int) -> Strip:
         line = self._lines[row] if row < len(self._lines) else []
-        base = self.rich_style
-        segments = [Segment(piece.text, base + self._style(piece)) for piece in line]
-        return Strip(segments).adjust_cell_length(self.size.width, base)
+        segments = [Segment(piece.text, self._style(piece)) for piece in line]
+        return self.padded(segments, line_width(line))
 
     def _style(self, piece: Piece) -> Style:
-        style = piece.tone
-        if isinstance(style, str):
-            style = self.get_component_rich_style(f"lines--{style}") if style else Style.null()
+        style = piece.tone if isinstance(piece.tone, Style) else self._toned(piece.tone)
         return style + Style(meta={"@click": piece.action}) if piece.action else style
+
+    def _toned(self, tone: str) -> Style:
+        base, _, tones = self.look
+        if tone not in tones:
+            tones[tone] = base + self.get_component_rich_style(f"lines--{tone}") if tone else base
+        return tones[tone]

@@ -78,11 +78,7 @@ class Palette:
 
     def run(self, cover: float, matching: bool, faded: bool) -> Style:
         """Frames too narrow to tell apart: quiet, and the fuller the lighter."""
-        if matching:
-            return _style(_BLACK, mix(self.background, _MATCH, 0.75))
-        strength = (0.12 + 0.14 * cover) * (0.5 if faded else 1.0)
-        quiet = mix(self.background, self.foreground, strength)
-        return _style(mix(quiet, self.foreground, 0.15 if faded else 0.45), quiet)
+        return _run(self, round(cover, 1), matching, faded)
 
     @property
     def cursor(self) -> Style:
@@ -102,6 +98,15 @@ def _frame(palette: Palette, kind: Kind, shade: int, faded: bool) -> Style:
         return _style(_INK, own)
     dull = mix(own, palette.background, _FADED)
     return _style(mix(dull, palette.foreground, 0.55), dull)
+
+
+@lru_cache(256)
+def _run(palette: Palette, cover: float, matching: bool, faded: bool) -> Style:
+    if matching:
+        return _style(_BLACK, mix(palette.background, _MATCH, 0.75))
+    strength = (0.12 + 0.14 * cover) * (0.5 if faded else 1.0)
+    quiet = mix(palette.background, palette.foreground, strength)
+    return _style(mix(quiet, palette.foreground, 0.15 if faded else 0.45), quiet)
 
 
 def _style(ink: RGB, paper: RGB) -> Style:

@@ -27,11 +27,18 @@ from flame.tui.lines import Line, Lines, Piece, palette_of
 from flame.tui.query import Query
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import Sheet, coverage_lines, help_lines, warning_lines
-from flame.tui.text import cut_start
+from flame.tui.text import cut_start, printable
 from flame.tui.view import View
 
 PATIENCE = 0.15
 """Seconds a projection may take before the status line says that it runs."""
+
+
+class SearchBox(Input):
+    """A one-line input; what is pasted into it is made printable."""
+
+    def validate_value(self, value: str) -> str:
+        return printable(value)
 
 
 class MainScreen(Screen[None]):
@@ -77,7 +84,7 @@ class MainScreen(Screen[None]):
             yield Lines(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
-            yield Input(placeholder="regular expression", compact=True, id="search")
+            yield SearchBox(placeholder="/ search", compact=True, id="search")
             yield Lines(self._status, id="status")
         yield Lines(lambda width, height: [header.footer(FOOTER, width)], id="keys")
         yield Lines(self._too_small, id="small")
@@ -283,7 +290,10 @@ class MainScreen(Screen[None]):
 
     def action_metric(self, step: int) -> None:
         others = self.session.others(self.wanted, step)
-        self._project([self._with_own_levels(selection) for selection in others])
+        if others:
+            self._project([self._with_own_levels(selection) for selection in others])
+        else:
+            self._show("no other metric in this trace")
 
     def _with_own_levels(self, selection: Selection) -> Selection:
         """``selection`` with the levels last chosen for the metric's table."""

@@ -106,6 +106,14 @@ class View:
         fits = (item for item in self.items(depth) if item.first <= place < item.last)
         return next(fits, None)
 
+    @property
+    def in_whole_run(self) -> bool:
+        """Whether the selected frame is in a run that cannot be zoomed: it fills the row."""
+        item = self.item_of(self.cursor)
+        if item is None or item.frames == 1:
+            return False
+        return self._zoom_of_run(item, int(self.tree.depth[self.cursor])).span == self.zoom.span
+
     def cell_of(self, node: int) -> int:
         """The cell where ``node`` begins."""
         span = self.zoom.span
@@ -166,10 +174,13 @@ class View:
         self.cursor = int(row.nodes[item.first + int(np.argmax(widths))])
 
     def move_across(self, step: int) -> None:
-        """Select the next (+1) or previous (-1) item on the row."""
+        """Select the next (+1) or previous (-1) item on the row; in a whole run, frame."""
         depth = int(self.tree.depth[self.cursor])
-        items = self.items(depth)
-        place = self.layout.row(depth).place(self.cursor)
+        items, row = self.items(depth), self.layout.row(depth)
+        place = row.place(self.cursor)
+        if self.in_whole_run:
+            self.cursor = int(row.nodes[min(max(place + step, items[0].first), items[0].last - 1)])
+            return
         if step > 0:
             beyond = [item for item in items if item.first > place]
         else:
@@ -199,11 +210,10 @@ class View:
     def zoom_in(self) -> None:
         """Zoom to the selected frame, or to the whole run that it is merged in."""
         item = self.item_of(self.cursor)
-        target = self.zoom_of(self.cursor)
-        if item is not None and item.frames > 1:
-            run = self._zoom_of_run(item, int(self.tree.depth[self.cursor]))
-            target = target if run.span == self.zoom.span else run
-        self.zoom_to(target)
+        if item is None or item.frames == 1 or self.in_whole_run:
+            self.zoom_to(self.zoom_of(self.cursor))
+        else:
+            self.zoom_to(self._zoom_of_run(item, int(self.tree.depth[self.cursor])))
 
     def _zoom_of_run(self, item: Item, depth: int) -> Zoom:
         row = self.layout.row(depth)

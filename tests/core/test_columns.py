@@ -50,6 +50,7 @@ def test_distinct_keys_are_sorted_and_found_again(keys: list[int]) -> None:
 
 
 @given(st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[CELLS] * width), min_size=1)))
+@example([*((0, number) for number in range(8)), (1 << 61, 0)])  # 61 bits times 8 values
 @example([(-(1 << 63), -(1 << 63), 0), ((1 << 63) - 1, (1 << 63) - 1, 0), (0, 1, 0), (1, 0, 0)])
 def test_packed_keys_are_equal_exactly_where_rows_are(rows: list[tuple[int, ...]]) -> None:
     keys = pack([i8(*column) for column in zip(*rows, strict=True)]).tolist()

@@ -110,6 +110,11 @@ def test_an_interval_that_outlives_its_outer_one_is_cut_there() -> None:
     ]
 
 
+def test_what_lies_around_a_crossing_stays_whole() -> None:
+    pieces = nested([(0, 0, 100), (0, 10, 30), (0, 20, 40)])
+    assert pieces.source.tolist() == [0, 1, 2, 2]
+
+
 def test_empty_and_backward_intervals_are_left_out() -> None:
     assert len(nested([(0, 5, 5), (0, 9, 2)])) == 0
 

@@ -115,6 +115,14 @@ def test_no_chain_is_an_empty_stack(chain: int | None, trace: NsysFile, read: Re
     assert spelled(read(trace)) == [[], ["main", LAUNCH]]
 
 
+def test_zero_is_no_chain_even_where_a_chain_has_that_number(trace: NsysFile, read: Read) -> None:
+    trace.api(SYNC, 0, 1, chain=0)
+    trace.api(LAUNCH, 0, 1, chain=1)
+    trace.chain(0, app("nobody's"))
+    trace.chain(1, app(LAUNCH))
+    assert spelled(read(trace)) == [[], [LAUNCH]]
+
+
 def test_chain_ids_without_a_table_of_chains_lead_nowhere(trace: NsysFile, read: Read) -> None:
     trace.api(LAUNCH, 0, 1, chain=0)
     assert spelled(read(trace)) == [[]]
@@ -169,6 +177,11 @@ def test_ids_from_zero_to_the_last_chain_are_not_off_by_one(trace: NsysFile, rea
     trace.api("cudaFree", 0, 1, chain=0)
     recorded(trace, 1, [app("hidden", "step"), app("hidden", "wait")])
     assert spelled(read(trace)) == [[], ["step", "hidden"], ["wait", "hidden"]]
+
+
+def test_ids_that_leave_out_the_last_chain_are_not_off_by_one(trace: NsysFile, read: Read) -> None:
+    recorded(trace, 1, [app("hidden", "step"), app("hidden", "wait"), app("hidden", "unused")])
+    assert spelled(read(trace)) == [["step", "hidden"], ["wait", "hidden"]]
 
 
 # -- frames -----------------------------------------------------------------------------------

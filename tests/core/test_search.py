@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from flame.core.search import Matches, search
 from tests.core.recorded import Path, stack_tree
 
-paths = st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=4).map(tuple)
-values = st.dictionaries(paths, st.integers(0, 1_000), min_size=1, max_size=10)
+NAMES = ("a", "b", "ab")
+PATHS = [path for depth in range(1, 5) for path in itertools.product(NAMES, repeat=depth)]
+values = st.dictionaries(st.sampled_from(PATHS), st.integers(0, 1_000), max_size=8)
 
 TREE = {("step", "layer.0"): 30, ("step", "layer.1", "layer.1.attn"): 50, ("other",): 20}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +12,8 @@ from flame.core.frames import Kind
 from flame.core.stats import NameTotal, outermost_of_name, top
 from tests.core.recorded import Path, Recorded, stack_tree
 
-paths = st.lists(st.sampled_from("abc"), min_size=1, max_size=5).map(tuple)
-values = st.dictionaries(paths, st.integers(0, 1_000), max_size=12)
+PATHS = [path for depth in range(1, 5) for path in itertools.product("abc", repeat=depth)]
+values = st.dictionaries(st.sampled_from(PATHS), st.integers(0, 1_000), max_size=8)
 
 
 def test_recursion_is_counted_once() -> None:

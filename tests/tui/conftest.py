@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import unicodedata
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from flame.core.options import LoadOptions
@@ -16,8 +20,7 @@ from flame.tui.lines import Rows
 from flame.tui.screen import MainScreen
 from tests.tui import traces
 
-TRIES = 200
-Opened = AbstractAsyncContextManager["User"]
+PATIENCE = 10.0
 
 
 class User:
@@ -34,31 +37,37 @@ class User:
         return found
 
     async def press(self, *keys: str) -> None:
-        """Press ``keys`` one after the other and wait until nothing is worked out any more."""
+        """Press ``keys`` one after the other and wait until nothing is worked out any more.
+
+        ``Pilot.press`` waits, three times a key, for the whole process to be idle: on a busy
+        machine that is half a second. Waiting for the messages is enough.
+        """
         for key in keys:
-            await self.pilot.press(key)
+            name = _character_to_key(key) if len(key) == 1 else key
+            self.app.post_message(events.Key(name, _character(key)))
             await self.settle()
 
     async def settle(self) -> None:
         """Wait for running projections and for the screen."""
-        await self.pilot.pause()
-        if any(isinstance(one, MainScreen) for one in self.app.screen_stack):
-            await self.until(lambda: not self.screen.busy)
-        await self.pilot.pause()
+        for _ in range(2):
+            handled = asyncio.Event()
+            if self.app.call_later(handled.set):
+                await asyncio.wait_for(handled.wait(), PATIENCE)
+            await self.pilot.pause(0)
+            if any(isinstance(one, MainScreen) for one in self.app.screen_stack):
+                await self.until(lambda: not self.screen.busy)
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for ``condition``."""
-        for _ in range(TRIES):
-            if condition():
-                return
-            await self.pilot.pause(0.02)
-        raise AssertionError("waited in vain")
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                await asyncio.sleep(0.01)
 
     def read(self, name: str) -> str:
         """The text that the widget called ``name`` shows, line by line."""
         widget = self.app.screen.query_one(f"#{name}", Rows)
-        lines = (widget.render_line(y).text.rstrip() for y in range(widget.size.height))
-        return "\n".join(lines)
+        lines = (widget.render_line(y).text for y in range(widget.size.height))
+        return "\n".join(line.rstrip() for line in lines)
 
     @property
     def selected(self) -> str:
@@ -67,10 +76,25 @@ class User:
         return view.tree.name(view.cursor)
 
     @property
+    def levels(self) -> str:
+        """The levels shown, comma-separated."""
+        return ",".join(self.screen.view.tree.levels)
+
+    @property
     def zoomed(self) -> str:
         """Name of the zoomed frame."""
         view = self.screen.view
         return view.tree.name(view.zoom.node)
+
+
+def _character(key: str) -> str | None:
+    """What a key called so types."""
+    if len(key) == 1:
+        return key
+    try:
+        return unicodedata.lookup(key.replace("_", " ").upper())
+    except KeyError:
+        return None
 
 
 @asynccontextmanager

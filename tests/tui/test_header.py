@@ -41,7 +41,9 @@ def test_the_header_names_file_gpus_time_metric_levels_and_coverage(decode: Path
     profile = load(decode)
     line = text(header.header(decode, profile, profile.tree(), PALETTE, 140))
     assert line.startswith(" flame  decode.sqlite · 1×H100 · 456 µs · 66 GPU activities ")
-    assert line.rstrip().endswith("GPU time ▾   launch › nvtx › kernel   coverage 93 % launch 93 % NVTX")
+    assert line.rstrip().endswith(
+        "GPU time ▾   launch › nvtx › kernel   coverage 93 % launch 93 % NVTX"
+    )
 
 
 @pytest.mark.parametrize("width", WIDTHS)

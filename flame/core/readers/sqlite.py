@@ -71,13 +71,27 @@ class SqliteSource:
         interns = texts or {}
         names = [name for name in interns if name in self.columns(table)]
         for numbers, strings in self._ahead(table, ints, names):
-            chunk = dict(zip(ints, numbers, strict=True))
-            size = len(numbers[0])
-            for name, intern in interns.items():
-                codes = map(intern, strings[name]) if name in strings else [intern(None)] * size
-                chunk[name] = np.fromiter(codes, np.int32, size)
-            if size:
+            chunk = _chunk(ints, interns, numbers, strings)
+            if len(numbers[0]):
                 yield chunk
+
+    def places(self, table: str) -> dict[str, int]:
+        """Where each column of an ordinary table stands in its rows.
+
+        Empty where a column is not stored as it is: the rowid's other name, a generated one.
+        """
+        info = self._connections[0].execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+        if any(key or hidden for *_, key, hidden in info):
+            return {}
+        return {str(name): place for place, name, *_ in info}
+
+    def between(
+        self, table: str, ints: Sequence[str], texts: Mapping[str, Intern], low: int, high: int
+    ) -> dict[str, Column]:
+        """The rows with rowids from ``low`` to ``high``, both included, as one chunk."""
+        names = [name for name in texts if name in self.columns(table)]
+        condition = f"WHERE rowid BETWEEN {low} AND {high}"
+        return _chunk(ints, texts, *self._read(table, ints, names, condition))
 
     def _ahead(
         self, table: str, ints: Sequence[str], texts: list[str]
@@ -110,13 +124,20 @@ class SqliteSource:
 
     def _rowid(self, table: str, which: str, condition: str = "") -> int | None:
         """The smallest or largest rowid; None where there are no rowids, or no rows."""
-        if "rowid" in map(str.lower, self.columns(table)):  # somebody's own column of that name
+        if not self._has_rowids(table):
             return None
         with suppress(sqlite3.OperationalError):
             query = _select(table, [f"{which}(rowid)"], condition)
             row = self._connections[0].execute(query).fetchone()
             return row[0] if isinstance(row[0], int) else None
         return None
+
+    def _has_rowids(self, table: str) -> bool:
+        """Not a view, of which SQLite might run through all rows, nor hidden by a user's column."""
+        if "rowid" in map(str.lower, self.columns(table)):
+            return False
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
+        return self._connections[0].execute(query, (table,)).fetchone() is not None
 
     def _read(
         self, table: str, ints: Sequence[str], texts: list[str], condition: str
@@ -151,6 +172,21 @@ class SqliteSource:
         self._pool.shutdown(cancel_futures=True)
         for connection in self._connections:
             connection.close()
+
+
+def _chunk(
+    ints: Sequence[str],
+    texts: Mapping[str, Intern],
+    numbers: list[Column],
+    strings: dict[str, Texts],
+) -> dict[str, Column]:
+    """Named columns, texts as codes."""
+    chunk = dict(zip(ints, numbers, strict=True))
+    size = len(numbers[0])
+    for name, intern in texts.items():
+        codes = map(intern, strings[name]) if name in strings else [intern(None)] * size
+        chunk[name] = np.fromiter(codes, np.int32, size)
+    return chunk
 
 
 def _numbers(

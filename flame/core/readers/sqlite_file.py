@@ -59,22 +59,26 @@ def refuse_unreadable(path: Path) -> None:
     SQLite itself overlooks a last page that is cut off. Changes in a journal beside the file could
     only be read by writing beside it (recovery, shared memory): flame never does.
     """
-    real = os.path.realpath(path)  # SQLite keeps its journals beside the target of a link
-    if len(os.fsencode(real)) > _LONGEST_PATH:
+    if len(os.fsencode(os.path.realpath(path))) > _LONGEST_PATH:
         raise InputError(f"{path}: its path is too long for SQLite: move it or shorten the path")
     header = _header(path)
     if header.size > path.stat().st_size:
         raise _cut_off(path, header.size)
     if header.encoding > _UTF8:
         raise InputError(f"{path}: its texts are UTF-16, which no Nsight Systems export is")
-    wal, journal = (Path(f"{real}{suffix}") for suffix in ("-wal", "-journal"))
+    wal, journal = _beside(path, "-wal"), _beside(path, "-journal")
     in_wal = header.read_version == _WAL and _size(wal)
     unfinished = wal if in_wal else journal if _is_hot(journal) else None
     if unfinished:
         raise InputError(
             f"{path}: still being written, or left unfinished: its last changes are in "
-            f"{unfinished.name}; let the writer end, or run: sqlite3 {quote_word(real)} VACUUM"
+            f"{unfinished.name}; let the writer end, or run: sqlite3 {quote_word(str(path))} VACUUM"
         )
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """Where SQLite keeps a journal: beside the target of a link."""
+    return Path(os.path.realpath(path) + suffix)
 
 
 def _size(path: Path) -> int:
@@ -93,10 +97,10 @@ def _is_hot(journal: Path) -> bool:
 def connect(path: Path) -> sqlite3.Connection:
     """Open read-only; as immutable where SQLite would need to lock or write and cannot.
 
-    A database in WAL mode would get a shared-memory file beside it, and one on a read-only
-    file system cannot be locked.
+    A database in WAL mode, or with any file called like its log, would get a shared-memory file
+    beside it, and one on a read-only file system cannot be locked.
     """
-    if _header(path).read_version == _WAL:
+    if _header(path).read_version == _WAL or _size(_beside(path, "-wal")):
         return _open(path, "mode=ro&immutable=1")
     try:
         return _open(path, "mode=ro")
