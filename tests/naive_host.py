@@ -32,10 +32,10 @@ class HostTime:
     ns: int
 
 
-def naive_host(path: Path) -> list[HostTime]:
-    """Time of each thread by open push/pop ranges and innermost API call."""
+def naive_host(path: Path, *, start_end: bool = False) -> list[HostTime]:
+    """Time of each thread by open ranges and innermost API call; `start_end` as in `naive`."""
     trace = Trace(path)
-    ranges = read_ranges(trace, start_end=False)
+    ranges = read_ranges(trace, start_end=start_end)
     calls = defaultdict(list)
     for call in read_calls(trace):
         if call.event_class != BACKTRACE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import translate
 
 import numpy as np
 
@@ -40,8 +39,8 @@ class NvtxRange:
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Groups with such a range anywhere on their NVTX path."""
-        name = re.compile(translate(self.name)).match
-        domain = re.compile(translate(self.domain)).match if self.domain is not None else None
+        name = _glob(self.name).fullmatch
+        domain = _glob(self.domain).fullmatch if self.domain is not None else None
 
         def fits(frame: Frame) -> bool:
             if frame.kind != Kind.NVTX or not name(frame.name):
@@ -131,6 +130,12 @@ GroupFilter = NvtxRange | Devices | Streams | Pids | Tids | Kernel | Include
 Filter = Time | GroupFilter
 
 
+def _glob(pattern: str) -> re.Pattern[str]:
+    """``*`` and ``?`` stand for any text and any character; brackets are part of many names."""
+    parts = {"*": ".*", "?": "."}
+    return re.compile("".join(parts.get(c) or re.escape(c) for c in pattern), re.DOTALL)
+
+
 def _marked(profile: Profile, fits: object) -> Bool:
     assert callable(fits)
     frames = profile.frames.frames
@@ -191,7 +196,7 @@ def parse_window(text: str) -> Time:
 
 
 def parse_nvtx_range(text: str) -> NvtxRange:
-    r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\\@`` is an at sign in the name."""
+    r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\@`` is an at sign in the name."""
     name, at, domain = text.replace("\\@", "\0").partition("@")
     if not name:
         raise UsageError(f"--nvtx-range '{text}': a range name is missing, use NAME or NAME@DOMAIN")

@@ -171,15 +171,14 @@ def search_status(view: View, width: int) -> Line:
     matches, unit = found.matches, view.tree.metric.unit
     place, here = view.shown_matches()
     total = f"{format_value(matches.total, unit)} · {matches.percent:.1f} % of all"
-    pattern = "" if width < 60 else f" {cut(found.query.text, width // 3)} "
     facts = f" {format_count(matches.nodes)} frames · {total}"
     if not matches.nodes:
-        return [Piece(pattern, "marked"), Piece(" no frame matches", "warning")]
+        return [Piece(" no frame matches", "warning")]
     if place:
         facts += f" · match {place} of {here}"
     elif not here:
         facts += " · none in the zoomed part"
-    return [Piece(pattern, "marked"), Piece(cut_start(facts, width - width_of(pattern)))]
+    return [Piece(cut_start(facts, width))]
 
 
 def footer(keys: Sequence[Command], width: int) -> Line:

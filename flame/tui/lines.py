@@ -19,7 +19,7 @@ from flame.tui.text import width_of
 class Piece(NamedTuple):
     """A printable text in one tone, and the action a click on it runs.
 
-    ``tone`` is "" (plain), "dim", "strong", "accent", "warning", "key", "marked", or a style.
+    ``tone`` is "" (plain), "dim", "strong", "accent", "warning", "key", or a style.
     """
 
     text: str
@@ -126,7 +126,7 @@ class Rows(ScrollView, can_focus=False):
 class Lines(Rows):
     """Lines of text composed for the widget's width by ``source(width, height)``."""
 
-    TONES: ClassVar[tuple[str, ...]] = ("dim", "strong", "accent", "warning", "key", "marked")
+    TONES: ClassVar[tuple[str, ...]] = ("dim", "strong", "accent", "warning", "key")
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{tone}" for tone in TONES}
 
     def __init__(

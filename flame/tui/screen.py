@@ -11,8 +11,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal
+from textual.events import DescendantFocus
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input
 
 from flame.core.errors import FlameError, UsageError
@@ -25,20 +28,14 @@ from flame.tui.keys import FOOTER, bindings
 from flame.tui.levels import LevelsDialog, toggled
 from flame.tui.lines import Line, Lines, Piece, palette_of
 from flame.tui.query import Query
+from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import Sheet, coverage_lines, help_lines, warning_lines
-from flame.tui.text import cut_start, printable
+from flame.tui.text import cut_start
 from flame.tui.view import View
 
 PATIENCE = 0.15
 """Seconds a projection may take before the status line says that it runs."""
-
-
-class SearchBox(Input):
-    """A one-line input; what is pasted into it is made printable."""
-
-    def validate_value(self, value: str) -> str:
-        return printable(value)
 
 
 class MainScreen(Screen[None]):
@@ -49,6 +46,9 @@ class MainScreen(Screen[None]):
     # Instance variables of Screen, whose types ClassVar would contradict.
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
+
+    # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
     class Projected(Message):
         """A projection is ready; ``ticket`` says which."""
@@ -84,14 +84,12 @@ class MainScreen(Screen[None]):
             yield Lines(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
-            yield SearchBox(placeholder="/ search", compact=True, id="search")
+            yield SearchBox(id="search")
             yield Lines(self._status, id="status")
         yield Lines(lambda width, height: [header.footer(FOOTER, width)], id="keys")
         yield Lines(self._too_small, id="small")
 
     def on_mount(self) -> None:
-        self.query_one(Input).cursor_blink = False
-        self.query_one(Input).can_focus = False
         self._take(self.shown)
 
     def _header(self, width: int, height: int) -> list[Line]:
@@ -228,34 +226,38 @@ class MainScreen(Screen[None]):
 
     # Searching
 
-    @property
-    def _searching(self) -> bool:
-        return self.has_class("-searching")
-
     def action_search(self) -> None:
-        found, box = self.view.found, self.query_one(Input)
+        self.set_focus(self.query_one(SearchBox))
+
+    @on(DescendantFocus, "#search")
+    def _search_begins(self) -> None:
+        found = self.view.found
         self._query_before = found.query if found else None
-        self.add_class("-searching")
-        box.can_focus = True
-        box.value = found.query.text if found and not found.query.exact else ""
-        box.action_select_all()
-        box.focus()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        if self._searching:
-            self._search(Query(event.value))
+    @on(Input.Changed)
+    def _search_typed(self, event: Input.Changed) -> None:
+        self._search(Query(event.value))
 
-    def on_input_submitted(self) -> None:
-        self._leave_search()
+    @on(Input.Submitted)
+    def _search_entered(self) -> None:
+        self.set_focus(None)
         place, _ = self.view.shown_matches()
         if self.view.found and not place:
             self.view.next_match(1)
         self._show()
 
-    def _leave_search(self) -> None:
-        self.remove_class("-searching")
-        self.query_one(Input).can_focus = False
-        self.set_focus(None)
+    def action_escape(self) -> None:
+        box = self.query_one(SearchBox)
+        if box.has_focus:
+            self.set_focus(None)
+            box.show(self._query_before)
+            self._search(self._query_before)
+        elif self.view.found:
+            box.show(None)
+            self._search(None)
+        else:
+            self.view.reset()
+            self._show()
 
     def _search(self, query: Query | None) -> None:
         try:
@@ -266,16 +268,6 @@ class MainScreen(Screen[None]):
         else:
             self._show()
 
-    def action_escape(self) -> None:
-        if self._searching:
-            self._leave_search()
-            self._search(self._query_before)
-        elif self.view.found:
-            self._search(None)
-        else:
-            self.view.reset()
-            self._show()
-
     def action_match(self, step: int) -> None:
         if not self.view.found:
             self._show("no search yet: / begins one")
@@ -284,7 +276,9 @@ class MainScreen(Screen[None]):
             self._show()
 
     def action_same(self) -> None:
-        self._search(Query(self.view.tree.name(self.view.cursor), exact=True))
+        query = Query(self.view.tree.name(self.view.cursor), exact=True)
+        self.query_one(SearchBox).show(query)
+        self._search(query)
 
     # What is shown of the trace
 
