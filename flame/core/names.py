@@ -14,7 +14,6 @@ from flame.core.errors import UsageError
 _PAYLOAD_CHARS = 500
 
 # Libraries that write plain names and keep their variables in payloads: nothing to clean.
-_VERBATIM_DOMAINS = ("NCCL", "cuBLAS", "cuDNN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +30,12 @@ class RangeName:
     detail: str = ""
 
 
-def clean_range(text: str, domain: str = "") -> RangeName:
+def clean_range(text: str) -> RangeName:
     """Take the ids that differ at every call out of a range's text; keep shapes and phase aside.
 
     Never raises and takes time linear in the text. A text of no known framework is the name as it
     is: numbers such as `layer_0` or `step 103` carry meaning.
     """
-    if domain.startswith(_VERBATIM_DOMAINS):
-        return RangeName(text)
     if text.startswith(_PREFIXES):
         for prefix, clean in _CLEAN_BY_PREFIX:
             if text.startswith(prefix):

@@ -129,10 +129,11 @@ class FlameApp(App[None]):
     def on_flame_app_progressed(self, message: Progressed) -> None:
         self._loading.report(message.stage, message.done, message.expected)
 
-    def on_flame_app_loaded(self, message: Loaded) -> None:
+    async def on_flame_app_loaded(self, message: Loaded) -> None:
         from flame.tui.screen import MainScreen
 
-        self.switch_screen(MainScreen(message.session, message.shown))
+        with self.batch_update():
+            await self.switch_screen(MainScreen(message.session, message.shown))
 
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):

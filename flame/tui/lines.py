@@ -90,10 +90,10 @@ class Rows(ScrollView, can_focus=False):
     def reach(self, rows: int) -> None:
         """Make ``rows`` rows scrollable.
 
-        The size is kept while all of them are in sight: a change makes the whole screen be laid
-        out and drawn anew.
+        While all of them are in sight nothing is set: it would have the whole screen laid out anew.
         """
-        self.virtual_size = Size(self.inner.width, max(rows, self.inner.height))
+        hidden = rows > self.inner.height
+        self.virtual_size = Size(self.inner.width, rows) if hidden else Size(0, 0)
 
     def redraw(self) -> None:
         """Repaint the rows that have changed."""
@@ -150,6 +150,10 @@ class Lines(Rows):
 
     def on_resize(self) -> None:
         self.update()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The number of lines, where the height is ``auto``."""
+        return len(self._source(width, 0))
 
     def strip(self, row: int) -> Strip:
         line = self._lines[row] if row < len(self._lines) else []

@@ -183,12 +183,6 @@ def test_kineto_step_loses_its_number() -> None:
     assert clean_range("ProfilerStep#12") == RangeName("ProfilerStep")
 
 
-@pytest.mark.parametrize("domain", ["NCCL", "cuBLAS", "cuBLASLt", "cuDNN"])
-def test_library_ranges_are_taken_as_they_are(domain: str) -> None:
-    text = "ncclAllReduce, seq = 3"
-    assert clean_range(text, domain) == RangeName(text)
-
-
 @given(st.text())
 @example("{'Module': 'a', 'b'")
 @example("x, sizes = [")

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from flame.core.columns import I8, U1, Bool, Column
 from flame.core.readers.sqlite import SqliteSource
 from flame.core.readers.tables import NULL, Intern
 
-_BATCH = 1 << 20  # bytes of leaf pages decoded at a time
+_BATCH = 1 << 22  # bytes of leaf pages decoded at a time
 _LEAF, _INTERIOR = 13, 5
 _FIRST_ROWID, _LAST_ROWID = -(1 << 63), (1 << 63) - 1
 _WIDTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], np.int64)  # bytes by serial type below 12
@@ -82,9 +84,19 @@ class PageSource:
                 chunk = self._decoded(pages, places, ints, texts or {})
             except (UnsupportedError, IndexError):
                 chunk = self._sqlite.between(table, ints, texts or {}, low, int(last[-1]))
+                self._check_count(pages, len(chunk[ints[0]]))
             low = int(last[-1]) + 1
             if len(chunk[ints[0]]):
                 yield chunk
+
+    def _check_count(self, pages: I8, found: int) -> None:
+        """Damage if ``pages`` hold another number of rows: SQLite's search by rowid overlooks some."""
+        with suppress(UnsupportedError):
+            blocks = self._read(pages)
+            rows = blocks[:, 3].astype(np.int64) << 8 | blocks[:, 4]
+            if (blocks[:, 0] == _LEAF).all() and rows.sum() == found:
+                return
+        raise sqlite3.DatabaseError("a page is not where it belongs")
 
     def _places(self, table: str) -> dict[str, int]:
         """Where each column stands in a row; Unsupported for what is no plain rowid table."""
