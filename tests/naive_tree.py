@@ -91,7 +91,8 @@ def _in_window(row: Row, window: str) -> bool:
 
 
 def _in_range(row: Row, pattern: str) -> bool:
-    name, at, domain = pattern.partition("@")
+    """Globs of `*` and `?`; brackets are part of many names."""
+    name, at, domain = pattern.replace("[", "[[]").partition("@")
     return any(
         fnmatchcase(one.text, name) and (not at or fnmatchcase(one.domain, domain))
         for one in row.nvtx + row.captured

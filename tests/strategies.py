@@ -22,7 +22,7 @@ PROCESSES = (100, 101)
 CALL_NAMES = ("cudaLaunchKernel_v7000", "cudaGraphLaunch_v10000", "cuLaunchKernel", "cuMemAlloc_v2")
 KERNEL_NAMES = ("gemm", "softmax", "gemm;v2")
 DEMANGLED_NAMES = ("void gemm<int>(T1 *)", "void gemm<float>(T1 *)")
-RANGE_TEXTS = ("forward", "layer", "attn", "")
+RANGE_TEXTS = ("forward", "layer", "attn [1]", "")
 DOMAINS = ("NCCL", "layer", "GIL Trace")
 
 correlations = st.sampled_from([1, 2, 3, 1, 2, 3, None, 0])

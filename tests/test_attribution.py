@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from flame.core.load import load
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
+from flame.core.profile import GraphNodes, Profile
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.facts import differences, flame_facts, naive_facts
 from tests.naive import Row, naive
 from tests.naive_host import HostTime, naive_host
+from tests.nsysfile import NsysFile
 from tests.strategies import Script, scripts
 
 RAW = LoadOptions(nvtx_names="raw")
+SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "decode_small.sqlite"
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,10 @@ def assert_same(profile: Profile, rows: list[Row]) -> None:
     assert differences(flame_kernels(profile), naive_kernels(rows)) == []
     assert differences(flame_shares(profile), naive_shares(rows)) == []
     assert differences(flame_idle(profile), naive_idle(rows)) == []
+    nodes = GraphNodes(
+        sum(row.node is not None for row in rows), sum(bool(row.captured) for row in rows)
+    )
+    assert profile.graph_nodes == nodes
 
 
 def flame_kernels(profile: Profile) -> Iterable[object]:
@@ -111,6 +117,40 @@ def test_real_start_end_ranges_are_included_on_request(
     expected = summed(naive_host(path, start_end=True))
     assert flame_host(profile) == expected
     assert expected != summed(naive_host(path))
+
+
+def test_the_sample_is_attributed_as_the_naive_computation_does() -> None:
+    """It has what no real trace at hand has: graphs replayed node by node, Python frames."""
+    profile, rows = load(SAMPLE, RAW), naive(SAMPLE)
+    assert any(row.captured for row in rows)
+    assert any(row.python for row in rows)
+    assert_same(profile, rows)
+    assert flame_host(profile) == summed(naive_host(SAMPLE))
+
+
+def test_a_graph_node_described_in_two_ways_has_no_captured_ranges(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.kernel("gemm", 90, 99, corr=1, graph_node=1)
+        file.api("cudaGraphLaunch_v10000", 80, 85, corr=1)
+        file.nvtx("layer", 10, 20)
+        file.node(1, None, 12)
+        file.node(1, None, 15)
+    profile = load(file.path, RAW)
+    assert profile.graph_nodes == GraphNodes(activities=1, captured=0)
+    assert_same(profile, naive(file.path))
+
+
+def test_times_of_the_wall_clock_are_kept_to_the_nanosecond(tmp_path: Path) -> None:
+    """``nsys export --ts-normalize=true`` writes nanoseconds since 1970 instead of the start."""
+    now = 1_760_000_000_123_456_789
+    with NsysFile(tmp_path / "trace.sqlite") as file:
+        file.kernel("gemm", now + 7, now + 10, corr=1)
+        file.api("cudaLaunchKernel_v7000", now + 2, now + 5, corr=1)
+        file.nvtx("layer", now, now + 2)
+    profile = load(file.path, RAW)
+    assert profile.activities.start.tolist() == [now + 7]
+    assert profile.duration == 10
+    assert_same(profile, naive(file.path))
 
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])

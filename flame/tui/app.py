@@ -6,17 +6,20 @@ import os
 import sys
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.screen import Screen
 
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.tui.loading import LoadingScreen
 from flame.tui.text import printable
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from flame.core.options import LoadOptions
     from flame.core.selection import Selection
     from flame.tui.session import Projection, Session
@@ -92,12 +95,30 @@ class FlameApp(App[None]):
         self.failure: FlameError | None = None
         self.crash: Exception | None = None
         self._loading = LoadingScreen(path)
+        self._masked = False
         self._cancelled = Event()
         self._loader = Thread(target=self._load, daemon=True)
 
+    def get_default_screen(self) -> Screen[None]:
+        return self._loading
+
     def on_mount(self) -> None:
-        self.push_screen(self._loading)
         self._loader.start()
+
+    async def _present(self, screen: Screen[None]) -> None:
+        """Show ``screen``, sent to the terminal once: Textual draws it several times over."""
+        self._masked = True
+        await self.push_screen(screen)
+        later = screen.call_after_refresh
+        later(later, later, self._unmask)
+
+    def _unmask(self) -> None:
+        self._masked = False
+        self.screen.refresh()
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        if not self._masked:
+            super()._display(screen, renderable)
 
     # The loader: the only code here that runs beside the event loop; it posts messages
 
@@ -132,8 +153,7 @@ class FlameApp(App[None]):
     async def on_flame_app_loaded(self, message: Loaded) -> None:
         from flame.tui.screen import MainScreen
 
-        with self.batch_update():
-            await self.switch_screen(MainScreen(message.session, message.shown))
+        await self._present(MainScreen(message.session, message.shown))
 
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):

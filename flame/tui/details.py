@@ -52,7 +52,7 @@ def _run_note(view: View, width: int) -> Line:
         return [Piece(cut_start(" too narrow to draw", width), "dim")]
     if item.frames == 1:
         return []
-    keys = "← → select" if view.in_whole_run else "enter zooms"
+    keys = "← →" if view.in_whole_run else "enter zooms"
     note = f" one of {format_count(item.frames)} narrow, {keys}"
     return [Piece(cut_start(note, width), "dim")]
 

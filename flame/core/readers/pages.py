@@ -90,7 +90,7 @@ class PageSource:
                 yield chunk
 
     def _check_count(self, pages: I8, found: int) -> None:
-        """Damage if ``pages`` hold another number of rows: SQLite's search by rowid overlooks some."""
+        """Damage if ``pages`` hold more rows: SQLite overlooks some in its search by rowid."""
         with suppress(UnsupportedError):
             blocks = self._read(pages)
             rows = blocks[:, 3].astype(np.int64) << 8 | blocks[:, 4]
@@ -102,7 +102,7 @@ class PageSource:
         """Where each column stands in a row; Unsupported for what is no plain rowid table."""
         schema = self._sqlite.rows("sqlite_master", ["type", "name", "sql"])
         sql = [text for kind, name, text in schema if (kind, name) == ("table", table)]
-        if len(sql) != 1 or re.search(r"without\s+rowid|virtual|generated", str(sql[0]), re.I):
+        if len(sql) != 1 or re.search(r"without\s+rowid", str(sql[0]), re.I):
             raise UnsupportedError
         places = self._sqlite.places(table)
         if not places or any(name.lower() == "rowid" for name in places):
@@ -195,7 +195,9 @@ class _Cells:
         payload, at = _varint(self._flat, cell)
         if len(payload) and payload.max() > usable - 35:
             raise UnsupportedError  # continues on overflow pages
-        _, self._header = _varint(self._flat, at)
+        rowid, self._header = _varint(self._flat, at)
+        if (rowid[1:] <= rowid[:-1]).any() or (count > 1 and not rows.all()):
+            raise UnsupportedError  # damaged: a page of another place
         length, self._types = _varint(self._flat, self._header)
         self._data = self._header + length
         self._end = self._header + payload
