@@ -1,7 +1,8 @@
 """The GPU flame graph in your terminal.
 
-``load`` reads a trace as a `Profile`, ``Profile.tree`` projects it to a `StackTree`, ``where``
-makes filters, ``exporters`` holds one module per format. Each is imported on first use.
+``load`` reads a trace as a `Profile` (`LoadOptions` say how), ``Profile.tree`` projects it to a
+`StackTree`, ``where`` makes filters, ``exporters`` holds one module per format. Each is imported
+on first use.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from flame._version import __version__
 if TYPE_CHECKING:
     from flame import exporters
     from flame.core.load import load
+    from flame.core.options import LoadOptions
     from flame.core.profile import Profile
     from flame.core.tree import StackTree
     from flame.core.where import where
 
-__all__ = ["Profile", "StackTree", "__version__", "exporters", "load", "where"]
+__all__ = ["LoadOptions", "Profile", "StackTree", "__version__", "exporters", "load", "where"]
 
 _HOMES = {
+    "LoadOptions": "flame.core.options",
     "Profile": "flame.core.profile",
     "StackTree": "flame.core.tree",
     "load": "flame.core.load",

@@ -113,7 +113,7 @@ def _coverage(profile: Profile) -> Iterator[str]:
     nodes = profile.graph_nodes
     if nodes.activities:
         found = f"{format_count(nodes.captured)} of {format_count(nodes.activities)}"
-        yield f"CUDA graph kernels traced back to the ranges that captured them: {found}"
+        yield f"CUDA graph kernels that show the ranges of their capture: {found}"
 
 
 def notes(warnings: Sequence[str], width: int) -> list[str]:

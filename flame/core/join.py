@@ -33,16 +33,22 @@ def join_launches(activities: Activities, calls: Calls, thread_process: I4) -> L
         ]
     )
     have, want = keys[: len(process)], keys[len(process) :]
-    launch = chain = np.argsort(have, kind="stable")
-    if (np.diff(have[launch]) == 0).any():  # some ids have several calls
+    order = np.argsort(have, kind="stable")
+    if (np.diff(have[order]) == 0).any():  # some ids have several calls
         duration = calls.end - calls.start
-        launch = np.lexsort((-duration, calls.start, calls.chain_only, have))
-        chained = (calls.python > 0) | (calls.native > 0)
-        chain = np.lexsort((calls.start, ~chained, have))
+        order = np.lexsort((-duration, calls.start, calls.chain_only, have))
     valid = (activities.correlation > 0) & (wanted >= 0)
-    call = _first(have, launch, want, valid)
-    with_chain = _first(have, chain, want, valid)
-    return Launches(call, np.where(call >= 0, with_chain, -1))
+    call = _first(have, order, want, valid)
+    return Launches(call, _chains(calls, have, want, call))
+
+
+def _chains(calls: Calls, have: I8, want: I8, call: I8) -> I8:
+    """The row with each launch's stacks: the call itself, else the row that repeats it for them."""
+    repeats = np.flatnonzero(calls.chain_only & ((calls.python > 0) | (calls.native > 0)))
+    order = repeats[np.lexsort((calls.start[repeats], have[repeats]))]
+    repeated = _first(have, order, want, call >= 0)
+    own = (calls.python[call] > 0) | (calls.native[call] > 0) if len(have) else call >= 0
+    return np.where((repeated < 0) | own, call, repeated)
 
 
 def _known_process(process: I4, of_calls: I4) -> I4:
@@ -53,7 +59,7 @@ def _known_process(process: I4, of_calls: I4) -> I4:
 
 def _first(have: I8, order: I8, want: I8, valid: Bool) -> I8:
     """For each ``want``, the first row in ``order`` with that key; -1 where absent or invalid."""
-    if len(have) == 0:
+    if len(order) == 0:
         return np.full(len(want), -1, np.int64)
     ordered = have[order]
     place = np.minimum(np.searchsorted(ordered, want), len(ordered) - 1)

@@ -147,7 +147,7 @@ class Share:
 
 @dataclass(frozen=True)
 class GraphNodes:
-    """Kernels replayed node by node from CUDA graphs; ``captured`` found their captured ranges."""
+    """Work replayed node by node from CUDA graphs; ``captured`` shows the ranges of its capture."""
 
     activities: int = 0
     captured: int = 0

@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.frames import Kind
 from flame.core.profile import Profile
+from flame.core.selection import Selection
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_ns, format_percent, format_value
 from flame.tui.keys import Command
@@ -24,16 +25,23 @@ _CRUMBS = 64
 _LEAST_CRUMB = 8
 
 
-def header(path: Path, profile: Profile, tree: StackTree, palette: Palette, width: int) -> Line:
+def header(
+    path: Path,
+    profile: Profile,
+    selection: Selection,
+    tree: StackTree,
+    palette: Palette,
+    width: int,
+) -> Line:
     """File and what is in it on the left; metric, levels and coverage on the right."""
-    right = _choices(tree, palette)
+    right = [*_filtered(selection), *_choices(tree, palette)]
     gap = coverage_gap(profile)
     if gap:
         right += [Piece("  "), Piece(gap, "warning", "screen.coverage")]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < 24:
-        right = _metric(tree)
+        right = [*_filtered(selection), *_metric(tree)]
         room = width - line_width(left) - line_width(right) - 2
     left.append(Piece(" " + _contents(path, profile, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
@@ -68,9 +76,14 @@ def _gpus(profile: Profile) -> str:
 
 def _model(name: str) -> str:
     """``H100`` of ``NVIDIA H100 80GB HBM3``: what comes before the memory."""
-    words = name.removeprefix("NVIDIA ").split(" ")
-    before = takewhile(lambda word: not word.endswith("GB"), words)
+    name = name.removeprefix("NVIDIA ")
+    before = takewhile(lambda word: not word.endswith("GB"), name.split(" "))
     return cut(" ".join(before) or name, 24) or "GPU"
+
+
+def _filtered(selection: Selection) -> Line:
+    """A word of warning where not all of the trace is shown."""
+    return [Piece("filtered", "warning"), Piece("  ")] if selection.where else []
 
 
 def _metric(tree: StackTree) -> Line:

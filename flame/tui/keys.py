@@ -49,7 +49,7 @@ ZOOMING = (
 )
 
 SEARCHING = (
-    Command("slash", "/", "search", "search", "search names: a regular expression", 1),
+    Command("slash", "/", "search", "", "search names: a regular expression"),
     Command("n", "n N", "match(1)", "", "next, previous match"),
     Command("N", "", "match(-1)", "", ""),
     Command("asterisk", "*", "same", "same name", "search the selected frame's name", 8),

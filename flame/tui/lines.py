@@ -39,6 +39,8 @@ def line_width(line: Iterable[Piece]) -> int:
 def palette_of(widget: Widget) -> Palette:
     """Frame styles that suit ``widget``'s colours."""
     _, _, background, foreground = widget.colors
+    if background.ansi is not None:  # the terminal's own colours, which it does not tell
+        return Palette((0, 0, 0), (224, 224, 224))
     return Palette(background.rgb, (background + foreground).rgb)
 
 

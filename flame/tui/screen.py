@@ -31,7 +31,7 @@ from flame.tui.query import Query
 from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import Sheet, coverage_lines, help_lines, warning_lines
-from flame.tui.text import cut_start
+from flame.tui.text import cut, cut_start, printable
 from flame.tui.view import View
 
 PATIENCE = 0.15
@@ -91,10 +91,14 @@ class MainScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self._take(self.shown)
+        warnings = self.session.profile.warnings
+        if warnings and not self.shown.empty:
+            more = f"  w: all {len(warnings)} notes" if len(warnings) > 1 else ""
+            self._show(f"{printable(warnings[0])}{more}", "warning")
 
     def _header(self, width: int, height: int) -> list[Line]:
-        session, palette = self.session, palette_of(self)
-        return [header.header(session.path, session.profile, self.view.tree, palette, width)]
+        trace, tree = (self.session.path, self.session.profile), self.view.tree
+        return [header.header(*trace, self.shown.selection, tree, palette_of(self), width)]
 
     def _details(self, width: int, height: int) -> list[Line]:
         return details(self.view, palette_of(self), width)
@@ -112,7 +116,7 @@ class MainScreen(Screen[None]):
 
     def _status(self, width: int, height: int) -> list[Line]:
         if self._note:
-            return [[piece._replace(text=cut_start(piece.text, width)) for piece in self._note]]
+            return [[piece._replace(text=cut(piece.text, width)) for piece in self._note]]
         return [header.search_status(self.view, width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:
@@ -133,8 +137,7 @@ class MainScreen(Screen[None]):
         self.shown = projection
         self.wanted = projection.selection
         self.set_class(projection.empty, "-empty")
-        hostly = not (projection.empty or len(self.session.profile.activities))
-        self._show(f"nothing ran on a GPU: this is {projection.metric.title}" if hostly else "")
+        self._show()
         for name in ("#header", "#empty"):
             self.query_one(name, Lines).update()
 

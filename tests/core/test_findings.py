@@ -46,8 +46,8 @@ def test_graph_kernels_without_a_capture_are_counted() -> None:
     trace.node(5, -1, 5)
     for node in (5, 6, 7):
         trace.kernel("gemm", 20, 30, node=node)
-    (line,) = said(trace, "captured")
-    assert line.startswith("2 of 3 CUDA graph kernels could not be traced back")
+    (line,) = said(trace, "capture")
+    assert line.startswith("2 of 3 CUDA graph kernels show no range of their capture")
 
 
 def test_graph_kernels_that_all_find_their_capture_are_no_finding() -> None:

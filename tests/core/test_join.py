@@ -97,9 +97,9 @@ def test_a_row_that_only_repeats_a_call_launches_where_the_call_itself_is_missin
     assert (found.call.tolist(), found.chain.tolist()) == ([0], [0])
 
 
-def test_a_call_with_a_stack_of_its_own_needs_no_other() -> None:
+def test_another_call_does_not_lend_its_stack() -> None:
     found = joined([(0, 5)], [Call(5, start=1), Call(5, start=2, stack=3)])
-    assert (found.call.tolist(), found.chain.tolist()) == ([0], [1])
+    assert (found.call.tolist(), found.chain.tolist()) == ([0], [0])
 
 
 def test_activities_that_name_no_process_belong_to_the_only_one() -> None:

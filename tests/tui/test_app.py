@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from rich.color import Color
 from textual import events
 from textual.widgets import Input
 
@@ -482,14 +483,56 @@ async def test_resizing_keeps_selection_and_zoom(decode: Path) -> None:
             assert "model.layers" in user.read("icicle")
 
 
+# Themes
+
+
+@pytest.mark.parametrize("theme", ["textual-light", "ansi-dark"])
+async def test_another_theme_repaints_everything(decode: Path, theme: str) -> None:
+    async with open_app(decode) as user:
+        icicle = user.screen.query_one(Icicle)
+        dark = [icicle.render_line(0), user.screen.query_one("#status", Lines).render_line(0)]
+        user.app.theme = theme
+        await user.settle()
+        light = [icicle.render_line(0), user.screen.query_one("#status", Lines).render_line(0)]
+        assert [strip.text for strip in dark] == [strip.text for strip in light]
+        assert all(one != other for one, other in zip(dark, light, strict=True))
+        assert icicle.look.palette.cursor.color != icicle.look.palette.cursor.bgcolor
+
+
+async def test_without_colours_frames_and_cursor_are_still_told_apart(
+    decode: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with open_app(decode) as user:
+        strips = user.app.screen._compositor.render_strips()
+        styles = [segment.style for strip in strips for segment in strip if segment.style]
+        assert all(_grey(style.color) and _grey(style.bgcolor) for style in styles)
+        assert len({str(style.bgcolor) for style in styles}) > 5
+
+
+def _grey(color: Color | None) -> bool:
+    return color is None or color.triplet is None or len(set(color.triplet)) == 1
+
+
 # Traces that are not as usual
 
 
 async def test_a_trace_without_gpu_activity_opens_with_the_host_and_says_so(tmp_path: Path) -> None:
     async with open_app(traces.host_only(tmp_path / "host.sqlite")) as user:
         assert user.screen.shown.metric.key == "host"
-        assert user.read("status") == " nothing ran on a GPU: this is host self time"
+        assert user.read("status").startswith(
+            " no GPU activity in this trace: the host metric shows"
+        )
         assert "load data" in user.read("icicle")
+
+
+async def test_the_first_warning_greets_until_a_key_is_pressed(decode: Path) -> None:
+    async with open_app(decode) as user:
+        warnings = user.screen.session.profile.warnings
+        assert user.read("status").startswith(f" {warnings[0][:40]}")
+        assert user.read("status").endswith(f"w: all {len(warnings)} notes")
+        await user.press("down")
+        assert user.read("status").startswith(" cudaLaunchKernel")
 
 
 async def test_an_empty_trace_shows_why_and_its_warnings(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from flame.core.load import load
+from flame.core.selection import Selection
+from flame.core.where import where
 from flame.tui import header
 from flame.tui.keys import COMMANDS, FOOTER
 from flame.tui.lines import Line, line_width
@@ -39,7 +41,7 @@ def at(*names: str, zoom: tuple[str, ...] = (), width: int = 100) -> View:
 
 def test_the_header_names_file_gpus_time_metric_levels_and_coverage(decode: Path) -> None:
     profile = load(decode)
-    line = text(header.header(decode, profile, profile.tree(), PALETTE, 140))
+    line = text(header.header(decode, profile, Selection(), profile.tree(), PALETTE, 140))
     assert line.startswith(" flame  decode.sqlite · 1×H100 · 456 µs · 66 GPU activities ")
     assert line.rstrip().endswith(
         "GPU time ▾   launch › nvtx › kernel   coverage 93 % launch 93 % NVTX"
@@ -49,16 +51,24 @@ def test_the_header_names_file_gpus_time_metric_levels_and_coverage(decode: Path
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_header_fits_and_keeps_file_time_and_metric(decode: Path, width: int) -> None:
     profile = load(decode)
-    line = header.header(decode, profile, profile.tree(), PALETTE, width)
+    line = header.header(decode, profile, Selection(), profile.tree(), PALETTE, width)
     assert line_width(line) <= width
     assert "decode.sqlite · " in text(line) and "456 µs" in text(line)
     assert "GPU time ▾" in text(line)
 
 
+@pytest.mark.parametrize("width", [60, 140])
+def test_the_header_says_when_not_all_is_shown(decode: Path, width: int) -> None:
+    profile, part = load(decode), Selection(where=where(kernel="gemm"))
+    line = header.header(decode, profile, part, part.tree(profile), PALETTE, width)
+    assert "filtered  GPU time" in text(line)
+    assert line_width(line) <= width
+
+
 def test_the_header_says_when_nothing_ran_on_a_gpu(tmp_path: Path) -> None:
     path = traces.host_only(tmp_path / "host.sqlite")
     profile = load(path)
-    line = text(header.header(path, profile, profile.tree(), PALETTE, 120))
+    line = text(header.header(path, profile, Selection(), profile.tree(), PALETTE, 120))
     assert "nothing ran on a GPU" in line
     assert "host self time" in line
     assert "coverage" not in line
@@ -126,7 +136,7 @@ def test_matches_outside_the_zoomed_part_are_not_lost() -> None:
 def test_the_footer_fits_and_always_ends_with_help_and_quit(width: int) -> None:
     line = header.footer(FOOTER, width)
     assert line_width(line) <= width
-    assert text(line).startswith(" / search ")
+    assert text(line).startswith(" enter zoom ")
     assert text(line).endswith(" ? help  q quit ")
 
 
