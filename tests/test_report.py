@@ -237,7 +237,7 @@ def test_facts_are_told_to_people_too(profile_of: Load) -> None:
     assert facts(profile, "trace.sqlite")["warnings"] == list(profile.warnings)
 
 
-def test_graph_kernels_traced_back_are_counted(profile_of: Load) -> None:
+def test_graph_kernels_with_captured_ranges_are_counted(profile_of: Load) -> None:
     def arrange(file: NsysFile) -> None:
         file.nvtx("capture", 0, 90)
         file.node(1, None, 50)
@@ -248,7 +248,7 @@ def test_graph_kernels_traced_back_are_counted(profile_of: Load) -> None:
 
     profile = profile_of(arrange)
     assert facts(profile, "x")["graph_nodes"] == {"activities": 2, "captured": 1}
-    assert "captured them: 1 of 2" in as_text(profile, "x")
+    assert "ranges of their capture: 1 of 2" in as_text(profile, "x")
 
 
 def test_a_long_list_is_cut(profile_of: Load) -> None:

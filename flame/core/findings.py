@@ -61,8 +61,8 @@ def _graph_nodes(profile: Profile) -> Iterator[str]:
     missing = nodes.activities - nodes.captured
     if missing:
         yield (
-            f"{missing:,} of {nodes.activities:,} CUDA graph kernels show no range of "
-            "their capture: start recording before the graphs are built, and annotate the code that builds them"
+            f"{missing:,} of {nodes.activities:,} CUDA graph kernels show no range of their "
+            "capture: record from before the graphs are built, and annotate what builds them"
         )
 
 

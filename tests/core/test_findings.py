@@ -46,7 +46,7 @@ def test_graph_kernels_without_a_capture_are_counted() -> None:
     trace.node(5, -1, 5)
     for node in (5, 6, 7):
         trace.kernel("gemm", 20, 30, node=node)
-    (line,) = said(trace, "capture")
+    (line,) = said(trace, "show no range")
     assert line.startswith("2 of 3 CUDA graph kernels show no range of their capture")
 
 
@@ -55,7 +55,7 @@ def test_graph_kernels_that_all_find_their_capture_are_no_finding() -> None:
     trace.range("layer", 0, 10)
     trace.node(5, -1, 5)
     trace.kernel("gemm", 20, 30, node=5)
-    assert said(trace, "captured") == []
+    assert said(trace, "show no range") == []
 
 
 def covered(ns: int) -> Recorded:
