@@ -77,17 +77,16 @@ class PageSource:
             yield from self._sqlite.chunks(table, ints, texts)
             return
         count = max(_BATCH // self._page, 1)
-        low = _FIRST_ROWID
+        before = np.append(_FIRST_ROWID, leaves.last[:-1] + 1)
         for first in range(0, len(leaves.page), count):
-            pages, last = leaves.page[first : first + count], leaves.last[first : first + count]
+            pages = leaves.page[first : first + count]
             try:
-                chunk = self._decoded(pages, places, ints, texts or {})
+                chunks = [self._decoded(pages, places, ints, texts or {})]
             except (UnsupportedError, IndexError):
-                chunk = self._sqlite.between(table, ints, texts or {}, low, int(last[-1]))
-                self._check_count(pages, len(chunk[ints[0]]))
-            low = int(last[-1]) + 1
-            if len(chunk[ints[0]]):
-                yield chunk
+                low, high = int(before[first]), int(leaves.last[first + len(pages) - 1])
+                chunks = list(self._sqlite.between(table, ints, texts or {}, low, high))
+                self._check_count(pages, sum(len(chunk[ints[0]]) for chunk in chunks))
+            yield from (chunk for chunk in chunks if len(chunk[ints[0]]))
 
     def _check_count(self, pages: I8, found: int) -> None:
         """Damage if ``pages`` hold more rows: SQLite overlooks some in its search by rowid."""
