@@ -43,6 +43,14 @@ load.load = stuck
 """
 
 
+BROKEN = """
+from flame.core import load
+def broken(path, options, progress):
+    raise RuntimeError("a bug")
+load.load = broken
+"""
+
+
 class Terminal:
     """A process whose standard streams are a terminal of 120 x 40."""
 
@@ -163,6 +171,16 @@ def test_quitting_does_not_wait_for_a_load_that_hangs(
     assert terminal.wait() == 130
     assert time.monotonic() - begin < 5
     assert "flame:" not in terminal.last_line
+
+
+def test_a_bug_reaches_the_caller_and_leaves_the_terminal_as_it_was(
+    terminals: list[Terminal], decode: Path
+) -> None:
+    terminal = start(terminals, decode, BROKEN)
+    assert terminal.wait() == 1
+    assert terminal.last_line == "RuntimeError: a bug"
+    assert b"\x1b[?1049l" in terminal.output
+    assert "locals" not in terminal.output.decode()
 
 
 def test_hostile_names_write_no_control_sequence_of_their_own(
