@@ -47,6 +47,8 @@ def _summary(view: View, palette: Palette, width: int) -> list[Line]:
 
 
 def _run_note(view: View, width: int) -> Line:
+    if not view.width:  # nothing has been laid out yet
+        return []
     item = view.item_of(view.cursor)
     if item is None:
         return [Piece(cut_start(" too narrow to draw", width), "dim")]

@@ -139,3 +139,8 @@ def test_a_name_of_no_text_is_visible() -> None:
     view = View(tree, 100)
     view.select(1)
     assert text(details(view, PALETTE, 40)[1]) == "[empty]"
+
+
+def test_nothing_is_called_narrow_before_there_is_a_width() -> None:
+    lines = [text(line) for line in details(View(TREE, 0), PALETTE, 40)]
+    assert lines[0].strip() == "root"
