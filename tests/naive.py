@@ -384,7 +384,8 @@ def share_launches(rows: list[Row]) -> None:
 def measure_idle(rows: list[Row]) -> None:
     """The time since everything that started earlier on the same GPU had ended."""
     busy_until: dict[int, int] = {}
-    for row in sorted(rows, key=lambda row: row.start):
+    timed = [row for row in rows if row.kind != "graph" or row.start or row.end]
+    for row in sorted(timed, key=lambda row: row.start):
         until = busy_until.get(row.gpu, row.start)
         row.idle = max(0, row.start - until)
         busy_until[row.gpu] = max(until, row.start + row.duration)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.capture import find_captures
-from flame.core.columns import I4, I8, Column, distinct, runs
+from flame.core.columns import I4, I8, Bool, Column, distinct, runs
 from flame.core.errors import InputError
 from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
 from flame.core.grouping import add_grouping
@@ -19,6 +19,7 @@ from flame.core.options import Progress, silent
 from flame.core.profile import NONE, Activities, GraphNodes, Profile
 from flame.core.ranges import RangeIndex
 from flame.core.raw import OPEN, RawTrace
+from flame.core.raw import Activities as RawActivities
 from flame.core.stacks import EMPTY
 
 _SUM_LIMIT = 1 << 62
@@ -68,7 +69,8 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
 
 def _extent(raw: RawTrace) -> tuple[int, int]:
     """First and last recorded time, ns; (0, 0) of an empty trace."""
-    times = [raw.activities.start, raw.activities.end, raw.calls.start, raw.calls.end]
+    timed = ~_untimed(raw.activities)
+    times = [raw.activities.start[timed], raw.activities.end[timed], raw.calls.start, raw.calls.end]
     times += [raw.ranges.start, raw.ranges.end[raw.ranges.end != OPEN]]
     known = [part for part in times if len(part)]
     if not known:
@@ -110,7 +112,7 @@ def _table(raw: RawTrace, launches: Launches, ranges: RangeIndex) -> tuple[Activ
         launch_start=launch_start,
         launch_end=_taken(calls.end, call, -1),
         launch_share=_shares(raw, call),
-        idle=_idle(work.device, work.start, duration),
+        idle=_idle(work, duration),
         python=_taken(calls.python, launches.chain, EMPTY).astype(np.int32),
         native=_taken(calls.native, launches.chain, EMPTY).astype(np.int32),
         launch=_taken(calls.frame, call, no_launch).astype(np.int32),
@@ -179,11 +181,18 @@ def _shares(raw: RawTrace, call: I8) -> I8:
     return share
 
 
-def _idle(device: I4, start: I8, duration: I8) -> I8:
+def _untimed(work: RawActivities) -> Bool:
+    """CUDA graphs whose times were not collected: CUPTI says so with zeros."""
+    untimed: Bool = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
+    return untimed
+
+
+def _idle(work: RawActivities, duration: I8) -> I8:
     """How long each activity's device had been empty when it started, ns; 0 for the first."""
+    start, timed = work.start, ~_untimed(work)
     idle = np.zeros(len(start), np.int64)
-    for one in np.unique(device).tolist():
-        rows = np.flatnonzero(device == one)
+    for one in np.unique(work.device).tolist():
+        rows = np.flatnonzero((work.device == one) & timed)
         rows = rows[np.argsort(start[rows], kind="stable")]
         busy_until = np.maximum.accumulate(start[rows] + duration[rows])
         idle[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)
@@ -197,7 +206,7 @@ def _time_warnings(raw: RawTrace, nesting: Nesting) -> list[str]:
     backwards = int((work.end < work.start).sum())
     if backwards:
         warnings.append(f"{backwards:,} GPU activities end before they start: they count as 0 ns")
-    empty = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
+    empty = _untimed(work)
     if empty.any():
         warnings.append(f"{int(empty.sum()):,} CUDA graph launches were recorded without times")
     reversed_ranges = int((ranges.end < ranges.start).sum())

@@ -207,3 +207,12 @@ def test_times_whose_sum_would_not_fit_are_damage() -> None:
         trace.kernel("gemm", 0, 1 << 60)
     with pytest.raises(InputError, match="century"):
         trace.profile()
+
+
+def test_a_graph_without_times_leaves_no_gap_before_the_next_kernel() -> None:
+    trace = Recorded()
+    trace.kernel("CUDA graph 1", 0, 0, kind=Kind.GRAPH)
+    trace.kernel("gemm", 1_000, 1_010)
+    profile = trace.profile()
+    assert profile.activities.idle.tolist() == [0, 0]
+    assert (profile.begin, profile.end) == (1_000, 1_010)
