@@ -45,8 +45,8 @@ class Nesting:
         if len(self) == 0:
             return np.full(len(time), -1, np.int64)
         at = self._clock.of(lane, time)
-        last = np.searchsorted(self._starts, at, "right") - 1
-        depth = last + 1 - np.searchsorted(self._ends, at, "right")
+        last = np.searchsorted(self._clock.starts, at, "right") - 1
+        depth = last + 1 - np.searchsorted(self._clock.ends, at, "right")
         found = self._last_at_depth(depth - 1, last)
         return np.where((depth > 0) & self._clock.covers(time), found, -1)
 
@@ -55,14 +55,6 @@ class Nesting:
         place = np.searchsorted(self._keys, depth * len(self) + last, "right") - 1
         found: I8 = self._order[place]
         return found
-
-    @property
-    def _starts(self) -> I8:
-        return self._clock.starts
-
-    @property
-    def _ends(self) -> I8:
-        return self._clock.ends
 
     def by_depth(self) -> Iterator[I8]:
         """Pieces of depth 0, 1, …: parents come before their children."""

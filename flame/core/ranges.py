@@ -16,7 +16,7 @@ class RangeIndex:
     """Ranges of all threads, nested. A range is open from its start to its end, both included.
 
     Nesting is worked out on half-open intervals, in which ranges that merely touch do not cross;
-    the moments at which a range ends are looked up one by one, there are few.
+    the moments at which a range ends are looked up again, as the moment before.
     """
 
     def __init__(self, ranges: Ranges, capture_end: int, stacks: StackBuilder) -> None:
@@ -33,22 +33,23 @@ class RangeIndex:
         """The stack of ranges open on ``thread`` (-1: unknown, no stack) at ``time``, i4[n]."""
         on = np.maximum(thread, 0)
         found = self._paths[self.nesting.innermost(on, time)]
-        for row in np.flatnonzero(self._at_end(on, time)).tolist():
-            found[row] = self._closing(int(on[row]), int(time[row]))
+        rows = np.flatnonzero(self._any_at(self._end, on, time))
+        found[rows] = self._paths[self.nesting.innermost(on[rows], time[rows] - 1)]
+        rows = rows[self._any_at(self._ranges.start, on[rows], time[rows])]
+        for row in rows.tolist():
+            found[row] = self._started(int(found[row]), int(on[row]), int(time[row]))
         return np.where(thread >= 0, found, EMPTY).astype(np.int32)
 
-    def _at_end(self, thread: Column, time: I8) -> Bool:
-        """Whether some range of ``thread`` ends exactly at ``time``."""
-        keys = pack([np.concatenate([self._thread, thread]), np.concatenate([self._end, time])])
-        ends, asked = np.sort(keys[: len(self._end)]), keys[len(self._end) :]
-        place = np.searchsorted(ends, asked)
-        ending: Bool = np.append(ends, -1)[place] == asked
-        return ending
+    def _any_at(self, edges: I8, thread: Column, time: I8) -> Bool:
+        """Whether some range of ``thread`` has its edge (start or end) exactly at ``time``."""
+        keys = pack([np.concatenate([self._thread, thread]), np.concatenate([edges, time])])
+        there, asked = np.sort(keys[: len(edges)]), keys[len(edges) :]
+        place = np.searchsorted(there, asked)
+        found: Bool = np.append(there, -1)[place] == asked
+        return found
 
-    def _closing(self, thread: int, time: int) -> int:
-        """The stack when ranges end: those open just before, then those that start now."""
-        before = self.nesting.innermost(np.array([thread]), np.array([time - 1]))
-        stack = int(self._paths[before[0]])
+    def _started(self, stack: int, thread: int, time: int) -> int:
+        """``stack`` with the ranges on top that start at ``time``."""
         order, threads, starts = self._by_start
         low, high = np.searchsorted(threads, [thread, thread + 1])
         first, last = np.searchsorted(starts[low:high], [time, time + 1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,22 +75,10 @@ def _with_chains(context: Context, calls: Calls, chain: I8) -> Calls:
     if not len(chain) or not context.source.columns(CHAINS):
         return calls
     chains = _read_chains(context)
-    referred = np.where(chain == NULL, NULL, chain)
-    offset = _offset(context, calls, chains, referred)
-    ids = np.where(referred == NULL, NULL, referred + offset)
-    if not offset:
-        ids = np.where(ids == 0, NULL, ids)  # 0 stands for "none"
-    python, native = chains.of(ids)
-    return Calls(
-        calls.start,
-        calls.end,
-        calls.thread,
-        calls.correlation,
-        calls.frame,
-        python,
-        native,
-        calls.chain_only,
-    )
+    offset = _offset(context, calls, chains, chain)
+    none = (chain == NULL) if offset else (chain == NULL) | (chain == 0)
+    python, native = chains.of(np.where(none, NULL, chain + offset))
+    return replace(calls, python=python, native=native)
 
 
 def _offset(context: Context, calls: Calls, chains: Chains, chain: I8) -> int:
