@@ -12,7 +12,7 @@ BEGIN, END = "<!-- keys -->\n", "<!-- /keys -->"
 
 def table() -> str:
     """The keys as a Markdown table."""
-    rows = [f"| `{command.shown}` | {command.help} |" for command in COMMANDS if command.shown]
+    rows = [f"| `{command.shown}` | {command.help} |" for command in COMMANDS if command.help]
     return "\n".join(["| key | |", "|---|---|", *rows, ""])
 
 

@@ -23,6 +23,8 @@ GOOD_COVERAGE = 95.0
 ARROW = " ▸ "
 _CRUMBS = 64
 _LEAST_CRUMB = 8
+_TABBED = 100
+"""From this width on all views have a tab; below only the one shown."""
 
 
 def header(
@@ -34,14 +36,14 @@ def header(
     width: int,
 ) -> Line:
     """File and what is in it on the left; metric, levels and coverage on the right."""
-    right = [*_filtered(selection), *_choices(tree, palette)]
+    right = [*_modes(selection), *_choices(tree, palette)]
     gap = coverage_gap(profile)
     if gap:
         right += [Piece("  "), Piece(gap, "warning", "screen.coverage")]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < 24:
-        right = [*_filtered(selection), *_metric(tree)]
+        right = [*_modes(selection), *_metric(tree)]
         room = width - line_width(left) - line_width(right) - 2
     left.append(Piece(" " + _contents(path, profile, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
@@ -81,9 +83,20 @@ def _model(name: str) -> str:
     return cut(" ".join(before) or name, 24) or "GPU"
 
 
-def _filtered(selection: Selection) -> Line:
-    """A word of warning where not all of the trace is shown."""
-    return [Piece("filtered", "warning"), Piece("  ")] if selection.where else []
+def _modes(selection: Selection) -> Line:
+    """A word for everything that makes the picture other than usual; a click takes it back."""
+    arrangement, naming = selection.arrangement, selection.naming
+    modes = [
+        ("inverted", "screen.invert", arrangement.inverted),
+        ("recursion collapsed", "screen.collapse", arrangement.collapsed),
+        (f"by {arrangement.order}", "screen.sort(1)", arrangement.order != "weight"),
+        ("layers folded", "screen.levels", naming.fold),
+    ]
+    line: Line = []
+    for word, action, on in modes:
+        if on:
+            line += [Piece(word, "warning", action), Piece("  ")]
+    return line
 
 
 def _metric(tree: StackTree) -> Line:
@@ -116,12 +129,22 @@ def coverage_gap(profile: Profile) -> str:
     return f"coverage {' '.join(low)} " if low else ""
 
 
+def tabs_and_path(titles: dict[str, str], current: str, view: View, width: int) -> Line:
+    """The views to choose from, and the way to the selected frame."""
+    shown = titles if width >= _TABBED else {current: titles[current]}
+    line: Line = []
+    for name, title in shown.items():
+        tone = "accent" if name == current else "key"
+        line.append(Piece(f" {title} ", tone, f"screen.show_view('{name}')"))
+    return [*line, *breadcrumb(view, width - line_width(line))]
+
+
 def breadcrumb(view: View, width: int) -> Line:
     """The way from the root to the zoomed frame, and on (dim) to the selected one."""
     nodes = _way(view)
     crumbs = [_crumb(view, node) for node in nodes]
     if view.zoom != view.zoom_of(view.zoom.node):
-        stretch = Piece("narrow frames", "strong")
+        stretch = Piece("a part of it", "strong")
         crumbs.insert(nodes.index(view.zoom.node) + 1 if view.zoom.node in nodes else 1, stretch)
     return _fitting(crumbs, width - 1)
 

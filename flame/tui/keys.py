@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from textual.binding import Binding
@@ -16,7 +17,8 @@ class Command(NamedTuple):
     """``keys`` as Textual names them, ``shown`` in the help, its first word in the footer.
 
     ``label`` is the footer's word; ``footer`` its place there, 0 keeps it out. ``help`` is a line
-    of the help, empty where the line of a neighbour says it.
+    of the help, empty where the line of a neighbour says it. ``views`` are the views in which it
+    means something, all if empty.
     """
 
     keys: str
@@ -25,83 +27,159 @@ class Command(NamedTuple):
     label: str
     help: str
     footer: int = 0
+    views: tuple[str, ...] = ()
 
 
 _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for key, level in zip(DIGITS, LEVELS, strict=True)
 )
+_WIDE = ("icicle", "timeline")
+_ZOOMED = ("icicle", "sandwich", "timeline")
+
+VIEWS = (
+    Command("tab", "tab", "view(1)", "view", "next view: icicle, sandwich, top, timeline", 1),
+    Command("shift+tab", "", "view(-1)", "", ""),
+    Command("x", "x", "sandwich", "sandwich", "callers and callees of the selected frame", 8),
+)
 
 MOVING = (
-    Command("left,h", "← →  h l", "across(-1)", "", "previous, next frame on the row"),
-    Command("right,l", "", "across(1)", "", ""),
-    Command("up,k", "↑ ↓  k j", "up", "", "frame above, widest frame below"),
-    Command("down,j", "", "down", "", ""),
-    Command("home,g", "home g", "home", "", "the zoomed frame"),
-    Command("pageup", "pgup pgdn", "page(-1)", "", "scroll a deep tree"),
-    Command("pagedown", "", "page(1)", "", ""),
+    Command("left,h", "← →  h l", "move('across', -1)", "", "previous, next frame on the row"),
+    Command("right,l", "", "move('across', 1)", "", ""),
+    Command("up,k", "↑ ↓  k j", "move('up')", "", "frame above, widest frame below; row"),
+    Command("down,j", "", "move('down')", "", ""),
+    Command("home,g", "home end  g G", "move('home')", "", "the zoomed frame; first and last row"),
+    Command("end,G", "", "move('end')", "", ""),
+    Command("pageup", "pgup pgdn", "move('page', -1)", "", "scroll a deep tree, a long table"),
+    Command("pagedown", "", "move('page', 1)", "", ""),
 )
 
 ZOOMING = (
-    Command("enter", "enter", "zoom", "zoom", "zoom to the frame, or to its run of narrow ones", 2),
-    Command("u,backspace", "u", "out", "out", "zoom out by one frame (also backspace)", 3),
-    Command("z", "z", "undo", "undo", "undo the last zoom", 9),
+    Command("enter", "enter", "move('enter')", "zoom", "zoom to the frame, or to its run of narrow ones", 2, _ZOOMED),
+    Command("", "enter", "move('enter')", "sandwich", "", 2, ("top",)),
+    Command("u,backspace", "u", "move('out')", "out", "zoom out by one frame (also backspace)", 3),
     Command("escape", "esc", "escape", "reset", "leave the search, then zoom out to everything", 4),
+    Command("plus,equals_sign", "+ -", "move('closer', 1)", "", "closer, farther", 0, _WIDE),
+    Command("minus", "", "move('closer', -1)", "", "", 0, _WIDE),
+    Command("comma,shift+left", ", .", "move('pan', -1)", "", "pan (also shift+← →)", 0, _WIDE),
+    Command("full_stop,shift+right", "", "move('pan', 1)", "", "", 0, _WIDE),
+    Command(
+        "b", "b", "move('mark')", "brush", "begin a window of time; enter filters by it", 5, ("timeline",)
+    ),
+    Command("z", "z Z", "undo", "undo", "undo, redo: zoom, filter, levels, metric", 12),
+    Command("Z", "", "redo", "", ""),
 )
 
 SEARCHING = (
-    Command("slash", "/", "search", "", "search names: a regular expression"),
-    Command("n", "n N", "match(1)", "", "next, previous match"),
-    Command("N", "", "match(-1)", "", ""),
-    Command("asterisk", "*", "same", "same name", "search the selected frame's name", 8),
+    Command("slash", "/", "search", "search", "search names: a regular expression", 5),
+    Command("n", "n N", "move('match', 1)", "", "next, previous match"),
+    Command("N", "", "move('match', -1)", "", ""),
+    Command("asterisk", "*", "same", "same name", "search the selected frame's name", 13),
+)
+
+FILTERING = (
+    Command("f", "f", "filters", "filter", "filters: frames, time, ranges, devices, …", 7),
+    Command("A", "A", "quick('only')", "", "only stacks with the selected frame"),
+    Command("X", "X", "quick('without')", "", "only stacks without it"),
+    Command("greater_than_sign", ">", "quick('from')", "", "stacks from it on"),
+    Command("H", "H", "quick('hide')", "", "hide it, keep what is below"),
 )
 
 SHOWING = (
-    Command("m", "m M", "metric(1)", "metric", "next, previous metric: GPU time, idle, …", 5),
+    Command("m", "m M", "metric(1)", "metric", "next, previous metric: GPU time, idle, …", 10),
     Command("M", "", "metric(-1)", "", ""),
-    Command("L", "L", "levels", "levels", "choose and order the levels", 6),
+    Command("L", "L", "levels", "levels", "choose, order and fold the levels", 9),
     *(
         Command(
             key, "" if place else "1 … 0", f"level('{level}')", "", "" if place else _LEVEL_HELP
         )
         for place, (key, level) in enumerate(zip(DIGITS, LEVELS, strict=True))
     ),
-    Command("d", "d", "details", "details", "details pane on or off", 7),
+    Command("i", "i", "invert", "invert", "invert: kernels first, callers below", 11, ("icicle",)),
+    Command("c", "c", "collapse", "", "collapse frames directly below themselves"),
+    Command("s", "s", "sort(1)", "sort", "order: weight, name, start; columns of the table", 14),
+    Command("v", "v", "move('kinds', 1)", "rows", "which kinds of frames the table has", 6, ("top",)),
+    Command("d", "d", "details", "details", "details pane on or off", 16),
     Command("left_square_bracket", "[ ]", "scroll_details(-1)", "", "scroll the details"),
     Command("right_square_bracket", "", "scroll_details(1)", "", ""),
-    Command("w", "w", "coverage", "notes", "what the trace covers, and its warnings", 10),
+    Command("w", "w", "coverage", "notes", "what the trace covers, and its warnings", 17),
+    Command("t", "t", "theme(1)", "theme", "next theme: dark, light, high contrast, 16 colours"),
+)
+
+HANDING = (
+    Command("y", "y Y", "copy('name')", "copy", "copy the frame's name, its stack", 18),
+    Command("Y", "", "copy('stack')", "", ""),
+    Command("C", "C", "copy('command')", "", "copy the command line that shows this view"),
+    Command("o", "o", "source", "source", "open the source line in the editor"),
+    Command("e", "e", "export", "export", "export: folded, speedscope, SVG", 15),
+    Command("S", "S", "screenshot", "", "save the screen as SVG"),
 )
 
 ALWAYS = (
+    Command("ctrl+p", "ctrl+p", "palette", "", "every command by name"),
     Command("question_mark,f1", "?", "help", "help", "this help", 98),
     Command("q", "q", "quit", "quit", "quit (also ctrl+c)", 99),
 )
 
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
+    ("Views", VIEWS),
     ("Move", MOVING),
     ("Zoom", ZOOMING),
     ("Search", SEARCHING),
+    ("Filter", FILTERING),
     ("Show", SHOWING),
+    ("Hand over", HANDING),
     ("", ALWAYS),
 )
 
 COMMANDS = tuple(command for _, group in GROUPS for command in group)
 
-FOOTER = tuple(sorted((c for c in COMMANDS if c.footer), key=lambda command: command.footer))
-
 MOUSE = (
     ("click", "select a frame, zoom to a part of the path above, run a key below"),
-    ("double click", "zoom"),
-    ("wheel", "scroll"),
+    ("double click", "zoom; in the table the sandwich"),
+    ("wheel", "scroll; with shift pan, with ctrl zoom in time"),
+    ("drag", "in the timeline brush a window, in the overview move the zoomed part"),
 )
+
+
+def footer_of(view: str) -> list[Command]:
+    """The commands in the footer of ``view``, in order."""
+    here = [one for one in COMMANDS if one.footer and (not one.views or view in one.views)]
+    return sorted(here, key=lambda command: command.footer)
+
+
+def means_something(action: str, parameters: tuple[object, ...], view: str) -> bool:
+    """Whether the command of ``action`` belongs to ``view``."""
+    name = str(parameters[0]) if action == "move" else action
+    return view in _VIEWS_OF.get(name, (view,))
 
 
 def bindings() -> list[Binding]:
     """Every command as a binding, by an id under which it can be remapped."""
     return [
-        Binding(command.keys, command.action, command.help, show=False, id=_id(command))
+        Binding(command.keys, command.action, command.help, show=False, id=id_of(command))
         for command in COMMANDS
+        if command.keys
     ]
 
 
-def _id(command: Command) -> str:
-    return "flame." + "".join(char if char.isalnum() else "_" for char in command.action)
+_STEPS = {"1": "next", "-1": "previous"}
+
+
+def id_of(command: Command) -> str:
+    """``flame.metric_next`` of ``metric(1)``, ``flame.across_previous`` of a move."""
+    words = re.findall(r"-?\w+", command.action)
+    named = [_STEPS.get(word, word) for word in words if word != "move"]
+    return "flame." + "_".join(named)
+
+
+def _views_of() -> dict[str, tuple[str, ...]]:
+    """The views of every command that does not belong to all."""
+    found: dict[str, tuple[str, ...]] = {}
+    for command in COMMANDS:
+        name = re.findall(r"\w+", command.action.removeprefix("move"))[0]
+        if command.views:
+            found[name] = (*found.get(name, ()), *command.views)
+    return found
+
+
+_VIEWS_OF = _views_of()

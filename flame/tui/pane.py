@@ -71,8 +71,12 @@ class Pane(Vertical):
         """One down on the screen."""
         return NOT_HERE
 
-    def home(self, end: bool = False) -> str:
-        """To the first, or the last, of what this view shows."""
+    def home(self) -> str:
+        """To the first of what this view shows."""
+        return NOT_HERE
+
+    def end(self) -> str:
+        """To the last of what this view shows."""
         return NOT_HERE
 
     def page(self, step: int) -> str:

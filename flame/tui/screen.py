@@ -1,10 +1,9 @@
-"""The main screen: icicle, details and the lines around them, and what every key does."""
+"""The main screen: the views, details and the lines around them, and what every key does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from threading import Thread
 from typing import ClassVar
 
 from textual import on
@@ -12,34 +11,47 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal
 from textual.events import DescendantFocus
-from textual.message import Message
 from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from flame.core.arrangement import ORDERS, Arrangement
 from flame.core.errors import FlameError, UsageError
+from flame.core.metrics import metric_of
 from flame.core.project import default_levels
 from flame.core.selection import Selection
-from flame.tui import header
+from flame.core.where import Filter
+from flame.state import State
+from flame.tui import handing, header
+from flame.tui.chips import chips, quick
 from flame.tui.details import details
-from flame.tui.icicle import Icicle
-from flame.tui.keys import FOOTER, bindings
-from flame.tui.levels import LevelsDialog, toggled
+from flame.tui.filters import FiltersDialog
+from flame.tui.finder import Finder, Searched
+from flame.tui.icicle_pane import IciclePane
+from flame.tui.keys import bindings, footer_of, means_something
+from flame.tui.levels import LevelsChoice, LevelsDialog, toggled
 from flame.tui.lines import Line, Lines, Piece, palette_of
+from flame.tui.pane import Pane
+from flame.tui.projector import Projected, Projector
 from flame.tui.query import Query
+from flame.tui.sandwich import SandwichPane
 from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import Sheet, coverage_lines, help_lines, warning_lines
 from flame.tui.text import cut, cut_start, printable
+from flame.tui.timeline import TimelinePane
+from flame.tui.top import TopPane
 from flame.tui.view import View
 
 PATIENCE = 0.15
-"""Seconds a projection may take before the status line says that it runs."""
+"""Seconds that work may take before the status line says that it runs."""
+
+PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
 
 
 class MainScreen(Screen[None]):
-    """Shows one loaded trace: ``shown`` is on screen, ``wanted`` is what was last asked for."""
+    """Shows one loaded trace."""
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
@@ -50,55 +62,89 @@ class MainScreen(Screen[None]):
     # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
-    class Projected(Message):
-        """A projection is ready; ``ticket`` says which."""
-
-        def __init__(self, ticket: int, outcome: Projection | Exception) -> None:
-            super().__init__()
-            self.ticket = ticket
-            self.outcome = outcome
-
-    def __init__(self, session: Session, shown: Projection) -> None:
+    def __init__(self, session: Session, shown: Projection, state: State | None = None) -> None:
         super().__init__()
         self.session = session
-        self.shown = shown
-        self.wanted = shown.selection
-        self._ticket = 0
-        self.busy = False
-        self._levels = {shown.metric.table: shown.selection.levels}
+        self.projector = Projector(session, shown, self.post_message)
+        self.finder = Finder(self.post_message)
+        self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
+        self.pane = self.panes[0]
+        self._state = state or State()
         self._note: Line = []
         self._query_before: Query | None = None
 
     @property
+    def shown(self) -> Projection:
+        """The projection on screen."""
+        return self.projector.shown
+
+    @property
+    def wanted(self) -> Selection:
+        """What was last asked for."""
+        return self.projector.wanted
+
+    @property
     def view(self) -> View:
-        """What is on screen."""
-        return self.shown.view
+        """What the details are about."""
+        return self.pane.view
+
+    @property
+    def pane_name(self) -> str:
+        """How options and states spell the view that is shown."""
+        return self.pane.name_
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being worked out."""
+        return self.projector.busy or self.finder.busy
 
     # Composition
 
     def compose(self) -> ComposeResult:
         yield Lines(self._header, id="header")
-        yield Lines(lambda width, height: [header.breadcrumb(self.view, width)], id="crumbs")
+        yield Lines(self._crumbs, id="crumbs")
+        yield Lines(self._chips, id="chips")
         with Container(id="body"):
-            yield Icicle(self.view, id="icicle")
+            with Container(id="views"):
+                yield from self.panes
             yield Lines(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
             yield SearchBox(id="search")
             yield Lines(self._status, id="status")
-        yield Lines(lambda width, height: [header.footer(FOOTER, width)], id="keys")
+        yield Lines(self._keys, id="keys")
         yield Lines(self._too_small, id="small")
 
     def on_mount(self) -> None:
-        self._take(self.shown)
+        self._turn_to(self.pane)
+        self._take()
+        self._restore(self._state)
         warnings = self.session.profile.warnings
         if warnings and not self.shown.empty:
             more = f"  w: all {len(warnings)} notes" if len(warnings) > 1 else ""
             self._show(f"{printable(warnings[0])}{more}", "warning")
 
+    def _restore(self, state: State) -> None:
+        """Come back to the place that ``state`` names, as far as it is there."""
+        view, tree = self.shown.view, self.shown.view.tree
+        view.zoom_to(view.zoom_of(tree.find(tuple(state.zoom))))
+        view.select(tree.find(tuple(state.selected or state.zoom)))
+        if state.search:
+            query = Query(state.search, exact=state.exact)
+            self.query_one(SearchBox).show(query)
+            self._search(query)
+        self.action_show_view(state.view)
+
     def _header(self, width: int, height: int) -> list[Line]:
-        trace, tree = (self.session.path, self.session.profile), self.view.tree
+        trace, tree = (self.session.path, self.session.profile), self.shown.view.tree
         return [header.header(*trace, self.shown.selection, tree, palette_of(self), width)]
+
+    def _crumbs(self, width: int, height: int) -> list[Line]:
+        titles = {pane.name_: pane.title for pane in self.panes}
+        return [header.tabs_and_path(titles, self.pane.name_, self.shown.view, width)]
+
+    def _chips(self, width: int, height: int) -> list[Line]:
+        return [chips(self.wanted.where, self.session.profile, width)]
 
     def _details(self, width: int, height: int) -> list[Line]:
         return details(self.view, palette_of(self), width)
@@ -117,7 +163,12 @@ class MainScreen(Screen[None]):
     def _status(self, width: int, height: int) -> list[Line]:
         if self._note:
             return [[piece._replace(text=cut(piece.text, width)) for piece in self._note]]
+        if self.shown.view.found is None and self.pane.hint():
+            return [[Piece(cut_start(f" {self.pane.hint()}", width))]]
         return [header.search_status(self.view, width)]
+
+    def _keys(self, width: int, height: int) -> list[Line]:
+        return [header.footer(footer_of(self.pane.name_), width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:
         text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"
@@ -128,36 +179,26 @@ class MainScreen(Screen[None]):
     def _show(self, note: str = "", tone: str = "dim") -> None:
         """Bring the screen up to date, with ``note`` in the status line until the next key."""
         self._note = [Piece(f" {note}", tone)] if note else []
-        self.query_one(Icicle).show(self.view)
+        self.pane.show(self.shown)
         for name in ("#crumbs", "#details", "#status"):
             self.query_one(name, Lines).update()
 
-    def _take(self, projection: Projection) -> None:
-        """Show ``projection``."""
-        self.shown = projection
-        self.wanted = projection.selection
-        self.set_class(projection.empty, "-empty")
-        self._show()
-        for name in ("#header", "#empty"):
+    def _take(self, note: str = "") -> None:
+        """Show a projection that has just arrived."""
+        self.set_class(self.shown.empty, "-empty")
+        self.set_class(bool(self.shown.selection.where), "-filtered")
+        self._show(note)
+        for name in ("#header", "#chips", "#empty"):
             self.query_one(name, Lines).update()
 
-    def _project(self, candidates: list[Selection]) -> None:
+    def _project(self, *candidates: Selection) -> None:
         """Show the first of ``candidates`` that has anything, as soon as it is worked out."""
-        self.wanted = candidates[0]
-        self._ticket += 1
-        self.busy = True
-        ticket, session = self._ticket, self.session
+        self.projector.ask(list(candidates), self.finder.query)
         self.set_timer(PATIENCE, self._say_pending)
 
-        def work() -> None:
-            outcome: Projection | Exception
-            try:
-                outcome = session.project(candidates)
-            except Exception as error:
-                outcome = error
-            self.post_message(self.Projected(ticket, outcome))
-
-        Thread(target=work, daemon=True).start()
+    def _change(self, **changes: object) -> None:
+        """Show what is wanted with ``changes`` to the selection."""
+        self._project(replace(self.wanted, **changes))  # type: ignore[arg-type]
 
     def _say_pending(self) -> None:
         if self.busy:
@@ -165,67 +206,94 @@ class MainScreen(Screen[None]):
 
     @on(Projected)
     def _projected(self, message: Projected) -> None:
-        if message.ticket != self._ticket:
-            return
-        self.busy = False
-        outcome = message.outcome
-        if isinstance(outcome, Projection):
-            self._levels[outcome.metric.table] = outcome.selection.levels
-            self.view.carried_to(outcome.view)
-            self._take(outcome)
-        elif isinstance(outcome, FlameError):
-            self.wanted = self.shown.selection
+        outcome = self.projector.take(message)
+        if isinstance(outcome, FlameError):
             self._show(str(outcome), "warning")
-        else:
-            raise outcome
+        elif outcome is not None:
+            found = outcome.found
+            if (found.query if found else None) != self.finder.query:
+                self.finder.search(self.shown.view, self.finder.query)
+            self._take()
+
+    @on(Searched)
+    def _searched(self, message: Searched) -> None:
+        if self.finder.take(message):
+            self._show()
+
+    @on(Pane.Changed)
+    def _pane_changed(self, message: Pane.Changed) -> None:
+        self._show(message.note)
+
+    @on(Pane.Filtered)
+    def _pane_filtered(self, message: Pane.Filtered) -> None:
+        kept = [one for one in self.wanted.where if type(one) is not type(message.filter)]
+        self._change(where=(*kept, message.filter))
+
+    # Views
+
+    def _turn_to(self, pane: Pane) -> None:
+        self.pane = pane
+        for one in self.panes:
+            one.display = one is pane
+        self.query_one("#keys", Lines).update()
+
+    def action_view(self, step: int) -> None:
+        place = (self.panes.index(self.pane) + step) % len(self.panes)
+        self.action_show_view(self.panes[place].name_)
+
+    def action_show_view(self, name: str) -> None:
+        chosen = next((pane for pane in self.panes if pane.name_ == name), self.panes[0])
+        if chosen is not self.pane:
+            self._turn_to(chosen)
+            self.call_after_refresh(self._show)
+
+    def action_sandwich(self) -> None:
+        frame = int(self.view.tree.frame[self.view.cursor])
+        self._sandwich(frame)
+
+    @on(TopPane.Sandwiched)
+    def _sandwiched(self, message: TopPane.Sandwiched) -> None:
+        self._sandwich(message.frame)
+
+    def _sandwich(self, frame: int) -> None:
+        pane = self.query_one(SandwichPane)
+        pane.subject(frame)
+        self.action_show_view(pane.name_)
+        self._show()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return means_something(action, parameters, self.pane.name_)
 
     # Moving and zooming
 
-    def action_across(self, step: int) -> None:
-        self.view.move_across(step)
-        self._show()
-
-    def action_down(self) -> None:
-        self.view.move_down()
-        self._show()
-
-    def action_up(self) -> None:
-        top = self.view.cursor == self.view.zoom.node != 0
-        self.view.move_up()
-        self._show("u zooms out" if top else "")
-
-    def action_home(self) -> None:
-        self.action_select(self.view.zoom.node)
-
-    def action_page(self, step: int) -> None:
-        icicle = self.query_one(Icicle)
-        icicle.scroll_to(y=icicle.scroll_offset.y + step * icicle.size.height, animate=False)
+    def action_move(self, way: str, *step: int) -> None:
+        """Any of the moves of a `Pane`, by its name."""
+        self._show(getattr(self.pane, way)(*step))
 
     def action_select(self, node: int) -> None:
-        if not self.view.holds(node):
-            self.view.reset()
-        self.view.select(node)
-        self._show()
-
-    def action_zoom(self) -> None:
-        self.view.zoom_in()
+        """Select a frame of the shown tree, from a click on its name."""
+        view = self.shown.view
+        if not view.holds(node):
+            view.reset()
+        view.select(node)
         self._show()
 
     def action_zoom_to(self, node: int) -> None:
-        self.view.zoom_to(self.view.zoom_of(node))
-        self._show()
-
-    def action_out(self) -> None:
-        self.view.zoom_out()
+        self.shown.view.zoom_to(self.shown.view.zoom_of(node))
+        self.action_show_view(IciclePane.name_)
         self._show()
 
     def action_undo(self) -> None:
-        self._show("" if self.view.undo() else "no zoom to undo")
+        self._undo(-1, "nothing to undo")
 
-    def on_icicle_chosen(self, message: Icicle.Chosen) -> None:
-        if message.zoom:
-            self.view.zoom_in()
-        self._show()
+    def action_redo(self) -> None:
+        self._undo(1, "nothing to redo")
+
+    def _undo(self, step: int, nothing: str) -> None:
+        if self.pane.undo(forward=step > 0):
+            self._show()
+        elif not self.projector.back(self.finder.query, step):
+            self._show(nothing)
 
     # Searching
 
@@ -234,20 +302,18 @@ class MainScreen(Screen[None]):
 
     @on(DescendantFocus, "#search")
     def _search_begins(self) -> None:
-        found = self.view.found
-        self._query_before = found.query if found else None
+        self._query_before = self.finder.query
 
-    @on(Input.Changed)
+    @on(Input.Changed, "#search")
     def _search_typed(self, event: Input.Changed) -> None:
         self._search(Query(event.value))
 
-    @on(Input.Submitted)
+    @on(Input.Submitted, "#search")
     def _search_entered(self) -> None:
         self.set_focus(None)
-        place, _ = self.view.shown_matches()
-        if self.view.found and not place:
-            self.view.next_match(1)
-        self._show()
+        view = self.shown.view
+        place, _ = view.shown_matches()
+        self._show(self.pane.match(1) if view.found and not place else "")
 
     def action_escape(self) -> None:
         box = self.query_one(SearchBox)
@@ -255,58 +321,84 @@ class MainScreen(Screen[None]):
             self.set_focus(None)
             box.show(self._query_before)
             self._search(self._query_before)
-        elif self.view.found:
+        elif (note := self.pane.escape()) is not None:
+            self._show(note)
+        elif self.finder.query:
             box.show(None)
             self._search(None)
         else:
-            self.view.reset()
+            self.shown.view.reset()
             self._show()
 
     def _search(self, query: Query | None) -> None:
         try:
-            self.view.search(query)
+            self.finder.search(self.shown.view, query)
         except UsageError as error:
-            self.view.search(None)
+            self.finder.search(self.shown.view, None)
             self._show(str(error), "warning")
         else:
             self._show()
+            self.set_timer(PATIENCE, self._say_pending)
 
     def action_match(self, step: int) -> None:
-        if not self.view.found:
-            self._show("no search yet: / begins one")
-        else:
-            self.view.next_match(step)
-            self._show()
+        searched = self.shown.view.found is not None
+        self._show(self.pane.match(step) if searched else "no search yet: / begins one")
 
     def action_same(self) -> None:
         query = Query(self.view.tree.name(self.view.cursor), exact=True)
         self.query_one(SearchBox).show(query)
         self._search(query)
 
+    # Filters
+
+    def action_filters(self) -> None:
+        view = self.view
+        tree, node = view.tree, view.cursor
+        dialog = FiltersDialog(
+            self.session.profile, self.wanted.where, tree.name(node), tree.kind(node)
+        )
+        self.app.push_screen(dialog, self._set_filters)
+
+    def _set_filters(self, where: tuple[Filter, ...] | None) -> None:
+        if where is not None and where != self.wanted.where:
+            self._change(where=where)
+
+    def action_unfilter(self, place: int) -> None:
+        where = self.wanted.where
+        self._change(where=where[:place] + where[place + 1 :])
+
+    def action_quick(self, kind: str) -> None:
+        if not self.view.cursor:
+            self._show("select a frame first: this is the root")
+            return
+        one = quick(kind, self.view.tree.name(self.view.cursor))
+        if one not in self.wanted.where:
+            self._change(where=(*self.wanted.where, one))
+
     # What is shown of the trace
 
     def action_metric(self, step: int) -> None:
         others = self.session.others(self.wanted, step)
         if others:
-            self._project([self._with_own_levels(selection) for selection in others])
+            self._project(*map(self._with_own_levels, others))
         else:
             self._show("no other metric in this trace")
 
     def _with_own_levels(self, selection: Selection) -> Selection:
         """``selection`` with the levels last chosen for the metric's table."""
-        from flame.core.metrics import metric_of
-
         table = metric_of(selection.metric or "").table
-        return replace(selection, levels=self._levels.get(table))
+        return replace(selection, levels=self.projector.levels_of(table))
 
     def action_levels(self) -> None:
         usual = default_levels(self.shown.metric, self.wanted.naming)
-        dialog = LevelsDialog(self.view.tree.levels, usual, self.shown.recorded)
+        choice = LevelsChoice(self.shown.view.tree.levels, self.wanted.naming.fold)
+        dialog = LevelsDialog(choice, usual, self.shown.recorded)
         self.app.push_screen(dialog, self._set_levels)
 
-    def _set_levels(self, levels: tuple[str, ...] | None) -> None:
-        if levels:
-            self._project([replace(self.wanted, levels=levels)])
+    def _set_levels(self, choice: LevelsChoice | None) -> None:
+        if choice:
+            naming = replace(self.wanted.naming, fold=choice.fold)
+            self._change(levels=choice.levels, naming=naming)
 
     def action_level(self, level: str) -> None:
         usual = default_levels(self.shown.metric, self.wanted.naming)
@@ -314,9 +406,29 @@ class MainScreen(Screen[None]):
         if level not in self.shown.recorded:
             self._show(f"this trace has no {level} frames")
         elif levels:
-            self._set_levels(levels)
+            self._change(levels=levels)
         else:
             self._show("the last level stays on")
+
+    def action_invert(self) -> None:
+        self._arrange(inverted=not self.wanted.arrangement.inverted)
+
+    def action_collapse(self) -> None:
+        self._arrange(collapsed=not self.wanted.arrangement.collapsed)
+
+    def action_sort(self, step: int) -> None:
+        note = self.pane.sort(step)
+        if note is None:
+            place = ORDERS.index(self.wanted.arrangement.order) + step
+            self._arrange(order=ORDERS[place % len(ORDERS)])
+        else:
+            self._show(note)
+
+    def _arrange(self, **changes: object) -> None:
+        arrangement: Arrangement = replace(self.wanted.arrangement, **changes)  # type: ignore[arg-type]
+        self._change(arrangement=arrangement)
+
+    # Around the views
 
     def action_details(self) -> None:
         self.toggle_class("-no-details")
@@ -334,6 +446,37 @@ class MainScreen(Screen[None]):
 
     def _sheet(self, source: Callable[[int], list[Line]]) -> None:
         self.app.push_screen(Sheet(source))
+
+    def action_theme(self, step: int) -> None:
+        self._show(handing.next_theme(self, step))
+
+    def action_palette(self) -> None:
+        self.app.action_command_palette()
+
+    # Handing over
+
+    def state(self) -> State:
+        """Where the app is, as far as the selection does not say it."""
+        view, query = self.shown.view, self.finder.query
+        return State(
+            view=self.pane.name_,
+            zoom=list(view.tree.names(view.zoom.node)),
+            selected=list(view.tree.names(view.cursor)),
+            search=query.text if query else "",
+            exact=bool(query and query.exact),
+        )
+
+    def action_copy(self, what: str) -> None:
+        self._show(handing.copy(self, what))
+
+    def action_source(self) -> None:
+        self._show(handing.open_source(self))
+
+    def action_export(self) -> None:
+        handing.export(self, self._show)
+
+    def action_screenshot(self) -> None:
+        self._show(handing.screenshot(self))
 
     async def action_quit(self) -> None:
         await self.app.action_quit()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
 from flame.core.errors import NoMatchError
+from flame.core.members import Members
 from flame.core.metrics import METRICS, Metric
 from flame.core.options import LoadOptions, Progress
 from flame.core.profile import Profile
@@ -16,14 +18,32 @@ from flame.core.project import LEVELS
 from flame.core.selection import Selection
 from flame.tui.view import View
 
+_KEPT_NODES = 3_000_000
+"""Tree nodes, about 100 bytes each, in projections kept so that going back to them is immediate."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Projection:
     """What a selection shows: a prepared view, and the levels that its table has any frame for."""
 
     selection: Selection
     view: View
     recorded: frozenset[str]
+    profile: Profile
+    _members: list[Members] = field(default_factory=list, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def members(self) -> Members:
+        """The activities below every node; takes its time when first asked for."""
+        with self._lock:
+            if not self._members:
+                where = self.selection.where
+                self._members.append(Members.of(self.profile, self.view.tree, where))
+        return self._members[0]
+
+    def members_now(self) -> Members | None:
+        """The same if it is there already."""
+        return self._members[0] if self._members else None
 
     @property
     def metric(self) -> Metric:
@@ -43,17 +63,30 @@ class Session:
     path: Path
     profile: Profile
     metrics: tuple[str, ...]
+    options: LoadOptions
+    _kept: dict[Selection, Projection] = field(default_factory=dict, repr=False)
 
     def project(self, candidates: Iterable[Selection]) -> Projection:
         """The first of ``candidates`` that is not empty; NoMatchError if all are."""
         for selection in candidates:
             try:
-                projection = project(self.profile, selection)
+                projection = self._kept.get(selection) or project(self.profile, selection)
             except NoMatchError:
                 continue
             if not projection.empty:
+                self.keep(projection)
                 return projection
-        raise NoMatchError("nothing else to show in this trace")
+        raise NoMatchError("nothing in this trace is left to show with that")
+
+    def keep(self, projection: Projection) -> None:
+        """Remember ``projection``, and forget those longest unused when there are too many."""
+        self._kept.pop(projection.selection, None)
+        self._kept[projection.selection] = projection
+        nodes = sum(len(one.view.tree) for one in self._kept.values())
+        for selection in list(self._kept)[:-1]:
+            if nodes <= _KEPT_NODES:
+                break
+            nodes -= len(self._kept.pop(selection).view.tree)
 
     def others(self, selection: Selection, step: int) -> list[Selection]:
         """``selection`` with each other metric, beginning ``step`` (+1 or -1) further."""
@@ -73,7 +106,9 @@ def open_session(
     profile = load(path, options, progress)
     metrics = tuple(metric.key for metric in METRICS if _weighs(profile, metric))
     progress("building the tree", 0, 0)
-    return Session(path, profile, metrics), project(profile, selection)
+    session, shown = Session(path, profile, metrics, options), project(profile, selection)
+    session.keep(shown)
+    return session, shown
 
 
 def _weighs(profile: Profile, metric: Metric) -> bool:
@@ -85,7 +120,7 @@ def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
     view = View(selection.tree(profile))
     view.prepare()
-    return Projection(selection, view, recorded_levels(profile, view.tree.metric))
+    return Projection(selection, view, recorded_levels(profile, view.tree.metric), profile)
 
 
 def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:

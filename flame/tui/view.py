@@ -17,19 +17,15 @@ from flame.tui.query import Found, Query, find
 NO_NAME = "[empty]"
 
 _REMEMBERED = 20
+_NARROWEST = 16
 _PREPARED = 64
 
 
 class Zoom(NamedTuple):
-    """The part of a tree that fills the screen: ``node``, or the stretch ``span`` of what is below.
-
-    ``first`` and ``last`` bound the tree nodes [first, last) that lie in it.
-    """
+    """The part of a tree that fills the screen: ``node``, or a stretch ``span`` of it."""
 
     node: int
     span: Span
-    first: int
-    last: int
 
 
 class Everywhere(NamedTuple):
@@ -50,10 +46,12 @@ class View:
     cursor: int = field(init=False, default=0)
     found: Found | None = field(init=False, default=None)
     _history: list[Zoom] = field(init=False, default_factory=list)
+    _undone: list[Zoom] = field(init=False, default_factory=list)
     _items: dict[int, list[Item]] = field(init=False, default_factory=dict)
     _items_of: tuple[Zoom, int] | None = field(init=False, default=None)
     _deepest: dict[Zoom, int] = field(init=False, default_factory=dict)
     _matched: dict[int, I8] = field(init=False, default_factory=dict)
+    _here: tuple[Zoom, I8] | None = field(init=False, default=None)
     _searches: int = field(init=False, default=0)
     number: int = field(init=False, default_factory=count().__next__)
 
@@ -86,9 +84,17 @@ class View:
     def rows(self) -> int:
         """Number of rows of the zoomed part."""
         if self.zoom not in self._deepest:
-            below = self.tree.depth[self.zoom.first : self.zoom.last]
-            self._deepest[self.zoom] = int(below.max(initial=self.top))
+            self._deepest[self.zoom] = self._deepest_row()
         return self._deepest[self.zoom] - self.top + 1
+
+    def _deepest_row(self) -> int:
+        """Depth of the last row with a frame in the zoomed part."""
+        depth = self.top
+        while True:
+            first, last = self.layout.row(depth + 1).within(self.zoom.span)
+            if first >= last:
+                return depth
+            depth += 1
 
     def items(self, depth: int) -> list[Item]:
         """What the row of ``depth`` shows."""
@@ -151,12 +157,12 @@ class View:
         return Everywhere(len(nodes), int(total), int(count))
 
     def heaviest_children(self, node: int, most: int) -> list[int]:
-        """The first ``most`` children of ``node``, widest first."""
-        found: list[int] = []
-        child = node + 1
-        while child < self.tree.end[node] and len(found) < most:
-            found.append(child)
-            child = int(self.tree.end[child])
+        """The first ``most`` children of ``node`` that have any width, widest first."""
+        row = self.layout.row(int(self.tree.depth[node]) + 1)
+        first, last = np.searchsorted(row.nodes, [node + 1, int(self.tree.end[node])])
+        children = row.nodes[first:last]
+        order = np.argsort(-self.tree.total[children], kind="stable")[:most]
+        found: list[int] = children[order].tolist()
         return found
 
     # Moving
@@ -194,7 +200,8 @@ class View:
         own, span = self.layout.span(self.cursor), self.zoom.span
         first, last = row.within(Span(max(own.low, span.low), min(own.high, span.high)))
         if first < last:
-            self.cursor = int(row.nodes[first])
+            widest = int(np.argmax(row.high[first:last] - row.low[first:last]))
+            self.cursor = int(row.nodes[first + widest])
 
     def move_up(self) -> None:
         """Select the parent, within the zoomed part."""
@@ -205,7 +212,7 @@ class View:
 
     def zoom_of(self, node: int) -> Zoom:
         """The zoom that shows ``node`` as wide as the screen."""
-        return Zoom(node, self.layout.span(node), node, int(self.tree.end[node]))
+        return Zoom(node, self.layout.span(node))
 
     def zoom_in(self) -> None:
         """Zoom to the selected frame, or to the whole run that it is merged in."""
@@ -220,9 +227,7 @@ class View:
         first, last = int(row.nodes[item.first]), int(row.nodes[item.last - 1])
         span = Span(int(row.low[item.first]), int(row.high[item.last - 1]))
         above = self._common(first, last)
-        if span == self.layout.span(above):
-            return self.zoom_of(above)
-        return Zoom(above, span, first, int(self.tree.end[last]))
+        return Zoom(above, span)
 
     def _common(self, first: int, last: int) -> int:
         """The closest frame above both nodes of one depth."""
@@ -236,7 +241,39 @@ class View:
         """Zoom, and remember from where."""
         if target != self.zoom:
             self._history = [*self._history[1 - _REMEMBERED :], self.zoom]
+            self._undone.clear()
             self._show(target)
+
+    def pan(self, step: int) -> bool:
+        """Move the zoomed part by a quarter of its width; False at the edge of the tree."""
+        low, high = self.zoom.span
+        whole = self.layout.whole
+        by = step * max((high - low) // 4, 1)
+        by = min(max(by, whole.low - low), whole.high - high)
+        self.zoom_to(self._zoom_of_span(Span(low + by, high + by)))
+        return by != 0
+
+    def closer(self, step: int) -> None:
+        """Show half as much (+1) or twice as much (-1), around the selected frame."""
+        low, high = self.zoom.span
+        own = self.layout.span(self.cursor)
+        middle = (max(own.low, low) + min(own.high, high)) // 2
+        width = (high - low) // 2 if step > 0 else 2 * (high - low)
+        width = max(width, _NARROWEST)
+        whole = self.layout.whole
+        left = min(max(middle - width // 2, whole.low), max(whole.high - width, whole.low))
+        self.zoom_to(self._zoom_of_span(Span(left, min(left + width, whole.high))))
+
+    def _zoom_of_span(self, span: Span) -> Zoom:
+        """The zoom that shows ``span``, below the closest frame around all of it."""
+        node = self.zoom.node
+        while node and not self._around(node, span):
+            node = max(int(self.tree.parent[node]), 0)
+        return Zoom(node, span)
+
+    def _around(self, node: int, span: Span) -> bool:
+        own = self.layout.span(node)
+        return own.low <= span.low and span.high <= own.high
 
     def zoom_out(self) -> None:
         """Zoom one frame out, to the parent."""
@@ -254,21 +291,43 @@ class View:
         """Go back to the zoom before; False if there is none."""
         if not self._history:
             return False
+        self._undone.append(self.zoom)
         self._show(self._history.pop())
+        return True
+
+    def redo(self) -> bool:
+        """Take back the last `undo`; False if there is none."""
+        if not self._undone:
+            return False
+        self._history.append(self.zoom)
+        self._show(self._undone.pop())
         return True
 
     def _show(self, target: Zoom) -> None:
         self.zoom = target
         if not self.holds(self.cursor):
-            self.cursor = target.node
+            self.cursor = self._widest_at_top()
+
+    def _widest_at_top(self) -> int:
+        """The widest frame in the first row of the zoomed part."""
+        row = self.layout.row(self.top)
+        first, last = row.within(self.zoom.span)
+        if first >= last:
+            return self.zoom.node
+        return int(row.nodes[first + int(np.argmax(row.high[first:last] - row.low[first:last]))])
 
     # Searching
 
-    def search(self, query: Query | None) -> None:
-        """Mark what ``query`` matches, or nothing; UsageError for a wrong expression."""
-        self.found = find(self.tree, query) if query and query.text else None
+    def mark(self, found: Found | None) -> None:
+        """Mark what a search of this tree has found, or nothing."""
+        self.found = found
         self._matched = {}
+        self._here = None
         self._searches += 1
+
+    def search(self, query: Query | None) -> None:
+        """Search here and now; UsageError for a wrong expression."""
+        self.mark(find(self.tree, query) if query and query.text else None)
 
     def matches_in(self, item: Item, depth: int) -> int:
         """How many of the frames that ``item`` shows match the search."""
@@ -299,24 +358,35 @@ class View:
         return True
 
     def _matches_here(self) -> I8:
+        """The matches that lie in the zoomed part, in drawing order."""
         if self.found is None:
             return np.zeros(0, np.int64)
-        order, zoom = self.found.order, self.zoom
-        return order[np.searchsorted(order, zoom.first) : np.searchsorted(order, zoom.last)]
+        if self._here is None or self._here[0] != self.zoom:
+            self._here = (self.zoom, self._within(self.found.order))
+        return self._here[1]
+
+    def _within(self, nodes: I8) -> I8:
+        node, span, tree = self.zoom.node, self.zoom.span, self.tree
+        inside = nodes[np.searchsorted(nodes, node) : np.searchsorted(nodes, tree.end[node])]
+        left = tree.x[inside]
+        found: I8 = inside[(left < span.high) & (left + tree.total[inside] > span.low)]
+        return found
 
     # Another tree of the same profile
 
-    def carried_to(self, view: View) -> View:
+    def carried_to(self, view: View, zoom: bool = True) -> View:
         """``view``, of another tree, showing as far as it has them the same frames by path.
 
-        A selected frame whose path is gone is found again by name, at its widest place.
+        A selected frame whose path is gone is found again by name, at its widest place. Without
+        ``zoom`` the other keeps its own, with its past.
         """
         view.width = self.width
-        view._history = [view._same_zoom(self, zoom) for zoom in self._history]
         view.cursor = view._same_frame(self)
-        view._show(view._same_zoom(self, self.zoom))
-        if self.found is not None:
-            view.search(self.found.query)
+        if zoom:
+            view._history, view._undone = [], []
+            view._show(view._same_zoom(self, self.zoom))
+        else:
+            view._show(view.zoom)
         return view
 
     def _same_zoom(self, other: View, zoom: Zoom) -> Zoom:

@@ -1,0 +1,45 @@
+"""The command palette: every key's command, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from flame.tui.keys import COMMANDS, Command, id_of
+
+
+class Commands(Provider):
+    """What can be done on the main screen, as it is."""
+
+    async def discover(self) -> Hits:
+        for title, about, command in self._here():
+            run = partial(self.screen.run_action, command.action)
+            yield DiscoveryHit(title, run, help=about)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for title, about, command in self._here():
+            score = max(matcher.match(title), 0.9 * matcher.match(about))
+            if score > 0:
+                run = partial(self.screen.run_action, command.action)
+                yield Hit(score, matcher.highlight(title), run, help=about)
+
+    def _here(self) -> Iterator[tuple[str, str, Command]]:
+        """(title, help, command) of what means something in the view that is shown."""
+        about = ""
+        for command in COMMANDS:
+            about = command.help or about
+            if command.keys and self._fits(command):
+                yield _title(command), about, command
+
+    def _fits(self, command: Command) -> bool:
+        view = getattr(self.screen, "pane_name", None)
+        return view is not None and (not command.views or view in command.views)
+
+
+def _title(command: Command) -> str:
+    """``metric next  (m)`` of the command on key m."""
+    words = id_of(command).removeprefix("flame.").replace("_", " ")
+    return f"{words}  ({command.keys.split(',')[0]})"

@@ -1,0 +1,76 @@
+"""Handing over what is on screen: to the clipboard, an editor, a file, another command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from flame.core.errors import FlameError
+from flame.tui.clipboard import copied
+from flame.tui.text import printable
+
+if TYPE_CHECKING:
+    from flame.tui.screen import MainScreen
+
+
+def copy(screen: MainScreen, what: str) -> str:
+    """Copy the selected frame's ``name`` or ``stack``, or the ``command`` line of the view.
+
+    Returns a note. The command line is also kept for ``flame view --state``: many terminals
+    refuse to have their clipboard written.
+    """
+    view = screen.view
+    names = [view.name(node) for node in view.tree.path(view.cursor)]
+    if what == "name":
+        return copied(screen.app, names[-1])
+    if what == "stack":
+        return copied(screen.app, "\n".join(names[1:] or names))
+    return _command(screen)
+
+
+def _command(screen: MainScreen) -> str:
+    from flame.command import command_line, options_of
+    from flame.state import save
+
+    session, selection = screen.session, screen.shown.selection
+    state = screen.state()
+    note = copied(screen.app, command_line(session.path, session.options, selection, state))
+    state.path = str(session.path.absolute())
+    state.options = options_of(session.options, selection)
+    try:
+        save(state)
+    except (FlameError, OSError) as error:
+        return f"{note}; not kept for --state: {error}"
+    return f"{note}; flame view --state comes back here"
+
+
+def open_source(screen: MainScreen) -> str:
+    """Show the selected frame's source line in the user's editor."""
+    from flame.tui.source import open_in_editor
+
+    return open_in_editor(screen.app, screen.view.tree, screen.view.cursor)
+
+
+def export(screen: MainScreen, say: Callable[[str], None]) -> None:
+    """Ask what to export and where, and do it."""
+    from flame.tui.export import ExportDialog
+
+    dialog = ExportDialog(screen.session.path, screen.session.profile, screen.shown)
+    screen.app.push_screen(dialog, lambda note: say(note or ""))
+
+
+def screenshot(screen: MainScreen) -> str:
+    """Save the screen as SVG beside where flame was started, under a name that is free."""
+    from flame.tui.export import save_screenshot
+
+    try:
+        return f"saved {printable(save_screenshot(screen.app, screen.session.path))}"
+    except (FlameError, OSError) as error:
+        return f"not saved: {error}"
+
+
+def next_theme(screen: MainScreen, step: int) -> str:
+    """Turn to the next theme, and name it."""
+    from flame.tui.themes import cycle
+
+    return f"theme {cycle(screen.app, step)}"

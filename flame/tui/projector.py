@@ -1,0 +1,116 @@
+"""Which projection is shown, which is being worked out, and the way back to those before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Thread
+
+from textual.message import Message
+
+from flame.core.errors import FlameError
+from flame.core.selection import Selection
+from flame.tui.query import Found, Query, find
+from flame.tui.session import Projection, Session
+
+_REMEMBERED = 50
+
+
+class Projected(Message):
+    """A projection is ready, with what the search finds in it, or has failed."""
+
+    def __init__(self, outcome: Ready | Exception, ticket: int) -> None:
+        super().__init__()
+        self.outcome = outcome
+        self.ticket = ticket
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A projection; ``step`` is 0 for a new one, -1 for an undo, +1 for a redo."""
+
+    projection: Projection
+    found: Found | None
+    step: int
+
+
+@dataclass
+class Projector:
+    """``shown`` is on screen, ``wanted`` is what was last asked for; ``post`` takes the results."""
+
+    session: Session
+    shown: Projection
+    post: Callable[[Message], object]
+    wanted: Selection = field(init=False)
+    busy: bool = field(init=False, default=False)
+    _ticket: int = field(init=False, default=0)
+    _past: list[Selection] = field(init=False, default_factory=list)
+    _future: list[Selection] = field(init=False, default_factory=list)
+    _levels: dict[str, tuple[str, ...] | None] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.wanted = self.shown.selection
+        self._levels[self.shown.metric.table] = self.wanted.levels
+
+    def ask(self, candidates: list[Selection], query: Query | None, step: int = 0) -> None:
+        """Work out the first of ``candidates`` that has anything, and search it, in a thread."""
+        self.wanted = candidates[0]
+        self._ticket += 1
+        self.busy = True
+        ticket, session = self._ticket, self.session
+
+        def work() -> None:
+            outcome: Ready | Exception
+            try:
+                projection = session.project(candidates)
+                found = find(projection.view.tree, query) if query else None
+                outcome = Ready(projection, found, step)
+            except Exception as error:
+                outcome = error
+            self.post(Projected(outcome, ticket))
+
+        Thread(target=work, daemon=True).start()
+
+    def take(self, message: Projected) -> Ready | FlameError | None:
+        """What ``message`` brings; None if something else has been asked for since.
+
+        Raises what should not have happened.
+        """
+        if message.ticket != self._ticket:
+            return None
+        self.busy = False
+        outcome = message.outcome
+        if isinstance(outcome, Ready):
+            self._show(outcome)
+        elif isinstance(outcome, FlameError):
+            self.wanted = self.shown.selection
+        else:
+            raise outcome
+        return outcome
+
+    def _show(self, ready: Ready) -> None:
+        before, after = self.shown, ready.projection
+        past, future = self._past, self._future
+        if ready.step:
+            source, target = (past, future) if ready.step < 0 else (future, past)
+            source.pop()
+            target.append(before.selection)
+        elif after.selection != before.selection:
+            self._past = [*past[1 - _REMEMBERED :], before.selection]
+            future.clear()
+        if after is not before:
+            before.view.carried_to(after.view, zoom=not ready.step)
+        after.view.mark(ready.found)
+        self.shown, self.wanted = after, after.selection
+        self._levels[after.metric.table] = after.selection.levels
+
+    def back(self, query: Query | None, step: int) -> bool:
+        """Go to the selection before (-1), or after it again (+1); False if there is none."""
+        source = self._past if step < 0 else self._future
+        if source:
+            self.ask([source[-1]], query, step)
+        return bool(source)
+
+    def levels_of(self, table: str) -> tuple[str, ...] | None:
+        """The levels last chosen for metrics of ``table``."""
+        return self._levels.get(table)
