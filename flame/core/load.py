@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from flame.core.attribute import attribute
+from flame.core.columns import I8
 from flame.core.errors import InputError
+from flame.core.launches import Launches
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.profile import Profile
 from flame.core.raw import RawTrace
 from flame.core.readers.nsys import reader as nsys
+from flame.core.readers.nsys.geometry import read_launches
 from flame.core.readers.pages import PageSource
 from flame.core.readers.sqlite_file import MAGIC
 
@@ -68,18 +72,37 @@ def _head(path: Path) -> bytes:
 
 def _load_sqlite(path: Path, options: LoadOptions, progress: Progress) -> Profile:
     raw = _read_sqlite(path, options, progress)
+    starts = raw.activities.start
     try:
-        return attribute(raw, progress)
+        profile = attribute(raw, progress)
     except InputError as error:
         raise InputError(f"{path}: {error}; export the report again") from None
+    return replace(profile, launches_builder=lambda: _read_launches(path, starts))
 
 
 def _read_sqlite(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
+    with _opened(path) as source:
+        if not nsys.is_export(source):
+            raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
+        return nsys.read(source, str(path), options, progress)
+
+
+def _read_launches(path: Path, starts: I8) -> Launches:
+    """How the activities with these starts were launched; InputError if the file is another."""
+    _head(path)  # knows best what to say of a file that has gone
+    with _opened(path) as source:
+        launches = read_launches(source, starts)
+    if launches is None:
+        raise InputError(f"{path}: has changed since it was opened: open it again")
+    return launches
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[PageSource]:
+    """The tables of the file at ``path``; what its damage raises becomes an InputError."""
     try:
         with closing(PageSource(path)) as source:
-            if not nsys.is_export(source):
-                raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
-            return nsys.read(source, str(path), options, progress)
+            yield source
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # SQLite quotes the damaged place, which may be long and no UTF-8.
         reason = str(error)[:_LONGEST_REASON] if isinstance(error, sqlite3.Error) else "its schema"

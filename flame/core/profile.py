@@ -16,6 +16,7 @@ from flame.core.stacks import StackTable
 if TYPE_CHECKING:
     from flame.core.grouping import Grouping
     from flame.core.labels import Labels, Naming
+    from flame.core.launches import Launches
     from flame.core.metrics import Metric
     from flame.core.names import Rename
     from flame.core.tree import StackTree
@@ -169,7 +170,8 @@ class Meta:
 class Profile:
     """A trace, decoded and attributed: the event table, its vocabulary, and what is missing.
 
-    ``host`` makes the host table (see `flame.core.host`) when a host metric is first asked for.
+    ``host_builder`` makes the host table (see `flame.core.host`) when a host metric is first asked
+    for, ``launches_builder`` reads the launch geometry from the file when that is.
     """
 
     frames: FrameTable
@@ -184,12 +186,21 @@ class Profile:
     graph_nodes: GraphNodes
     warnings: tuple[str, ...]
     host_builder: Callable[[], Activities]
+    launches_builder: Callable[[], Launches] | None = None
     _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
 
     @cached_property
     def host(self) -> Activities:
         """Wall self time of NVTX ranges and API calls per thread."""
         return self.host_builder()
+
+    @cached_property
+    def launches(self) -> Launches | None:
+        """How each of ``activities`` was launched; None where the format does not say.
+
+        Reads the file: not for a thread that must not wait. Raises InputError when it has changed.
+        """
+        return self.launches_builder() if self.launches_builder else None
 
     @cached_property
     def gpu_time(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,9 +20,11 @@ from flame.tui.text import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from textual.command import Provider
 
     from flame.core.options import LoadOptions
     from flame.core.selection import Selection
+    from flame.state import State
     from flame.tui.session import Projection, Session
 
 DUMB = ("dumb", "unknown")
@@ -29,8 +32,12 @@ GRACE = 1.0
 """Seconds that a cancelled load has to clean up after itself before the process ends."""
 
 
-def run(path: str | Path, options: LoadOptions, selection: Selection) -> int:
-    """Show the trace at ``path`` until the user quits; returns the exit code.
+def run(
+    path: str | Path, options: LoadOptions, selection: Selection, state: State | None = None
+) -> int:
+    """Show the trace at ``path``, at the place of ``state``, until the user quits.
+
+    Returns the exit code.
 
     A trace that cannot be shown is explained in the app and, after it has closed, in one line on
     stderr. Raises UsageError where the terminal cannot draw.
@@ -40,7 +47,7 @@ def run(path: str | Path, options: LoadOptions, selection: Selection) -> int:
         raise UsageError(f"TERM={terminal} cannot show the app: use --print for the static view")
     if sys.__stderr__ is None or not sys.__stderr__.isatty():
         raise UsageError("stderr is no terminal, but the app draws there: use --print")
-    app = FlameApp(Path(path), options, selection)
+    app = FlameApp(Path(path), options, selection, state)
     app.run()
     app.stop_loading()
     if app.crash is not None:
@@ -52,11 +59,18 @@ def run(path: str | Path, options: LoadOptions, selection: Selection) -> int:
     return 0
 
 
+def _commands() -> type[Provider]:
+    from flame.tui.commands import Commands
+
+    return Commands
+
+
 class FlameApp(App[None]):
     """``failure`` is why no trace is shown, ``crash`` an error that should not have happened."""
 
     CSS_PATH = "app.tcss"
     TITLE = "flame"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
 
     class Progressed(Message):
@@ -86,12 +100,19 @@ class FlameApp(App[None]):
             super().__init__()
             self.error = error
 
-    def __init__(self, path: Path, options: LoadOptions, selection: Selection) -> None:
+    def __init__(
+        self,
+        path: Path,
+        options: LoadOptions,
+        selection: Selection,
+        state: State | None = None,
+    ) -> None:
         super().__init__()
         self.animation_level = "none"
         self.path = path
         self.options = options
         self.selection = selection
+        self.state = state
         self.failure: FlameError | None = None
         self.crash: Exception | None = None
         self._loading = LoadingScreen(path)
@@ -153,7 +174,7 @@ class FlameApp(App[None]):
     async def on_flame_app_loaded(self, message: Loaded) -> None:
         from flame.tui.screen import MainScreen
 
-        await self._present(MainScreen(message.session, message.shown))
+        await self._present(MainScreen(message.session, message.shown, self.state))
 
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):

@@ -41,7 +41,7 @@ class Pane(Vertical):
             self.filter = filter
 
     def __init__(self, shown: Projection) -> None:
-        super().__init__(id=self.name_)
+        super().__init__(id=f"{self.name_}-pane")
         self.shown = shown
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.search import Matches, search
+from flame.core.search import Matches, matching, search
 from tests.core.recorded import Path, stack_tree
 
 NAMES = ("a", "b", "ab")
@@ -47,3 +47,22 @@ def test_an_empty_tree_has_no_share_to_give() -> None:
 def test_the_total_is_that_of_all_stacks_with_a_match(own: dict[Path, int]) -> None:
     expected = sum(value for path, value in own.items() if any("b" in name for name in path))
     assert found("b", own).total == expected
+
+
+NASTY = ("gemm_k", "GEMM_K", "gemm_\u212a", "\u017fum", "sum", "\u0130", "i", "", "k k")
+
+
+@given(
+    st.lists(st.sampled_from(NASTY), min_size=1),
+    st.text(alphabet="gemkGEMKsi_ .*\u0130", max_size=4),
+    st.sampled_from([0, re.IGNORECASE]),
+)
+def test_plain_expressions_find_exactly_what_the_expression_does(
+    names: list[str], wanted: str, flags: int
+) -> None:
+    try:
+        pattern = re.compile(wanted, flags)
+    except re.error:
+        return
+    expected = [place for place, name in enumerate(names) if pattern.search(name)]
+    assert matching(tuple(names), np.arange(len(names)), pattern) == expected

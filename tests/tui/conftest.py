@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from textual import events
@@ -17,8 +18,10 @@ from flame.core.options import LoadOptions
 from flame.core.selection import Selection
 from flame.tui.app import FlameApp
 from flame.tui.lines import Rows
-from flame.tui.screen import MainScreen
 from tests.tui import traces
+
+if TYPE_CHECKING:
+    from flame.tui.screen import MainScreen
 
 PATIENCE = 10.0
 
@@ -33,7 +36,8 @@ class User:
     @property
     def screen(self) -> MainScreen:
         """The main screen, also while a dialog lies over it."""
-        found = next(one for one in self.app.screen_stack if isinstance(one, MainScreen))
+        found = main_screen(self.app)
+        assert found is not None
         return found
 
     async def press(self, *keys: str) -> None:
@@ -54,7 +58,7 @@ class User:
             if self.app.call_later(handled.set):
                 await asyncio.wait_for(handled.wait(), PATIENCE)
             await self.pilot.pause(0)
-            if any(isinstance(one, MainScreen) for one in self.app.screen_stack):
+            if main_screen(self.app):
                 await self.until(lambda: not self.screen.busy)
 
     async def until(self, condition: Callable[[], object]) -> None:
@@ -87,6 +91,13 @@ class User:
         return view.tree.name(view.zoom.node)
 
 
+def main_screen(app: FlameApp) -> MainScreen | None:
+    """The main screen of ``app``, once there is one."""
+    from flame.tui.screen import MainScreen
+
+    return next((one for one in app.screen_stack if isinstance(one, MainScreen)), None)
+
+
 def _character(key: str) -> str | None:
     """What a key called so types."""
     if len(key) == 1:
@@ -105,7 +116,7 @@ async def open_app(
     app = FlameApp(path, LoadOptions(), selection or Selection())
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
-        await user.until(lambda: app.failure or isinstance(app.screen, MainScreen))
+        await user.until(lambda: app.failure or main_screen(app))
         await user.settle()
         yield user
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -184,14 +185,83 @@ def test_the_same_frames_are_shown_in_another_tree_of_the_profile() -> None:
     shown.zoom_to(shown.zoom_of(A))
     shown.zoom_to(shown.zoom_of(B))
     shown.select(node(TREE, "b", "x"))
-    shown.search(Query("x"))
     other = stack_tree({("b", "x"): 5, ("a", "y"): 7})
     carried = shown.carried_to(View(other))
     assert carried.zoom.node == node(other, "b")
     assert carried.cursor == node(other, "b", "x")
     assert carried.width == 100
-    assert carried.found is not None and carried.found.matches.nodes == 1
-    assert carried.undo() and carried.zoom.node == node(other, "a")
+    assert not carried.undo()  # the zooms before belong to the other tree
+
+
+def test_going_back_to_a_tree_keeps_its_own_zoom_and_past() -> None:
+    shown, before = view(), view()
+    before.zoom_to(before.zoom_of(A))
+    shown.select(node(TREE, "b", "x"))
+    carried = shown.carried_to(before, zoom=False)
+    assert carried.zoom.node == A
+    assert carried.holds(carried.cursor)
+    assert carried.undo() and carried.zoom.node == 0
+
+
+def test_undo_and_redo_go_through_the_zooms_until_a_new_one() -> None:
+    shown = view()
+    shown.zoom_to(shown.zoom_of(A))
+    shown.zoom_to(shown.zoom_of(B))
+    assert shown.undo() and shown.zoom.node == A
+    assert shown.redo() and shown.zoom.node == B
+    assert not shown.redo()
+    assert shown.undo()
+    shown.zoom_to(shown.zoom_of(C))
+    assert not shown.redo()
+    assert shown.undo() and shown.zoom.node == A
+
+
+def test_panning_keeps_the_width_and_stops_at_the_edges() -> None:
+    shown = view()
+    assert not shown.pan(1)
+    shown.zoom_to(shown.zoom_of(B))
+    low, high = shown.zoom.span
+    assert shown.pan(-1)
+    quarter = (high - low) // 4
+    assert shown.zoom.span == (low - quarter, high - quarter)
+    assert shown.zoom.node == 0  # what is around both b and its neighbour
+    while shown.pan(-1):
+        assert shown.zoom.span.high - shown.zoom.span.low == high - low
+    assert shown.zoom.span.low == 0
+    assert shown.holds(shown.cursor)
+
+
+def test_closer_halves_what_is_shown_around_the_selected_frame() -> None:
+    shown = view()
+    shown.select(node(TREE, "b", "x"))
+    shown.closer(1)
+    own = shown.layout.span(shown.cursor)
+    low, high = shown.zoom.span
+    assert high - low == 500
+    assert low <= own.low and own.high <= high
+    shown.closer(-1)
+    assert shown.zoomed_total == 1000
+    for _ in range(30):
+        shown.closer(1)
+    assert shown.zoomed_total >= 16
+    assert shown.holds(shown.cursor)
+
+
+def test_down_selects_the_widest_child_in_any_order_of_children() -> None:
+    tree = stack_tree({("p", "a"): 1, ("p", "b"): 9})
+    unsorted = View(_mirrored(tree), 100)
+    unsorted.move_down()
+    unsorted.move_down()
+    assert unsorted.tree.name(unsorted.cursor) == "b"
+    names = [unsorted.tree.name(child) for child in unsorted.heaviest_children(1, 5)]
+    assert names == ["b", "a"]
+
+
+def _mirrored(tree: StackTree) -> StackTree:
+    """``tree`` of a root, one child and two grandchildren, with these exchanged."""
+    order = [0, 1, 3, 2]
+    columns = {name: getattr(tree, name)[order] for name in ("frame", "own", "own_count")}
+    return replace(tree, **columns)
 
 
 def test_a_frame_whose_path_is_gone_is_found_by_name_at_its_widest_place() -> None:
@@ -243,6 +313,11 @@ def press_all(shown: View, keys: list[str]) -> None:
         "out": shown.zoom_out,
         "reset": shown.reset,
         "undo": shown.undo,
+        "redo": shown.redo,
+        "pan": lambda: shown.pan(1),
+        "back": lambda: shown.pan(-1),
+        "closer": lambda: shown.closer(1),
+        "farther": lambda: shown.closer(-1),
         "search": lambda: shown.search(Query("[a-c]")),
         "n": lambda: shown.next_match(1),
     }
@@ -253,6 +328,7 @@ def press_all(shown: View, keys: list[str]) -> None:
 keys = st.lists(
     st.sampled_from(
         ["down", "up", "right", "left", "enter", "out", "reset", "undo", "search", "n"]
+        + ["redo", "pan", "back", "closer", "farther"]
     ),
     max_size=25,
 )

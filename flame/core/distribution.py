@@ -1,0 +1,77 @@
+"""How values are distributed: percentiles that are recorded values, and histograms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flame.core.columns import I8
+
+_WIDE = 10
+"""From this ratio of largest to smallest on, equal steps would heap most values in one bin."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A summary of values, all in their own unit; the percentiles are values that occur.
+
+    They are nearest-rank: ``p95`` is the smallest value that at least 95 % do not exceed.
+    """
+
+    count: int
+    total: int
+    minimum: int
+    p50: int
+    p95: int
+    p99: int
+    maximum: int
+
+    @property
+    def mean(self) -> float:
+        """Arithmetic mean."""
+        return self.total / self.count
+
+    @property
+    def tail(self) -> float:
+        """p99 / p50: how much worse than usual the worst per cent is; 0 where p50 is 0."""
+        return self.p99 / self.p50 if self.p50 else 0.0
+
+
+def distribution(values: I8) -> Distribution | None:
+    """The distribution of ``values`` (whole numbers in any order); None of no values."""
+    count = len(values)
+    if not count:
+        return None
+    ordered = np.sort(values)
+    p50, p95, p99 = (int(ordered[(count * percent + 99) // 100 - 1]) for percent in (50, 95, 99))
+    return Distribution(
+        count, int(ordered.sum()), int(ordered[0]), p50, p95, p99, int(ordered[-1])
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Numbers of values by size: ``counts`` i8[bins] between ``edges`` f8[bins + 1].
+
+    A bin holds its lower edge, the last one its upper edge too. Where ``log``, each bin is as many
+    times as wide as the one before; the first one then also holds zeros.
+    """
+
+    edges: NDArray[np.float64]
+    counts: I8
+    log: bool
+
+
+def histogram(values: I8, bins: int) -> Histogram | None:
+    """``values`` (none negative) in ``bins`` bins; None where there are no two different ones."""
+    ordered = np.sort(values)
+    if not len(ordered) or ordered[0] == ordered[-1]:
+        return None
+    low, high = max(int(ordered[0]), 1), int(ordered[-1])
+    log = high >= low * _WIDE
+    edges = np.geomspace(low, high, bins + 1) if log else np.linspace(ordered[0], high, bins + 1)
+    inner = np.searchsorted(ordered, edges[1:-1])
+    counts = np.diff(np.concatenate([[0], inner, [len(ordered)]]))
+    return Histogram(edges, counts, log)

@@ -1,0 +1,72 @@
+"""Launch geometry of kernels and sizes of copies, read only when somebody asks for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool
+from flame.core.frames import Kind
+from flame.core.launches import UNKNOWN, Dim, LaunchConfig, Launches
+from flame.core.readers.nsys.context import TIME_LIMIT, FrameOf
+from flame.core.readers.nsys.gpu import TABLES
+from flame.core.readers.tables import TableSource
+
+# In the order of the fields of `LaunchConfig`; only the clusters came later than 2020 (3.23.3).
+_GEOMETRY = (
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    *("clusterX", "clusterY", "clusterZ", "registersPerThread"),
+    *("staticSharedMemory", "dynamicSharedMemory", "sharedMemoryExecuted", "localMemoryPerThread"),
+)
+_SIZE = "bytes"
+_COLUMNS = {Kind.KERNEL: _GEOMETRY, Kind.MEMCPY: (_SIZE,), Kind.MEMSET: (_SIZE,)}
+_SANE = 1 << 40
+_NO_CLUSTER = ((0, 0, 0), (1, 1, 1))
+
+
+def read_launches(source: TableSource, starts: I8) -> Launches | None:
+    """How the activities were launched that `gpu.read_activities` has read from the same file.
+
+    None if it is not the same any more: ``starts`` i8[n] are the activities' starts.
+    """
+    configs: list[LaunchConfig] = []
+    numbers = FrameOf(lambda *row: _number(configs, row))
+    config, size = np.full(len(starts), UNKNOWN, np.int32), np.full(len(starts), UNKNOWN)
+    done = 0
+    for table, kind in TABLES.items():
+        names = _COLUMNS.get(kind, ())
+        for chunk in source.chunks(table, ["start", *names]):
+            rows = slice(done, done + len(chunk["start"]))
+            if not _same(chunk["start"], starts[rows]):
+                return None
+            if kind == Kind.KERNEL:
+                config[rows] = numbers.rows([chunk[name] for name in names])
+            elif _SIZE in names:
+                size[rows] = np.where(chunk[_SIZE] < 0, UNKNOWN, chunk[_SIZE])
+            done = rows.stop
+    return Launches(config, size, tuple(configs)) if done == len(starts) else None
+
+
+def _same(recorded: I8, known: I8) -> bool:
+    """Whether these are the starts of the same rows; where none was recorded, any will do."""
+    if len(recorded) != len(known):
+        return False
+    absent: Bool = (recorded < -TIME_LIMIT) | (recorded > TIME_LIMIT)
+    return bool((absent | (recorded == known)).all())
+
+
+def _number(configs: list[LaunchConfig], row: tuple[int, ...]) -> int:
+    """The number of the configuration that ``row`` spells, `UNKNOWN` if it says nothing."""
+    config = _config(*((value if 0 <= value < _SANE else None) for value in row))
+    if config == LaunchConfig():
+        return UNKNOWN
+    configs.append(config)
+    return len(configs) - 1
+
+
+def _config(*row: int | None) -> LaunchConfig:
+    grid, block, cluster = _dim(*row[0:3]), _dim(*row[3:6]), _dim(*row[6:9])
+    return LaunchConfig(grid, block, None if cluster in _NO_CLUSTER else cluster, *row[9:])
+
+
+def _dim(x: int | None, y: int | None, z: int | None) -> Dim | None:
+    return None if x is None or y is None or z is None else (x, y, z)
