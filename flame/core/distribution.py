@@ -46,9 +46,7 @@ def distribution(values: I8) -> Distribution | None:
         return None
     ordered = np.sort(values)
     p50, p95, p99 = (int(ordered[(count * percent + 99) // 100 - 1]) for percent in (50, 95, 99))
-    return Distribution(
-        count, int(ordered.sum()), int(ordered[0]), p50, p95, p99, int(ordered[-1])
-    )
+    return Distribution(count, int(ordered.sum()), int(ordered[0]), p50, p95, p99, int(ordered[-1]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,4 +55,5 @@ class Members:
 def _stretches(start: I8, length: I8) -> I8:
     """All whole numbers from each of ``start`` on, as many as its ``length``."""
     shift = start - (np.cumsum(length) - length)
-    return np.arange(length.sum()) + np.repeat(shift, length)
+    numbers: I8 = np.arange(length.sum()) + np.repeat(shift, length)
+    return numbers

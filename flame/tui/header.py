@@ -187,9 +187,9 @@ def _fitting(crumbs: list[Piece], width: int) -> Line:
     return line
 
 
-def selection_status(view: View, width: int) -> Line:
-    """The selected frame on one line."""
-    tree, node = view.tree, view.cursor
+def frame_status(view: View, node: int, width: int) -> Line:
+    """A frame on one line: its name and what it weighs."""
+    tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
     facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
     if unit == "ns":
@@ -203,7 +203,7 @@ def search_status(view: View, width: int) -> Line:
     """What the search found: frames, their share with nested matches counted once, and where."""
     found = view.found
     if found is None:
-        return selection_status(view, width)
+        return frame_status(view, view.cursor, width)
     matches, unit = found.matches, view.tree.metric.unit
     place, here = view.shown_matches()
     total = f"{format_value(matches.total, unit)} · {matches.percent:.1f} % of all"

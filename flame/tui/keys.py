@@ -30,6 +30,8 @@ class Command(NamedTuple):
     views: tuple[str, ...] = ()
 
 
+_ENTER_HELP = "zoom to the frame, or to its run of narrow ones"
+_BRUSH_HELP = "begin a window of time; enter filters by it"
 _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for key, level in zip(DIGITS, LEVELS, strict=True)
 )
@@ -54,7 +56,15 @@ MOVING = (
 )
 
 ZOOMING = (
-    Command("enter", "enter", "move('enter')", "zoom", "zoom to the frame, or to its run of narrow ones", 2, _ZOOMED),
+    Command(
+        "enter",
+        "enter",
+        "move('enter')",
+        "zoom",
+        "zoom to the frame, or to its run of narrow ones",
+        2,
+        _ZOOMED,
+    ),
     Command("", "enter", "move('enter')", "sandwich", "", 2, ("top",)),
     Command("u,backspace", "u", "move('out')", "out", "zoom out by one frame (also backspace)", 3),
     Command("escape", "esc", "escape", "reset", "leave the search, then zoom out to everything", 4),
@@ -63,7 +73,13 @@ ZOOMING = (
     Command("comma,shift+left", ", .", "move('pan', -1)", "", "pan (also shift+← →)", 0, _WIDE),
     Command("full_stop,shift+right", "", "move('pan', 1)", "", "", 0, _WIDE),
     Command(
-        "b", "b", "move('mark')", "brush", "begin a window of time; enter filters by it", 5, ("timeline",)
+        "b",
+        "b",
+        "move('mark')",
+        "brush",
+        "begin a window of time; enter filters by it",
+        5,
+        ("timeline",),
     ),
     Command("z", "z Z", "undo", "undo", "undo, redo: zoom, filter, levels, metric", 12),
     Command("Z", "", "redo", "", ""),
@@ -97,7 +113,7 @@ SHOWING = (
     Command("i", "i", "invert", "invert", "invert: kernels first, callers below", 11, ("icicle",)),
     Command("c", "c", "collapse", "", "collapse frames directly below themselves"),
     Command("s", "s", "sort(1)", "sort", "order: weight, name, start; columns of the table", 14),
-    Command("v", "v", "move('kinds', 1)", "rows", "which kinds of frames the table has", 6, ("top",)),
+    Command("v", "v", "move('kinds', 1)", "rows", "which frames the table has", 6, ("top",)),
     Command("d", "d", "details", "details", "details pane on or off", 16),
     Command("left_square_bracket", "[ ]", "scroll_details(-1)", "", "scroll the details"),
     Command("right_square_bracket", "", "scroll_details(1)", "", ""),

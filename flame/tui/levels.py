@@ -1,20 +1,19 @@
-"""The levels dialog: which levels the stacks have, and in which order."""
+"""The levels dialog: which levels the stacks have, in which order, and whether layers are one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from textual import events
-from textual.app import ComposeResult
+from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 
 from flame.core.frames import Kind
 from flame.core.project import LEVELS
+from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.keys import DIGITS
-from flame.tui.lines import Line, Lines, Piece, palette_of
+from flame.tui.lines import Line, Lines, Piece, line_width, palette_of
 from flame.tui.text import cut_start
 
 ABOUT = {
@@ -30,7 +29,25 @@ ABOUT = {
     "kernel": "kernel, copy, memset or graph",
 }
 
-_HEAD = 2
+_FOLD = len(LEVELS)
+_NEED_ONE = "switch at least one level on"
+
+
+class LevelsChoice(NamedTuple):
+    """The levels, root first, and whether ``model.layers.18`` is shown as ``model.layers.*``."""
+
+    levels: tuple[str, ...]
+    fold: bool = False
+
+
+PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
+    ("by layer", LevelsChoice(("nvtx", "kernel"), fold=True)),
+    ("by kernel", LevelsChoice(("kernel", "nvtx"))),
+    ("by Python function", LevelsChoice(("python", "kernel"))),
+    ("by shape", LevelsChoice(("shapes", "kernel"))),
+    ("by stream", LevelsChoice(("device", "stream", "kernel"))),
+)
+USUAL = "usual"
 
 
 def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:
@@ -80,92 +97,153 @@ class Choice:
         self.order.insert(self.cursor, level)
 
 
-class LevelsDialog(ModalScreen[tuple[str, ...] | None]):
+class LevelsDialog(Dialog[LevelsChoice | None]):
     """Returns the chosen levels, or None if the user left without choosing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)"),
-        Binding("down,j", "move(1)"),
         Binding("space", "flip"),
         Binding("shift+up,K", "shift(-1)"),
         Binding("shift+down,J", "shift(1)"),
+        Binding("f", "fold"),
+        Binding("p", "next_preset(1)"),
+        Binding("P", "next_preset(-1)"),
         Binding("r", "reset"),
         Binding("enter", "apply"),
-        Binding("escape,q,L", "dismiss(None)"),
+        Binding("escape,q,L", "leave"),
         *(Binding(key, f"switch('{level}')") for key, level in zip(DIGITS, LEVELS, strict=True)),
     ]
 
     def __init__(
-        self, levels: tuple[str, ...], usual: tuple[str, ...], recorded: Iterable[str]
+        self, choice: LevelsChoice, usual: tuple[str, ...], recorded: Iterable[str]
     ) -> None:
         super().__init__()
-        self._choice = Choice(levels)
-        self._usual = usual
+        self._choice = Choice(choice.levels)
+        self._fold = choice.fold
         self._recorded = frozenset(recorded)
-        self._warning = ""
+        self._presets = (*PRESETS, (USUAL, LevelsChoice(usual)))
 
-    def compose(self) -> ComposeResult:
-        yield Lines(self._compose_lines, id="dialog")
+    # What is shown
 
-    def _compose_lines(self, width: int, height: int) -> list[Line]:
-        hint = "space on/off · shift+↑ ↓ order · r usual · enter apply · esc leave"
-        return [
-            [Piece("Levels, from the root down", "strong")],
-            [],
-            *(self._level(place, width) for place in range(len(LEVELS))),
-            [],
-            [Piece(cut_start(self._warning or hint, width), "warning" if self._warning else "dim")],
-        ]
+    def head(self, width: int) -> list[Line]:
+        return [[Piece("Levels, from the root down", "strong")], []]
+
+    def rows(self, width: int) -> list[Line]:
+        return [*(self._level(place, width) for place in range(_FOLD)), self._folding(width)]
+
+    def tail(self, width: int) -> list[Line]:
+        return [[], *self._preset_lines(width)]
+
+    def hint(self) -> str:
+        return "space on/off · shift+↑ ↓ order · p preset · enter apply · esc leave"
 
     def _level(self, place: int, width: int) -> Line:
         level = self._choice.order[place]
-        on = level in self._choice.on
         about = ABOUT[level] if level in self._recorded else "not in this trace"
-        name = f" {level} ".ljust(10)
-        palette = palette_of(self.query_one(Lines))
-        selected = place == self._choice.cursor
+        on = level in self._choice.on
+        tone = palette_of(self.query_one(Lines)).kind(Kind[level.upper()]) if on else "dim"
+        key = DIGITS[LEVELS.index(level)]
+        return self._switch(place, key, on, Piece(f" {level} ".ljust(10), tone), about, width)
+
+    def _folding(self, width: int) -> Line:
+        name = Piece(" fold ".ljust(10), "strong" if self._fold else "dim")
+        about = "layers as one: model.layers.18 is model.layers.*"
+        return self._switch(_FOLD, "f", self._fold, name, about, width)
+
+    def _switch(
+        self, place: int, key: str, on: bool, name: Piece, about: str, width: int
+    ) -> Line:
+        selected = place == self.cursor
         return [
-            Piece(f"{'▸' if selected else ' '} {DIGITS[LEVELS.index(level)]} ", "strong"),
+            Piece(f"{CURSOR if selected else ' '} {key} ", "strong"),
             Piece("[x] " if on else "[ ] ", "strong" if on else "dim"),
-            Piece(name, palette.kind(Kind[level.upper()]) if on else "dim"),
+            name,
             Piece(cut_start(f"  {about}", width - 18), "" if selected else "dim"),
         ]
 
-    def _changed(self) -> None:
-        self._warning = "" if self._choice.on else "switch at least one level on"
-        self.query_one(Lines).update()
+    def _preset_lines(self, width: int) -> list[Line]:
+        """The presets side by side, on as many lines as they need."""
+        lines: list[Line] = [[Piece("  p "), Piece("presets ", "dim")]]
+        for place, (name, _) in enumerate(self._presets):
+            piece = Piece(f" {name} ", self._preset_tone(place), f"screen.preset({place})")
+            if line_width([*lines[-1], piece]) > width:
+                lines.append([Piece(" " * 12)])
+            lines[-1].append(piece)
+        return lines
 
-    def on_click(self, event: events.Click) -> None:
-        """Switch the level under the mouse; a click beside the dialog leaves it."""
-        lines = self.query_one(Lines)
-        if event.widget is not lines:
-            self.dismiss(None)
-            return
-        place = event.y + lines.scroll_offset.y - lines.content_offset.y - _HEAD
-        if 0 <= place < len(LEVELS):
-            self._choice.cursor = place
-            self.action_flip()
+    def _preset_tone(self, place: int) -> str | Style:
+        choice = self._presets[place][1]
+        if choice == self._chosen:
+            return "accent"
+        return "" if self._possible(choice) else "dim"
 
-    def action_move(self, step: int) -> None:
-        self._choice.select(step)
-        self._changed()
+    def _possible(self, choice: LevelsChoice) -> bool:
+        return self._recorded.issuperset(choice.levels)
+
+    @property
+    def _chosen(self) -> LevelsChoice:
+        return LevelsChoice(self._choice.result, self._fold)
+
+    # Choosing
+
+    @property
+    def _on_level(self) -> bool:
+        """Whether a level is selected, and not the switch below them."""
+        return self.cursor < _FOLD
+
+    def _changed(self, note: str = "") -> None:
+        self.note = note if self._choice.on else _NEED_ONE
+        self.draw()
+
+    def clicked(self) -> None:
+        self.action_flip()
 
     def action_shift(self, step: int) -> None:
-        self._choice.shift(step)
+        if self._on_level:
+            self._choice.cursor = self.cursor
+            self._choice.shift(step)
+            self.cursor = self._choice.cursor
         self._changed()
 
     def action_flip(self) -> None:
-        self._choice.toggle()
-        self._changed()
+        if self._on_level:
+            self._choice.cursor = self.cursor
+            self._choice.toggle()
+            self._changed()
+        else:
+            self.action_fold()
 
     def action_switch(self, level: str) -> None:
-        self._choice.cursor = self._choice.order.index(level)
+        self.cursor = self._choice.order.index(level)
         self.action_flip()
 
-    def action_reset(self) -> None:
-        self._choice.set(self._usual)
+    def action_fold(self) -> None:
+        self._fold = not self._fold
         self._changed()
+
+    def action_preset(self, place: int) -> None:
+        name, choice = self._presets[place]
+        missing = [level for level in choice.levels if level not in self._recorded]
+        if missing and name != USUAL:
+            self._changed(f"{name}: this trace has no {' and no '.join(missing)} frames")
+        else:
+            self._choice.set(choice.levels)
+            self._fold = choice.fold
+            self._changed()
+
+    def action_next_preset(self, step: int) -> None:
+        """The next preset whose levels are all in the trace."""
+        possible = [
+            place
+            for place, (name, choice) in enumerate(self._presets)
+            if name == USUAL or self._possible(choice)
+        ]
+        shown = [place for place in possible if self._presets[place][1] == self._chosen]
+        before = possible.index(shown[0]) if shown else (-1 if step > 0 else 0)
+        self.action_preset(possible[(before + step) % len(possible)])
+
+    def action_reset(self) -> None:
+        self.action_preset(len(self._presets) - 1)
 
     def action_apply(self) -> None:
         if self._choice.on:
-            self.dismiss(self._choice.result)
+            self.dismiss(self._chosen)

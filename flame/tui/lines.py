@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -34,6 +35,13 @@ Line = list[Piece]
 def line_width(line: Iterable[Piece]) -> int:
     """Cells that ``line`` takes."""
     return sum(width_of(piece.text) for piece in line)
+
+
+def side_by_side(left: list[Line], right: list[Line], width: int) -> list[Line]:
+    """Two blocks of lines beside one another; ``width`` is that of the left one and the gap."""
+    nothing: Line = []
+    pairs = zip_longest(left, right, fillvalue=nothing)
+    return [[*one, Piece(" " * (width - line_width(one))), *other] for one, other in pairs]
 
 
 def palette_of(widget: Widget) -> Palette:

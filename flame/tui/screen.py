@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Container, Horizontal
 from textual.events import DescendantFocus
-from textual.reactive import Reactive
-from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Input
 
 from flame.core.arrangement import ORDERS, Arrangement
@@ -23,97 +15,37 @@ from flame.core.project import default_levels
 from flame.core.selection import Selection
 from flame.core.where import Filter
 from flame.state import State
-from flame.tui import handing, header
-from flame.tui.chips import chips, quick
-from flame.tui.details import details
+from flame.tui import handing
+from flame.tui.chips import quick
+from flame.tui.face import Face
 from flame.tui.filters import FiltersDialog
-from flame.tui.finder import Finder, Searched
+from flame.tui.finder import Searched
+from flame.tui.icicle import Icicle
 from flame.tui.icicle_pane import IciclePane
-from flame.tui.keys import bindings, footer_of, means_something
+from flame.tui.keys import means_something
 from flame.tui.levels import LevelsChoice, LevelsDialog, toggled
-from flame.tui.lines import Line, Lines, Piece, palette_of
+from flame.tui.lines import Lines, palette_of
 from flame.tui.pane import Pane
-from flame.tui.projector import Projected, Projector
+from flame.tui.projector import Projected
 from flame.tui.query import Query
 from flame.tui.sandwich import SandwichPane
 from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
-from flame.tui.sheets import Sheet, coverage_lines, help_lines, warning_lines
-from flame.tui.text import cut, cut_start, printable
-from flame.tui.timeline import TimelinePane
+from flame.tui.sheets import Sheet, coverage_lines, help_lines
+from flame.tui.text import printable
 from flame.tui.top import TopPane
-from flame.tui.view import View
 
 PATIENCE = 0.15
 """Seconds that work may take before the status line says that it runs."""
 
-PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
 
-
-class MainScreen(Screen[None]):
+class MainScreen(Face):
     """Shows one loaded trace."""
 
-    AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
-    # Instance variables of Screen, whose types ClassVar would contradict.
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
-
-    # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
-    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
-
     def __init__(self, session: Session, shown: Projection, state: State | None = None) -> None:
-        super().__init__()
-        self.session = session
-        self.projector = Projector(session, shown, self.post_message)
-        self.finder = Finder(self.post_message)
-        self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
-        self.pane = self.panes[0]
+        super().__init__(session, shown)
         self._state = state or State()
-        self._note: Line = []
         self._query_before: Query | None = None
-
-    @property
-    def shown(self) -> Projection:
-        """The projection on screen."""
-        return self.projector.shown
-
-    @property
-    def wanted(self) -> Selection:
-        """What was last asked for."""
-        return self.projector.wanted
-
-    @property
-    def view(self) -> View:
-        """What the details are about."""
-        return self.pane.view
-
-    @property
-    def pane_name(self) -> str:
-        """How options and states spell the view that is shown."""
-        return self.pane.name_
-
-    @property
-    def busy(self) -> bool:
-        """Whether something is being worked out."""
-        return self.projector.busy or self.finder.busy
-
-    # Composition
-
-    def compose(self) -> ComposeResult:
-        yield Lines(self._header, id="header")
-        yield Lines(self._crumbs, id="crumbs")
-        yield Lines(self._chips, id="chips")
-        with Container(id="body"):
-            with Container(id="views"):
-                yield from self.panes
-            yield Lines(self._details, id="details")
-            yield Lines(self._empty, id="empty")
-        with Horizontal(id="bottom"):
-            yield SearchBox(id="search")
-            yield Lines(self._status, id="status")
-        yield Lines(self._keys, id="keys")
-        yield Lines(self._too_small, id="small")
 
     def on_mount(self) -> None:
         self._turn_to(self.pane)
@@ -135,61 +67,7 @@ class MainScreen(Screen[None]):
             self._search(query)
         self.action_show_view(state.view)
 
-    def _header(self, width: int, height: int) -> list[Line]:
-        trace, tree = (self.session.path, self.session.profile), self.shown.view.tree
-        return [header.header(*trace, self.shown.selection, tree, palette_of(self), width)]
-
-    def _crumbs(self, width: int, height: int) -> list[Line]:
-        titles = {pane.name_: pane.title for pane in self.panes}
-        return [header.tabs_and_path(titles, self.pane.name_, self.shown.view, width)]
-
-    def _chips(self, width: int, height: int) -> list[Line]:
-        return [chips(self.wanted.where, self.session.profile, width)]
-
-    def _details(self, width: int, height: int) -> list[Line]:
-        return details(self.view, palette_of(self), width)
-
-    def _empty(self, width: int, height: int) -> list[Line]:
-        metric = self.shown.metric
-        text = "Nothing to show: the trace holds no GPU activity, NVTX range or CUDA call."
-        if not self._bare:
-            text = f"Nothing to show: the {metric.title} is zero everywhere. m: another metric."
-        return [[Piece(text, "strong")], [], *warning_lines(self.session.profile, width)]
-
-    @property
-    def _bare(self) -> bool:
-        return self.shown.metric.table == "host" and not self.session.profile.gpu_time
-
-    def _status(self, width: int, height: int) -> list[Line]:
-        if self._note:
-            return [[piece._replace(text=cut(piece.text, width)) for piece in self._note]]
-        if self.shown.view.found is None and self.pane.hint():
-            return [[Piece(cut_start(f" {self.pane.hint()}", width))]]
-        return [header.search_status(self.view, width)]
-
-    def _keys(self, width: int, height: int) -> list[Line]:
-        return [header.footer(footer_of(self.pane.name_), width)]
-
-    def _too_small(self, width: int, height: int) -> list[Line]:
-        text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"
-        return [[Piece(cut_start(text, width), "warning")]]
-
-    # Showing
-
-    def _show(self, note: str = "", tone: str = "dim") -> None:
-        """Bring the screen up to date, with ``note`` in the status line until the next key."""
-        self._note = [Piece(f" {note}", tone)] if note else []
-        self.pane.show(self.shown)
-        for name in ("#crumbs", "#details", "#status"):
-            self.query_one(name, Lines).update()
-
-    def _take(self, note: str = "") -> None:
-        """Show a projection that has just arrived."""
-        self.set_class(self.shown.empty, "-empty")
-        self.set_class(bool(self.shown.selection.where), "-filtered")
-        self._show(note)
-        for name in ("#header", "#chips", "#empty"):
-            self.query_one(name, Lines).update()
+    # Projecting
 
     def _project(self, *candidates: Selection) -> None:
         """Show the first of ``candidates`` that has anything, as soon as it is worked out."""
@@ -229,13 +107,12 @@ class MainScreen(Screen[None]):
         kept = [one for one in self.wanted.where if type(one) is not type(message.filter)]
         self._change(where=(*kept, message.filter))
 
-    # Views
+    @on(Icicle.Hovered)
+    def _hovered(self, message: Icicle.Hovered) -> None:
+        self._hover = message.node
+        self.query_one("#status", Lines).update()
 
-    def _turn_to(self, pane: Pane) -> None:
-        self.pane = pane
-        for one in self.panes:
-            one.display = one is pane
-        self.query_one("#keys", Lines).update()
+    # Views
 
     def action_view(self, step: int) -> None:
         place = (self.panes.index(self.pane) + step) % len(self.panes)
@@ -439,13 +316,10 @@ class MainScreen(Screen[None]):
         pane.scroll_to(y=pane.scroll_offset.y + step, animate=False)
 
     def action_coverage(self) -> None:
-        self._sheet(lambda width: coverage_lines(self.session.profile, width))
+        self.app.push_screen(Sheet(lambda width: coverage_lines(self.session.profile, width)))
 
     def action_help(self) -> None:
-        self._sheet(lambda width: help_lines(palette_of(self), width))
-
-    def _sheet(self, source: Callable[[int], list[Line]]) -> None:
-        self.app.push_screen(Sheet(source))
+        self.app.push_screen(Sheet(lambda width: help_lines(palette_of(self), width), wide=True))
 
     def action_theme(self, step: int) -> None:
         self._show(handing.next_theme(self, step))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from textual import events
@@ -14,13 +14,17 @@ from flame.core.frames import Kind
 from flame.core.profile import Profile
 from flame.core.units import format_count, format_ns
 from flame.tui.keys import GROUPS, MOUSE
-from flame.tui.lines import Line, Lines, Piece
+from flame.tui.lines import Line, Lines, Piece, side_by_side
 from flame.tui.palette import Palette
 from flame.tui.text import printable, wrap
 
 _KEY = 16
 _FACT = 18
 _LINES = 40
+_TWO_COLUMNS = 100
+_LEFT = 5
+"""Groups of keys in the left column of the help."""
+
 _COVERED = {
     "launch": "launching API call",
     "nvtx": "NVTX range",
@@ -43,12 +47,14 @@ class Sheet(ModalScreen[None]):
         Binding("pagedown,space", "scroll(10)"),
     ]
 
-    def __init__(self, source: Callable[[int], list[Line]]) -> None:
+    def __init__(self, source: Callable[[int], list[Line]], wide: bool = False) -> None:
         super().__init__()
         self._source = source
+        self._wide = wide
 
     def compose(self) -> ComposeResult:
-        yield Lines(lambda width, height: self._source(width), id="sheet")
+        sheet = Lines(lambda width, height: self._source(width), id="sheet")
+        yield sheet.set_class(self._wide, "-wide")
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:
@@ -60,13 +66,24 @@ class Sheet(ModalScreen[None]):
 
 
 def help_lines(palette: Palette, width: int) -> list[Line]:
-    """All keys, what the mouse does, and how to read the picture."""
+    """All keys, what the mouse does, and how to read the picture; in two columns if they fit."""
+    sections = (*_KEYS, ("Mouse", MOUSE))
+    end: list[Line] = [[], [Piece("esc closes", "dim")]]
+    if width < _TWO_COLUMNS:
+        return [*_sections(sections, width), *_reading(palette, width), *end]
+    half = (width - 2) // 2
+    left, right = sections[:_LEFT], sections[_LEFT:]
+    keys = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
+    return [*keys, *_reading(palette, width), *end]
+
+
+def _sections(sections: Iterable[tuple[str, Iterable[tuple[str, str]]]], width: int) -> list[Line]:
     lines: list[Line] = []
-    for title, rows in (*_KEYS, ("Mouse", MOUSE)):
+    for title, rows in sections:
         lines += [[Piece(title, "strong")]] if title else []
         lines += [line for key, text in rows for line in _row(key, text, width)]
         lines.append([])
-    return [*lines, *_reading(palette, width), [], [Piece("esc closes", "dim")]]
+    return lines
 
 
 def _row(key: str, text: str, width: int) -> list[Line]:
@@ -81,7 +98,8 @@ def _reading(palette: Palette, width: int) -> list[Line]:
     texts = (
         "Width is the metric's share of the zoomed part. The root is on top; children stand below "
         "their parent, widest first, after what the parent holds itself. Colour is the level, its "
-        "lightness the name.",
+        "lightness the name. The line above the icicle is the whole trace: its bright part is "
+        "what is zoomed, and marks are matches of the search.",
         "Frames under two cells are merged into quiet runs: enter zooms into one.",
         "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool
+from flame.core.columns import I8, Bool
 from flame.core.frames import Kind
 from flame.core.launches import UNKNOWN, Dim, LaunchConfig, Launches
 from flame.core.readers.nsys.context import TIME_LIMIT, FrameOf

@@ -1,0 +1,158 @@
+"""What all dialogs have in common: rows to choose from, a line to type into, hints below."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from flame.tui.lines import Line, Lines, Piece
+from flame.tui.text import cut_start, printable
+
+T = TypeVar("T")
+
+CURSOR = "▸"
+
+_PADDING = 2
+_FEWEST = 3
+
+
+class Entry(Input):
+    """One line to type into; what is pasted becomes printable."""
+
+    def __init__(self, *, id: str = "entry") -> None:
+        super().__init__(compact=True, id=id)
+        self.cursor_blink = False
+
+    def validate_value(self, value: str) -> str:
+        return printable(value)
+
+
+class Dialog(ModalScreen[T]):
+    """Lines above, rows of which one is selected, an entry where text is typed, and a hint.
+
+    Rows that do not fit scroll with the cursor, so that the title and the hint stay in sight.
+    """
+
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)"),
+        Binding("down,j", "move(1)"),
+        Binding("pageup", "move(-10)"),
+        Binding("pagedown", "move(10)"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cursor = 0
+        self.note = ""
+        self._top = 0
+        self._seen = range(0)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield Lines(self._lines, id="dialog")
+            yield Entry()
+            yield Lines(lambda width, height: self._last(width), id="hint")
+
+    def on_mount(self) -> None:
+        self.entry.display = False
+
+    # What a dialog says
+
+    def head(self, width: int) -> list[Line]:
+        """The lines above the rows."""
+        raise NotImplementedError
+
+    def rows(self, width: int) -> list[Line]:
+        """One line for everything that can be selected."""
+        raise NotImplementedError
+
+    def tail(self, width: int) -> list[Line]:
+        """The lines below the rows."""
+        return []
+
+    def hint(self) -> str:
+        """Which keys do what."""
+        raise NotImplementedError
+
+    def clicked(self) -> None:
+        """The row under the cursor has been clicked."""
+
+    # Drawing
+
+    @property
+    def entry(self) -> Entry:
+        """Where text is typed."""
+        return self.query_one(Entry)
+
+    def draw(self) -> None:
+        """Show what has changed."""
+        lines = self.query_one("#dialog", Lines)
+        wanted = len(self._lines(max(lines.inner.width, 1), 0))
+        if min(wanted, self._room) != lines.size.height:
+            lines.refresh(layout=True)
+        for one in self.query(Lines):
+            one.update()
+
+    @property
+    def _room(self) -> int:
+        """Lines there is room for above the entry and the hint."""
+        return max(self.size.height - _PADDING - 2 - self.entry.display, _FEWEST)
+
+    def on_resize(self) -> None:
+        self.query_one("#dialog", Lines).styles.max_height = self._room
+
+    def _lines(self, width: int, height: int) -> list[Line]:
+        """Head, rows and tail in ``height`` lines, or all of them if that is 0."""
+        head, rows, tail = self.head(width), self.rows(width), self.tail(width)
+        self.cursor = min(max(self.cursor, 0), max(len(rows) - 1, 0))
+        room = height - len(head) - len(tail) if height else len(rows)
+        if len(rows) <= room:
+            self._top, self._seen = len(head), range(len(rows))
+            return [*head, *rows, *tail]
+        seen = self._window(len(rows), max(room - 1, 1))
+        self._top, self._seen = len(head), seen
+        more = f"  ↑ {seen.start} more  ↓ {len(rows) - seen.stop} more"
+        return [*head, *rows[seen.start : seen.stop], [Piece(more, "dim")], *tail]
+
+    def _window(self, rows: int, room: int) -> range:
+        """The rows to show of ``rows``: around the selected one, moved no more than needed."""
+        first = max(min(self._seen.start, self.cursor), self.cursor - room + 1)
+        first = min(first, rows - room)
+        return range(first, first + room)
+
+    def _last(self, width: int) -> list[Line]:
+        note = Piece(cut_start(self.note, width), "warning")
+        return [[note], [Piece(cut_start(self.hint(), width), "dim")]]
+
+    # Moving
+
+    def action_move(self, step: int) -> None:
+        self.cursor += step
+        self.draw()
+
+    def on_mouse_scroll_down(self) -> None:
+        self.action_move(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.action_move(-1)
+
+    def on_click(self, event: events.Click) -> None:
+        """Select, and act on, the row under the mouse; a click beside the dialog leaves it."""
+        if event.widget is self:
+            self.action_leave()
+        elif event.widget is self.query_one("#dialog", Lines):
+            row = event.y - self._top + self._seen.start
+            if row in self._seen:
+                self.cursor = row
+                self.clicked()
+
+    def action_leave(self) -> None:
+        """Leave without a change."""
+        self.dismiss(None)

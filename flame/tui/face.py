@@ -1,0 +1,163 @@
+"""What the main screen shows: the views, the details, and the lines around them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Horizontal
+from textual.reactive import Reactive
+from textual.screen import Screen
+from textual.widget import Widget
+
+from flame.core.selection import Selection
+from flame.tui import header
+from flame.tui.chips import chips
+from flame.tui.details import details
+from flame.tui.finder import Finder
+from flame.tui.icicle_pane import IciclePane
+from flame.tui.keys import bindings, footer_of
+from flame.tui.lines import Line, Lines, Piece, palette_of
+from flame.tui.pane import Pane
+from flame.tui.projector import Projector
+from flame.tui.sandwich import SandwichPane
+from flame.tui.searchbox import SearchBox
+from flame.tui.session import Projection, Session
+from flame.tui.sheets import warning_lines
+from flame.tui.text import cut, cut_start
+from flame.tui.timeline import TimelinePane
+from flame.tui.top import TopPane
+from flame.tui.view import View
+
+PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
+
+
+class Face(Screen[None]):
+    """The main screen without what its keys do."""
+
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+    # Instance variables of Screen, whose types ClassVar would contradict.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
+
+    # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+
+    def __init__(self, session: Session, shown: Projection) -> None:
+        super().__init__()
+        self.session = session
+        self.projector = Projector(session, shown, self.post_message)
+        self.finder = Finder(self.post_message)
+        self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
+        self.pane = self.panes[0]
+        self._note: Line = []
+        self._hover = -1
+
+    @property
+    def shown(self) -> Projection:
+        """The projection on screen."""
+        return self.projector.shown
+
+    @property
+    def wanted(self) -> Selection:
+        """What was last asked for."""
+        return self.projector.wanted
+
+    @property
+    def view(self) -> View:
+        """What the details are about."""
+        return self.pane.view
+
+    @property
+    def pane_name(self) -> str:
+        """How options and states spell the view that is shown."""
+        return self.pane.name_
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being worked out."""
+        return self.projector.busy or self.finder.busy
+
+    # Composition
+
+    def compose(self) -> ComposeResult:
+        yield Lines(self._header, id="header")
+        yield Lines(self._crumbs, id="crumbs")
+        yield Lines(self._chips, id="chips")
+        with Container(id="body"):
+            with Container(id="views"):
+                yield from self.panes
+            yield Lines(self._details, id="details")
+            yield Lines(self._empty, id="empty")
+        with Horizontal(id="bottom"):
+            yield SearchBox(id="search")
+            yield Lines(self._status, id="status")
+        yield Lines(self._keys, id="keys")
+        yield Lines(self._too_small, id="small")
+
+    def _header(self, width: int, height: int) -> list[Line]:
+        trace, tree = (self.session.path, self.session.profile), self.shown.view.tree
+        return [header.header(*trace, self.shown.selection, tree, palette_of(self), width)]
+
+    def _crumbs(self, width: int, height: int) -> list[Line]:
+        titles = {pane.name_: pane.title for pane in self.panes}
+        return [header.tabs_and_path(titles, self.pane.name_, self.shown.view, width)]
+
+    def _chips(self, width: int, height: int) -> list[Line]:
+        return [chips(self.wanted.where, self.session.profile, width)]
+
+    def _details(self, width: int, height: int) -> list[Line]:
+        return details(self.view, palette_of(self), width)
+
+    def _empty(self, width: int, height: int) -> list[Line]:
+        metric = self.shown.metric
+        text = "Nothing to show: the trace holds no GPU activity, NVTX range or CUDA call."
+        if not self._bare:
+            text = f"Nothing to show: the {metric.title} is zero everywhere. m: another metric."
+        return [[Piece(text, "strong")], [], *warning_lines(self.session.profile, width)]
+
+    @property
+    def _bare(self) -> bool:
+        return self.shown.metric.table == "host" and not self.session.profile.gpu_time
+
+    def _status(self, width: int, height: int) -> list[Line]:
+        if self._hover >= 0:
+            return [header.frame_status(self.view, self._hover, width)]
+        if self._note:
+            return [[piece._replace(text=cut(piece.text, width)) for piece in self._note]]
+        if self.shown.view.found is None and self.pane.hint():
+            return [[Piece(cut_start(f" {self.pane.hint()}", width))]]
+        return [header.search_status(self.view, width)]
+
+    def _keys(self, width: int, height: int) -> list[Line]:
+        return [header.footer(footer_of(self.pane.name_), width)]
+
+    def _too_small(self, width: int, height: int) -> list[Line]:
+        text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"
+        return [[Piece(cut_start(text, width), "warning")]]
+
+    # Showing
+
+    def _show(self, note: str = "", tone: str = "dim") -> None:
+        """Bring the screen up to date, with ``note`` in the status line until the next key."""
+        self._note = [Piece(f" {note}", tone)] if note else []
+        self._hover = -1
+        self.pane.show(self.shown)
+        for name in ("#crumbs", "#details", "#status"):
+            self.query_one(name, Lines).update()
+
+    def _take(self, note: str = "") -> None:
+        """Show a projection that has just arrived."""
+        self.set_class(self.shown.empty, "-empty")
+        self.set_class(bool(self.shown.selection.where), "-filtered")
+        self._show(note)
+        for name in ("#header", "#chips", "#empty"):
+            self.query_one(name, Lines).update()
+
+    def _turn_to(self, pane: Pane) -> None:
+        self.pane = pane
+        for one in self.panes:
+            one.display = one is pane
+        self.query_one("#keys", Lines).update()
