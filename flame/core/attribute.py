@@ -17,7 +17,7 @@ from flame.core.metrics import METRICS
 from flame.core.nesting import MAX_DEPTH, Nesting
 from flame.core.options import Progress, silent
 from flame.core.profile import NONE, Activities, GraphNodes, Profile
-from flame.core.ranges import RangeIndex
+from flame.core.ranges import RangeIndex, RangePieces, range_pieces
 from flame.core.raw import OPEN, RawTrace
 from flame.core.raw import Activities as RawActivities
 from flame.core.stacks import EMPTY
@@ -48,6 +48,9 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     def build_host() -> Activities:
         return host_table(raw.ranges, raw.calls, thread_process, raw.last_time)
 
+    def build_ranges() -> RangePieces:
+        return range_pieces(raw.ranges, raw.last_time)
+
     profile = Profile(
         frames=raw.frames.build(),
         activities=table,
@@ -61,6 +64,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         graph_nodes=graph_nodes,
         warnings=(),
         host_builder=build_host,
+        ranges_builder=build_ranges,
     )
     from flame.core.findings import findings
 

@@ -89,3 +89,10 @@ def runs(ordered: Column) -> I8:
     if len(ordered) == 0:
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+
+
+def stretches(start: Column, length: Column) -> I8:
+    """All whole numbers from each of ``start`` on, as many as its ``length``."""
+    shift = start - (np.cumsum(length) - length)
+    numbers: I8 = np.arange(length.sum()) + np.repeat(shift, length)
+    return numbers

@@ -12,6 +12,7 @@ import numpy as np
 from flame.core.columns import U1
 
 NO_LAUNCH = "[no launch recorded]"
+SMALLER = "[smaller frames]"
 MAX_EXAMPLES = 5
 
 
@@ -34,6 +35,7 @@ class Kind(IntEnum):
     GRAPH = 13
     SASS = 14
     STALL = 15
+    REST = 16
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I4, Column
-from flame.core.frames import Frame, FrameBuilder, Kind
+from flame.core.frames import SMALLER, Frame, FrameBuilder, Kind
 from flame.core.profile import Device, Process, Thread
 
 
@@ -18,7 +18,7 @@ class Grouping:
 
     ``process``, ``thread``, ``device``: i4 by index of the profile's lists. ``stream``: i4 by
     place of the stream id in ``stream_ids`` (sorted). ``shapes``: i4 by frame id of a range, -1
-    where it has no shapes.
+    where it has no shapes. ``rest`` is the frame for what is too small to show.
     """
 
     process: I4
@@ -27,6 +27,7 @@ class Grouping:
     stream_ids: I4
     stream: I4
     shapes: I4
+    rest: int
 
     def stream_of(self, ids: Column) -> I4:
         """Frame ids of stream ``ids``; -1 for the unknown stream (-1)."""
@@ -51,6 +52,7 @@ def add_grouping(
         stream_ids,
         _add(frames, Kind.STREAM, (f"stream {number}" for number in stream_ids.tolist())),
         shapes,
+        frames.add(Frame(Kind.REST, SMALLER)),
     )
 
 

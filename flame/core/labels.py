@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flame.core.columns import I4
+from flame.core.columns import I4, I8
 from flame.core.errors import UsageError
 from flame.core.frames import Frame, FrameTable, Kind
 
@@ -19,11 +21,15 @@ KERNEL_NAMES = ("base", "demangled", "mangled")
 
 @dataclass(frozen=True)
 class Naming:
-    """Choices that change how frames are named, not what was measured."""
+    """Choices that change how frames are named, not what was measured.
+
+    ``fold`` shows ranges without their layer's index, after all ``rename`` rules.
+    """
 
     kernel_names: str = "base"
     shapes: bool = False
     rename: tuple[Rename, ...] = ()
+    fold: bool = False
 
     def __post_init__(self) -> None:
         if self.kernel_names not in KERNEL_NAMES:
@@ -32,12 +38,14 @@ class Naming:
 
     def text(self, frame: Frame) -> str:
         """What ``frame`` is called."""
-        from flame.core.names import apply_renames
+        from flame.core.names import apply_renames, fold_indices
 
         name = frame.name
         if frame.kind == Kind.KERNEL and self.kernel_names != "base":
             name = frame.get(self.kernel_names) or frame.get("demangled") or name
-        return apply_renames(name, self.rename) if self.rename else name
+        if self.rename:
+            name = apply_renames(name, self.rename)
+        return fold_indices(name) if self.fold and frame.kind == Kind.NVTX else name
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,21 @@ class Labels:
 
     text: tuple[str, ...]
     shown: I4
+
+    @cached_property
+    def rank(self) -> I8:
+        """Place of every frame by name, numbers in names by value, i8[n]; equal names share one."""
+        wanted = {name: _natural(name) for name in set(self.text)}
+        ordered = {name: place for place, name in enumerate(sorted(wanted, key=wanted.__getitem__))}
+        return np.fromiter(map(ordered.__getitem__, self.text), np.int64, len(self.text))
+
+
+_NUMBER = re.compile(r"0*([0-9]+)")
+
+
+def _natural(name: str) -> tuple[str, str]:
+    """Sorts ``layers.2`` before ``layers.10``: a number stands behind its length."""
+    return _NUMBER.sub(lambda found: chr(min(len(found[1]), 0xFFFF)) + found[1], name), name
 
 
 def labels(frames: FrameTable, naming: Naming) -> Labels:

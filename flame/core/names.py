@@ -238,3 +238,27 @@ _API_VERSION = re.compile(r"_v\d{4,}(?:_ptsz|_ptds)?\Z")
 def api_name(text: str) -> str:
     """CUDA API name without its ABI version: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
     return _API_VERSION.sub("", text)
+
+
+# Indices have at most three digits, so that sizes and years stay; `(?<=[^\W\d])` is a letter or
+# `_`, so that `cuda12.4` stays. The last number of `torch.2.1` may be a version's: a run of numbers
+# is an index only where the path goes on behind it.
+_MODULE_INDEX = re.compile(
+    r"(?<=[^\W\d])\.\d{1,3}(?=(?:\.\d{1,3}){0,9}(?:\.[^\W\d]|/)|[\])'\",:;\s]|\Z)"
+)
+_NUMBERED_LAYER = re.compile(r"((?:[Ll]ayers?|[Bb]locks?|LAYER)\d{1,2})\.\d{1,3}(?=\.[^\W\d])")
+_LAYER_INDEX = re.compile(
+    r"((?:[Ll]ayers?|LAYER)(?:[_#\[-]|[ :] ?)?|[Bb]locks?[_\[]?)\d{1,3}(?![^\W_]|_\d|\.\d)"
+)
+
+
+def fold_indices(name: str) -> str:
+    """A range name with `*` for the index of each layer: `layers.18.mlp` → `layers.*.mlp`.
+
+    Numeric parts of module paths (`h.3.attn`, `(block.14.layer.0)`, `layer1.0.conv1`) and numbers
+    right behind the word layer or block (`layer_12`, `layers[3]`, `Layer 7`) are indices. Versions,
+    shapes and sizes are not.
+    """
+    name = _MODULE_INDEX.sub(".*", name)
+    name = _NUMBERED_LAYER.sub(r"\1.*", name)
+    return _LAYER_INDEX.sub(r"\1*", name)

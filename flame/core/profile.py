@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from flame.core.launches import Launches
     from flame.core.metrics import Metric
     from flame.core.names import Rename
+    from flame.core.ranges import RangePieces
     from flame.core.tree import StackTree
     from flame.core.where import Filter
 
@@ -171,7 +172,8 @@ class Profile:
     """A trace, decoded and attributed: the event table, its vocabulary, and what is missing.
 
     ``host_builder`` makes the host table (see `flame.core.host`) when a host metric is first asked
-    for, ``launches_builder`` reads the launch geometry from the file when that is.
+    for, ``launches_builder`` reads the launch geometry from the file when that is,
+    ``ranges_builder`` cuts the NVTX ranges into pieces when those are.
     """
 
     frames: FrameTable
@@ -187,6 +189,7 @@ class Profile:
     warnings: tuple[str, ...]
     host_builder: Callable[[], Activities]
     launches_builder: Callable[[], Launches] | None = None
+    ranges_builder: Callable[[], RangePieces] | None = None
     _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -201,6 +204,11 @@ class Profile:
         Reads the file: not for a thread that must not wait. Raises InputError when it has changed.
         """
         return self.launches_builder() if self.launches_builder else None
+
+    @cached_property
+    def ranges(self) -> RangePieces | None:
+        """When which NVTX range was open on which thread; None where the format does not say."""
+        return self.ranges_builder() if self.ranges_builder else None
 
     @cached_property
     def gpu_time(self) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, sum_by
+from flame.core.arrangement import Arrangement
+from flame.core.columns import I8
 from flame.core.errors import NoMatchError, UsageError
+from flame.core.growth import grow
 from flame.core.labels import Naming
 from flame.core.metrics import Metric, metric_of
 from flame.core.profile import Activities, Profile
+from flame.core.share import merge_smaller
+from flame.core.steps import arranged, filtered, steps
 from flame.core.tree import Breadth, StackTree, in_preorder
-from flame.core.where import Filter, Time
+from flame.core.where import Filter, GroupFilter, MinShare, Time
 
 LEVELS = (
     "process",
@@ -68,28 +70,42 @@ def project(
     where: tuple[Filter, ...] = (),
     metric: str | None = None,
     naming: Naming | None = None,
+    arrangement: Arrangement | None = None,
 ) -> StackTree:
     """The stack tree of ``profile`` under ``levels``, of what passes all filters in ``where``.
 
-    The total of the root is the sum of the metric over the activities that pass, exactly. Raises
-    NoMatchError when filters leave nothing, UsageError for unknown levels or metrics.
+    The order of the filters does not matter: those on activities choose first, then those on
+    stacks, which see all of a stack as it is shown from the root down (so collapsing and inverting
+    come after them), and a `MinShare` last. The total of the root is the sum of the metric over
+    the activities that pass, exactly. Raises NoMatchError when filters leave nothing, UsageError
+    for unknown levels or metrics and for wrong expressions.
     """
-    naming = naming or Naming()
+    naming, arrangement = naming or Naming(), arrangement or Arrangement()
     measure = metric_of(metric or profile.default_metric)
     if isinstance(levels, str):
         levels = parse_levels(levels)
     levels = levels or default_levels(measure, naming)
     check_levels(levels)
+    labels = profile.labels(naming)
     value, count = _weigh(profile, measure, where)
-    if where and not count.any():
-        raise NoMatchError("nothing in the trace matches the selection")
     kept = np.flatnonzero(count)
-    shown = profile.labels(naming)
-    growth = _Growth(len(kept))
-    for frames in _steps(profile, profile.table(measure), kept, levels):
-        growth.extend(np.where(frames >= 0, shown.shown[frames], -1))
-    columns = growth.weighed(value[kept], count[kept])
-    return in_preorder(columns, profile.frames, shown.text, measure, levels)
+    stacks = steps(profile, profile.table(measure), kept, levels, labels.shown)
+    stacks = filtered(stacks, where, labels.text)
+    if where and not len(stacks.groups):
+        raise NoMatchError("nothing in the trace matches the selection")
+    columns, node_of_group = grow(arranged(stacks, arrangement), value, count)
+    for one in where:
+        if isinstance(one, MinShare):
+            columns, now = merge_smaller(columns, one.percent, profile.grouping.rest)
+            node_of_group = np.append(now, -1)[node_of_group]
+    key = None
+    if arrangement.order == "name":
+        key = labels.rank[columns.frame]
+    elif arrangement.order == "start":
+        key = _first_start(columns, node_of_group, profile.table(measure), where)
+    return in_preorder(
+        columns, profile.frames, labels.text, measure, levels, arrangement, key, node_of_group
+    )
 
 
 def _weigh(profile: Profile, metric: Metric, where: tuple[Filter, ...]) -> tuple[I8, I8]:
@@ -97,7 +113,7 @@ def _weigh(profile: Profile, metric: Metric, where: tuple[Filter, ...]) -> tuple
     table = profile.table(metric)
     value, count = profile.totals_by_group(metric, _rows(table, where))
     for one in where:
-        if not isinstance(one, Time):
+        if isinstance(one, GroupFilter):
             passing = one.groups(profile, table)
             value, count = np.where(passing, value, 0), np.where(passing, count, 0)
     return value, count
@@ -109,64 +125,15 @@ def _rows(table: Activities, where: tuple[Filter, ...]) -> I8 | None:
     return np.flatnonzero(np.logical_and.reduce(windows)) if windows else None
 
 
-def _steps(
-    profile: Profile, table: Activities, kept: I8, levels: tuple[str, ...]
-) -> Iterator[Column]:
-    """For each step down the stack, the frame id (-1: none) of every kept group."""
-    for level in levels:
-        if level in ("python", "native", "nvtx"):
-            used, place = distinct(getattr(table.groups, level)[kept].astype(np.int64))
-            yield from (step[place] for step in table.stacks.paths(used).T)
-        else:
-            yield _single(profile, table, kept, level)
-
-
-def _single(profile: Profile, table: Activities, kept: I8, level: str) -> Column:
-    """Frame ids (-1: none) of a level that is one frame per group."""
-    grouping, groups = profile.grouping, table.groups
-    if level in ("kernel", "launch"):
-        own: Column = groups.frame if level == "kernel" else groups.launch
-        return own[kept]
-    if level == "stream":
-        return grouping.stream_of(groups.stream[kept])
-    if level == "shapes":
-        return table.stacks.innermost(grouping.shapes)[groups.nvtx[kept]]
-    frames: I4 = getattr(grouping, level)
-    index: I4 = getattr(groups, level)
-    found: I4 = np.append(frames, np.int32(-1))[index[kept]]
-    return found
-
-
-class _Growth:
-    """A tree that grows one step down for all rows at a time."""
-
-    def __init__(self, rows: int) -> None:
-        self._node = np.zeros(rows, np.int64)
-        self._columns = [(np.array([-1]), np.array([0]), np.array([0]))]
-        self._depth = np.zeros(1, np.int64)
-
-    def extend(self, frame: Column) -> None:
-        """Move every row with ``frame`` >= 0 to the child with that frame."""
-        rows = np.flatnonzero(frame >= 0)
-        wanted, place = distinct((self._node[rows] << 32) | frame[rows])
-        parent = wanted >> 32
-        depth = self._depth[parent] + 1
-        self._columns.append((parent, wanted & 0xFFFFFFFF, depth))
-        self._node[rows] = len(self._depth) + place
-        self._depth = np.concatenate([self._depth, depth])
-
-    def weighed(self, value: I8, count: I8) -> Breadth:
-        """The finished tree in breadth-first order, with the rows' sums."""
-        parent, frame, depth = (np.concatenate(part) for part in zip(*self._columns, strict=True))
-        order = np.argsort(depth, kind="stable")
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        above = np.where(parent >= 0, place[parent], -1)
-        node, size = place[self._node], len(order)
-        return Breadth(
-            above[order].astype(np.int32),
-            frame[order].astype(np.int32),
-            depth[order].astype(np.int32),
-            sum_by(node, value, size),
-            sum_by(node, count, size),
-        )
+def _first_start(
+    columns: Breadth, node_of_group: I8, table: Activities, where: tuple[Filter, ...]
+) -> I8:
+    """Per node of ``columns`` the first start of an activity below it that passes, ns."""
+    rows = _rows(table, where)
+    group, start = table.groups.of, table.start
+    if rows is not None:
+        group, start = group[rows], start[rows]
+    node = node_of_group[group]
+    first = np.full(len(columns.parent), np.iinfo(np.int64).max)
+    np.minimum.at(first, node[node >= 0], start[node >= 0])
+    return columns.minima(first)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, pack
-from flame.core.nesting import Nesting, nest
+from flame.core.nesting import MAX_DEPTH, Nesting, nest
 from flame.core.raw import OPEN, Ranges
 from flame.core.stacks import EMPTY, StackBuilder
 
@@ -22,10 +23,7 @@ class RangeIndex:
     def __init__(self, ranges: Ranges, capture_end: int, stacks: StackBuilder) -> None:
         self._ranges = ranges
         self._stacks = stacks
-        known = ranges.thread >= 0
-        self._thread = np.maximum(ranges.thread, 0)
-        end = np.where(ranges.end == OPEN, capture_end, ranges.end)
-        self._end = np.where(known, end, ranges.start - 1)
+        self._thread, self._end = np.maximum(ranges.thread, 0), _ends(ranges, capture_end)
         self.nesting = nest(self._thread, ranges.start, np.maximum(self._end, ranges.start))
         self._paths = _paths(self.nesting, ranges.frame, stacks)
 
@@ -62,6 +60,50 @@ class RangeIndex:
         """Ranges ordered by (thread, start, longest first): their rows, threads and starts."""
         order = np.lexsort((-self._end, self._ranges.start, self._thread))
         return order, self._thread[order], self._ranges.start[order]
+
+
+@dataclass(frozen=True, eq=False)
+class RangePieces:
+    """Ranges over time, cut into pieces that nest; ordered by (thread, depth, start).
+
+    ``thread``, ``depth`` (0: in no other one), ``frame``, ``parent`` (the piece around it, -1
+    without one) are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns. Ranges without length
+    and those of unknown threads are left out.
+    """
+
+    thread: I4
+    depth: I4
+    frame: I4
+    start: I8
+    end: I8
+    parent: I4
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def range_pieces(ranges: Ranges, capture_end: int) -> RangePieces:
+    """The pieces of ``ranges``, of which those still open last until ``capture_end``."""
+    thread, end = np.maximum(ranges.thread, 0), _ends(ranges, capture_end)
+    nesting = nest(thread, ranges.start, np.maximum(end, ranges.start))
+    on = thread[nesting.source].astype(np.int64)
+    order = np.argsort(on * MAX_DEPTH + nesting.depth, kind="stable")
+    place = np.empty(len(order) + 1, np.int32)
+    place[order], place[-1] = np.arange(len(order)), -1
+    return RangePieces(
+        thread=on[order].astype(np.int32),
+        depth=nesting.depth[order].astype(np.int32),
+        frame=ranges.frame[nesting.source[order]],
+        start=nesting.start[order],
+        end=nesting.end[order],
+        parent=place[nesting.parent[order]],
+    )
+
+
+def _ends(ranges: Ranges, capture_end: int) -> I8:
+    """When each range ends, ns; before it starts if its thread is unknown."""
+    end = np.where(ranges.end == OPEN, capture_end, ranges.end)
+    return np.where(ranges.thread >= 0, end, ranges.start - 1)
 
 
 def _paths(nesting: Nesting, frame: I4, stacks: StackBuilder) -> I4:

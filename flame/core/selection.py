@@ -1,9 +1,10 @@
-"""What to show of a profile: levels, filters, metric and naming together."""
+"""What to show of a profile: levels, filters, metric, naming and arrangement together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flame.core.arrangement import Arrangement
 from flame.core.labels import Naming
 from flame.core.profile import Profile
 from flame.core.project import project
@@ -19,7 +20,8 @@ class Selection:
     where: tuple[Filter, ...] = ()
     metric: str | None = None
     naming: Naming = field(default_factory=Naming)
+    arrangement: Arrangement = field(default_factory=Arrangement)
 
     def tree(self, profile: Profile) -> StackTree:
         """The stack tree of ``profile`` under this selection."""
-        return project(profile, self.levels, self.where, self.metric, self.naming)
+        return project(profile, self.levels, self.where, self.metric, self.naming, self.arrangement)

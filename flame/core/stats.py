@@ -1,14 +1,21 @@
-"""Totals per name over a whole tree, with recursion counted once."""
+"""Totals and percentiles per name over a whole tree, with recursion counted once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import Bool, sum_by
+from flame.core.columns import I4, I8, Bool, stretches, sum_by
 from flame.core.frames import Kind
+from flame.core.members import Members
 from flame.core.tree import StackTree
+
+PERCENTS = (50, 95, 99)
+_AT_A_TIME = 1 << 22
+"""Pairs of frame and activity that are sorted at a time: 32 MB."""
 
 
 @dataclass(frozen=True)
@@ -22,29 +29,136 @@ class NameTotal:
     count: int
 
 
+@dataclass(frozen=True, eq=False)
+class FrameTotals:
+    """Every frame of a tree but the root's, in the order of their ids.
+
+    ``frame`` is i4, all other columns are i8: inclusive ``total`` and ``count`` of activities with
+    recursion counted once, ``own`` value, and the number of ``places`` in the tree.
+    """
+
+    frame: I4
+    total: I8
+    own: I8
+    count: I8
+    places: I8
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Percentiles of the activities below frames, i8 each, in the metric's unit; 0 of none.
+
+    They are nearest-rank: values that occur, as in `flame.core.distribution`.
+    """
+
+    p50: I8
+    p95: I8
+    p99: I8
+    maximum: I8
+
+
 def outermost_of_name(tree: StackTree) -> Bool:
     """Nodes with no ancestor of the same frame: summing these counts recursion once, bool[n]."""
-    result = np.ones(len(tree), bool)
-    order = np.lexsort((np.arange(len(tree)), tree.frame))
-    frame, end = tree.frame[order].astype(np.int64), tree.end[order].astype(np.int64)
+    result = np.zeros(len(tree), bool)
+    result[_outermost(tree)[0]] = True
+    return result
+
+
+def _outermost(tree: StackTree) -> tuple[I8, I8]:
+    """(nodes with no ancestor of the same frame, their frames), by frame and in preorder."""
+    # Sorting keys of both is several times faster than sorting by two columns.
+    keys = np.sort((tree.frame.astype(np.int64) << 32) | np.arange(len(tree)))
+    node, frame = keys & 0xFFFFFFFF, keys >> 32
     # Ends are lifted per frame, so that one running maximum serves all frames at once.
     lift = frame * (len(tree) + 1)
-    reach = np.maximum.accumulate(end + lift)
-    result[order[1:]] = order[1:] + lift[1:] >= reach[:-1]
-    return result
+    reach = np.maximum.accumulate(tree.end[node] + lift)
+    kept = np.concatenate([[True], node[1:] + lift[1:] >= reach[:-1]])
+    return node[kept], frame[kept]
+
+
+def totals(tree: StackTree) -> FrameTotals:
+    """Totals of every frame of ``tree``."""
+    size = len(tree.text)
+    places = np.bincount(tree.frame[1:], minlength=size)
+    used = np.flatnonzero(places)
+    node, frame = _outermost(tree)
+    columns = (
+        sum_by(frame, tree.total[node], size),
+        sum_by(tree.frame, tree.own, size),
+        sum_by(frame, tree.count[node], size),
+        places,
+    )
+    return FrameTotals(used.astype(np.int32), *(column[used] for column in columns))
 
 
 def top(tree: StackTree, kinds: tuple[Kind, ...] | None = None) -> list[NameTotal]:
     """Totals of every frame in ``tree``, largest first; only of ``kinds`` where given."""
-    size = len(tree.text)
-    counted = np.flatnonzero(outermost_of_name(tree))
-    total = sum_by(tree.frame[counted], tree.total[counted], size)
-    count = sum_by(tree.frame[counted], tree.count[counted], size)
-    own = sum_by(tree.frame, tree.own, size)
-    used = np.unique(tree.frame[1:]).tolist()
+    found = totals(tree)
+    columns = (found.frame, found.total, found.own, found.count)
     rows = [
-        NameTotal(tree.text[f], tree.frames[f].kind, int(total[f]), int(own[f]), int(count[f]))
-        for f in used
-        if kinds is None or tree.frames[f].kind in kinds
+        NameTotal(tree.text[frame], tree.frames[frame].kind, *values)
+        for frame, *values in zip(*(column.tolist() for column in columns), strict=True)
+        if kinds is None or tree.frames[frame].kind in kinds
     ]
     return sorted(rows, key=lambda row: (-row.total, row.name))
+
+
+def spread(members: Members, values: I8, frames: I4) -> Spread:
+    """Percentiles of ``values`` (one per row of the table) below each of ``frames`` (ascending)."""
+    order = np.argsort(values)
+    rank = np.empty(len(values), np.int64)
+    rank[order] = np.arange(len(values))
+    slices = _slices(members, frames)
+    shape = (len(PERCENTS) + 1, len(frames))
+    found = np.zeros(shape, np.int64)
+    for first, last in _parts(slices.pairs):
+        found[:, first:last] = _percentiles(slices, first, last, rank[members.rows])
+    return Spread(*np.where(slices.pairs, np.append(values[order], 0)[found], 0))
+
+
+class _Slices(NamedTuple):
+    """Where in ``Members.rows`` the activities of frames lie: ``size`` of them from ``low`` on.
+
+    ``of`` is each slice's frame, by its place in the list asked for; ``pairs`` is per frame the
+    number of its activities.
+    """
+
+    low: I8
+    size: I8
+    of: I8
+    pairs: I8
+
+
+def _slices(members: Members, frames: I4) -> _Slices:
+    node, frame = _outermost(members.tree)
+    wanted = np.isin(frame, frames)
+    node, of = node[wanted], np.searchsorted(frames, frame[wanted])
+    low = members.bounds[node]
+    size = members.bounds[members.tree.end[node]] - low
+    return _Slices(low, size, of, sum_by(of, size, len(frames)))
+
+
+def _parts(pairs: I8) -> Iterator[tuple[int, int]]:
+    """Cuts the list of frames into parts [first, last) of about `_AT_A_TIME` pairs."""
+    before, first = np.cumsum(pairs) - pairs, 0
+    while first < len(pairs):
+        last = int(np.searchsorted(before, before[first] + _AT_A_TIME))
+        yield first, max(last, first + 1)
+        first = max(last, first + 1)
+
+
+def _percentiles(slices: _Slices, first: int, last: int, rank: I8) -> I8:
+    """The rank of each percentile, and of the maximum, for frames [first, last)."""
+    low, high = np.searchsorted(slices.of, [first, last])
+    start, size = slices.low[low:high], slices.size[low:high]
+    of = np.repeat(slices.of[low:high] - first, size)
+    ordered = np.sort((of << 32) | rank[stretches(start, size)]) & 0xFFFFFFFF
+    count = slices.pairs[first:last]
+    before = np.cumsum(count) - count
+    places = [before + (count * percent + 99) // 100 - 1 for percent in (*PERCENTS, 100)]
+    # A frame without activities has no place: what stands there is not looked at.
+    picked: I8 = np.append(ordered, 0)[np.maximum(places, 0)]
+    return picked

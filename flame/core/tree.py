@@ -1,17 +1,20 @@
-"""The columnar stack tree: preorder columns, widest child first, and thin node views."""
+"""The columnar stack tree: preorder columns, siblings in order, and thin node views."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, sum_by
+from flame.core.arrangement import Arrangement
+from flame.core.columns import I4, I8, Bool, Column, sum_by
 from flame.core.frames import FrameTable, Kind
 from flame.core.metrics import Metric
+
+NO_GROUPS: I4 = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,9 @@ class StackTree:
     | end | i4 | one past the last node of the subtree |
     | own | i8 | the metric of activities that end exactly here |
     | own_count | i8 | their number |
+
+    ``node_of_group`` (i4) is the node where each group of the metric's table ends, -1 where it was
+    filtered out; it is empty in a tree that is not a projection.
     """
 
     frames: FrameTable
@@ -38,6 +44,8 @@ class StackTree:
     end: I4
     own: I8
     own_count: I8
+    arrangement: Arrangement = field(default_factory=Arrangement)
+    node_of_group: I4 = field(default_factory=NO_GROUPS.copy, repr=False)
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -81,7 +89,7 @@ class StackTree:
         return self.frames[int(self.frame[node])].kind
 
     def children(self, node: int) -> list[int]:
-        """Children of ``node``, widest first."""
+        """Children of ``node``, in the order of the tree's arrangement."""
         found = []
         child = node + 1
         while child < self.end[node]:
@@ -100,6 +108,24 @@ class StackTree:
     def names(self, node: int) -> tuple[str, ...]:
         """Display names from below the root down to ``node``."""
         return tuple(self.name(step) for step in self.path(node)[1:])
+
+    def part(self, node: int) -> StackTree:
+        """Only the stacks through ``node``, whose ancestors stay as a chain above it."""
+        above, end = self.path(node)[:-1], int(self.end[node])
+        nodes = np.concatenate([above, np.arange(node, end)]).astype(np.int64)
+        chain, below, shift = len(above), slice(node, end), len(above) - node
+        own, own_count = self.own[nodes], self.own_count[nodes]
+        own[:chain] = own_count[:chain] = 0
+        return replace(
+            self,
+            parent=np.append(np.arange(-1, chain), self.parent[below][1:] + shift).astype(np.int32),
+            frame=self.frame[nodes],
+            depth=self.depth[nodes],
+            end=np.append(np.full(chain, len(nodes)), self.end[below] + shift).astype(np.int32),
+            own=own,
+            own_count=own_count,
+            node_of_group=NO_GROUPS,
+        )
 
     def outermost(self, mask: Bool) -> Bool:
         """Of the nodes in ``mask`` (bool[n]), those below no other one: their totals add up.
@@ -156,7 +182,7 @@ class Node:
 
     @property
     def children(self) -> list[Node]:
-        """Children, widest first."""
+        """Children, in the order of the tree's arrangement."""
         return [Node(self.tree, child) for child in self.tree.children(self.index)]
 
     def __iter__(self) -> Iterator[Node]:
@@ -182,23 +208,39 @@ class Breadth:
     def sums(self, values: I8) -> I8:
         """Inclusive sums of ``values`` per node."""
         result = values.copy()
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(self.depth))])
-        for level in range(len(bounds) - 2, 0, -1):
-            low, high = bounds[level], bounds[level + 1]
-            above = bounds[level - 1]
+        for above, low, high in self._rows_upwards():
             place = self.parent[low:high] - above
-            result[above:low] += sum_by(place, result[low:high], int(low - above))
+            result[above:low] += sum_by(place, result[low:high], low - above)
         return result
 
-    def preorder(self) -> tuple[I8, I8]:
-        """(old index of every new node, subtree size of every new node), widest child first."""
+    def minima(self, values: I8) -> I8:
+        """The least of ``values`` at each node and below it."""
+        result = values.copy()
+        for _, low, high in self._rows_upwards():
+            np.minimum.at(result, self.parent[low:high], result[low:high])
+        return result
+
+    def _rows_upwards(self) -> Iterator[tuple[int, int, int]]:
+        """(first of the row above, first, end) of every row but the root's, the deepest first."""
+        bounds = self.bounds()
+        for row in range(len(bounds) - 2, 0, -1):
+            yield bounds[row - 1], bounds[row], bounds[row + 1]
+
+    def bounds(self) -> list[int]:
+        """First node of every row, and the number of nodes."""
+        ends: list[int] = np.cumsum(np.bincount(self.depth)).tolist()
+        return [0, *ends]
+
+    def preorder(self, key: I8 | None = None) -> tuple[I8, I8]:
+        """(old index of every new node, subtree size of every new node).
+
+        Siblings stand by ``key``, the least first, and those of one key widest first.
+        """
         total, size = self.sums(self.own), self.sums(np.ones(len(self.parent), np.int64))
         new = np.zeros(len(self.parent), np.int64)
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(self.depth))])
-        for low, high in itertools.pairwise(bounds[1:]):
-            order = low + np.lexsort(
-                (self.frame[low:high], -total[low:high], self.parent[low:high])
-            )
+        within: list[Column] = [self.frame, -total] if key is None else [self.frame, -total, key]
+        for low, high in itertools.pairwise(self.bounds()[1:]):
+            order = low + np.lexsort([column[low:high] for column in (*within, self.parent)])
             parent = self.parent[order]
             before = np.cumsum(size[order]) - size[order]
             first = np.concatenate([[True], parent[1:] != parent[:-1]])
@@ -209,29 +251,46 @@ class Breadth:
         return old, size[old]
 
 
+def by_depth(parent: Column, frame: Column, depth: Column) -> tuple[Breadth, I8]:
+    """Nodes in any order, laid out breadth-first without values; and where each of them stands."""
+    order = np.argsort(depth, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    above = np.where(parent >= 0, place[parent], -1)
+    nothing = np.zeros(len(order), np.int64)
+    above, frame, depth = (column[order].astype(np.int32) for column in (above, frame, depth))
+    return Breadth(above, frame, depth, nothing, nothing), place
+
+
 def in_preorder(
     columns: Breadth,
     frames: FrameTable,
     text: tuple[str, ...],
     metric: Metric,
     levels: tuple[str, ...],
+    arrangement: Arrangement | None = None,
+    key: I8 | None = None,
+    node_of_group: Column = NO_GROUPS,
 ) -> StackTree:
-    """Lay breadth-first ``columns`` out as a `StackTree`."""
-    old, size = columns.preorder()
-    new = np.empty(len(old), np.int32)
+    """Lay breadth-first ``columns`` out as a `StackTree`, siblings by ``key`` or else by weight.
+
+    ``node_of_group`` refers to nodes of ``columns``; -1 stays -1.
+    """
+    old, size = columns.preorder(key)
+    new = np.empty(len(old) + 1, np.int32)
     new[old] = np.arange(len(old), dtype=np.int32)
-    above = columns.parent[old]
-    parent = np.where(above >= 0, new[np.maximum(above, 0)], -1).astype(np.int32)
-    end = (np.arange(len(old)) + size).astype(np.int32)
+    new[-1] = -1
     return StackTree(
         frames,
         text,
         metric,
         levels,
-        parent,
+        new[columns.parent[old]],
         columns.frame[old],
         columns.depth[old],
-        end,
+        (np.arange(len(old)) + size).astype(np.int32),
         columns.own[old],
         columns.own_count[old],
+        arrangement or Arrangement(),
+        new[node_of_group],
     )

@@ -1,8 +1,9 @@
-"""How values are written for people: times, counts, shares."""
+"""How values are written for people: times, amounts of data, counts, shares."""
 
 from __future__ import annotations
 
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+_SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def format_ns(ns: float) -> str:
@@ -11,6 +12,14 @@ def format_ns(ns: float) -> str:
         if abs(ns) >= scale:
             return f"{_digits(ns / scale)} {unit}"
     return f"{ns:.0f} ns"
+
+
+def format_bytes(size: float) -> str:
+    """An amount of data, in powers of ten as bandwidths are: ``1.23 GB``, ``512 B``."""
+    for scale, unit in _SIZES:
+        if size >= scale:
+            return f"{_digits(size / scale)} {unit}"
+    return f"{size:.0f} B"
 
 
 def format_count(count: float) -> str:

@@ -1,9 +1,10 @@
-"""Filters on activities, as a tagged union, and how option texts spell them."""
+"""Filters on activities and on stacks, as a tagged union, and how option texts spell them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -99,14 +100,26 @@ class Tids:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class _Expression:
+    """A filter on names by a regular expression, which may match anywhere in them."""
+
+    option: ClassVar[str]
+    pattern: str
+
+    def compile(self) -> re.Pattern[str]:
+        """The expression; UsageError naming the option where it is wrong."""
+        return compile_regex(self.pattern, self.option)
+
+
+@dataclass(frozen=True)
+class Kernel(_Expression):
     """Kernels whose base or demangled name matches a regular expression anywhere."""
 
-    pattern: str
+    option = "--kernel"
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Groups that are such kernels."""
-        search = compile_regex(self.pattern, "--kernel").search
+        search = self.compile().search
 
         def fits(frame: Frame) -> bool:
             names = (frame.name, frame.get("demangled"))
@@ -126,8 +139,48 @@ class Include:
         return np.isin(table.groups.kind, self.kinds)
 
 
+@dataclass(frozen=True)
+class ShowStacks(_Expression):
+    """Only stacks with a matching frame."""
+
+    option = "--show-stacks"
+
+
+@dataclass(frozen=True)
+class HideStacks(_Expression):
+    """No stacks with a matching frame."""
+
+    option = "--hide-stacks"
+
+
+@dataclass(frozen=True)
+class ShowFrom(_Expression):
+    """Only stacks with a matching frame, without what stands above the first one."""
+
+    option = "--show-from"
+
+
+@dataclass(frozen=True)
+class HideFrames(_Expression):
+    """Stacks without their matching frames, whose value goes to what stands above them."""
+
+    option = "--hide-frames"
+
+
+@dataclass(frozen=True)
+class MinShare:
+    """Siblings of less than this share of the whole tree (0 to 100) are shown as one."""
+
+    percent: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.percent <= 100:
+            raise UsageError(f"--min-percent {self.percent:g}: choose a number from 0 to 100")
+
+
 GroupFilter = NvtxRange | Devices | Streams | Pids | Tids | Kernel | Include
-Filter = Time | GroupFilter
+StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames
+Filter = Time | GroupFilter | StackFilter | MinShare
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
@@ -214,29 +267,49 @@ def parse_include(text: str) -> Include:
     return Include(tuple(known[name] for name in names))
 
 
+Texts = str | tuple[str, ...] | None
+Ids = int | tuple[int, ...] | None
+
+
 def where(
     *,
-    time: str | None = None,
-    nvtx: str | None = None,
-    device: int | tuple[int, ...] | None = None,
-    stream: int | tuple[int, ...] | None = None,
-    pid: int | tuple[int, ...] | None = None,
-    tid: int | tuple[int, ...] | None = None,
-    kernel: str | None = None,
-    include: str | None = None,
+    time: Texts = None,
+    nvtx: Texts = None,
+    device: Ids = None,
+    stream: Ids = None,
+    pid: Ids = None,
+    tid: Ids = None,
+    kernel: Texts = None,
+    include: Texts = None,
+    show_stacks: Texts = None,
+    hide_stacks: Texts = None,
+    show_from: Texts = None,
+    hide_frames: Texts = None,
+    min_percent: float | None = None,
 ) -> tuple[Filter, ...]:
-    """Filters from option-like values; all of them must hold."""
-    found: list[Filter] = []
-    if time is not None:
-        found.append(parse_window(time))
-    if nvtx is not None:
-        found.append(parse_nvtx_range(nvtx))
-    for kind, value in ((Devices, device), (Streams, stream), (Pids, pid), (Tids, tid)):
-        if value is not None:
-            found.append(kind((value,) if isinstance(value, int) else tuple(value)))
-    if kernel is not None:
-        compile_regex(kernel, "--kernel")
-        found.append(Kernel(kernel))
-    if include is not None:
-        found.append(parse_include(include))
+    """Filters from option-like values; all of them must hold, and so must all of a tuple of texts.
+
+    A tuple of numbers is a choice of any of them. UsageError where a text is wrong.
+    """
+    found: list[Filter] = [*map(parse_window, _texts(time)), *map(parse_nvtx_range, _texts(nvtx))]
+    for kind, ids in ((Devices, device), (Streams, stream), (Pids, pid), (Tids, tid)):
+        if ids is not None:
+            found.append(kind((ids,) if isinstance(ids, int) else tuple(ids)))
+    found += map(Kernel, _texts(kernel))
+    found += map(parse_include, _texts(include))
+    found += map(ShowStacks, _texts(show_stacks))
+    found += map(HideStacks, _texts(hide_stacks))
+    found += map(ShowFrom, _texts(show_from))
+    found += map(HideFrames, _texts(hide_frames))
+    for one in found:
+        if isinstance(one, _Expression):
+            one.compile()
+    if min_percent is not None:
+        found.append(MinShare(min_percent))
     return tuple(found)
+
+
+def _texts(value: Texts) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)

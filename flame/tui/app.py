@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.binding import Binding, BindingType, Keymap
+from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import Screen
 
+from flame.config import Config, is_in_browser
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.tui.loading import LoadingScreen
 from flame.tui.text import printable
+from flame.tui.themes import filters_of, set_up
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,26 +31,28 @@ if TYPE_CHECKING:
     from flame.tui.session import Projection, Session
 
 DUMB = ("dumb", "unknown")
+DEFAULTS = Config()
 GRACE = 1.0
 """Seconds that a cancelled load has to clean up after itself before the process ends."""
 
 
 def run(
-    path: str | Path, options: LoadOptions, selection: Selection, state: State | None = None
+    path: str | Path,
+    options: LoadOptions,
+    selection: Selection,
+    state: State | None = None,
+    config: Config = DEFAULTS,
 ) -> int:
     """Show the trace at ``path``, at the place of ``state``, until the user quits.
 
     Returns the exit code.
 
     A trace that cannot be shown is explained in the app and, after it has closed, in one line on
-    stderr. Raises UsageError where the terminal cannot draw.
+    stderr. Raises UsageError where the terminal cannot draw, and for keys that ``config`` has wrong.
     """
-    terminal = os.environ.get("TERM", "")
-    if terminal in DUMB:
-        raise UsageError(f"TERM={terminal} cannot show the app: use --print for the static view")
-    if sys.__stderr__ is None or not sys.__stderr__.isatty():
-        raise UsageError("stderr is no terminal, but the app draws there: use --print")
-    app = FlameApp(Path(path), options, selection, state)
+    if not is_in_browser():
+        _check_terminal()
+    app = FlameApp(Path(path), options, selection, state, config)
     app.run()
     app.stop_loading()
     if app.crash is not None:
@@ -59,10 +64,26 @@ def run(
     return 0
 
 
+def _check_terminal() -> None:
+    terminal = os.environ.get("TERM", "")
+    if terminal in DUMB:
+        raise UsageError(f"TERM={terminal} cannot show the app: use --print for the static view")
+    if sys.__stderr__ is None or not sys.__stderr__.isatty():
+        raise UsageError("stderr is no terminal, but the app draws there: use --print")
+
+
 def _commands() -> type[Provider]:
     from flame.tui.commands import Commands
 
     return Commands
+
+
+def _keymap_of(config: Config) -> Keymap:
+    if not config.keys:
+        return {}
+    from flame.tui.keymap import keymap_of
+
+    return keymap_of(config.keys)
 
 
 class FlameApp(App[None]):
@@ -106,8 +127,13 @@ class FlameApp(App[None]):
         options: LoadOptions,
         selection: Selection,
         state: State | None = None,
+        config: Config = DEFAULTS,
     ) -> None:
         super().__init__()
+        set_up(self, config.theme)
+        self.config = config
+        self.keymap = _keymap_of(config)
+        self._drawn_through = filters_of(self, config.ascii)
         self.animation_level = "none"
         self.path = path
         self.options = options
@@ -124,7 +150,11 @@ class FlameApp(App[None]):
         return self._loading
 
     def on_mount(self) -> None:
+        self.set_keymap(self.keymap)
         self._loader.start()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*([] if self.no_color else super().get_line_filters()), *self._drawn_through]
 
     async def _present(self, screen: Screen[None]) -> None:
         """Show ``screen``, sent to the terminal once: Textual draws it several times over."""

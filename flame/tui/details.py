@@ -1,49 +1,78 @@
-"""The details pane: everything known of the selected frame."""
+"""The details pane: everything known of the selected frame, what matters most at the top."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
 
-from flame.core.frames import Frame
+from flame.core.frames import Frame, Kind
 from flame.core.units import format_count, format_percent, format_value
+from flame.tui import blocks
+from flame.tui.blocks import fields
+from flame.tui.facts import Facts, Part
 from flame.tui.lines import Line, Piece, line_width
 from flame.tui.palette import Palette
-from flame.tui.text import cut, cut_start, printable, wrap
+from flame.tui.text import cut, cut_start, wrap
 from flame.tui.view import View
 
-_LABEL = 12
-_NAME_LINES = 6
+_NAME_LINES = 5
+_SHORT_NAME_LINES = 2
 _TEXT_LINES = 12
 _CHILDREN = 8
 _SIDE_BY_SIDE = 70
 """From this width on the pane has two columns."""
 
+_LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
-def details(view: View, palette: Palette, width: int) -> list[Line]:
-    """Lines about ``view``'s selected frame, at most ``width`` cells wide."""
+
+def details(
+    view: View, palette: Palette, width: int, facts: Facts | None = None, *, clicks: bool = True
+) -> list[Line]:
+    """Lines about ``view``'s selected frame, at most ``width`` cells wide.
+
+    ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
+    which only those of the projected tree are.
+    """
     if width < _SIDE_BY_SIDE:
-        return [*_summary(view, palette, width), [], *_relations(view, width)]
+        first = _summary(view, palette, width, _NAME_LINES)
+        return _stacked([first, *_measured(view, facts, width), *_rest(view, facts, width, clicks)])
     half = (width - 2) // 2
-    left, right = _summary(view, palette, half), _relations(view, width - half - 2)
+    left = _summary(view, palette, half, _SHORT_NAME_LINES)
+    measured, rest = (
+        _stacked(part) for part in (_measured(view, facts, half), _rest(view, facts, half, clicks))
+    )
+    right = [*measured, *([[]] if measured and rest else []), *rest]
     nothing: Line = []
     pairs = zip_longest(left, right, fillvalue=nothing)
     return [[*one, Piece(" " * (half + 2 - line_width(one))), *other] for one, other in pairs]
 
 
-def _summary(view: View, palette: Palette, width: int) -> list[Line]:
+def _stacked(parts: list[list[Line]]) -> list[Line]:
+    """The parts that are not empty, one below the other with a line between them."""
+    lines: list[Line] = []
+    for part in filter(None, parts):
+        lines += [[], *part] if lines else part
+    return lines
+
+
+def _summary(view: View, palette: Palette, width: int, most: int) -> list[Line]:
     """What it is and what it weighs."""
     tree, node = view.tree, view.cursor
-    kind = tree.kind(node)
-    name = wrap(view.name(node), width, _NAME_LINES)
+    kind, frame = tree.kind(node), tree.frames[int(tree.frame[node])]
+    name = wrap(view.name(node), width, most)
     return [
         [
             Piece(f" {kind.title} ", palette.kind(kind)),
             *_run_note(view, width - len(kind.title) - 3),
         ],
         *([Piece(part, "strong")] for part in name),
-        [],
+        *fields([("source", _source(frame))], width),
+        *([[]] if most > _SHORT_NAME_LINES else []),
         *_weights(view, width),
     ]
+
+
+def _source(frame: Frame) -> str:
+    return f"{frame.file}:{frame.line}" if frame.file and frame.line else frame.file
 
 
 def _run_note(view: View, width: int) -> Line:
@@ -69,10 +98,14 @@ def _weights(view: View, width: int) -> list[Line]:
         ("self", _part(int(tree.own[node]), total, unit, "of total")),
         ("of parent", format_percent(total, parent) if node else ""),
         ("of zoomed", format_percent(total, zoomed) if total <= zoomed < whole else ""),
-        ("count", format_count(count) if unit == "ns" else ""),
-        ("mean", format_value(total / count, unit) if count and unit == "ns" else ""),
+        ("count", _count(count, total) if unit == "ns" else ""),
     ]
-    return [*_facts(rows, width), *_everywhere(view, width)]
+    return [*fields(rows, width), *_everywhere(view, width)]
+
+
+def _count(count: int, total: int) -> str:
+    mean = f"  mean {format_value(total / count, 'ns')}" if count > 1 else ""
+    return f"{format_count(count)}{mean}"
 
 
 def _part(value: int, whole: int, unit: str, of: str) -> str:
@@ -89,64 +122,91 @@ def _everywhere(view: View, width: int) -> list[Line]:
     text = f"{format_value(total, tree.metric.unit)}  {format_percent(total, int(tree.total[0]))}"
     if tree.metric.unit == "ns":
         text += f"  {format_count(count)}×"
-    return _facts([(f"{format_count(places)} places", text)], width)
+    return fields([(f"{format_count(places)} places", text)], width)
 
 
-def _relations(view: View, width: int) -> list[Line]:
-    """Its heaviest children, and what the trace says of it besides."""
+def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
+    """What activities are made of."""
+    kind, metric = view.tree.kind(view.cursor), view.tree.metric
+    measured = metric.title if metric.unit == "ns" else "GPU time"
+    title = f"{measured}, each of all places" if facts and facts.everywhere else f"{measured}, each"
+    some = facts is not None or view.tree.count[view.cursor] > 1
+    return [
+        blocks.spread(title, facts, width) if some else [],
+        blocks.warnings(facts.notes if facts else (), width),
+        [
+            *blocks.queue(facts, width),
+            *(blocks.launch(facts, width) if kind in _LAUNCHED else []),
+        ],
+    ]
+
+
+def _rest(view: View, facts: Facts | None, width: int, clicks: bool) -> list[list[Line]]:
+    """What it says besides, what is around it, and where it ran."""
     frame = view.tree.frames[int(view.tree.frame[view.cursor])]
-    blocks = [_children(view, width), _attributes(view, frame, width), _texts(view, frame, width)]
-    return [line for block in blocks for line in ([*block, []] if block else [])]
+    return [
+        _attributes(frame, width),
+        _children(view, width, clicks),
+        _parents(view, facts, width),
+        blocks.ran_on(facts, width),
+        _texts(view, frame, width),
+    ]
 
 
-def _children(view: View, width: int) -> list[Line]:
+def _children(view: View, width: int, clicks: bool) -> list[Line]:
     tree = view.tree
-    total = int(tree.total[view.cursor])
-    children = [child for child in view.heaviest_children(view.cursor, _CHILDREN) if total]
-    if not children:
+    children = view.heaviest_children(view.cursor, _CHILDREN)
+    parts = [
+        Part(view.name(child), int(tree.total[child]), child if clicks else -1)
+        for child in children
+    ]
+    return _parts(view, "heaviest below", parts, int(tree.total[view.cursor]), width)
+
+
+def _parents(view: View, facts: Facts | None, width: int) -> list[Line]:
+    """What is above the name at its several places."""
+    if facts is None or facts.parents.number < 2:
         return []
-    lines: list[Line] = [[Piece("heaviest below", "dim")]]
-    for child in children:
-        part = int(tree.total[child])
-        value = format_value(part, tree.metric.unit).rjust(8)
-        share = format_percent(part, total).rjust(8)
-        name = cut(view.name(child), max(width - len(value) - len(share) - 2, 4))
-        select = f"screen.select({child})"
-        lines.append([Piece(value), Piece(share, "dim"), Piece(f"  {name}", "", select)])
+    parts, number, whole = facts.parents
+    title = f"heaviest above, of {format_count(number)}"
+    return _parts(view, title, parts, whole, width)
+
+
+def _parts(view: View, title: str, parts: list[Part], whole: int, width: int) -> list[Line]:
+    """Each part's value and share of ``whole``, and its name to click on."""
+    if not whole or not parts:
+        return []
+    lines: list[Line] = [[Piece(title, "dim")]]
+    for name, value, node in parts:
+        weight = format_value(value, view.tree.metric.unit).rjust(8)
+        share = format_percent(value, whole).rjust(8)
+        label = cut(name, max(width - len(weight) - len(share) - 2, 4))
+        select = f"screen.select({node})" if node >= 0 else ""
+        lines.append([Piece(weight), Piece(share, "dim"), Piece(f"  {label}", "", select)])
     return lines
 
 
-def _attributes(view: View, frame: Frame, width: int) -> list[Line]:
-    place = f"{frame.file}:{frame.line}" if frame.file and frame.line else frame.file
+def _attributes(frame: Frame, width: int) -> list[Line]:
     captured = "when the CUDA graph was captured" if frame.get("captured") else ""
-    rows = [
-        ("source", place),
-        ("open", captured),
-        *((key, frame.get(key)) for key in ("module", "domain", "category", "shapes", "detail")),
-    ]
-    return _facts(rows, width)
+    keys = ("module", "domain", "category", "shapes", "detail")
+    return fields([("open", captured), *((key, frame.get(key)) for key in keys)], width)
 
 
 def _texts(view: View, frame: Frame, width: int) -> list[Line]:
-    """Long texts, each under its title."""
+    """Long texts, each under its title; the name too where it stands cut at the top."""
     shown = view.tree.name(view.cursor)
-    texts = [(key, frame.get(key)) for key in ("demangled", "mangled")]
+    texts = [("name", shown if _is_cut(shown, width) else "")]
+    texts += [(key, frame.get(key)) for key in ("demangled", "mangled") if frame.get(key) != shown]
     examples = view.tree.frames.examples.get(int(view.tree.frame[view.cursor]), ())
     texts += [("payload" if place == 0 else "", text) for place, text in enumerate(examples)]
     lines: list[Line] = []
     for title, text in texts:
-        if text and text != shown:
+        if text:
             lines += [[Piece(title, "dim")]] if title else []
             lines += [[Piece(part)] for part in wrap(text, width, _TEXT_LINES)]
     return lines
 
 
-def _facts(rows: list[tuple[str, str]], width: int) -> list[Line]:
-    """Label and value side by side; rows without a value are left out, long values wrapped."""
-    lines: list[Line] = []
-    for label, value in rows:
-        parts = wrap(printable(value), max(width - _LABEL, 8), 4)
-        for place, part in enumerate(parts):
-            title = label if place == 0 else ""
-            lines.append([Piece(title.ljust(_LABEL), "dim"), Piece(part)])
-    return lines
+def _is_cut(name: str, width: int) -> bool:
+    """Whether the summary has too few lines for ``name``."""
+    return len(wrap(name, width, _TEXT_LINES)) > _SHORT_NAME_LINES

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from flame.tui.lines import Line, Lines, Piece
-from flame.tui.text import cut_start, printable
+from flame.tui.text import cut, cut_start, printable
 
 T = TypeVar("T")
 
@@ -25,12 +25,18 @@ _FEWEST = 3
 class Entry(Input):
     """One line to type into; what is pasted becomes printable."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+u", "clear", show=False)]
+
     def __init__(self, *, id: str = "entry") -> None:
         super().__init__(compact=True, id=id)
         self.cursor_blink = False
 
     def validate_value(self, value: str) -> str:
         return printable(value)
+
+    def action_clear(self) -> None:
+        """Empty the line."""
+        self.clear()
 
 
 class Dialog(ModalScreen[T]):
@@ -40,6 +46,8 @@ class Dialog(ModalScreen[T]):
     """
 
     AUTO_FOCUS = ""
+    TYPES: ClassVar[bool] = False
+    """Whether there is something to type from the beginning."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)"),
         Binding("down,j", "move(1)"),
@@ -57,11 +65,10 @@ class Dialog(ModalScreen[T]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield Lines(self._lines, id="dialog")
-            yield Entry()
+            entry = Entry()
+            entry.display = self.TYPES
+            yield entry
             yield Lines(lambda width, height: self._last(width), id="hint")
-
-    def on_mount(self) -> None:
-        self.entry.display = False
 
     # What a dialog says
 
@@ -75,6 +82,10 @@ class Dialog(ModalScreen[T]):
 
     def tail(self, width: int) -> list[Line]:
         """The lines below the rows."""
+        return []
+
+    def foot(self, width: int) -> list[Line]:
+        """The lines below the entry; always as many."""
         return []
 
     def hint(self) -> str:
@@ -94,32 +105,38 @@ class Dialog(ModalScreen[T]):
     def draw(self) -> None:
         """Show what has changed."""
         lines = self.query_one("#dialog", Lines)
+        lines.styles.max_height = self._room
         wanted = len(self._lines(max(lines.inner.width, 1), 0))
-        if min(wanted, self._room) != lines.size.height:
+        self.query_one("#hint", Lines).update()
+        if min(wanted, self._room) == lines.size.height:
+            lines.update()
+        else:
             lines.refresh(layout=True)
-        for one in self.query(Lines):
-            one.update()
+            self.call_after_refresh(lines.update)
 
     @property
     def _room(self) -> int:
         """Lines there is room for above the entry and the hint."""
-        return max(self.size.height - _PADDING - 2 - self.entry.display, _FEWEST)
+        below = len(self._last(self.size.width)) + self.entry.display
+        return max(self.size.height - _PADDING - below, _FEWEST)
 
     def on_resize(self) -> None:
-        self.query_one("#dialog", Lines).styles.max_height = self._room
+        self.draw()
 
     def _lines(self, width: int, height: int) -> list[Line]:
         """Head, rows and tail in ``height`` lines, or all of them if that is 0."""
         head, rows, tail = self.head(width), self.rows(width), self.tail(width)
         self.cursor = min(max(self.cursor, 0), max(len(rows) - 1, 0))
-        room = height - len(head) - len(tail) if height else len(rows)
-        if len(rows) <= room:
-            self._top, self._seen = len(head), range(len(rows))
+        room = height - len(head) - len(tail)
+        if not height:
             return [*head, *rows, *tail]
-        seen = self._window(len(rows), max(room - 1, 1))
-        self._top, self._seen = len(head), seen
-        more = f"  ↑ {seen.start} more  ↓ {len(rows) - seen.stop} more"
-        return [*head, *rows[seen.start : seen.stop], [Piece(more, "dim")], *tail]
+        self._top, more = len(head), []
+        if len(rows) <= room:
+            self._seen = range(len(rows))
+        else:
+            self._seen = self._window(len(rows), max(room - 1, 1))
+            more = [[Piece(_beyond(self._seen, len(rows)), "dim")]]
+        return [*head, *rows[self._seen.start : self._seen.stop], *more, *tail]
 
     def _window(self, rows: int, room: int) -> range:
         """The rows to show of ``rows``: around the selected one, moved no more than needed."""
@@ -128,8 +145,8 @@ class Dialog(ModalScreen[T]):
         return range(first, first + room)
 
     def _last(self, width: int) -> list[Line]:
-        note = Piece(cut_start(self.note, width), "warning")
-        return [[note], [Piece(cut_start(self.hint(), width), "dim")]]
+        note = Piece(cut(self.note, width), "warning")
+        return [*self.foot(width), [note], [Piece(cut_start(self.hint(), width), "dim")]]
 
     # Moving
 
@@ -156,3 +173,7 @@ class Dialog(ModalScreen[T]):
     def action_leave(self) -> None:
         """Leave without a change."""
         self.dismiss(None)
+
+
+def _beyond(seen: range, rows: int) -> str:
+    return f"  ↑ {seen.start} more  ↓ {rows - seen.stop} more"

@@ -26,33 +26,79 @@ _LEAST_LABEL = 3
 
 
 class Icicle(Rows):
-    """Draws a `View`; a click selects, a double click zooms."""
+    """Draws a `View`; a click selects, a double click zooms.
 
-    class Chosen(Message):
-        """The user clicked a frame."""
+    ``upwards`` puts the root at the bottom; ``rootless`` leaves it out, for a root that something
+    else shows.
+    """
 
-        def __init__(self, node: int, zoom: bool) -> None:
+    class Event(Message):
+        """Something has happened to the ``icicle``."""
+
+        def __init__(self, icicle: Icicle) -> None:
             super().__init__()
-            self.node = node
+            self.icicle = icicle
+
+        @property
+        def control(self) -> Icicle:
+            """The same, for selectors."""
+            return self.icicle
+
+    class Chosen(Event):
+        """The user clicked a frame, which is now selected."""
+
+        def __init__(self, icicle: Icicle, zoom: bool) -> None:
+            super().__init__(icicle)
             self.zoom = zoom
 
-    def __init__(self, view: View, *, id: str | None = None) -> None:
+    class Hovered(Event):
+        """The mouse has come to another frame; -1 where there is none, or several in one run."""
+
+        def __init__(self, icicle: Icicle, node: int) -> None:
+            super().__init__(icicle)
+            self.node = node
+
+    class Panned(Event):
+        """The wheel asks for what is further left (-1) or right (+1)."""
+
+        def __init__(self, icicle: Icicle, step: int) -> None:
+            super().__init__(icicle)
+            self.step = step
+
+    def __init__(
+        self, view: View, *, id: str | None = None, upwards: bool = False, rootless: bool = False
+    ) -> None:
         super().__init__(id=id)
         self._view = view
+        self._upwards = upwards
+        self._least = int(rootless)
+        self._selecting = True
         self._drawn = view.picture
         self._strips: dict[tuple[int, int], Strip] = {}
+        self._hovered = -1
 
-    def show(self, view: View) -> None:
-        """Draw ``view`` from now on, as far as the screen differs from it."""
-        self._view = view
+    def show(self, view: View, selecting: bool = True) -> None:
+        """Draw ``view`` from now on, its selected frame only if ``selecting``."""
+        self._view, self._selecting = view, selecting
         view.width = self.inner.width
-        self.reach(view.rows)
+        self.reach(self._rows)
         self._reveal(view)
         self.redraw()
 
     def on_resize(self) -> None:
         if self.inner.width:
-            self.show(self._view)
+            self.show(self._view, self._selecting)
+
+    @property
+    def _first(self) -> int:
+        """The depth of the row closest to the root."""
+        return max(self._view.top, self._least)
+
+    @property
+    def _rows(self) -> int:
+        """Rows of the content; one that grows upwards stands on the bottom, however few it has."""
+        rows = self._view.rows - (self._first - self._view.top)
+        return max(rows, self.inner.height) if self._upwards else rows
 
     def _reveal(self, view: View) -> None:
         """Scroll the selected frame into sight, with a row around it where there is one."""
@@ -64,7 +110,12 @@ class Icicle(Rows):
             self.scroll_to(y=row + margin - height + 1, animate=False)
 
     def _row_of(self, node: int) -> int:
-        return int(self._view.tree.depth[node]) - self._view.top
+        """The row of ``node``, or of the depth in its place; the same way gives back the depth."""
+        row = max(int(self._view.tree.depth[node]) - self._first, 0)
+        return self._rows - 1 - row if self._upwards else row
+
+    def _depth_of(self, row: int) -> int:
+        return self._first + (self._rows - 1 - row if self._upwards else row)
 
     # Drawing
 
@@ -73,8 +124,9 @@ class Icicle(Rows):
         if self._drawn != view.picture:
             self._drawn = view.picture
             self._strips.clear()
-        depth = view.top + row
-        cursor = view.cursor if view.tree.depth[view.cursor] == depth else -1
+        depth = self._depth_of(row)
+        here = self._selecting and view.tree.depth[view.cursor] == depth
+        cursor = view.cursor if here else -1
         if (depth, cursor) not in self._strips:
             self._strips[depth, cursor] = self._draw(depth, cursor)
         return self._strips[depth, cursor]
@@ -104,7 +156,8 @@ class Icicle(Rows):
 
     def _segment(self, item: Item, depth: int, palette: Palette, selected: bool) -> Segment:
         width = item.right - item.left
-        text = self._run_text(item, width) if item.node < 0 else self._frame_text(item, width)
+        run = item.node < 0
+        text = self._run_text(item, depth, width) if run else self._frame_text(item, width)
         style = palette.cursor if selected else self._style(item, depth, palette)
         return Segment(text, style)
 
@@ -119,11 +172,12 @@ class Icicle(Rows):
         tree = view.tree
         return palette.frame(tree.kind(item.node), tree.name(item.node), searching)
 
-    def _run_text(self, item: Item, width: int) -> str:
-        label = f" {format_count(item.frames)} narrow "
-        if width_of(label) + 2 > width:
-            label = ""
-        return label.center(width, _QUIET)
+    def _run_text(self, item: Item, depth: int, width: int) -> str:
+        """How many frames it is and, where there is room, which part of the zoomed one."""
+        number = f" {format_count(item.frames)} narrow "
+        part = format_percent(self._view.width_of(item, depth), self._view.zoomed_total)
+        fits = [text for text in (f"{number}· {part} ", number) if width_of(text) + 2 <= width]
+        return (fits[0] if fits else "").center(width, _QUIET)
 
     def _frame_text(self, item: Item, width: int) -> str:
         tree = self._view.tree
@@ -146,9 +200,45 @@ class Icicle(Rows):
 
     # Mouse
 
+    def _item_at(self, event: events.MouseEvent) -> tuple[Item | None, int]:
+        """What is drawn where ``event`` happens, and the depth of that row."""
+        depth = self._depth_of(self.scroll_offset.y + event.y)
+        items = self._view.items(depth) if depth >= self._first else []
+        return next((i for i in items if i.left <= event.x < i.right), None), depth
+
     def on_click(self, event: events.Click) -> None:
-        depth = self._view.top + self.scroll_offset.y + event.y
-        item = next((i for i in self._view.items(depth) if i.left <= event.x < i.right), None)
+        item, depth = self._item_at(event)
         if item is not None:
             self._view.select_item(item, depth)
-            self.post_message(self.Chosen(self._view.cursor, zoom=event.chain == 2))
+            self.post_message(self.Chosen(self, zoom=event.chain == 2))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        item, _ = self._item_at(event)
+        self._hover(item.node if item else -1)
+
+    def on_leave(self) -> None:
+        self._hover(-1)
+
+    def _hover(self, node: int) -> None:
+        if node != self._hovered:
+            self._hovered = node
+            self.post_message(self.Hovered(self, node))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -1, sideways=event.shift)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, 1, sideways=event.shift)
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        self._wheel(event, -1, sideways=True)
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        self._wheel(event, 1, sideways=True)
+
+    def _wheel(self, event: events.MouseEvent, step: int, sideways: bool) -> None:
+        """Ask for a pan instead of scrolling, where the wheel goes ``sideways``."""
+        if sideways:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Panned(self, step))

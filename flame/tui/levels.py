@@ -61,12 +61,11 @@ def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:
 
 @dataclass
 class Choice:
-    """All levels in the order of the dialog, those that are on, and the selected one."""
+    """All levels in the order of the dialog, and those that are on."""
 
     levels: tuple[str, ...]
     order: list[str] = field(init=False)
     on: set[str] = field(init=False)
-    cursor: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.set(self.levels)
@@ -81,20 +80,15 @@ class Choice:
         """The levels that are on, in order."""
         return tuple(level for level in self.order if level in self.on)
 
-    def toggle(self) -> None:
-        """Switch the selected level on or off."""
-        self.on ^= {self.order[self.cursor]}
+    def toggle(self, level: str) -> None:
+        """Switch ``level`` on or off."""
+        self.on ^= {level}
 
-    def select(self, step: int) -> None:
-        """Select another level."""
-        self.cursor = min(max(self.cursor + step, 0), len(self.order) - 1)
-
-    def shift(self, step: int) -> None:
-        """Move the selected level up (-1) or down (+1) in the order."""
-        level, old = self.order[self.cursor], self.cursor
-        self.select(step)
-        del self.order[old]
-        self.order.insert(self.cursor, level)
+    def shift(self, place: int, step: int) -> int:
+        """Move the level at ``place`` up (-1) or down (+1) in the order; its place then."""
+        to = min(max(place + step, 0), len(self.order) - 1)
+        self.order.insert(to, self.order.pop(place))
+        return to
 
 
 class LevelsDialog(Dialog[LevelsChoice | None]):
@@ -149,9 +143,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         about = "layers as one: model.layers.18 is model.layers.*"
         return self._switch(_FOLD, "f", self._fold, name, about, width)
 
-    def _switch(
-        self, place: int, key: str, on: bool, name: Piece, about: str, width: int
-    ) -> Line:
+    def _switch(self, place: int, key: str, on: bool, name: Piece, about: str, width: int) -> Line:
         selected = place == self.cursor
         return [
             Piece(f"{CURSOR if selected else ' '} {key} ", "strong"),
@@ -171,13 +163,16 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         return lines
 
     def _preset_tone(self, place: int) -> str | Style:
-        choice = self._presets[place][1]
-        if choice == self._chosen:
+        if self._presets[place][1] == self._chosen:
             return "accent"
-        return "" if self._possible(choice) else "dim"
+        return "dim" if self._missing(place) else ""
 
-    def _possible(self, choice: LevelsChoice) -> bool:
-        return self._recorded.issuperset(choice.levels)
+    def _missing(self, place: int) -> list[str]:
+        """Levels of a preset that the trace lacks; the usual levels may lack some."""
+        name, choice = self._presets[place]
+        if name == USUAL:
+            return []
+        return [level for level in choice.levels if level not in self._recorded]
 
     @property
     def _chosen(self) -> LevelsChoice:
@@ -199,15 +194,12 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
 
     def action_shift(self, step: int) -> None:
         if self._on_level:
-            self._choice.cursor = self.cursor
-            self._choice.shift(step)
-            self.cursor = self._choice.cursor
+            self.cursor = self._choice.shift(self.cursor, step)
         self._changed()
 
     def action_flip(self) -> None:
         if self._on_level:
-            self._choice.cursor = self.cursor
-            self._choice.toggle()
+            self._choice.toggle(self._choice.order[self.cursor])
             self._changed()
         else:
             self.action_fold()
@@ -221,24 +213,19 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         self._changed()
 
     def action_preset(self, place: int) -> None:
-        name, choice = self._presets[place]
-        missing = [level for level in choice.levels if level not in self._recorded]
-        if missing and name != USUAL:
+        (name, choice), missing = self._presets[place], self._missing(place)
+        if missing:
             self._changed(f"{name}: this trace has no {' and no '.join(missing)} frames")
-        else:
-            self._choice.set(choice.levels)
-            self._fold = choice.fold
-            self._changed()
+            return
+        self._choice.set(choice.levels)
+        self._fold = choice.fold
+        self._changed()
 
     def action_next_preset(self, step: int) -> None:
         """The next preset whose levels are all in the trace."""
-        possible = [
-            place
-            for place, (name, choice) in enumerate(self._presets)
-            if name == USUAL or self._possible(choice)
-        ]
+        possible = [place for place in range(len(self._presets)) if not self._missing(place)]
         shown = [place for place in possible if self._presets[place][1] == self._chosen]
-        before = possible.index(shown[0]) if shown else (-1 if step > 0 else 0)
+        before = possible.index(shown[0]) if shown else min(-step, 0)
         self.action_preset(possible[(before + step) % len(possible)])
 
     def action_reset(self) -> None:

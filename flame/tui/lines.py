@@ -15,6 +15,7 @@ from textual.widget import Widget
 
 from flame.tui.palette import Palette
 from flame.tui.text import width_of
+from flame.tui.themes import palette
 
 
 class Piece(NamedTuple):
@@ -47,9 +48,7 @@ def side_by_side(left: list[Line], right: list[Line], width: int) -> list[Line]:
 def palette_of(widget: Widget) -> Palette:
     """Frame styles that suit ``widget``'s colours."""
     _, _, background, foreground = widget.colors
-    if background.ansi is not None:  # the terminal's own colours, which it does not tell
-        return Palette((0, 0, 0), (224, 224, 224))
-    return Palette(background.rgb, (background + foreground).rgb)
+    return palette(widget.app, background.rgb, (background + foreground).rgb)
 
 
 class Look(NamedTuple):

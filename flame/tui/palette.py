@@ -33,14 +33,21 @@ HUES: dict[Kind, RGB] = {
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 
-SHADES = (-0.10, -0.03, 0.05, 0.16, 0.28)
-"""How far each shade of a hue goes towards black (negative) or white."""
+ON_DARK = (-0.10, -0.03, 0.05, 0.16, 0.28)
+ON_LIGHT = (-0.10, -0.06, -0.01, 0.05, 0.11)
+STRONG = (0.12, 0.19, 0.27, 0.35, 0.44)
+"""How far each shade of a hue goes towards black (negative) or white, by theme."""
+
+SHADES = len(ON_DARK)
+DENSE = "░▒▓█"
+"""Glyphs for how full a cell is, where colours have no shades."""
 
 _INK: RGB = (16, 16, 16)
-_FADED = 0.74
 _BLACK: RGB = (0, 0, 0)
 _WHITE: RGB = (255, 255, 255)
 _MATCH: RGB = (255, 241, 118)
+_FADED = 0.74
+_FADED_INK = 0.78
 
 
 def mix(one: RGB, other: RGB, part: float) -> RGB:
@@ -51,22 +58,26 @@ def mix(one: RGB, other: RGB, part: float) -> RGB:
 
 def shade_of(name: str) -> int:
     """The shade that frames called ``name`` have, the same in every run."""
-    return crc32(name.encode("utf-8", "surrogatepass")) % len(SHADES)
+    return crc32(name.encode("utf-8", "surrogatepass")) % SHADES
 
 
-@lru_cache(512)
-def colour(kind: Kind, shade: int) -> RGB:
-    """The colour of frames of ``kind`` in ``shade``."""
-    part = SHADES[shade]
+@lru_cache(1024)
+def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK) -> RGB:
+    """The colour of frames of ``kind`` in ``shade`` of ``shades``."""
+    part = shades[shade]
     return mix(HUES[kind], _WHITE if part > 0 else _BLACK, abs(part))
 
 
 @dataclass(frozen=True)
 class Palette:
-    """Styles on a terminal whose ``background`` and ``foreground`` are these."""
+    """Styles for a widget whose ``background`` and ``foreground`` are these.
+
+    ``strong`` asks for as much contrast as there can be.
+    """
 
     background: RGB
     foreground: RGB
+    strong: bool = False
 
     def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
         """A frame; ``faded`` while a search marks others."""
@@ -80,6 +91,10 @@ class Palette:
         """Frames too narrow to tell apart: quiet, and the fuller the lighter."""
         return _run(self, round(cover, 1), matching, faded)
 
+    def density(self, kind: Kind, cover: float, faded: bool = False) -> tuple[str, Style]:
+        """One cell of which ``cover`` (0..1) is taken by ``kind``: its glyph and its style."""
+        return " ", _density(self, kind, round(cover, 1), faded)
+
     @property
     def cursor(self) -> Style:
         """The selected frame."""
@@ -90,14 +105,27 @@ class Palette:
         """A frame that the search matches."""
         return _style(_BLACK, _MATCH) + Style(bold=True, underline=True)
 
+    @property
+    def quiet(self) -> Style:
+        """Text and lines on the bare background that are not to be looked at first."""
+        strength = 0.75 if self.strong else 0.6
+        return Style(color=Color.from_rgb(*mix(self.background, self.foreground, strength)))
 
-@lru_cache(1024)
+    @property
+    def shades(self) -> tuple[float, ...]:
+        """The shades of a hue that suit the background."""
+        if self.strong:
+            return STRONG
+        return ON_DARK if sum(self.background) < sum(self.foreground) else ON_LIGHT
+
+
+@lru_cache(2048)
 def _frame(palette: Palette, kind: Kind, shade: int, faded: bool) -> Style:
-    own = colour(kind, shade)
+    own = colour(kind, shade, palette.shades)
     if not faded:
-        return _style(_INK, own)
+        return _style(_BLACK if palette.strong else _INK, own)
     dull = mix(own, palette.background, _FADED)
-    return _style(mix(dull, palette.foreground, 0.55), dull)
+    return _style(mix(dull, palette.foreground, _FADED_INK), dull)
 
 
 @lru_cache(256)
@@ -109,5 +137,104 @@ def _run(palette: Palette, cover: float, matching: bool, faded: bool) -> Style:
     return _style(mix(quiet, palette.foreground, 0.15 if faded else 0.45), quiet)
 
 
+@lru_cache(1024)
+def _density(palette: Palette, kind: Kind, cover: float, faded: bool) -> Style:
+    strength = (0.25 + 0.75 * cover) * ((1 - _FADED) if faded else 1.0) if cover else 0.0
+    paper = mix(palette.background, colour(kind, 2, palette.shades), strength)
+    return _style(_INK if strength > 0.5 else palette.foreground, paper)
+
+
 def _style(ink: RGB, paper: RGB) -> Style:
     return Style(color=Color.from_rgb(*ink), bgcolor=Color.from_rgb(*paper))
+
+
+# Sixteen colours, of which only the names are known: dark ones take white ink, all others black
+
+_WHITE_INK = ("blue", "magenta", "red", "bright_black")
+_NAMED: dict[Kind, tuple[str, ...]] = {
+    Kind.PYTHON: ("blue", "bright_blue"),
+    Kind.NATIVE: ("cyan", "bright_cyan"),
+    Kind.LAUNCH: ("magenta", "bright_magenta"),
+    Kind.NVTX: ("green", "bright_green"),
+    Kind.SHAPES: ("bright_green", "green"),
+    Kind.KERNEL: ("yellow", "bright_yellow"),
+    Kind.MEMCPY: ("white",),
+    Kind.MEMSET: ("white",),
+    Kind.GRAPH: ("red", "bright_red"),
+    Kind.SASS: ("bright_red", "red"),
+    Kind.STALL: ("bright_magenta", "magenta"),
+}
+"""The colours of a kind, the first also for its name; grey where there is none."""
+
+_GREY = ("bright_black",)
+
+
+class SixteenColours(Palette):
+    """Styles of nothing but the terminal's own sixteen colours."""
+
+    def __init__(self) -> None:
+        super().__init__(_BLACK, _WHITE)
+
+    def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
+        names = _NAMED.get(kind, _GREY)
+        return _named(names[shade_of(name) % len(names)], faded)
+
+    def kind(self, kind: Kind) -> Style:
+        return _named(_NAMED.get(kind, _GREY)[0], False)
+
+    def run(self, cover: float, matching: bool, faded: bool) -> Style:
+        if matching:
+            return Style(color="black", bgcolor="bright_yellow")
+        return Style(dim=True)
+
+    def density(self, kind: Kind, cover: float, faded: bool = False) -> tuple[str, Style]:
+        name = _NAMED.get(kind, _GREY)[0]
+        return _dense(cover), Style(color=name, dim=faded or None)
+
+    @property
+    def cursor(self) -> Style:
+        return Style(reverse=True, bold=True, underline=True)
+
+    @property
+    def match(self) -> Style:
+        return Style(color="black", bgcolor="bright_yellow", bold=True, underline=True)
+
+    @property
+    def quiet(self) -> Style:
+        return Style(dim=True)
+
+
+@lru_cache(64)
+def _named(paper: str, faded: bool) -> Style:
+    if faded:  # Grey, and dimmed, is no colour at all on some terminals.
+        return Style(color=None if paper in _GREY else paper, dim=True, underline=True)
+    return Style(color="bright_white" if paper in _WHITE_INK else "black", bgcolor=paper)
+
+
+def _dense(cover: float) -> str:
+    """The glyph for a cell of which ``cover`` (0..1) is taken."""
+    return DENSE[min(int(cover * len(DENSE)), len(DENSE) - 1)] if cover > 0 else " "
+
+
+class NoColours(SixteenColours):
+    """Styles without any colour: frames are underlined, matches bold, what is selected reversed."""
+
+    def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
+        return Style(underline=True, dim=faded or None)
+
+    def kind(self, kind: Kind) -> Style:
+        return Style(underline=True)
+
+    def run(self, cover: float, matching: bool, faded: bool) -> Style:
+        return Style(bold=True) if matching else Style(dim=True)
+
+    def density(self, kind: Kind, cover: float, faded: bool = False) -> tuple[str, Style]:
+        return _dense(cover), Style(dim=faded or None)
+
+    @property
+    def cursor(self) -> Style:
+        return Style(reverse=True, bold=True)
+
+    @property
+    def match(self) -> Style:
+        return Style(bold=True, underline=True)

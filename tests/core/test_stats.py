@@ -1,4 +1,4 @@
-"""Totals per name count recursion once."""
+"""Totals and percentiles per name count recursion once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core import stats
+from flame.core.distribution import distribution
 from flame.core.frames import Kind
-from flame.core.stats import NameTotal, outermost_of_name, top
+from flame.core.members import Members
+from flame.core.stats import NameTotal, outermost_of_name, spread, top, totals
 from tests.core.recorded import Path, Recorded, stack_tree
 
 PATHS = [path for depth in range(1, 5) for path in itertools.product("abc", repeat=depth)]
 values = st.dictionaries(st.sampled_from(PATHS), st.integers(0, 1_000), max_size=8)
+activities = st.lists(
+    st.tuples(st.sampled_from(PATHS), st.integers(0, 2**62)), min_size=1, max_size=60
+)
 
 
 def test_recursion_is_counted_once() -> None:
@@ -59,3 +65,54 @@ def test_only_the_kinds_asked_for_are_listed() -> None:
 
 def test_an_empty_tree_has_no_names() -> None:
     assert top(stack_tree({})) == []
+
+
+def test_places_are_counted_with_recursion() -> None:
+    found = totals(stack_tree({("f",): 1, ("f", "g", "f"): 10, ("h", "f"): 100}))
+    assert found.places.tolist() == [3, 1, 1]
+    assert found.total.tolist() == [111, 100, 10]
+    assert len(found) == 3
+
+
+def members_of(rows: list[tuple[Path, int]]) -> Members:
+    """``rows``, (path, value) of every activity, below the nodes of their tree."""
+    tree = stack_tree({path: 1 for path, _ in rows})
+    node = np.array([tree.find(path) for path, _ in rows])
+    order = np.argsort(node, kind="stable")
+    return Members(tree, order, np.searchsorted(node[order], np.arange(len(tree) + 1)))
+
+
+def check_spread(rows: list[tuple[Path, int]]) -> None:
+    members = members_of(rows)
+    tree, of_rows = members.tree, np.array([value for _, value in rows], np.int64)
+    frames = totals(tree).frame
+    found = spread(members, of_rows, frames)
+    columns = zip(found.p50, found.p95, found.p99, found.maximum, strict=True)
+    for frame, row in zip(frames.tolist(), columns, strict=True):
+        below = [value for path, value in rows if tree.text[frame] in path]
+        one = distribution(np.array(below, np.int64))
+        assert one
+        assert list(map(int, row)) == [one.p50, one.p95, one.p99, one.maximum]
+
+
+@given(activities)
+def test_percentiles_are_those_of_all_activities_below_a_name(rows: list[tuple[Path, int]]) -> None:
+    check_spread(rows)
+
+
+@given(rows=activities)
+def test_percentiles_do_not_depend_on_how_many_are_sorted_at_a_time(
+    rows: list[tuple[Path, int]],
+) -> None:
+    before, stats._AT_A_TIME = stats._AT_A_TIME, 1
+    try:
+        check_spread(rows)
+    finally:
+        stats._AT_A_TIME = before
+
+
+def test_a_frame_without_activities_has_no_percentiles() -> None:
+    tree = stack_tree({("f",): 1, ("g",): 1})
+    members = Members(tree, np.array([0]), np.array([0, 0, 1, 1]))
+    only = spread(members, np.array([7]), totals(tree).frame)
+    assert [only.p50.tolist(), only.maximum.tolist()] == [[7, 0], [7, 0]]

@@ -1,3 +1,5 @@
+"""Levels: switching, ordering, presets and folding, as data and in the dialog."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,9 +8,17 @@ from hypothesis import strategies as st
 
 from flame.core.project import LEVELS
 from flame.tui.keys import DIGITS
-from flame.tui.levels import ABOUT, Choice, toggled
+from flame.tui.levels import ABOUT, PRESETS, Choice, LevelsChoice, LevelsDialog, toggled
+from tests.tui.dialogs import PENDING, stage
 
 level_lists = st.lists(st.sampled_from(LEVELS), unique=True, min_size=1).map(tuple)
+
+USUAL = ("python", "native", "nvtx", "kernel")
+RECORDED = ("launch", "nvtx", "kernel", "device", "stream")
+
+
+def dialog(levels: tuple[str, ...] = ("nvtx", "kernel"), fold: bool = False) -> LevelsDialog:
+    return LevelsDialog(LevelsChoice(levels, fold), USUAL, RECORDED)
 
 
 @pytest.mark.parametrize(
@@ -42,30 +52,147 @@ def test_a_choice_lists_the_shown_levels_first() -> None:
     assert choice.result == ("kernel", "nvtx")
 
 
-def test_a_level_is_moved_with_the_cursor_and_not_beyond_the_ends() -> None:
+def test_a_level_is_moved_and_not_beyond_the_ends() -> None:
     choice = Choice(("launch", "nvtx", "kernel"))
-    choice.shift(-1)
+    assert choice.shift(0, -1) == 0
     assert choice.order[0] == "launch"
-    choice.shift(1)
-    choice.shift(1)
+    assert choice.shift(choice.shift(0, 1), 1) == 2
     assert choice.result == ("nvtx", "kernel", "launch")
-    assert choice.order[choice.cursor] == "launch"
+    assert choice.shift(len(LEVELS) - 1, 1) == len(LEVELS) - 1
 
 
-@given(level_lists, st.lists(st.sampled_from(["up", "down", "raise", "lower", "toggle"])))
-def test_no_key_loses_a_level(levels: tuple[str, ...], keys: list[str]) -> None:
+@given(level_lists, st.lists(st.tuples(st.integers(0, 9), st.sampled_from([-1, 0, 1]))))
+def test_no_move_loses_a_level(levels: tuple[str, ...], moves: list[tuple[int, int]]) -> None:
     choice = Choice(levels)
-    for key in keys:
-        if key == "toggle":
-            choice.toggle()
-        elif key in ("up", "down"):
-            choice.select(-1 if key == "up" else 1)
+    for place, step in moves:
+        if step:
+            assert 0 <= choice.shift(place, step) < len(LEVELS)
         else:
-            choice.shift(-1 if key == "raise" else 1)
+            choice.toggle(choice.order[place])
     assert sorted(choice.order) == sorted(LEVELS)
-    assert 0 <= choice.cursor < len(LEVELS)
 
 
 def test_every_level_has_a_key_and_an_explanation() -> None:
     assert len(DIGITS) == len(LEVELS)
     assert set(ABOUT) == set(LEVELS)
+
+
+def test_presets_are_made_of_levels() -> None:
+    for _, choice in PRESETS:
+        assert set(choice.levels) <= set(LEVELS)
+    assert dict(PRESETS)["by layer"] == LevelsChoice(("nvtx", "kernel"), fold=True)
+
+
+async def test_space_switches_and_enter_applies() -> None:
+    async with stage(dialog()) as user:
+        assert user.line("nvtx ").startswith("▸ 8 [x]  nvtx")
+        await user.press("down", "space", "3", "space")
+        assert user.line("kernel ").startswith("  0 [ ]")
+        await user.press("3", "enter")
+        assert user.result == LevelsChoice(("nvtx", "device"))
+
+
+async def test_shift_moves_a_level_and_its_cursor() -> None:
+    async with stage(dialog()) as user:
+        await user.press("J")
+        assert user.line("▸").startswith("▸ 8 [x]  nvtx")
+        await user.press("shift+up", "shift+down", "k", "j", "enter")
+        assert user.result == LevelsChoice(("kernel", "nvtx"))
+
+
+async def test_f_folds_layers_and_so_does_the_last_row() -> None:
+    async with stage(dialog()) as user:
+        await user.press("f")
+        assert "f [x]  fold" in user.line("fold")
+        await user.press("pagedown", "space", "J")
+        assert user.line("fold").startswith("▸ f [ ]  fold")
+        await user.press("space", "enter")
+        assert user.result == LevelsChoice(("nvtx", "kernel"), fold=True)
+
+
+async def test_p_goes_through_the_presets_that_the_trace_can_show() -> None:
+    async with stage(dialog(("launch",))) as user:
+        seen = []
+        for _ in range(5):
+            await user.press("p")
+            seen.append(user.dialog._chosen)  # type: ignore[attr-defined]
+        by = dict(PRESETS)
+        assert seen == [
+            *(by["by layer"], by["by kernel"], by["by stream"], LevelsChoice(USUAL)),
+            by["by layer"],
+        ]
+        await user.press("P", "enter")
+        assert user.result == LevelsChoice(USUAL)
+
+
+async def test_p_backwards_begins_with_the_last_preset() -> None:
+    async with stage(dialog(("launch",))) as user:
+        await user.press("P", "enter")
+        assert user.result == LevelsChoice(USUAL)
+
+
+async def test_a_preset_without_its_levels_says_what_is_missing() -> None:
+    async with stage(dialog()) as user:
+        await user.click("by shape")
+        assert "by shape: this trace has no shapes frames" in user.read()
+        await user.press("enter")
+        assert user.result == LevelsChoice(("nvtx", "kernel"))
+
+
+async def test_presets_and_levels_can_be_clicked() -> None:
+    async with stage(dialog()) as user:
+        await user.click("by stream")
+        await user.click("launch ")
+        await user.press("enter")
+        assert user.result == LevelsChoice(("device", "stream", "kernel", "launch"))
+
+
+async def test_r_goes_back_to_the_usual_levels() -> None:
+    async with stage(dialog(("kernel",), fold=True)) as user:
+        await user.press("r", "enter")
+        assert user.result == LevelsChoice(USUAL)
+
+
+async def test_one_level_has_to_stay() -> None:
+    async with stage(dialog(("kernel",))) as user:
+        await user.press("0")
+        assert "switch at least one level on" in user.read()
+        await user.press("enter")
+        assert user.result is PENDING
+        await user.press("0")
+        assert "switch at least one level on" not in user.read()
+
+
+@pytest.mark.parametrize("key", ["escape", "q", "L"])
+async def test_leaving_changes_nothing(key: str) -> None:
+    async with stage(dialog()) as user:
+        await user.press("space", key)
+        assert user.result is None
+
+
+async def test_a_click_beside_the_dialog_leaves_it() -> None:
+    async with stage(dialog()) as user:
+        await user.pilot.click(offset=(1, 1))
+        await user.settle()
+        assert user.result is None
+
+
+async def test_on_a_small_screen_the_rows_follow_the_cursor() -> None:
+    async with stage(dialog(), (60, 15)) as user:
+        assert "↑ 0 more" in user.read() and "esc" not in user.line("presets")
+        await user.press(*["down"] * 10)
+        assert user.line("▸").startswith("▸ f [ ]  fold")
+        assert user.read().startswith("Levels, from the root down")
+        await user.click("shapes ")
+        assert user.line("▸").startswith("▸ 9 [x]  shapes")
+        await user.press("pageup")
+        assert user.line("▸").startswith("▸ 8 [x]  nvtx")
+
+
+async def test_the_wheel_moves_the_cursor() -> None:
+    async with stage(dialog()) as user:
+        user.dialog.on_mouse_scroll_down()
+        user.dialog.on_mouse_scroll_down()
+        user.dialog.on_mouse_scroll_up()
+        await user.settle()
+        assert user.line("▸").startswith("▸ 0 [x]  kernel")

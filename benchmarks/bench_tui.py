@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+"""Measures the app as a terminal sees it: a key in, the time to the first and last byte out.
+
+The app runs on a pseudo terminal of 200 x 50 cells in true colour, on generated traces whose tree
+has as many nodes as asked for. In the same run, on the same tree: a straightforward Rich rendering
+(`naive_rich.py`), and flameshow where it can be installed (into a cache folder). Ratios can be
+compared between machines, milliseconds cannot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import pty
+import select
+import sqlite3
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from samples.nsys_schema import PUSH_POP, TABLES_2026, create_sql, gpid, gtid, required
+
+COLUMNS, ROWS = 200, 50
+QUIET = 0.15
+"""So many seconds without a byte and without work are the end of a reaction."""
+PATIENCE = 120.0
+FLAMESHOW = "flameshow==1.1.5"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flame-bench"
+GIB = 2**30
+
+UP, DOWN, RIGHT, LEFT = (f"\x1b[{letter}" for letter in "ABCD")
+ENTER, ESCAPE, TAB, PAGE_DOWN = "\r", "\x1b", "\t", "\x1b[6~"
+
+Press = tuple[str, str]
+"""What is measured, empty for a key that only leads there, and the bytes that the key sends."""
+
+
+def presses(what: str, *keys: str) -> list[Press]:
+    return [(what, key) for key in keys]
+
+
+TO_A_FRAME = presses("", ESCAPE, DOWN, DOWN)
+ZOOMS = [*TO_A_FRAME, *presses("zoom", ENTER), *presses("", DOWN), *presses("zoom", ENTER)]
+SCENES: dict[str, list[Press]] = {
+    "cursor": presses("cursor", DOWN, RIGHT, RIGHT, LEFT, DOWN, RIGHT, DOWN, UP, UP),
+    "zoom": 3 * [*ZOOMS, *presses("out", "u", "u")],
+    "search": [
+        *presses("", "/"),
+        *presses("search: a letter", *"mlp.up"),
+        *presses("", ENTER),
+        *presses("next match", "n", "n", "n"),
+        *presses("", ESCAPE, ESCAPE),
+    ],
+    "pivot": [*presses("level", "1", "1", "8", "8"), *presses("metric", "m", "M", "m", "M")],
+    "arrange": [*presses("invert", "i", "i"), *presses("sort", "s", "s", "s")],
+    "filter": 2 * [*TO_A_FRAME, *presses("filter", "A"), *presses("undo", "z")],
+    "views": presses("view", *8 * [TAB]),
+    "sandwich": [*TO_A_FRAME, *presses("sandwich", "x"), *presses("", "\x1b[Z")],
+    "table": [
+        *presses("", TAB, TAB),
+        *presses("table: row", DOWN, DOWN, UP),
+        *presses("table: page", *4 * [PAGE_DOWN]),
+        *presses("table: sort", "s", "s"),
+        *presses("", TAB, TAB),
+    ],
+    "timeline": [
+        *presses("", TAB, TAB, TAB),
+        *presses("timeline: activity", DOWN, RIGHT, RIGHT, RIGHT),
+        *presses("timeline: zoom", *"+++-"),
+        *presses("timeline: pan", *"..,"),
+        *presses("", TAB),
+    ],
+}
+
+
+class Reaction(NamedTuple):
+    """Seconds to the first and to the last byte (NaN if none came), and how many there were."""
+
+    first: float
+    last: float
+    size: int
+
+
+class Terminal:
+    """A process whose standard streams are a terminal; it answers no query."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._end, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        colours = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}
+        self._begin = time.perf_counter()
+        self.process = subprocess.Popen(
+            command, stdin=other, stdout=other, stderr=other, env=os.environ | colours
+        )
+        os.close(other)
+        self._work = psutil.Process(self.process.pid)
+
+    def press(self, key: str) -> Reaction:
+        """Send ``key`` and wait until all is quiet."""
+        begin = time.perf_counter()
+        os.write(self._end, key.encode())
+        return self.react(begin)
+
+    def start(self) -> Reaction:
+        """Wait until the program has drawn what it was started with."""
+        return self.react(self._begin)
+
+    def react(self, begin: float) -> Reaction:
+        """Read until no byte has come and no work was done for a while; TimeoutError if never."""
+        first = last = float("nan")
+        size, worked, since = 0, self._worked(), begin
+        while (now := time.perf_counter()) - begin < PATIENCE:
+            part = self._read()
+            if part:
+                last = time.perf_counter() - begin
+                first = last if not size else first
+                size += part
+            if part or self._worked() - worked > 0.02:
+                worked, since = self._worked(), time.perf_counter()
+            elif now - since > QUIET:
+                return Reaction(first, last, size)
+        raise TimeoutError(f"not at rest after {PATIENCE:.0f} s")
+
+    def _read(self) -> int:
+        if not select.select([self._end], [], [], 0.02)[0]:
+            return 0
+        try:
+            return len(os.read(self._end, 1 << 20))
+        except OSError as error:  # the other end is closed
+            raise TimeoutError("ended by itself") from error
+
+    def _worked(self) -> float:
+        """CPU seconds that the process has used, in steps of the kernel's clock."""
+        try:
+            spent = self._work.cpu_times()
+        except psutil.Error as error:
+            raise TimeoutError("ended by itself") from error
+        return float(spent.user + spent.system)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._end)
+
+
+@dataclass
+class Program:
+    """What is measured, on which file, and the scenes that it can play."""
+
+    title: str
+    command: list[str]
+    scenes: tuple[str, ...]
+    keys: dict[str, str] = field(default_factory=dict)
+    """Keys by those of the app, where they differ; "" where there is none."""
+    limit: int = 0
+    """Bytes of memory it may take, 0 for any."""
+    reactions: dict[str, list[Reaction]] = field(default_factory=dict)
+    failure: str = ""
+
+    def play(self) -> None:
+        """Start it and press the keys of all scenes."""
+        terminal = Terminal([*self._limits(), *self.command])
+        try:
+            self.reactions["start"] = [terminal.start()]
+            for scene in self.scenes:
+                for what, key in SCENES[scene]:
+                    if key := self.keys.get(key, key):
+                        reaction = terminal.press(key)
+                        self.reactions.setdefault(what, []).append(reaction)
+        except TimeoutError as error:
+            self.failure = str(error)
+        finally:
+            terminal.close()
+
+    def _limits(self) -> list[str]:
+        return ["prlimit", f"--as={self.limit}"] if self.limit else []
+
+    def median(self, what: str) -> Reaction | None:
+        """The middle of all reactions to keys of one meaning, each number by itself."""
+        seen = [one for one in self.reactions.get(what, ()) if one.size]
+        if not seen:
+            return None
+        return Reaction(*(statistics.median(column) for column in zip(*seen, strict=True)))
+
+
+def programs(trace: Path, scenes: tuple[str, ...], peers: bool) -> Iterator[Program]:
+    """The app and, with ``peers``, what it is compared to."""
+    python = sys.executable
+    yield Program("flame", [python, "-m", "flame", "view", str(trace)], scenes)
+    shared = tuple(scene for scene in ("cursor", "zoom") if scene in scenes)
+    if not peers:
+        return
+    yield Program("naive Rich", [python, str(ROOT / "benchmarks/naive_rich.py"), str(trace)], shared)
+    flameshow = installed_flameshow()
+    if flameshow:
+        folded = export(trace)
+        # Its way out is Escape, for which every terminal program waits: no comparison.
+        keys = {"u": ""}
+        yield Program("flameshow", [str(flameshow), str(folded)], shared, keys, 8 * GIB)
+
+
+def installed_flameshow() -> Path | None:
+    """The program in an environment of its own, made on first use; None where it cannot be had."""
+    folder = CACHE / FLAMESHOW
+    program = folder / "bin" / "flameshow"
+    if not program.exists():
+        pip = [str(folder / "bin" / "pip"), "install", "--quiet", FLAMESHOW]
+        try:
+            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+            subprocess.run(pip, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"without flameshow: {error}")
+            return None
+    return program
+
+
+def export(trace: Path) -> Path:
+    """The folded stacks of ``trace``, beside it."""
+    path = trace.with_suffix(".folded")
+    command = [sys.executable, "-m", "flame", "export", "-f", "folded", str(trace), "-o", str(path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return path
+
+
+LAYERS = 24
+MODULES = ("qkv_proj", "attn", "o_proj", "mlp.up_proj", "mlp.act", "mlp.down_proj")
+OPERATORS = LAYERS * len(MODULES)
+NODES_PER_STEP = 1 + LAYERS + 2 * OPERATORS
+BETWEEN = 10_000
+PID = 100
+
+
+def generate(path: Path, nodes: int) -> None:
+    """A trace of steps of layers of operators: a name of its own for each, and a kernel in each."""
+    steps = max(nodes // NODES_PER_STEP, 1)
+    count = steps * OPERATORS
+    operator = np.arange(count)
+    busy = 500 + 400_000 // (1 + operator * 7919 % 997) // (1 + operator // OPERATORS % 1009)
+    begin = np.cumsum(busy) - busy + BETWEEN
+    names = [f"{MODULES[i % len(MODULES)]} {i}" for i in range(count)]
+    kernels = len(MODULES) * [1 + len(MODULES)]
+    kernels = [2 + i % len(MODULES) for i in range(count)]
+    with closing(sqlite3.connect(path)) as db:
+        strings = ["cudaLaunchKernel", *(f"{module}_kernel" for module in MODULES)]
+        insert(db, "StringIds", id=range(1, len(strings) + 1), value=strings)
+        insert(db, "PROCESSES", globalPid=[gpid(PID)], pid=[PID], name=["synthetic"])
+        meta = {"FLAME_SYNTHETIC": "true, made by benchmarks/bench_tui.py"}
+        insert(db, "META_DATA_EXPORT", name=meta.keys(), value=meta.values())
+        ranges(db, [f"step {i}" for i in range(steps)], OPERATORS, 3)
+        layers = [f"model.layers.{i % LAYERS}" for i in range(steps * LAYERS)]
+        ranges(db, layers, len(MODULES), 2)
+        ranges(db, names, 1, 1)
+        launched = (operator * BETWEEN + 100).tolist()
+        insert(
+            db, "CUPTI_ACTIVITY_KIND_RUNTIME", start=launched, end=[at + 50 for at in launched],
+            globalTid=count * [gtid(PID, PID)], correlationId=range(count), nameId=count * [1],
+        )
+        insert(
+            db, "CUPTI_ACTIVITY_KIND_KERNEL", start=begin.tolist(), end=(begin + busy).tolist(),
+            correlationId=range(count), globalPid=count * [gpid(PID)],
+            shortName=kernels, demangledName=kernels,
+        )
+        db.commit()
+
+
+def ranges(db: sqlite3.Connection, names: list[str], operators: int, margin: int) -> None:
+    """A range after the other, each around so many operators."""
+    length = operators * BETWEEN
+    start = range(10 - margin, len(names) * length, length)
+    end = range(length - 20 + margin, (len(names) + 1) * length, length)
+    count = len(names)
+    insert(
+        db, "NVTX_EVENTS", start=start, end=end, text=names, eventType=count * [PUSH_POP],
+        globalTid=count * [gtid(PID, PID)], domainId=count * [0],
+    )
+
+
+def insert(db: sqlite3.Connection, table: str, **columns: Iterable[object]) -> None:
+    """Append rows to ``table``; what must have a value and has none becomes a neutral one."""
+    spec = TABLES_2026[table]
+    db.execute(create_sql(table, spec).replace("TABLE", "TABLE IF NOT EXISTS", 1))
+    fixed = {name: value for name, value in required(spec).items() if name not in columns}
+    values = [*map(repr, fixed.values()), *len(columns) * "?"]
+    sql = f"INSERT INTO {table} ({', '.join([*fixed, *columns])}) VALUES ({', '.join(values)})"
+    db.executemany(sql, zip(*columns.values(), strict=False))
+
+
+def report(ran: list[Program]) -> str:
+    """The medians as a table, with the ratios to the first program."""
+    app, *peers = ran
+    titles = [f"{one.title:>26}" for one in ran] + [f"{'times ' + p.title:>22}" for p in peers]
+    lines = [f"{'':20}{''.join(titles)}"]
+    for what in app.reactions:
+        medians = [one.median(what) for one in ran]
+        if what and medians[0]:
+            cells = [f"{shown(one):>26}" for one in medians]
+            cells += [f"{ratio(medians[0], one):>22}" for one in medians[1:]]
+            lines.append(f"{what:20}{''.join(cells)}".rstrip())
+    lines += [f"{one.title}: {one.failure}" for one in ran if one.failure]
+    return "\n".join(lines)
+
+
+def shown(one: Reaction | None) -> str:
+    if one is None:
+        return ""
+    return f"{one.first * 1e3:.1f} {one.last * 1e3:7.1f} ms {one.size / 1e3:6.1f} kB"
+
+
+def ratio(app: Reaction, peer: Reaction | None) -> str:
+    return f"{peer.last / app.last:.1f}, bytes {peer.size / app.size:.1f}" if peer else ""
+
+
+def number(text: str) -> int:
+    """``250k`` or ``1M`` as a number."""
+    factor = {"k": 1_000, "M": 1_000_000}.get(text[-1], 1)
+    return int(text.rstrip("kM")) * factor
+
+
+@contextmanager
+def folder(kept: Path | None) -> Iterator[Path]:
+    """Where the traces go: ``kept``, or for this run only."""
+    if kept:
+        kept.mkdir(parents=True, exist_ok=True)
+        yield kept
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            yield Path(name)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--nodes", default="10k,250k,1M", help="sizes of the tree (default: %(default)s)")
+    add("--keys", default=",".join(SCENES), help="what is played (default: %(default)s)")
+    add("--no-peers", action="store_true", help="only the app")
+    add("--keep", type=Path, metavar="DIR", help="generate the traces here, or find them here")
+    args = parser.parse_args()
+    print("key → first byte, key → last byte, bytes: medians")
+    with folder(args.keep) as traces:
+        for size in args.nodes.split(","):
+            trace = traces / f"{size}.sqlite"
+            if not trace.exists():
+                generate(trace, number(size))
+            ran = list(programs(trace, tuple(args.keys.split(",")), not args.no_peers))
+            for program in ran:
+                program.play()
+            print(f"\n{size} nodes\n{report(ran)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Copying to the terminal's clipboard, as far away as it may be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+from threading import Thread
+from typing import Any
+
+from textual.app import App
+
+from flame.core.units import format_count
+from flame.tui.text import cut, printable
+
+LIMIT = 74_994
+"""Bytes: what follows OSC 52 is 100,000 characters of base64 at most in hterm, the shortest known;
+beyond it terminals drop the whole text without a word."""
+
+_SHOWN = 48
+_JOINERS = "\u200c\u200d"
+_TMUX = ("tmux", "load-buffer", "-w", "-")
+_PATIENCE = 2.0
+
+
+def copied(app: App[Any], text: str) -> str:
+    """Copy ``text`` with all control characters made visible; returns a note.
+
+    Pasted into a shell it is one line, which nothing runs before the user does.
+    """
+    safe = visible(text)
+    size = len(safe.encode())
+    if size > LIMIT:
+        return f"not copied: {format_count(size)} bytes, terminals take {format_count(LIMIT)}"
+    app.copy_to_clipboard(safe)
+    if "TMUX" in os.environ:
+        Thread(target=_to_tmux, args=(safe,), daemon=True).start()
+    return f"copied {cut(text, _SHOWN)}"
+
+
+def visible(text: str) -> str:
+    """``text`` in full, with pictures for what a terminal would obey, reorder or refuse."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in _JOINERS else printable(c) for c in text)
+
+
+def _to_tmux(text: str) -> None:
+    """Hand ``text`` to tmux, which by default (``set-clipboard external``) ignores OSC 52."""
+    with suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
+            _TMUX, input=text.encode(), capture_output=True, timeout=_PATIENCE, check=False
+        )

@@ -1,0 +1,240 @@
+"""The export dialog: format, scope and file; writes beside the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Input
+
+from flame.core.errors import FlameError
+from flame.core.profile import Profile
+from flame.tui.dialog import CURSOR, Dialog
+from flame.tui.lines import Line, Piece
+from flame.tui.session import Projection
+from flame.tui.text import cut, cut_start, printable
+from flame.tui.writing import FORMATS, Format, Stacks, Target, free_name, target_of, write_picture
+
+SCOPES = ("what is shown", "everything")
+
+_FORMAT, _SCOPE, _FILE = range(3)
+_INDENT = " " * 11
+_NAME = 32
+_WRITING = "writing …"
+
+
+def save_screenshot(app: App[Any], trace: Path) -> str:
+    """Save the screen as SVG in the current folder, under a free name; the name.
+
+    InputError where that cannot be written.
+    """
+    name = free_name(trace.stem, FORMATS[-1].suffix)
+    write_picture(app.export_screenshot(title=printable(trace.name)), name)
+    return name
+
+
+class ExportDialog(Dialog[str | None]):
+    """Writes a file and returns a note of it, or None if the user left before that."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "move(1)"),
+        Binding("shift+tab", "move(-1)"),
+        Binding("left,h", "turn(-1)"),
+        Binding("right,l,space", "turn(1)"),
+        Binding("enter", "write"),
+        Binding("escape,q,e", "leave"),
+    ]
+    TYPES = True
+
+    class Written(Message):
+        """A note of the file that is there now, or why it is not."""
+
+        def __init__(self, outcome: str | Exception) -> None:
+            super().__init__()
+            self.outcome = outcome
+
+    def __init__(self, path: Path, profile: Profile, shown: Projection) -> None:
+        super().__init__()
+        self._trace = path
+        self._profile = profile
+        self._shown = shown
+        self._chosen = [0, 0]
+        self._agreed = ""
+        self._writing = False
+
+    def on_mount(self) -> None:
+        self.entry.value = self._usual_name
+
+    @property
+    def _format(self) -> Format:
+        return FORMATS[self._chosen[_FORMAT]]
+
+    @property
+    def _is_picture(self) -> bool:
+        return self._format.key == "svg"
+
+    @property
+    def _everything(self) -> bool:
+        return self._chosen[_SCOPE] == 1
+
+    @property
+    def _usual_name(self) -> str:
+        return self._trace.stem + self._format.suffix
+
+    # What is shown
+
+    def head(self, width: int) -> list[Line]:
+        return [[Piece("Export", "strong")], []]
+
+    def rows(self, width: int) -> list[Line]:
+        formats = tuple(format.title for format in FORMATS)
+        folder = cut(str(Path.cwd()), width - len(_INDENT))
+        return [
+            [*self._label(_FORMAT, "format"), *self._options(_FORMAT, formats)],
+            [*self._label(_SCOPE, "scope"), *self._options(_SCOPE, SCOPES)],
+            [*self._label(_FILE, "file"), Piece(f" in {folder}", "dim")],
+        ]
+
+    def foot(self, width: int) -> list[Line]:
+        about = (self._format.about, self._scope_about())
+        return [[], *([Piece(cut_start(text, width), "dim")] for text in about)]
+
+    def _scope_about(self) -> str:
+        """Which stacks will be written, in words."""
+        if self._is_picture:
+            return ""
+        if self._everything:
+            return "all of the trace, with its usual levels"
+        shown, view = self._shown, self._shown.view
+        filters = len(shown.selection.where)
+        words = [f"the {shown.metric.title}, levels and order on screen"]
+        words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
+        words += [f"below {cut(view.name(view.zoom.node), _NAME)}"] if view.zoom.node else []
+        return ", ".join(words)
+
+    def hint(self) -> str:
+        if self._writing:
+            return _WRITING
+        return "↑ ↓ field · ← → choose · enter write · esc leave"
+
+    def _label(self, row: int, text: str) -> Line:
+        selected = row == self.cursor
+        tone = "strong" if selected else ""
+        return [Piece(f"{CURSOR if selected else ' '} {text.ljust(8)}", tone)]
+
+    def _options(self, row: int, titles: tuple[str, ...]) -> Line:
+        off = "dim" if row == _SCOPE and self._is_picture else ""
+        return [
+            Piece(
+                f" {title} ",
+                "accent" if place == self._chosen[row] and not off else off,
+                f"screen.pick({row}, {place})",
+            )
+            for place, title in enumerate(titles)
+        ]
+
+    # Choosing
+
+    def action_move(self, step: int) -> None:
+        super().action_move(step)
+        self.set_focus(self.entry if self.cursor == _FILE else None)
+
+    def clicked(self) -> None:
+        self.action_move(0)
+
+    def on_descendant_focus(self) -> None:
+        """A click into the entry is a way to get there."""
+        self.cursor = _FILE
+        self.draw()
+
+    def action_turn(self, step: int) -> None:
+        if self.cursor != _FILE:
+            options = (len(FORMATS), len(SCOPES))[self.cursor]
+            self.action_pick(self.cursor, (self._chosen[self.cursor] + step) % options)
+
+    def action_pick(self, row: int, place: int) -> None:
+        before = self._format.suffix
+        self._chosen[row] = place
+        self.entry.value = self.entry.value.removesuffix(before) + (
+            self._format.suffix if self.entry.value.endswith(before) else ""
+        )
+        self.cursor = row
+        self._check()
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self._agreed = ""
+        self._check()
+
+    def _check(self) -> Target:
+        """Say what is wrong with the name, if anything."""
+        target = target_of(self.entry.value, self._trace)
+        self.note = target.problem or ("is there already" if target.there else "")
+        self.draw()
+        return target
+
+    def action_leave(self) -> None:
+        if not self._writing:
+            self.dismiss(None)
+
+    # Writing
+
+    @on(Input.Submitted)
+    def action_write(self) -> None:
+        """Write, but replace what is there only when asked for a second time."""
+        target = self._check()
+        if target.problem or self._writing:
+            return
+        if target.there and self._agreed != target.path:
+            self._agreed = target.path
+            self.note = "is there: enter again replaces it"
+            self.draw()
+            return
+        self._writing = True
+        self.draw()
+        if self._is_picture:
+            self.query_one("#box").display = False
+            self.call_after_refresh(self._picture, target.path)
+        else:
+            self._start(lambda: self._stacks.write(self._format.key, target.path))
+
+    def _picture(self, path: str) -> None:
+        """Save the screen, from which this dialog has been taken."""
+        svg = self.app.export_screenshot(title=printable(self._trace.name))
+        self._start(lambda: write_picture(svg, path))
+
+    @property
+    def _stacks(self) -> Stacks:
+        view = self._shown.view
+        return Stacks(
+            self._profile, self._trace, None if self._everything else view.tree.part(view.zoom.node)
+        )
+
+    def _start(self, write: Callable[[], str]) -> None:
+        """Run ``write`` beside the event loop."""
+
+        def work() -> None:
+            outcome: str | Exception
+            try:
+                outcome = write()
+            except Exception as error:
+                outcome = error
+            self.post_message(self.Written(outcome))
+
+        Thread(target=work, daemon=True).start()
+
+    def on_export_dialog_written(self, message: Written) -> None:
+        if isinstance(message.outcome, str):
+            self.dismiss(message.outcome)
+            return
+        if not isinstance(message.outcome, FlameError):
+            raise message.outcome
+        self.query_one("#box").display = True
+        self._writing, self.note = False, str(message.outcome)
+        self.draw()

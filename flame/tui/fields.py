@@ -1,0 +1,271 @@
+"""The kinds of filters as a user edits them: as a text, or as a list to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flame.core.columns import I8, Column, sum_by
+from flame.core.errors import UsageError
+from flame.core.frames import ACTIVITY_KINDS, Kind
+from flame.core.grouping import device_name, process_name, thread_name
+from flame.core.metrics import metric_of
+from flame.core.profile import Profile
+from flame.core.units import format_ns
+from flame.core.where import (
+    Devices,
+    Filter,
+    HideFrames,
+    HideStacks,
+    Include,
+    Kernel,
+    MinShare,
+    NvtxRange,
+    Pids,
+    ShowFrom,
+    ShowStacks,
+    Streams,
+    Tids,
+    Time,
+    parse_nvtx_range,
+    parse_window,
+)
+from flame.tui.patterns import exact
+from flame.tui.query import Query
+
+_WHOLE = 100.0
+
+
+@dataclass(frozen=True)
+class TextField:
+    """A kind of filter that is typed.
+
+    ``spell`` is the text of a filter, ``read`` the filter of a text (UsageError where it is
+    wrong), ``guess`` the text to begin with, from the selected frame's name and kind.
+    """
+
+    type: type[Filter]
+    title: str
+    about: Callable[[Profile], str]
+    spell: Callable[[Any], str]
+    read: Callable[[str], Filter]
+    guess: Callable[[str, Kind], str]
+    several: bool = False
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing to choose: its number or kind, its name, and GPU time on it (None: not there)."""
+
+    value: int
+    name: str
+    time: int | None
+
+
+@dataclass(frozen=True)
+class ListField:
+    """A kind of filter that is chosen from what the trace has."""
+
+    type: type[Filter]
+    title: str
+    options: Callable[[Profile], list[Option]]
+    chosen: Callable[[Any], tuple[int, ...]]
+    make: Callable[[tuple[int, ...]], Filter]
+    several: bool = False
+
+    def choices(self, profile: Profile, one: Filter | None) -> list[Option]:
+        """All options, the heaviest first, then those of ``one`` that the trace does not have."""
+        found = sorted(self.options(profile), key=lambda option: -(option.time or 0))
+        known = {option.value for option in found}
+        absent = [value for value in self.chosen(one) if value not in known] if one else []
+        return [*found, *(Option(value, f"{self.title} {value}", None) for value in absent)]
+
+
+Field = TextField | ListField
+
+
+# Typed
+
+
+def _regex(kind: Callable[[str], Filter]) -> Callable[[str], Filter]:
+    def read(text: str) -> Filter:
+        Query(text).compile()
+        return kind(text)
+
+    return read
+
+
+def _pattern(one: Any) -> str:
+    return str(one.pattern)
+
+
+def _frame(name: str, kind: Kind) -> str:
+    return exact(name) if kind not in (Kind.ROOT, Kind.REST) else ""
+
+
+def _kernel(name: str, kind: Kind) -> str:
+    return exact(name) if kind == Kind.KERNEL else ""
+
+
+def _range(name: str, kind: Kind) -> str:
+    return name.replace("@", "\\@") if kind == Kind.NVTX else ""
+
+
+def _nothing(name: str, kind: Kind) -> str:
+    return ""
+
+
+def _spell_range(one: NvtxRange) -> str:
+    parts = [one.name] if one.domain is None else [one.name, one.domain]
+    return "@".join(part.replace("@", "\\@") for part in parts)
+
+
+def spell_window(one: Time) -> str:
+    """``one`` as `parse_window` reads it, exactly."""
+    begin, end = ("" if time is None else _spell_time(time) for time in (one.begin, one.end))
+    return f"{begin}/{end}"
+
+
+def _spell_time(time: int) -> str:
+    sign, rest = "-" if time < 0 else "", abs(time)
+    for scale, digits, unit in ((10**9, 9, "s"), (10**6, 6, "ms"), (10**3, 3, "us")):
+        if rest >= scale:
+            whole, part = divmod(rest, scale)
+            fraction = f"{part:0{digits}d}".rstrip("0")
+            return f"{sign}{whole}{'.' if fraction else ''}{fraction}{unit}"
+    return f"{sign}{rest}ns"
+
+
+def _read_share(text: str) -> MinShare:
+    number = text.removesuffix("%").strip()
+    try:
+        percent = float(number)
+    except ValueError:
+        raise UsageError(f"'{number}' is not a number of percent, such as 0.5") from None
+    if not 0 <= percent <= _WHOLE:
+        raise UsageError("a share is between 0 and 100 percent")
+    return MinShare(percent)
+
+
+def _says(text: str) -> Callable[[Profile], str]:
+    return lambda profile: text
+
+
+def _span(profile: Profile) -> str:
+    begin, end = format_ns(profile.begin), format_ns(profile.end)
+    return f"begin/end, such as 5s/7s or 500ms/; the trace runs from {begin} to {end}"
+
+
+# Chosen
+
+
+def _gpu_time(profile: Profile, index: Column, size: int) -> I8:
+    """GPU time by ``index`` (i4 per group of activities, -1: none) from 0 to ``size``."""
+    value, _ = profile.totals_by_group(metric_of("gpu"))
+    return sum_by(index + 1, value, size + 1)[1:]
+
+
+def _options(rows: Iterable[tuple[int, str]], times: I8) -> list[Option]:
+    """Options of (number, name) rows; those with the same number are one."""
+    found: dict[int, Option] = {}
+    for (number, name), time in zip(rows, times.tolist(), strict=True):
+        known = found.setdefault(number, Option(number, name, 0))
+        found[number] = Option(number, known.name, (known.time or 0) + time)
+    return list(found.values())
+
+
+def _devices(profile: Profile) -> list[Option]:
+    rows = [(device.id, device_name(device)) for device in profile.devices]
+    return _options(rows, _gpu_time(profile, profile.activities.groups.device, len(rows)))
+
+
+def _streams(profile: Profile) -> list[Option]:
+    ids, stream = profile.grouping.stream_ids, profile.activities.groups.stream
+    index = np.where(stream < 0, -1, np.searchsorted(ids, stream))
+    rows = [(number, f"stream {number}") for number in ids.tolist()]
+    return _options(rows, _gpu_time(profile, index, len(rows)))
+
+
+def _processes(profile: Profile) -> list[Option]:
+    rows = [(process.pid, process_name(process)) for process in profile.processes]
+    return _options(rows, _gpu_time(profile, profile.activities.groups.process, len(rows)))
+
+
+def _threads(profile: Profile) -> list[Option]:
+    rows = [
+        (thread.tid, _thread_name(profile, place)) for place, thread in enumerate(profile.threads)
+    ]
+    return _options(rows, _gpu_time(profile, profile.activities.groups.thread, len(rows)))
+
+
+def _thread_name(profile: Profile, place: int) -> str:
+    """The thread's name, and its process's if there are several."""
+    thread = profile.threads[place]
+    if len(profile.processes) < 2:
+        return thread_name(thread)
+    return f"{thread_name(thread)} of {process_name(profile.processes[thread.process])}"
+
+
+def _kinds(profile: Profile) -> list[Option]:
+    times = _gpu_time(profile, profile.activities.groups.kind.astype(np.int64), len(Kind))
+    return [Option(kind, kind.title, int(times[kind])) for kind in ACTIVITY_KINDS]
+
+
+def _ids(one: Any) -> tuple[int, ...]:
+    return tuple(one.ids)
+
+
+def _included(one: Include) -> tuple[int, ...]:
+    return tuple(map(int, one.kinds))
+
+
+def _include(kinds: tuple[int, ...]) -> Include:
+    return Include(tuple(map(Kind, kinds)))
+
+
+def _stacks(kind: type[Filter], title: str, about: str) -> TextField:
+    read = _regex(kind)
+    return TextField(kind, title, _says(about), _pattern, read, _frame, several=True)
+
+
+_RE = "a regular expression found anywhere in a frame's name"
+FIELDS: tuple[Field, ...] = (
+    _stacks(ShowStacks, "only stacks with", f"stacks with such a frame; {_RE}"),
+    _stacks(HideStacks, "without", f"no stacks with such a frame; {_RE}"),
+    _stacks(ShowFrom, "from", f"stacks from such a frame on; {_RE}"),
+    _stacks(HideFrames, "hide", f"such frames left out, what is below kept; {_RE}"),
+    TextField(Time, "time", _span, spell_window, parse_window, _nothing),
+    TextField(
+        NvtxRange,
+        "NVTX range",
+        _says("below such a range: NAME or NAME@DOMAIN, * and ? stand for any text and letter"),
+        _spell_range,
+        parse_nvtx_range,
+        _range,
+    ),
+    ListField(Devices, "device", _devices, _ids, Devices),
+    ListField(Streams, "stream", _streams, _ids, Streams),
+    ListField(Pids, "process", _processes, _ids, Pids),
+    ListField(Tids, "thread", _threads, _ids, Tids),
+    TextField(
+        Kernel,
+        "kernel",
+        _says("kernels only, by a regular expression found in their name"),
+        _pattern,
+        _regex(Kernel),
+        _kernel,
+    ),
+    ListField(Include, "kinds", _kinds, _included, _include),
+    TextField(
+        MinShare,
+        "minimum share",
+        _says("percent of the total; smaller frames are merged into one"),
+        lambda one: f"{one.percent:g}",
+        _read_share,
+        _nothing,
+    ),
+)
+"""All kinds of filters in the order of the dialog."""
