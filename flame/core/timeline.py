@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column, pack, runs, sum_by
+from flame.core.columns import I4, I8, U1, Bool, Column, pack, runs, sum_by, unique_rows
 from flame.core.frames import Kind
 from flame.core.profile import Activities, Profile
 from flame.core.ranges import RangePieces
@@ -45,7 +45,7 @@ class Lane(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Busy:
-    """Stretches that do not overlap, ordered by time: starts (i8[n]) and summed lengths (i8[n+1])."""
+    """Stretches that do not overlap, by time: starts (i8[n]) and summed lengths (i8[n+1])."""
 
     low: I8
     before: I8
@@ -200,7 +200,7 @@ def _thread_label(profile: Profile, thread: int) -> str:
 def _bounds(columns: list[Column]) -> Iterator[tuple[int, int]]:
     """The stretches [first, last) of rows in which none of ``columns`` changes."""
     starts = runs(pack(columns)).tolist()
-    yield from zip(starts, [*starts[1:], len(columns[0])], strict=True)
+    yield from zip(starts, [*starts[1:], len(columns[0])], strict=False)
 
 
 # Work on GPUs
@@ -221,8 +221,15 @@ def _work_part(profile: Profile, offset: int) -> _Part:
         rows, stream, start, end, level = (c[order] for c in (rows, stream, start, end, level))
     reach = _reach([stream, level], end)
     low = np.maximum(start, reach)
+    shared = _shared_devices(table)
     lanes = [
-        Lane(_stream_label(profile, int(rows[a])), int(level[a]), offset + a, offset + b, False)
+        Lane(
+            _stream_label(profile, int(rows[a]), shared),
+            int(level[a]),
+            a + offset,
+            b + offset,
+            False,
+        )
         for a, b in _bounds([stream, level])
     ]
     frame, kind = table.frame[rows], table.kind[rows]
@@ -258,14 +265,20 @@ def _reach(lane: list[Column], end: I8) -> I8:
     return reach
 
 
-def _stream_label(profile: Profile, row: int) -> str:
+def _shared_devices(table: Activities) -> Bool:
+    """For every device (and, last, the unknown one) whether several processes run on it."""
+    pairs, _ = unique_rows([table.device, table.process])
+    used = np.bincount(table.device[pairs] + 1, minlength=1)
+    return np.roll(used > 1, -1)
+
+
+def _stream_label(profile: Profile, row: int, shared: Bool) -> str:
     table = profile.activities
     device, stream, process = (
         int(column[row]) for column in (table.device, table.stream, table.process)
     )
     label = f"{_device_label(profile, device)} stream {stream if stream >= 0 else '?'}"
-    sharing = np.unique(table.process[table.device == device])
-    return f"{label} [{profile.processes[process].pid}]" if len(sharing) > 1 else label
+    return f"{label} [{profile.processes[process].pid}]" if shared[device] else label
 
 
 def _device_label(profile: Profile, device: int) -> str:

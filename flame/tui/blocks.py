@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 import numpy as np
@@ -35,9 +36,11 @@ def fields(rows: Iterable[tuple[str, str]], width: int) -> list[Line]:
     return lines
 
 
-def warnings(texts: Iterable[str], width: int) -> list[Line]:
-    """Each of ``texts`` in full."""
-    return [[Piece(part, "warning")] for text in texts for part in wrap(text, width, 6)]
+def notes(facts: Facts | None, width: int) -> list[Line]:
+    """What is missing from the trace that matters here."""
+    texts = facts.notes if facts else ()
+    lines = (line for text in texts for line in textwrap.wrap(text, width, break_on_hyphens=False))
+    return [[Piece(line, "warning")] for line in lines]
 
 
 def spread(title: str, facts: Facts | None, width: int) -> list[Line]:
@@ -90,7 +93,8 @@ def launch(facts: Facts | None, width: int) -> list[Line]:
     if facts is None or not facts.complete:
         return fields([("launch", ELLIPSIS)], width)
     if facts.unread:
-        return warnings([f"launch geometry: {facts.unread}"], width)
+        said = wrap(f"launch unknown: {facts.unread}", width, 6)
+        return [[Piece(part, "warning")] for part in said]
     if facts.moved:
         return fields(_moved(facts.moved), width)
     return _launched(facts.launched, width) if facts.launched else []

@@ -20,6 +20,8 @@ _TEXT_LINES = 12
 _CHILDREN = 8
 _SIDE_BY_SIDE = 70
 """From this width on the pane has two columns."""
+_ROOMY = 50
+"""From this width on a frame's children have their values beside their shares."""
 
 _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
@@ -95,7 +97,7 @@ def _weights(view: View, width: int) -> list[Line]:
     parent = int(tree.total[max(int(tree.parent[node]), 0)])
     rows = [
         ("total", f"{format_value(total, unit)}  {format_percent(total, whole)} of all"),
-        ("self", _part(int(tree.own[node]), total, unit, "of total")),
+        ("self", _self(int(tree.own[node]), total, unit)),
         ("of parent", format_percent(total, parent) if node else ""),
         ("of zoomed", format_percent(total, zoomed) if total <= zoomed < whole else ""),
         ("count", _count(count, total) if unit == "ns" else ""),
@@ -108,9 +110,10 @@ def _count(count: int, total: int) -> str:
     return f"{format_count(count)}{mean}"
 
 
-def _part(value: int, whole: int, unit: str, of: str) -> str:
-    text = format_value(value, unit)
-    return f"{text}  {format_percent(value, whole)} {of}" if 0 < value < whole else text
+def _self(own: int, total: int, unit: str) -> str:
+    """A frame's own value where it says more than that all or nothing is its own."""
+    known = 0 < own < total
+    return f"{format_value(own, unit)}  {format_percent(own, total)} of total" if known else ""
 
 
 def _everywhere(view: View, width: int) -> list[Line]:
@@ -133,7 +136,7 @@ def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
     some = facts is not None or view.tree.count[view.cursor] > 1
     return [
         blocks.spread(title, facts, width) if some else [],
-        blocks.warnings(facts.notes if facts else (), width),
+        blocks.notes(facts, width),
         [
             *blocks.queue(facts, width),
             *(blocks.launch(facts, width) if kind in _LAUNCHED else []),
@@ -173,16 +176,16 @@ def _parents(view: View, facts: Facts | None, width: int) -> list[Line]:
 
 
 def _parts(view: View, title: str, parts: list[Part], whole: int, width: int) -> list[Line]:
-    """Each part's value and share of ``whole``, and its name to click on."""
+    """Each part's share of ``whole``, its value where there is room, and its name to click on."""
     if not whole or not parts:
         return []
     lines: list[Line] = [[Piece(title, "dim")]]
     for name, value, node in parts:
-        weight = format_value(value, view.tree.metric.unit).rjust(8)
-        share = format_percent(value, whole).rjust(8)
+        share = format_percent(value, whole).rjust(7)
+        weight = format_value(value, view.tree.metric.unit).rjust(10) if width >= _ROOMY else ""
         label = cut(name, max(width - len(weight) - len(share) - 2, 4))
         select = f"screen.select({node})" if node >= 0 else ""
-        lines.append([Piece(weight), Piece(share, "dim"), Piece(f"  {label}", "", select)])
+        lines.append([Piece(share), Piece(weight, "dim"), Piece(f"  {label}", "", select)])
     return lines
 
 

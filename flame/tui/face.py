@@ -14,6 +14,7 @@ from textual.widget import Widget
 from flame.core.selection import Selection
 from flame.tui import header
 from flame.tui.chips import chips
+from flame.tui.collector import Collector
 from flame.tui.details import details
 from flame.tui.finder import Finder
 from flame.tui.icicle_pane import IciclePane
@@ -50,6 +51,7 @@ class Face(Screen[None]):
         self.session = session
         self.projector = Projector(session, shown, self.post_message)
         self.finder = Finder(self.post_message)
+        self.collector = Collector(self.post_message)
         self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
         self.pane = self.panes[0]
         self._note: Line = []
@@ -77,7 +79,7 @@ class Face(Screen[None]):
 
     @property
     def busy(self) -> bool:
-        """Whether something is being worked out."""
+        """Whether something that was asked for is being worked out."""
         return self.projector.busy or self.finder.busy
 
     # Composition
@@ -109,7 +111,9 @@ class Face(Screen[None]):
         return [chips(self.wanted.where, self.session.profile, width)]
 
     def _details(self, width: int, height: int) -> list[Line]:
-        return details(self.view, palette_of(self), width)
+        own = self.view is self.shown.view
+        facts = self.collector.ask(self.shown, self.view)
+        return details(self.view, palette_of(self), width, facts, clicks=own)
 
     def _empty(self, width: int, height: int) -> list[Line]:
         metric = self.shown.metric

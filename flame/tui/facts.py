@@ -19,7 +19,7 @@ from flame.core.tree import StackTree
 from flame.core.units import format_percent
 from flame.tui.session import Projection
 
-BINS = 240
+BINS = 720
 """Bins of the histogram, of which equally many are drawn as one: it has divisors for any width."""
 
 _MOST = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
@@ -13,7 +14,7 @@ from flame.tui.layout import Item
 from flame.tui.lines import Rows
 from flame.tui.palette import Palette
 from flame.tui.text import cut, fill, width_of
-from flame.tui.view import View
+from flame.tui.view import View, Zoom
 
 EDGE = "▏"
 """Drawn at the left of every frame, so that neighbours of one colour stay apart."""
@@ -23,6 +24,15 @@ CAPTURED = "↻"
 
 _QUIET = "░"
 _LEAST_LABEL = 3
+
+
+def _width(view: View, item: Item, depth: int) -> int:
+    """What the frames of ``item`` weigh together, as far as they are in the zoomed part."""
+    row, span = view.layout.row(depth), view.zoom.span
+    first, last = item.first, item.last - 1
+    total = int(row.before[last] - row.before[first] + row.high[last] - row.low[last])
+    left, right = span.low - int(row.low[first]), int(row.high[last]) - span.high
+    return total - max(left, 0) - max(right, 0)
 
 
 class Icicle(Rows):
@@ -75,6 +85,7 @@ class Icicle(Rows):
         self._selecting = True
         self._drawn = view.picture
         self._strips: dict[tuple[int, int], Strip] = {}
+        self._revealed: tuple[int, Zoom, int, Size] | None = None
         self._hovered = -1
 
     def show(self, view: View, selecting: bool = True) -> None:
@@ -101,7 +112,11 @@ class Icicle(Rows):
         return max(rows, self.inner.height) if self._upwards else rows
 
     def _reveal(self, view: View) -> None:
-        """Scroll the selected frame into sight, with a row around it where there is one."""
+        """Scroll a newly selected frame into sight, with a row around it where there is one."""
+        selected = (view.number, view.zoom, view.cursor, self.size)
+        if selected == self._revealed:
+            return
+        self._revealed = selected
         row, height, top = self._row_of(view.cursor), self.size.height, self.scroll_offset.y
         margin = 1 if height > 2 else 0
         if row - margin < top:
@@ -110,7 +125,7 @@ class Icicle(Rows):
             self.scroll_to(y=row + margin - height + 1, animate=False)
 
     def _row_of(self, node: int) -> int:
-        """The row of ``node``, or of the depth in its place; the same way gives back the depth."""
+        """The row that ``node`` is in; the first one for a root that is left out."""
         row = max(int(self._view.tree.depth[node]) - self._first, 0)
         return self._rows - 1 - row if self._upwards else row
 
@@ -175,7 +190,7 @@ class Icicle(Rows):
     def _run_text(self, item: Item, depth: int, width: int) -> str:
         """How many frames it is and, where there is room, which part of the zoomed one."""
         number = f" {format_count(item.frames)} narrow "
-        part = format_percent(self._view.width_of(item, depth), self._view.zoomed_total)
+        part = format_percent(_width(self._view, item, depth), self._view.zoomed_total)
         fits = [text for text in (f"{number}· {part} ", number) if width_of(text) + 2 <= width]
         return (fits[0] if fits else "").center(width, _QUIET)
 

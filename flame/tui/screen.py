@@ -17,6 +17,7 @@ from flame.core.where import Filter
 from flame.state import State
 from flame.tui import handing
 from flame.tui.chips import quick
+from flame.tui.collector import Collected
 from flame.tui.face import Face
 from flame.tui.filters import FiltersDialog
 from flame.tui.finder import Searched
@@ -97,6 +98,11 @@ class MainScreen(Face):
     def _searched(self, message: Searched) -> None:
         if self.finder.take(message):
             self._show()
+
+    @on(Collected)
+    def _collected(self, message: Collected) -> None:
+        if self.collector.take(message):
+            self.query_one("#details", Lines).update()
 
     @on(Pane.Changed)
     def _pane_changed(self, message: Pane.Changed) -> None:

@@ -87,7 +87,7 @@ async def test_space_switches_and_enter_applies() -> None:
     async with stage(dialog()) as user:
         assert user.line("nvtx ").startswith("▸ 8 [x]  nvtx")
         await user.press("down", "space", "3", "space")
-        assert user.line("kernel ").startswith("  0 [ ]")
+        assert user.line("kernel, copy").startswith("  0 [ ]")
         await user.press("3", "enter")
         assert user.result == LevelsChoice(("nvtx", "device"))
 

@@ -1,0 +1,86 @@
+"""Where in the app one is, as text that brings one back there."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from flame.core.errors import InputError, UsageError
+
+ViewName = Literal["icicle", "sandwich", "top", "timeline"]
+
+
+class State(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A place in the app. What is not given is as on opening a trace.
+
+    ``options`` are words of the command line; ``zoom`` and ``selected`` name frames by the names
+    below the root; ``exact`` says that ``search`` is one name in full and no expression.
+    """
+
+    path: str = ""
+    options: list[str] = msgspec.field(default_factory=list)
+    view: ViewName = "icicle"
+    zoom: list[str] = msgspec.field(default_factory=list)
+    selected: list[str] = msgspec.field(default_factory=list)
+    search: str = ""
+    exact: bool = False
+
+
+def encode(state: State) -> str:
+    """``state`` as compact JSON on one line of printable ASCII, whatever names it holds."""
+    # Not msgspec's own JSON: names and paths may hold lone surrogates.
+    return json.dumps(msgspec.to_builtins(state), separators=(",", ":")).replace("\x7f", "\\u007f")
+
+
+def decode(text: str) -> State:
+    """The state that ``text`` is, or that the file it names holds; ``""`` is `default_path`.
+
+    Raises UsageError where that is no state, InputError where the file cannot be read.
+    """
+    inline = text.lstrip().startswith("{")
+    try:
+        found = json.loads(text if inline else _read(text or str(default_path())))
+        return msgspec.convert(found, State)
+    except (ValueError, RecursionError, msgspec.ValidationError) as error:
+        where = "" if inline else f" {text or default_path()}"
+        raise UsageError(f"--state{where}: is no state of flame: {error}") from None
+
+
+def _read(path: str) -> str:
+    try:
+        # A state is small; whatever is larger (a trace, /dev/zero) is none.
+        with Path(path).open("rb") as file:
+            return file.read(_LARGEST).decode("utf-8")
+    except OSError as error:
+        raise InputError(f"--state {path}: cannot be read: {error.strerror or error}") from None
+
+
+_LARGEST = 16 << 20
+
+
+def save(state: State) -> Path:
+    """Keep ``state`` for ``flame view --state`` and say where; OSError if that cannot be done."""
+    path = default_path()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f".state-{secrets.token_hex(8)}.tmp")
+    try:
+        beside.write_text(encode(state) + "\n", "ascii")
+        beside.replace(path)
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+    return path
+
+
+def default_path() -> Path:
+    """``flame/state.json`` in the user's state folder (XDG)."""
+    folder = os.environ.get("XDG_STATE_HOME", "")
+    # As it is where there is no home folder, of which Path.expanduser would complain.
+    home = os.path.expanduser("~/.local/state")  # noqa: PTH111
+    return Path(folder if folder.startswith("/") else home, "flame", "state.json")

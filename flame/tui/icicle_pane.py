@@ -1,0 +1,86 @@
+"""The icicle view: the tree, root on top, under an overview of where the zoomed part lies."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+
+from flame.tui.icicle import Icicle
+from flame.tui.overview import Overview
+from flame.tui.pane import Pane
+from flame.tui.session import Projection
+
+
+class IciclePane(Pane):
+    """The projected tree."""
+
+    name_ = "icicle"
+    title = "Icicle"
+
+    def compose(self) -> ComposeResult:
+        yield Overview(self.view, id="overview")
+        yield Icicle(self.view, id="icicle")
+
+    def show(self, shown: Projection) -> None:
+        self.shown = shown
+        self.query_one(Icicle).show(self.view)
+        self.query_one(Overview).show(self.view)
+
+    # Moves
+
+    def across(self, step: int) -> str:
+        self.view.move_across(step)
+        return ""
+
+    def up(self) -> str:
+        top = self.view.cursor == self.view.zoom.node != 0
+        self.view.move_up()
+        return "u zooms out" if top else ""
+
+    def down(self) -> str:
+        self.view.move_down()
+        return ""
+
+    def home(self) -> str:
+        self.view.select(self.view.zoom.node)
+        return ""
+
+    def page(self, step: int) -> str:
+        icicle = self.query_one(Icicle)
+        icicle.scroll_to(y=icicle.scroll_offset.y + step * icicle.size.height, animate=False)
+        return ""
+
+    def pan(self, step: int) -> str:
+        return "" if self.view.pan(step) else "nothing beyond"
+
+    def enter(self) -> str:
+        self.view.zoom_in()
+        return ""
+
+    def closer(self, step: int) -> str:
+        self.view.closer(step)
+        return ""
+
+    def out(self) -> str:
+        self.view.zoom_out()
+        return ""
+
+    def undo(self, forward: bool = False) -> bool:
+        return self.view.redo() if forward else self.view.undo()
+
+    def match(self, step: int) -> str:
+        return "" if self.view.next_match(step) else "no match in the zoomed part"
+
+    # Mouse
+
+    @on(Icicle.Chosen)
+    def _chosen(self, message: Icicle.Chosen) -> None:
+        self.post_message(self.Changed(self.enter() if message.zoom else ""))
+
+    @on(Icicle.Panned)
+    def _panned(self, message: Icicle.Panned) -> None:
+        self.post_message(self.Changed(self.pan(message.step)))
+
+    @on(Overview.Moved)
+    def _moved(self) -> None:
+        self.post_message(self.Changed())

@@ -1,0 +1,73 @@
+"""The app in a browser: textual-serve on this machine's loopback address."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import sys
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from secrets import token_urlsafe
+from string import Template
+
+from flame.core.errors import UsageError
+
+try:
+    from aiohttp import web
+    from textual_serve.server import Server
+except ImportError as error:
+    raise UsageError(
+        f"--web needs {error.name}, which is not installed: pip install 'flame-view[web]'"
+    ) from None
+
+HOST = "127.0.0.1"
+_FONT_SIZE = 15
+_GRACE = 2.0
+"""Seconds that apps in open pages have to end when the server does."""
+
+
+def serve(words: Sequence[str], title: str, port: int) -> int:
+    """Serve ``flame`` with the arguments ``words`` until ctrl+c; every page is an app of its own.
+
+    The address, on stdout, holds a secret: whoever else is on this machine cannot open it, nor can
+    other pages in the browser. Raises UsageError if ``port`` (0: any free one) is taken.
+    """
+    with _listening(port) as listening:
+        secret = token_urlsafe(16)
+        served = web.Application()
+        command = shlex.join([sys.executable, "-m", "flame", *words])
+        served.add_subapp(f"/{secret}/", _Served(command, title).application())
+        url = f"http://{HOST}:{listening.getsockname()[1]}/{secret}/"
+        print(f"serving {title} at {url}\nctrl+c stops", flush=True)
+        web.run_app(served, sock=listening, print=None, access_log=None, shutdown_timeout=_GRACE)
+    return 0
+
+
+def _listening(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"--port {port}: {reason}; --port 0 takes a free one") from None
+
+
+class _Served(Server):
+    """textual-serve with a page that loads nothing from the internet, and silent."""
+
+    def __init__(self, command: str, title: str) -> None:
+        super().__init__(command, title=title)
+
+    def application(self) -> web.Application:
+        """The page, what it loads, and the socket between it and an app."""
+        application = web.Application()
+        application.router.add_get("/", self.handle_index)
+        application.router.add_get("/ws", self.handle_websocket)
+        application.router.add_static("/static", self.statics_path)
+        return application
+
+    async def handle_index(self, request: web.Request) -> web.Response:
+        """The page."""
+        page = Template(Path(__file__).with_name("page.html").read_text("utf-8"))
+        text = page.substitute(title=escape(self.title), size=_FONT_SIZE)
+        return web.Response(text=text, content_type="text/html")

@@ -1,0 +1,272 @@
+"""What is worked out of the selected frame, and when."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from textual.message import Message
+
+import flame
+from flame.core.arrangement import Arrangement
+from flame.core.frames import NO_LAUNCH
+from flame.core.launches import LaunchConfig
+from flame.core.sandwich import sandwich
+from flame.core.selection import Selection
+from flame.core.where import Filter, Streams, Time
+from flame.tui.collector import Collected, Collector
+from flame.tui.facts import Facts, collect
+from flame.tui.session import Projection, project
+from flame.tui.view import View
+from tests.nsysfile import HTOD, NsysFile
+from tests.tui.trees import node
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Four gemms in two ranges on two streams and GPUs, a copy, and a kernel nobody launched."""
+    with NsysFile(tmp_path / "trace.sqlite") as trace:
+        trace.gpu(0, "H100", pid=100)
+        trace.gpu(1, "H100", pid=100)
+        trace.thread(100, 100, "main")
+        for place, name in enumerate(("step", "step", "warmup", "step")):
+            begin, corr = 1_000 * place, place + 1
+            trace.nvtx(name, begin, begin + 900)
+            trace.api("cudaLaunchKernel_v7000", begin + 100, begin + 150, corr)
+            start = begin + 150 + 10 * place
+            trace.kernel(
+                "gemm",
+                start,
+                start + 100 * corr,
+                corr,
+                stream=7 if place else 13,
+                device=place // 3,
+                grid=(8, 1, 1) if place < 3 else (8, 2, 1),
+                block=(128, 1, 1),
+            )
+        trace.api("cudaMemcpyAsync", 5_000, 5_010, 9)
+        trace.memcpy(HTOD, 5_100, 5_200, 9, bytes=2_000)
+        trace.kernel("stray", 9_000, 9_001, None)
+    return tmp_path / "trace.sqlite"
+
+
+def shown_of(path: Path, *where: Filter, **selected: str) -> Projection:
+    return project(flame.load(path), Selection(where=where, **selected))  # type: ignore[arg-type]
+
+
+def facts_of(shown: Projection, *names: str) -> Facts:
+    """The facts of the frame at the end of ``names``, complete."""
+    tree = shown.view.tree
+    *_, last = collect(shown, tree, node(tree, *names))
+    return last
+
+
+STEP = ("cudaLaunchKernel", "step")
+
+
+def test_the_spread_of_what_is_below_a_frame(path: Path) -> None:
+    found = facts_of(shown_of(path), *STEP).spread
+    assert found is not None
+    assert (found.count, found.minimum, found.p50, found.maximum) == (3, 100, 200, 400)
+    assert found.total == 700
+
+
+def test_only_what_passes_the_filters_counts(path: Path) -> None:
+    found = facts_of(shown_of(path, Streams((7,)), Time(None, 3_000)), *STEP).spread
+    assert found is not None
+    assert (found.count, found.total) == (1, 200)
+
+
+def test_a_metric_that_counts_shows_the_time_of_each(path: Path) -> None:
+    found = facts_of(shown_of(path, metric="count"), *STEP).spread
+    assert found is not None
+    assert (found.count, found.total) == (3, 700)
+
+
+def test_the_queue_delay_of_what_was_launched(path: Path) -> None:
+    found = facts_of(shown_of(path)).queue
+    assert found is not None
+    # The kernel without a launch does not count; the copy waited for 90 ns.
+    assert (found.count, found.total) == (5, 0 + 10 + 20 + 30 + 90)
+    assert facts_of(shown_of(path, metric="queue")).queue is None
+
+
+def test_parents_are_those_of_all_places(path: Path) -> None:
+    shown = shown_of(path)
+    parents = facts_of(shown, *STEP, "gemm").parents
+    assert [(part.name, part.value) for part in parents.heaviest] == [
+        ("step", 700),
+        ("warmup", 300),
+    ]
+    assert parents.heaviest[0].node == node(shown.view.tree, *STEP)
+    assert (parents.number, parents.whole) == (2, 1_000)
+
+
+def test_the_root_has_no_parents(path: Path) -> None:
+    assert facts_of(shown_of(path)).parents.number == 0
+
+
+def test_in_an_inverted_tree_the_same_activities_count(path: Path) -> None:
+    selection = Selection(arrangement=Arrangement(inverted=True))
+    shown = project(flame.load(path), selection)
+    found = facts_of(shown, "gemm", "step")
+    assert found.spread is not None
+    assert found.spread.total == 700
+
+
+def test_where_it_ran_if_on_several(path: Path) -> None:
+    found = facts_of(shown_of(path), *STEP).on
+    named = {title: [(one.name, one.value) for one in on.heaviest] for title, on in found.items()}
+    assert named == {
+        "GPUs": [("GPU 1 H100", 400), ("GPU 0 H100", 300)],
+        "streams": [("7", 600), ("13", 100)],
+    }
+
+
+def test_what_no_thread_launched_is_on_an_unknown_one(path: Path) -> None:
+    threads = facts_of(shown_of(path)).on["threads"]
+    assert [part.name for part in threads.heaviest] == ["main [100]", "unknown"]
+
+
+def test_how_a_kernel_was_launched(path: Path) -> None:
+    launched = facts_of(shown_of(path), *STEP, "gemm").launched
+    assert launched is not None
+    shapes = [(one.config.grid, one.times, one.ns) for one in launched.used]
+    assert shapes == [((8, 2, 1), 1, 400), ((8, 1, 1), 2, 300)]
+    assert (launched.number, launched.ns) == (2, 700)
+    assert isinstance(launched.used[0].config, LaunchConfig)
+
+
+def test_what_a_copy_moved(path: Path) -> None:
+    moved = facts_of(shown_of(path), "cudaMemcpyAsync", "memcpy HtoD").moved
+    assert moved is not None
+    assert (moved.sizes.total, moved.ns) == (2_000, 100)
+
+
+def test_a_file_that_has_gone_leaves_the_rest(path: Path) -> None:
+    shown = shown_of(path)
+    path.unlink()
+    found = facts_of(shown, *STEP, "gemm")
+    assert "no such file" in found.unread
+    assert found.spread is not None
+
+
+def test_a_frame_of_another_tree_has_the_facts_of_all_its_places(path: Path) -> None:
+    shown = shown_of(path)
+    tree = shown.view.tree
+    other = sandwich(tree, int(tree.frame[node(tree, *STEP, "gemm")]))
+    found = [list(collect(shown, one, 0))[-1] for one in (other.callers, other.callees)]
+    assert [one.spread.total for one in found if one.spread] == [1_000, 1_000]
+    assert all(one.everywhere for one in found)
+
+
+def test_the_notes_that_apply(path: Path) -> None:
+    shown = shown_of(path)
+    assert facts_of(shown, NO_LAUNCH).notes[0].startswith("Launched before the capture began")
+    assert facts_of(shown, *STEP).notes == ()
+
+
+def test_low_coverage_is_noted_at_the_frames_of_its_level(path: Path) -> None:
+    with NsysFile(path.with_name("other.sqlite")) as trace:
+        trace.nvtx("step", 0, 100)
+        for corr, begin in ((1, 10), (2, 200)):
+            trace.api("cudaLaunchKernel_v7000", begin, begin + 5, corr)
+            trace.kernel("gemm", begin, begin + 50, corr)
+    shown = shown_of(path.with_name("other.sqlite"))
+    assert facts_of(shown, *STEP).notes == (
+        "NVTX ranges cover 50 % of GPU time, the rest was launched outside any.",
+    )
+    assert facts_of(shown, *STEP, "gemm").notes == ()
+
+
+def test_graphs_as_a_whole_are_noted_above_them(path: Path) -> None:
+    with NsysFile(path.with_name("graph.sqlite")) as trace:
+        trace.api("cudaGraphLaunch_v10000", 0, 10, 1)
+        trace.graph(20, 100, 1)
+        trace.kernel("gemm", 200, 220, None)
+    shown = shown_of(path.with_name("graph.sqlite"))
+    assert "80.0 % of this is in CUDA graphs" in facts_of(shown).notes[0]
+    assert facts_of(shown, NO_LAUNCH, "gemm").notes == ()
+
+
+# -- when -------------------------------------------------------------------------------------
+
+
+class Desk:
+    """Takes what a collector posts."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.collector = Collector(self.messages.append)
+
+    def wait(self) -> None:
+        """Until nothing more is worked out."""
+        end = time.monotonic() + 10
+        while self.collector.busy and time.monotonic() < end:
+            while self.messages:
+                message = self.messages.pop(0)
+                assert isinstance(message, Collected)
+                self.collector.take(message)
+            time.sleep(0.005)
+        assert not self.collector.busy
+
+
+def test_facts_come_later_and_are_kept(path: Path) -> None:
+    shown, desk = shown_of(path), Desk()
+    shown.view.select(node(shown.view.tree, *STEP))
+    assert desk.collector.ask(shown, shown.view) is None
+    assert desk.collector.busy
+    desk.wait()
+    first = desk.collector.facts
+    assert first is not None
+    shown.view.select(0)
+    assert desk.collector.ask(shown, shown.view) is None
+    shown.view.select(node(shown.view.tree, *STEP))
+    assert desk.collector.ask(shown, shown.view) is first
+    assert not desk.collector.busy
+
+
+def test_while_the_cursor_moves_nothing_is_worked_out(path: Path) -> None:
+    shown, desk = shown_of(path), Desk()
+    for place in range(len(shown.view.tree)):
+        shown.view.select(place)
+        desk.collector.ask(shown, shown.view)
+    desk.wait()
+    time.sleep(0.1)
+    assert desk.messages == []
+    shown.view.select(0)
+    assert desk.collector.ask(shown, shown.view) is None
+
+
+def test_facts_of_a_kernel_come_before_its_launches(path: Path) -> None:
+    shown = shown_of(path)
+    tree = shown.view.tree
+    first, last = collect(shown, tree, node(tree, *STEP, "gemm"))
+    assert (first.complete, first.launched) == (False, None)
+    assert last.complete
+    assert last.launched is not None
+
+
+def test_facts_of_a_frame_left_behind_are_kept_but_not_news(path: Path) -> None:
+    shown = shown_of(path)
+    desk = Desk()
+    desk.collector.ask(shown, shown.view)
+    while not desk.messages:
+        time.sleep(0.005)
+    shown.view.select(1)
+    desk.collector.ask(shown, shown.view)
+    message = desk.messages.pop(0)
+    assert isinstance(message, Collected)
+    assert not desk.collector.take(message)
+    shown.view.select(0)
+    assert desk.collector.ask(shown, shown.view) is not None
+
+
+def test_what_should_not_have_happened_is_raised(path: Path) -> None:
+    shown, desk = shown_of(path), Desk()
+    view = View(shown.view.tree)
+    view.cursor = len(view.tree) + 5
+    desk.collector.ask(shown, view)
+    with pytest.raises(IndexError):
+        desk.wait()
