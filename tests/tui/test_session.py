@@ -47,4 +47,4 @@ def test_the_activities_below_a_node_are_worked_out_once(opened: Session) -> Non
     assert shown.members_now() is None
     members = shown.members()
     assert shown.members_now() is members is shown.members()
-    assert len(members.below(0)) == 65
+    assert len(members.below(0)) == len(opened.profile.activities) == 66
