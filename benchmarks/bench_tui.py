@@ -58,7 +58,12 @@ def presses(what: str, *keys: str) -> list[Press]:
 TO_A_FRAME = presses("", ESCAPE, DOWN, DOWN)
 ZOOMS = [*TO_A_FRAME, *presses("zoom", ENTER), *presses("", DOWN), *presses("zoom", ENTER)]
 SCENES: dict[str, list[Press]] = {
-    "cursor": presses("cursor", DOWN, RIGHT, RIGHT, LEFT, DOWN, RIGHT, DOWN, UP, UP),
+    "cursor": [
+        *TO_A_FRAME,
+        *presses("", ENTER),
+        *presses("cursor", DOWN, RIGHT, RIGHT, LEFT, RIGHT, DOWN, RIGHT, DOWN, UP, UP),
+        *presses("", ESCAPE),
+    ],
     "zoom": 3 * [*ZOOMS, *presses("out", "u", "u")],
     "search": [
         *presses("", "/"),
@@ -189,7 +194,8 @@ class Program:
             terminal.close()
 
     def _limits(self) -> list[str]:
-        return ["prlimit", f"--as={self.limit}"] if self.limit else []
+        shell = ["sh", "-c", f'ulimit -v {self.limit // 1024}; exec "$@"', "sh"]
+        return shell if self.limit else []
 
     def median(self, what: str) -> Reaction | None:
         """The middle of all reactions to keys of one meaning, each number by itself."""
@@ -251,10 +257,10 @@ def generate(path: Path, nodes: int) -> None:
     steps = max(nodes // NODES_PER_STEP, 1)
     count = steps * OPERATORS
     operator = np.arange(count)
-    busy = 500 + 400_000 // (1 + operator * 7919 % 997) // (1 + operator // OPERATORS % 1009)
+    # The first steps are far longer than the rest, so that frames of all widths are on screen.
+    busy = 200 + 20_000 * (1 + operator * 7919 % 37) // (1 + operator // OPERATORS)
     begin = np.cumsum(busy) - busy + BETWEEN
     names = [f"{MODULES[i % len(MODULES)]} {i}" for i in range(count)]
-    kernels = len(MODULES) * [1 + len(MODULES)]
     kernels = [2 + i % len(MODULES) for i in range(count)]
     with closing(sqlite3.connect(path)) as db:
         strings = ["cudaLaunchKernel", *(f"{module}_kernel" for module in MODULES)]
@@ -269,11 +275,11 @@ def generate(path: Path, nodes: int) -> None:
         launched = (operator * BETWEEN + 100).tolist()
         insert(
             db, "CUPTI_ACTIVITY_KIND_RUNTIME", start=launched, end=[at + 50 for at in launched],
-            globalTid=count * [gtid(PID, PID)], correlationId=range(count), nameId=count * [1],
+            globalTid=count * [gtid(PID, PID)], correlationId=range(1, count + 1), nameId=count * [1],
         )
         insert(
             db, "CUPTI_ACTIVITY_KIND_KERNEL", start=begin.tolist(), end=(begin + busy).tolist(),
-            correlationId=range(count), globalPid=count * [gpid(PID)],
+            correlationId=range(1, count + 1), globalPid=count * [gpid(PID)],
             shortName=kernels, demangledName=kernels,
         )
         db.commit()

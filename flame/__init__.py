@@ -14,15 +14,26 @@ from flame._version import __version__
 
 if TYPE_CHECKING:
     from flame import exporters
+    from flame.core.arrangement import Arrangement
     from flame.core.load import load
     from flame.core.options import LoadOptions
     from flame.core.profile import Profile
     from flame.core.tree import StackTree
     from flame.core.where import where
 
-__all__ = ["LoadOptions", "Profile", "StackTree", "__version__", "exporters", "load", "where"]
+__all__ = [
+    "Arrangement",
+    "LoadOptions",
+    "Profile",
+    "StackTree",
+    "__version__",
+    "exporters",
+    "load",
+    "where",
+]
 
 _HOMES = {
+    "Arrangement": "flame.core.arrangement",
     "LoadOptions": "flame.core.options",
     "Profile": "flame.core.profile",
     "StackTree": "flame.core.tree",

@@ -12,9 +12,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NoReturn, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from flame._version import __version__
+from flame.arguments import Parser, add_selection, load_options_of, parse, selection_of
 from flame.core.errors import CancelledError, FlameError, InputError, NoMatchError, UsageError
 from flame.terminal import cut, printable
 
@@ -33,6 +34,11 @@ _EPILOG = """\
 exit codes: 0 ok, 2 usage, 3 input cannot be read, 4 nothing matches the selection,
             70 internal error (FLAME_DEBUG=1 shows the traceback), 130 interrupted
 """
+_VIEW_EPILOG = """\
+The app reads $XDG_CONFIG_HOME/flame/config.toml (default: ~/.config/flame/config.toml; FLAME_CONFIG
+names another file): theme, keys and more, see README. NO_COLOR and FLAME_ASCII=1 are respected.
+"""
+_PORT = 8000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,13 +72,34 @@ def _run(argv: Sequence[str]) -> int:
         # Names may hold what the locale's encoding, or even UTF-8, cannot.
         sys.stdout.reconfigure(errors="replace")
     try:
-        args, unknown = _parser().parse_known_args(_completed(argv))
+        words = _completed(argv)
+        args = _parsed(words)
+        if args.command == "view" and args.state is not None:
+            args = _restored(args, words)
     except SystemExit:  # --help or --version has been answered
         return 0
-    if unknown:
-        raise UsageError(f"unknown: {' '.join(unknown)} (see flame {args.command} --help)")
     command: Callable[[argparse.Namespace], int] = args.run
     return command(args)
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    args, unknown = _parser().parse_known_args(words, argparse.Namespace(words=words))
+    if unknown:
+        raise UsageError(f"unknown: {' '.join(unknown)} (see flame {args.command} --help)")
+    return args
+
+
+def _restored(args: argparse.Namespace, words: list[str]) -> argparse.Namespace:
+    """``words`` after the options of the state that they name, as if both had been given."""
+    from flame.state import decode
+
+    state = decode(args.state)
+    parse(state.options)  # These may say what to show, and no more.
+    restored = _parsed([words[0], *state.options, *words[1:]])
+    restored.path = args.path or state.path or None
+    restored.state = state
+    restored.words = words
+    return restored
 
 
 def _completed(argv: Sequence[str]) -> list[str]:
@@ -94,13 +121,8 @@ def _bind_negative_times(argv: Sequence[str]) -> list[str]:
     return bound
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="flame",
         description="The GPU flame graph in your terminal.",
         epilog=_EPILOG,
@@ -117,10 +139,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_view(parser: argparse.ArgumentParser) -> None:
-    _add_path(parser)
+    text = f"{_TRACE}; with --state, if left out, that of the state"
+    parser.add_argument("path", metavar="PATH", nargs="?", help=text)
+    text = "come back to a place that the app gave out: JSON, a file, or the last one"
+    parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
     text = "print a static view instead; so does view without a terminal"
     parser.add_argument("--print", action="store_true", help=text)
-    _add_selection(parser)
+    text = "show the app in a browser instead, at an address of this machine's own"
+    parser.add_argument("--web", action="store_true", help=text)
+    text = f"for --web (default: {_PORT}; 0: any free one)"
+    parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
+    add_selection(parser)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _VIEW_EPILOG
     parser.set_defaults(run=_view)
 
 
@@ -131,7 +162,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     text = "where to write; - is standard output (default: the trace's name with "
     text += f"{' or '.join(_SUFFIX.values())}, in this folder, never over an existing file)"
     add("-o", "--output", metavar="FILE", help=text)
-    _add_selection(parser)
+    add_selection(parser)
     parser.set_defaults(run=_export)
 
 
@@ -148,57 +179,66 @@ _COMMANDS = {
 }
 
 
+_TRACE = "an Nsight Systems SQLite export, or a report (.nsys-rep) where nsys is installed"
+
+
 def _add_path(parser: argparse.ArgumentParser) -> None:
-    text = "an Nsight Systems SQLite export, or a report (.nsys-rep) where nsys is installed"
-    parser.add_argument("path", metavar="PATH", help=text)
+    parser.add_argument("path", metavar="PATH", help=_TRACE)
 
 
-def _add_selection(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("selection").add_argument
-    levels = "process,thread,device,stream,python,native,launch,nvtx,shapes,kernel"
-    add("--levels", metavar="L,L,…", help=f"the stack, root first: any of {levels}, in any order")
-    add("--metric", metavar="M", help="gpu, count, launch, queue, idle or host")
-    text = "what starts in this window, such as 5s/7s, 500ms/ or -20ms/1s2ms"
-    add("--time", metavar="A/B", help=text)
-    text = "what was launched in such an NVTX range: NAME or NAME@DOMAIN, both may hold * and ?"
-    add("--nvtx-range", metavar="R", help=text)
-    for name, text in _NUMBERED.items():
-        add(f"--{name}", metavar="N", type=_numbers, action="extend", help=f"{text}; also N,N,…")
-    add("--kernel", metavar="RE", help="kernels whose name matches this regular expression")
-    add("--include", metavar="K,…", help="only these: kernel, memcpy, memset, graph")
-    text = "base (default), demangled or mangled"
-    add("--kernel-names", metavar="NAMES", default="base", help=text)
-    text = "clean (default: without volatile ids) or raw (as recorded)"
-    add("--nvtx-names", metavar="NAMES", default="clean", help=text)
-    add("--shapes", action="store_true", help="tensor shapes of NVTX ranges as a level")
-    text = r"replace in names, as in 'layers\.\d+=layers.*'; may be repeated"
-    add("--rename", metavar="RE=REPL", action="append", default=[], help=text)
-    text = "NVTX start/end ranges too, not just push/pop"
-    add("--nvtx-start-end", action="store_true", help=text)
-
-
-_NUMBERED = {
-    "device": "what ran on this GPU",
-    "stream": "what ran on this CUDA stream",
-    "pid": "what this process launched",
-    "tid": "what this thread launched",
-}
-
-
-def _numbers(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"[0-9]{1,18}", part) for part in parts):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number or a list such as 0,1")
-    return [int(part) for part in parts]
+def _port(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port from 0 to 65535")
+    return int(text)
 
 
 def _view(args: argparse.Namespace) -> int:
-    options, selection = _load_options(args), _selection(args)
-    if args.print or not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
+    if args.path is None:
+        raise UsageError("name a trace to open: flame PATH (see flame --help)")
+    options, selection = load_options_of(args), selection_of(args)
+    if args.web:
+        return _serve(args)
+    from flame.config import is_in_browser, read_config
+
+    on_terminal = _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
+    if args.print or not (on_terminal or is_in_browser()):
         return _print_view(args.path, options, selection)
+    config = read_config()
     from flame.tui.app import run
 
-    return run(Path(args.path), options, selection)
+    args.kernel_names = args.kernel_names or config.kernel_names
+    return run(Path(args.path), options, selection_of(args), args.state, config)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from flame.config import read_config
+
+    if args.print:
+        raise UsageError("--web and --print exclude each other")
+    try:
+        from flame.web import serve
+    except ModuleNotFoundError as error:
+        need = f"--web needs {error.name}, which is not installed"
+        raise UsageError(f"{need}: pip install 'flame-view[web]'") from None
+    if keys := read_config().keys:
+        from flame.tui.keymap import keymap_of
+
+        keymap_of(keys)  # A mistake is better told here than by every page.
+    return serve(_without_web(args.words), Path(args.path).name, args.port)
+
+
+def _without_web(words: Sequence[str]) -> list[str]:
+    """``words`` without ``--web`` and ``--port``."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            return [*kept, word, *rest]
+        if word == "--port":
+            next(rest)
+        elif word != "--web" and not word.startswith("--port="):
+            kept.append(word)
+    return kept
 
 
 def _print_view(path: str, options: LoadOptions, selection: Selection) -> int:
@@ -214,7 +254,7 @@ def _export(args: argparse.Namespace) -> int:
     from flame.core.units import format_count, format_value
     from flame.exporters.atomic import STDOUT, atomic_output
 
-    options, selection = _load_options(args), _selection(args)
+    options, selection = load_options_of(args), selection_of(args)
     target = _output(args)
     profile = _load(args.path, options)
     tree = selection.tree(profile)
@@ -278,36 +318,6 @@ def _load(path: str, options: LoadOptions) -> Profile:
 
     with progress_on_stderr() as progress:
         return load(path, options, progress)
-
-
-def _load_options(args: argparse.Namespace) -> LoadOptions:
-    from flame.core.options import LoadOptions
-
-    return LoadOptions(args.nvtx_names, args.nvtx_start_end)
-
-
-def _selection(args: argparse.Namespace) -> Selection:
-    from flame.core.labels import Naming
-    from flame.core.metrics import metric_of
-    from flame.core.names import parse_rename
-    from flame.core.project import parse_levels, with_shapes
-    from flame.core.selection import Selection
-    from flame.core.where import where
-
-    ids = {name: tuple(found) for name in _NUMBERED if (found := getattr(args, name))}
-    levels = None if args.levels is None else parse_levels(args.levels)
-    return Selection(
-        levels=with_shapes(levels) if levels and args.shapes else levels,
-        where=where(
-            time=args.time,
-            nvtx=args.nvtx_range,
-            kernel=args.kernel,
-            include=args.include,
-            **ids,
-        ),
-        metric=None if args.metric is None else metric_of(args.metric).key,
-        naming=Naming(args.kernel_names, args.shapes, tuple(map(parse_rename, args.rename))),
-    )
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

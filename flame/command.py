@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,18 +12,14 @@ import msgspec
 from flame.core.labels import Naming
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
+from flame.core.spelling import spell_range, spell_window
 from flame.core.where import (
     Devices,
     Filter,
-    HideFrames,
-    HideStacks,
     Include,
-    Kernel,
     MinShare,
     NvtxRange,
     Pids,
-    ShowFrom,
-    ShowStacks,
     Streams,
     Tids,
     Time,
@@ -33,7 +29,10 @@ from flame.state import State, encode
 _LONGEST = 100_000
 """Bytes of the place in the app: Linux takes no word of more than 128 KiB."""
 
-_NUMBERED = {Devices: "--device", Streams: "--stream", Pids: "--pid", Tids: "--tid"}
+_NUMBERED = Devices | Streams | Pids | Tids
+_NUMBERS = {Devices: "--device", Streams: "--stream", Pids: "--pid", Tids: "--tid"}
+_FILTERS = ("--time", "--nvtx-range", *_NUMBERS.values(), "--kernel", "--include")
+_FILTERS += ("--show-stacks", "--hide-stacks", "--show-from", "--hide-frames", "--min-percent")
 
 
 def command_line(path: str | Path, options: LoadOptions, selection: Selection, state: State) -> str:
@@ -92,47 +91,50 @@ def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:
 
 def _filters(where: Iterable[Filter]) -> Iterator[str]:
     """Options for ``where``, in the order in which `flame.core.where.where` makes filters."""
-    texts = _choices(where)
-    for one in where:
-        if isinstance(one, Time) and one != Time():
-            texts["--time"].append(f"{_time(one.begin)}/{_time(one.end)}")
-        elif isinstance(one, NvtxRange):
-            texts["--nvtx-range"].append(_range(one))
-        elif isinstance(one, Kernel | StackFilter):
-            texts[one.option].append(one.pattern)
-    shares = [one.percent for one in where if isinstance(one, MinShare)]
-    if shares:
-        texts["--min-percent"].append(repr(max(shares)).removesuffix(".0"))
+    texts: dict[str, list[str]] = {option: [] for option in _FILTERS}
+    for one in _merged(where):
+        option, text = _spelled(one)
+        texts[option].append(text)
     for option, found in texts.items():
         for text in found:
             yield from _option(option, text)
 
 
-def _choices(where: Iterable[Filter]) -> dict[str, list[str]]:
-    """All options of filters, and the texts of those that choose from a list: what they share."""
-    texts: dict[str, list[str]] = {option: [] for option in _FILTERS}
-    for kind, option in _NUMBERED.items():
-        ids = _common([one.ids for one in where if isinstance(one, kind)])
-        texts[option] = [",".join(map(str, one)) for one in ids]
-    kinds = _common([one.kinds for one in where if isinstance(one, Include)])
-    texts["--include"] = [",".join(kind.title for kind in one) for one in kinds]
-    return texts
+def _merged(where: Iterable[Filter]) -> list[Filter]:
+    """Filters of which only the last would count, or all together, as one that does the same."""
+    found: dict[object, Filter] = {}
+    for one in where:
+        key = type(one) if isinstance(one, _NUMBERED | Include | MinShare) else one
+        known = found.get(key)
+        found[key] = one if known is None else _both(known, one)
+    return [one for one in found.values() if one != Time()]
 
 
-def _common(choices: Sequence[tuple[T, ...]]) -> list[tuple[T, ...]]:
-    """What all of ``choices`` hold, in the order of the first; nothing where there is none."""
-    return [tuple(one for one in choices[0] if all(one in more for more in choices))][: len(choices)]
+def _both(one: Filter, other: Filter) -> Filter:
+    if isinstance(one, MinShare) and isinstance(other, MinShare):
+        return max(one, other, key=lambda share: share.percent)
+    if isinstance(one, Include) and isinstance(other, Include):
+        return Include(tuple(kind for kind in one.kinds if kind in other.kinds))
+    if isinstance(one, _NUMBERED) and isinstance(other, _NUMBERED):
+        return replace(one, ids=tuple(number for number in one.ids if number in other.ids))
+    return one
 
 
-def _time(moment: int | None) -> str:
-    return "" if moment is None else f"{moment}ns"
-
-
-def _range(one: NvtxRange) -> str:
-    name = re.sub(r"(\\*)@", r"\1\1\\@", one.name)
-    if one.domain is None:
-        return name
-    return f"{re.sub(r'(\\*)$', r'\1\1', name)}@{one.domain}"
+def _spelled(one: Filter) -> tuple[str, str]:
+    """The option that makes ``one``, and its value."""
+    match one:
+        case Time():
+            return "--time", spell_window(one)
+        case NvtxRange():
+            return "--nvtx-range", spell_range(one)
+        case Include():
+            return "--include", ",".join(kind.title for kind in one.kinds)
+        case MinShare():
+            return "--min-percent", repr(one.percent).removesuffix(".0")
+        case Devices() | Streams() | Pids() | Tids():
+            return _NUMBERS[type(one)], ",".join(map(str, one.ids))
+        case _:
+            return one.option, one.pattern
 
 
 def _option(name: str, text: str) -> list[str]:

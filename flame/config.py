@@ -99,7 +99,7 @@ def _check(word: str, value: Any) -> None:
 
 
 def refuse_unknown(word: str, known: Sequence[str], complaint: str) -> None:
-    """Raise UsageError with ``complaint`` if ``word`` is none of ``known``, and name the nearest."""
+    """Raise UsageError, with ``complaint`` and the nearest, if ``word`` is none of ``known``."""
     if word in known:
         return
     from difflib import get_close_matches

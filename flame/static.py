@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from flame.core.profile import Profile
 from flame.core.selection import Selection
 from flame.core.stats import NameTotal, top
@@ -88,16 +90,14 @@ def _lines(tree: StackTree) -> Iterator[_Line]:
     """Lines of all nodes that hold at least one percent, in preorder."""
     smallest = max(SMALLEST_SHARE * int(tree.total[0]), 1)
     indent: dict[int, int] = {-1: -1}
-    node = 0
-    while node < len(tree):
-        if tree.total[node] < smallest:
-            # Siblings stand widest first: all that follow are smaller still.
-            node = int(tree.end[tree.parent[node]])
+    last = -1
+    # What stands above such a node is never smaller: its parent has its line already.
+    for node in np.flatnonzero(tree.total >= smallest).tolist():
+        if node <= last:
             continue
         last = _end_of_chain(tree, node)
         indent[last] = indent[int(tree.parent[node])] + 1
         yield _Line(node, last, indent[last])
-        node = last + 1
 
 
 def _end_of_chain(tree: StackTree, node: int) -> int:

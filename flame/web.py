@@ -11,19 +11,14 @@ from pathlib import Path
 from secrets import token_urlsafe
 from string import Template
 
-from flame.core.errors import UsageError
+from aiohttp import web
+from textual_serve.server import Server
 
-try:
-    from aiohttp import web
-    from textual_serve.server import Server
-except ImportError as error:
-    raise UsageError(
-        f"--web needs {error.name}, which is not installed: pip install 'flame-view[web]'"
-    ) from None
+from flame.core.errors import UsageError
 
 HOST = "127.0.0.1"
 _FONT_SIZE = 15
-_GRACE = 2.0
+_GRACE = 0.5
 """Seconds that apps in open pages have to end when the server does."""
 
 

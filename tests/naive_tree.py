@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import groupby
 from typing import Any
 
 from flame.core.tree import StackTree
@@ -114,3 +116,80 @@ _TESTS: dict[str, Callable[[Row, Any], bool]] = {
     "kernel": _is_kernel,
     "include": lambda row, kinds: row.kind in kinds.split(","),
 }
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Which stacks to show and how, as the options say it; expressions are searched in texts."""
+
+    show_stacks: tuple[str, ...] = ()
+    hide_stacks: tuple[str, ...] = ()
+    show_from: tuple[str, ...] = ()
+    hide_frames: tuple[str, ...] = ()
+    inverted: bool = False
+    collapsed: bool = False
+
+    @property
+    def filters(self) -> dict[str, tuple[str, ...]]:
+        """The filters of it as `flame.core.where.where` takes them."""
+        names = ("show_stacks", "hide_stacks", "show_from", "hide_frames")
+        return {name: getattr(self, name) for name in names}
+
+    def apply(self, path: Stack) -> Stack | None:
+        """What is shown of the stack `path`; None where it is not shown."""
+        if not all(first(path, one) is not None for one in self.show_stacks + self.show_from):
+            return None
+        if any(first(path, one) is not None for one in self.hide_stacks):
+            return None
+        path = path[max((first(path, one) or 0 for one in self.show_from), default=0) :]
+        path = tuple(one for one in path if all(first((one,), _) is None for _ in self.hide_frames))
+        if self.collapsed:
+            path = tuple(label for label, _ in groupby(path))
+        return path[::-1] if self.inverted else path
+
+
+def first(path: Stack, pattern: str) -> int | None:
+    """Place of the outermost frame whose text matches."""
+    found = (at for at, (_, text) in enumerate(path) if re.search(pattern, plain(text)))
+    return next(found, None)
+
+
+def plain(text: str) -> str:
+    """The text without the mark that only tests put behind captured ranges."""
+    return text.removesuffix(CAPTURED)
+
+
+def shaped(
+    rows: Iterable[Row], levels: Iterable[str], metric: str, shape: Shape
+) -> dict[Stack, tuple[int, int]]:
+    """As `totals`, of the stacks that `shape` leaves."""
+    found: dict[Stack, list[Row]] = defaultdict(list)
+    levels = tuple(levels)
+    for row in rows:
+        path = shape.apply(stack(row, levels))
+        if path is not None:
+            found[path].append(row)
+    return {path: (sum(map(WEIGHTS[metric], own)), len(own)) for path, own in found.items()}
+
+
+SMALLER = ("rest", "[smaller frames]")
+
+
+def without_smaller(
+    stacks: dict[Stack, tuple[int, int]], percent: float
+) -> dict[Stack, tuple[int, int]]:
+    """`stacks` with siblings below `percent` of everything merged where there are two or more."""
+    total = Counter[Stack]()
+    for path, (value, _) in stacks.items():
+        for depth in range(len(path) + 1):
+            total[path[:depth]] += value
+    small = {path for path in total if path and total[path] < percent * total[()] / 100}
+    siblings = Counter(path[:-1] for path in small)
+    found: dict[Stack, tuple[int, int]] = {}
+    for path, (value, count) in stacks.items():
+        steps = (path[:depth] for depth in range(1, len(path) + 1))
+        cut = next((one for one in steps if one in small and siblings[one[:-1]] > 1), None)
+        place = path if cut is None else (*cut[:-1], SMALLER)
+        known = found.get(place, (0, 0))
+        found[place] = known[0] + value, known[1] + count
+    return found

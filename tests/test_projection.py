@@ -22,7 +22,16 @@ from flame.core.stats import top
 from flame.core.tree import StackTree
 from flame.core.where import where
 from tests.naive import Row, naive
-from tests.naive_tree import WEIGHTS, Stack, passes, stack, totals, tree_label, tree_stacks
+from tests.naive_tree import (
+    WEIGHTS,
+    Stack,
+    passes,
+    plain,
+    stack,
+    totals,
+    tree_label,
+    tree_stacks,
+)
 from tests.strategies import Script, scripts
 
 LEVELS = ("process", "thread", "device", "stream", "python", "native", "launch", "nvtx", "kernel")
@@ -146,11 +155,6 @@ def test_a_search_counts_nested_matches_once(
     )
     assert matches.total == expected
     assert matches.nodes == int(matches.mask.sum())
-
-
-def plain(text: str) -> str:
-    """The text without the mark that only tests put behind captured ranges."""
-    return text.removesuffix(" [captured]")
 
 
 @random_traces

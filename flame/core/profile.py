@@ -14,6 +14,7 @@ from flame.core.frames import ACTIVITY_KINDS, FrameTable, Kind
 from flame.core.stacks import StackTable
 
 if TYPE_CHECKING:
+    from flame.core.arrangement import Arrangement
     from flame.core.grouping import Grouping
     from flame.core.labels import Labels, Naming
     from flame.core.launches import Launches
@@ -269,6 +270,8 @@ class Profile:
         kernel_names: str = "base",
         shapes: bool = False,
         rename: tuple[Rename, ...] = (),
+        fold: bool = False,
+        arrangement: Arrangement | None = None,
     ) -> StackTree:
         """Project to a stack tree; see `flame.core.project.project`."""
         from flame.core.labels import Naming
@@ -278,7 +281,8 @@ class Profile:
             levels = parse_levels(levels)
         if levels and shapes:
             levels = with_shapes(levels)
-        return project(self, levels, where, metric, Naming(kernel_names, shapes, rename))
+        naming = Naming(kernel_names, shapes, rename, fold)
+        return project(self, levels, where, metric, naming, arrangement)
 
     def labels(self, naming: Naming) -> Labels:
         """Display names under ``naming``, worked out once."""

@@ -173,14 +173,12 @@ class Grid:
     @property
     def edges(self) -> F8:
         """Where cells begin and end, f8[width + 1]."""
-        edges: F8 = self.window.low + np.arange(self.width + 1, dtype=np.float64) / self.scale
-        return edges
+        return np.linspace(self.window.low, self.window.high, self.width + 1)
 
     @property
     def middles(self) -> F8:
         """The middles of the cells, f8[width]."""
-        middles: F8 = self.window.low + (np.arange(self.width) + 0.5) / self.scale
-        return middles
+        return (self.edges[1:] + self.edges[:-1]) / 2
 
 
 def shade(timeline: Timeline, light: Light, lanes: list[Lane], grid: Grid) -> list[Shading]:

@@ -249,11 +249,23 @@ def parse_window(text: str) -> Time:
 
 
 def parse_nvtx_range(text: str) -> NvtxRange:
-    r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\@`` is an at sign in the name."""
-    name, at, domain = text.replace("\\@", "\0").partition("@")
+    r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\@`` is an at sign in the name.
+
+    Before an at sign, and only there, ``\\`` is one backslash.
+    """
+    name, at, domain = _AT.sub(_mark_at, text).partition("\0@")
     if not name:
         raise UsageError(f"--nvtx-range '{text}': a range name is missing, use NAME or NAME@DOMAIN")
-    return NvtxRange(name.replace("\0", "@"), domain.replace("\0", "@") if at else None)
+    return NvtxRange(name, domain.replace("\0@", "@") if at else None)
+
+
+_AT = re.compile(r"(\\*)@")
+
+
+def _mark_at(found: re.Match[str]) -> str:
+    """Half of the backslashes, and the at sign: marked where it is not escaped."""
+    backslashes, escaped = divmod(len(found[1]), 2)
+    return backslashes * "\\" + ("@" if escaped else "\0@")
 
 
 def parse_include(text: str) -> Include:

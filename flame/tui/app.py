@@ -48,7 +48,7 @@ def run(
     Returns the exit code.
 
     A trace that cannot be shown is explained in the app and, after it has closed, in one line on
-    stderr. Raises UsageError where the terminal cannot draw, and for keys that ``config`` has wrong.
+    stderr. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
     """
     if not is_in_browser():
         _check_terminal()

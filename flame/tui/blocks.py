@@ -13,7 +13,7 @@ from flame.core.launches import Dim, LaunchConfig
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
 from flame.tui.facts import BINS, Facts, Launched, Moved, Parts
 from flame.tui.lines import Line, Piece
-from flame.tui.text import ELLIPSIS, cut_start, printable, wrap
+from flame.tui.text import ELLIPSIS, cut_start, printable, width_of, wrap
 
 LABEL = 12
 """Width of the column of labels."""
@@ -131,7 +131,7 @@ def _joined(parts: list[str], width: int) -> list[str]:
     """``parts`` on as few lines as they fit, none of them torn."""
     lines: list[str] = []
     for part in parts:
-        if lines and len(lines[-1]) + 2 + len(part) <= width:
+        if lines and width_of(lines[-1]) + 2 + width_of(part) <= width:
             lines[-1] += f", {part}"
         else:
             lines.append(cut_start(part, width))
@@ -172,7 +172,7 @@ def _shape(config: LaunchConfig) -> str:
 
 
 def _besides(config: LaunchConfig) -> list[str]:
-    registers = [] if config.registers is None else [f"{config.registers} registers"]
+    registers = [] if config.registers is None else [f"{config.registers} regs"]
     return [*registers, *_shared(config)]
 
 

@@ -18,7 +18,7 @@ from flame.core.profile import Profile
 from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.lines import Line, Piece
 from flame.tui.session import Projection
-from flame.tui.text import cut, cut_start, printable
+from flame.tui.text import cut, cut_start, printable, wrap
 from flame.tui.writing import FORMATS, Format, Stacks, Target, free_name, target_of, write_picture
 
 SCOPES = ("what is shown", "everything")
@@ -26,6 +26,7 @@ SCOPES = ("what is shown", "everything")
 _FORMAT, _SCOPE, _FILE = range(3)
 _INDENT = " " * 11
 _NAME = 32
+_SCOPE_LINES = 2
 _WRITING = "writing …"
 
 
@@ -102,7 +103,8 @@ class ExportDialog(Dialog[str | None]):
         ]
 
     def foot(self, width: int) -> list[Line]:
-        about = (self._format.about, self._scope_about())
+        scope = wrap(self._scope_about(), width, _SCOPE_LINES)
+        about = [self._format.about, *scope, *[""] * (_SCOPE_LINES - len(scope))]
         return [[], *([Piece(cut_start(text, width), "dim")] for text in about)]
 
     def _scope_about(self) -> str:
@@ -115,7 +117,9 @@ class ExportDialog(Dialog[str | None]):
         filters = len(shown.selection.where)
         words = [f"the {shown.metric.title}, levels and order on screen"]
         words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
-        words += [f"below {cut(view.name(view.zoom.node), _NAME)}"] if view.zoom.node else []
+        node = view.zoom.node
+        words += [f"below {cut(view.name(node), _NAME)}"] if node else []
+        words += ["not only the stretch on screen"] if view.zoom != view.zoom_of(node) else []
         return ", ".join(words)
 
     def hint(self) -> str:
@@ -129,15 +133,15 @@ class ExportDialog(Dialog[str | None]):
         return [Piece(f"{CURSOR if selected else ' '} {text.ljust(8)}", tone)]
 
     def _options(self, row: int, titles: tuple[str, ...]) -> Line:
-        off = "dim" if row == _SCOPE and self._is_picture else ""
-        return [
-            Piece(
-                f" {title} ",
-                "accent" if place == self._chosen[row] and not off else off,
-                f"screen.pick({row}, {place})",
-            )
-            for place, title in enumerate(titles)
-        ]
+        """The choices of a field side by side, the chosen one marked."""
+        off = row == _SCOPE and self._is_picture
+        line: Line = []
+        for place, title in enumerate(titles):
+            chosen = place == self._chosen[row] and not off
+            tone = "dim" if off else "strong" if chosen else ""
+            text = f" ({'x' if chosen else ' '}) {title} "
+            line.append(Piece(text, tone, f"screen.pick({row}, {place})"))
+        return line
 
     # Choosing
 
@@ -196,7 +200,7 @@ class ExportDialog(Dialog[str | None]):
             self.note = "is there: enter again replaces it"
             self.draw()
             return
-        self._writing = True
+        self._writing, self.note = True, ""
         self.draw()
         if self._is_picture:
             self.query_one("#box").display = False

@@ -14,6 +14,7 @@ from flame.core.frames import ACTIVITY_KINDS, Kind
 from flame.core.grouping import device_name, process_name, thread_name
 from flame.core.metrics import metric_of
 from flame.core.profile import Profile
+from flame.core.spelling import spell_range, spell_window
 from flame.core.units import format_ns
 from flame.core.where import (
     Devices,
@@ -35,8 +36,6 @@ from flame.core.where import (
 )
 from flame.tui.patterns import exact
 from flame.tui.query import Query
-
-_WHOLE = 100.0
 
 
 @dataclass(frozen=True)
@@ -111,43 +110,19 @@ def _kernel(name: str, kind: Kind) -> str:
 
 
 def _range(name: str, kind: Kind) -> str:
-    return name.replace("@", "\\@") if kind == Kind.NVTX else ""
+    return spell_range(NvtxRange(name)) if kind == Kind.NVTX else ""
 
 
 def _nothing(name: str, kind: Kind) -> str:
     return ""
 
 
-def _spell_range(one: NvtxRange) -> str:
-    parts = [one.name] if one.domain is None else [one.name, one.domain]
-    return "@".join(part.replace("@", "\\@") for part in parts)
-
-
-def spell_window(one: Time) -> str:
-    """``one`` as `parse_window` reads it, exactly."""
-    begin, end = ("" if time is None else _spell_time(time) for time in (one.begin, one.end))
-    return f"{begin}/{end}"
-
-
-def _spell_time(time: int) -> str:
-    sign, rest = "-" if time < 0 else "", abs(time)
-    for scale, digits, unit in ((10**9, 9, "s"), (10**6, 6, "ms"), (10**3, 3, "us")):
-        if rest >= scale:
-            whole, part = divmod(rest, scale)
-            fraction = f"{part:0{digits}d}".rstrip("0")
-            return f"{sign}{whole}{'.' if fraction else ''}{fraction}{unit}"
-    return f"{sign}{rest}ns"
-
-
 def _read_share(text: str) -> MinShare:
-    number = text.removesuffix("%").strip()
+    number = text.strip().removesuffix("%").strip()
     try:
-        percent = float(number)
+        return MinShare(float(number))
     except ValueError:
         raise UsageError(f"'{number}' is not a number of percent, such as 0.5") from None
-    if not 0 <= percent <= _WHOLE:
-        raise UsageError("a share is between 0 and 100 percent")
-    return MinShare(percent)
 
 
 def _says(text: str) -> Callable[[Profile], str]:
@@ -242,7 +217,7 @@ FIELDS: tuple[Field, ...] = (
         NvtxRange,
         "NVTX range",
         _says("below such a range: NAME or NAME@DOMAIN, * and ? stand for any text and letter"),
-        _spell_range,
+        spell_range,
         parse_nvtx_range,
         _range,
     ),

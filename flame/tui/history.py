@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
 from flame.core.errors import FlameError
 from flame.exporters.atomic import atomic_output
+from flame.state import default_path
 
 LONGEST = 100
 """Searches kept."""
 
+_MOST_BYTES = 1 << 20
+
 
 def searches_path() -> Path | None:
-    """``$XDG_STATE_HOME/flame/searches``; None where there is no home to keep them in."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state")
-    with suppress(RuntimeError):
-        state = state.expanduser()
-    return state / "flame" / "searches" if state.is_absolute() else None
+    """``flame/searches`` in the user's state folder; None where there is no home to have one."""
+    path = default_path().with_name("searches")
+    return path if path.is_absolute() else None
 
 
 class History:
@@ -49,9 +49,11 @@ class History:
         return self._texts[-self._back] if self._back else self._draft
 
     def _read(self) -> list[str]:
-        if self._path is not None:
-            with suppress(OSError):
-                lines = self._path.read_text("utf-8", "replace").split("\n")
+        """What the file holds; of one that has grown beyond all measure, the beginning."""
+        with suppress(OSError):
+            if self._path is not None and self._path.is_file():
+                with self._path.open("rb") as file:
+                    lines = file.read(_MOST_BYTES).decode("utf-8", "replace").split("\n")
                 return [line for line in lines if line.strip()][-LONGEST:]
         return []
 
@@ -61,6 +63,8 @@ class History:
             return
         lines = "".join(f"{line}\n" for line in _with(self._read(), text))
         with suppress(OSError, FlameError):
+            if self._path.exists() and not self._path.is_file():
+                return
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_output(str(self._path)) as file:
                 file.write(lines.encode("utf-8", "replace"))

@@ -42,6 +42,8 @@ class Icicle(Rows):
     else shows.
     """
 
+    DEFAULT_CSS = "Icicle { height: 1fr; }"
+
     class Event(Message):
         """Something has happened to the ``icicle``."""
 

@@ -31,7 +31,7 @@ def keymap_of(wanted: Mapping[str, str]) -> Keymap:
 
 def _keymap_of(wanted: Mapping[str, str]) -> Keymap:
     known = list(dict.fromkeys(short_id(command) for command in COMMANDS))
-    keymap: Keymap = {}
+    keymap: dict[str, str] = {}
     for name, keys in wanted.items():
         refuse_unknown(name, known, "[keys]: unknown command")
         named = dict.fromkeys(_named(key, f"[keys] {name}") for key in _split(keys))
@@ -84,7 +84,7 @@ def _named(key: str, where: str) -> str:
         refuse_unknown(base, _NAMED, f"{where}: unknown key")
     for modifier in modifiers:
         refuse_unknown(modifier, _MODIFIERS, f"{where}: unknown key")
-    return "+".join([*modifiers, next(Binding.make_bindings([Binding(base, "")])).key])
+    return "+".join([*modifiers, *(one.key for one in Binding.make_bindings([Binding(base, "")]))])
 
 
 def _is_character(name: str) -> bool:

@@ -29,7 +29,8 @@ HUES: dict[Kind, RGB] = {
     Kind.MEMSET: (204, 194, 124),
     Kind.GRAPH: (226, 116, 62),
     Kind.SASS: (214, 140, 110),
-    Kind.STALL: (200, 120, 130),
+    Kind.STALL: (212, 130, 140),
+    Kind.REST: (148, 148, 154),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 
@@ -46,8 +47,10 @@ _INK: RGB = (16, 16, 16)
 _BLACK: RGB = (0, 0, 0)
 _WHITE: RGB = (255, 255, 255)
 _MATCH: RGB = (255, 241, 118)
+_MATCH_ON_LIGHT: RGB = (160, 70, 0)
 _FADED = 0.74
 _FADED_INK = 0.78
+_INKED = 0.38
 
 
 def mix(one: RGB, other: RGB, part: float) -> RGB:
@@ -95,6 +98,16 @@ class Palette:
         """One cell of which ``cover`` (0..1) is taken by ``kind``: its glyph and its style."""
         return " ", _density(self, kind, round(cover, 1), faded)
 
+    def ink(self, kind: Kind) -> Style:
+        """Bars and blocks that stand for ``kind`` on the bare background."""
+        own = colour(kind, 2, self.shades)
+        return _ink(own if self.dark else mix(own, _BLACK, _INKED))
+
+    @property
+    def match_ink(self) -> Style:
+        """Bars and blocks that stand for what the search matches."""
+        return _ink(_MATCH if self.dark else _MATCH_ON_LIGHT) + Style(bold=True)
+
     @property
     def cursor(self) -> Style:
         """The selected frame."""
@@ -108,15 +121,20 @@ class Palette:
     @property
     def quiet(self) -> Style:
         """Text and lines on the bare background that are not to be looked at first."""
-        strength = 0.75 if self.strong else 0.6
-        return Style(color=Color.from_rgb(*mix(self.background, self.foreground, strength)))
+        strength = 0.75 if self.strong else 0.65
+        return _ink(mix(self.background, self.foreground, strength))
+
+    @property
+    def dark(self) -> bool:
+        """Whether what is drawn is lighter than the background."""
+        return sum(self.background) < sum(self.foreground)
 
     @property
     def shades(self) -> tuple[float, ...]:
         """The shades of a hue that suit the background."""
         if self.strong:
             return STRONG
-        return ON_DARK if sum(self.background) < sum(self.foreground) else ON_LIGHT
+        return ON_DARK if self.dark else ON_LIGHT
 
 
 @lru_cache(2048)
@@ -142,6 +160,10 @@ def _density(palette: Palette, kind: Kind, cover: float, faded: bool) -> Style:
     strength = (0.25 + 0.75 * cover) * ((1 - _FADED) if faded else 1.0) if cover else 0.0
     paper = mix(palette.background, colour(kind, 2, palette.shades), strength)
     return _style(_INK if strength > 0.5 else palette.foreground, paper)
+
+
+def _ink(ink: RGB) -> Style:
+    return Style(color=Color.from_rgb(*ink))
 
 
 def _style(ink: RGB, paper: RGB) -> Style:
@@ -191,6 +213,13 @@ class SixteenColours(Palette):
         name = _NAMED.get(kind, _GREY)[0]
         return _dense(cover), Style(color=name, dim=faded or None)
 
+    def ink(self, kind: Kind) -> Style:
+        return Style(color=_NAMED[kind][0]) if kind in _NAMED else Style(dim=True)
+
+    @property
+    def match_ink(self) -> Style:
+        return Style(color="red", bold=True)
+
     @property
     def cursor(self) -> Style:
         return Style(reverse=True, bold=True, underline=True)
@@ -230,6 +259,13 @@ class NoColours(SixteenColours):
 
     def density(self, kind: Kind, cover: float, faded: bool = False) -> tuple[str, Style]:
         return _dense(cover), Style(dim=faded or None)
+
+    def ink(self, kind: Kind) -> Style:
+        return Style()
+
+    @property
+    def match_ink(self) -> Style:
+        return Style(bold=True)
 
     @property
     def cursor(self) -> Style:

@@ -48,8 +48,8 @@ def target_of(name: str, trace: Path) -> Target:
         return Target(path, "type a file name")
     try:
         return Target(path, _problem(path, trace), os.path.lexists(path))
-    except (OSError, ValueError) as error:
-        return Target(path, f"cannot be written: {getattr(error, 'strerror', None) or error}")
+    except OSError as error:
+        return Target(path, f"cannot be written: {error.strerror}")
 
 
 def _problem(path: str, trace: Path) -> str:

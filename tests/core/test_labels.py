@@ -84,3 +84,14 @@ def test_ranges_that_differ_in_shapes_are_shown_as_one() -> None:
 def test_frames_of_one_name_stay_apart_where_they_differ_in(other: Frame) -> None:
     frame = Frame(Kind.PYTHON, "step", "train.py", 7)
     assert shown([frame, other]) == [("step", 0), ("step", 1)]
+
+
+def test_folding_is_of_ranges_and_comes_after_the_renames() -> None:
+    rules = (parse_rename(r"\.7\.=.seventh."),)
+    naming = Naming(rename=rules, fold=True)
+    names = ["model.layers.7.mlp", "model.layers.18.mlp", "model.layers.3.mlp"]
+    ranges = [Frame(Kind.NVTX, name) for name in names]
+    folded = "model.layers.*.mlp"
+    assert shown(ranges, naming) == [("model.layers.seventh.mlp", 0), (folded, 1), (folded, 1)]
+    kernel = Frame(Kind.KERNEL, names[1])
+    assert naming.text(kernel) == kernel.name

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flame
 from flame.core.columns import I8
+from flame.core.distribution import distribution
 from flame.core.errors import NoMatchError
+from flame.core.frames import Kind
 from flame.core.members import Members
 from flame.core.profile import Profile
 from flame.core.where import Filter, Kernel, Streams, Time
+from tests.conftest import NSYS_TRACES, needs_traces
 from tests.core.recorded import Recorded
 
 Stack = tuple[str, ...]
@@ -112,3 +121,39 @@ def test_a_selection_of_nothing_has_no_tree_at_all() -> None:
     profile = profile_of([("x",)])
     with pytest.raises(NoMatchError):
         members_of(profile, (Time(0, 1),))
+
+
+KERNELS = """
+    SELECT max("end" - start, 0) FROM CUPTI_ACTIVITY_KIND_KERNEL
+    JOIN StringIds ON StringIds.id = shortName WHERE value = ? ORDER BY 1
+"""
+
+
+@needs_traces
+@pytest.mark.parametrize("trace", NSYS_TRACES)
+def test_percentiles_of_real_kernels_are_those_of_sql(
+    trace: str, nsys_trace: Callable[[str], Path]
+) -> None:
+    profile = flame.load(nsys_trace(trace))
+    if not len(profile.activities):
+        pytest.skip("nothing ran on a GPU")
+    members = members_of(profile, levels="kernel")
+    tree = members.tree
+    for node in tree.children(0)[:20]:
+        found = distribution(profile.activities.duration[members.below(node)])
+        assert found is not None
+        assert (found.total, found.count) == (tree.total[node], tree.count[node])
+        ordered = _durations(nsys_trace(trace), tree.name(node))
+        if tree.kind(node) == Kind.KERNEL and ordered:
+            ranks = [(len(ordered) * percent + 99) // 100 for percent in (50, 95, 99)]
+            assert [found.p50, found.p95, found.p99] == [ordered[rank - 1] for rank in ranks]
+            assert (found.minimum, found.maximum) == (ordered[0], ordered[-1])
+
+
+def _durations(path: Path, kernel: str) -> list[int]:
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+        if not db.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'"
+        ).fetchone():
+            return []
+        return [ns for (ns,) in db.execute(KERNELS, (kernel,))]

@@ -19,6 +19,7 @@ from flame.core.names import (
     api_name,
     apply_renames,
     clean_range,
+    fold_indices,
     parse_rename,
     payload_text,
 )
@@ -375,3 +376,54 @@ def test_api_names_agree_with_nvidia(oracle: str, nsys_trace: Callable[[str], Pa
     # NVIDIA's report takes off `_v` and exactly four digits; five-digit versions stay on.
     assert {name[:-6] if name[-6:-4] == "_v" else name for name in recorded} == printed
     assert {api_name(name) for name in recorded} == {api_name(name) for name in printed}
+
+
+@pytest.mark.parametrize(
+    ("name", "folded"),
+    [
+        ("GptOss.model.layers.0.attn.qkv_proj", "GptOss.model.layers.*.attn.qkv_proj"),
+        ("model.layers.18", "model.layers.*"),
+        ("transformer.h.3.attn", "transformer.h.*.attn"),
+        ("layers.0.1.norm", "layers.*.1.norm"),
+        ("layer1.0.conv1", "layer*.*.conv1"),
+        ("FSDP::forward (encoder.block.14.layer.0)", "FSDP::forward (encoder.block.*.layer.*)"),
+        (
+            "/blocks.2/blocks.2.3/Conv + /blocks.2/Relu",
+            "/blocks.*/blocks.*.3/Conv + /blocks.*/Relu",
+        ),
+        ("layer_12", "layer_*"),
+        ("decoder_layer_12_attn", "decoder_layer_*_attn"),
+        ("layers[3].mlp", "layers[*].mlp"),
+        ("Layer 7", "Layer *"),
+        ("TransformerBlock7", "TransformerBlock*"),
+    ],
+)
+def test_indices_of_layers_fold(name: str, folded: str) -> None:
+    assert fold_indices(name) == folded
+    assert fold_indices(folded) == folded
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch.2.1",
+        "cuda12.4",
+        "v1.2.3",
+        "layer 2.5",
+        "lr=1.5",
+        "[[16, 2880], []]",
+        "block_64x64",
+        "block_64_32",
+        "w.16x16",
+        "linear.4096",
+        "Layer 2024",
+        "layer_norm_1",
+        "aten::conv2d",
+        "step 103",
+        "argmax_iter_7",
+        "decode bs=128 v10",
+        "memcpyDH2-0",
+    ],
+)
+def test_other_numbers_stay(name: str) -> None:
+    assert fold_indices(name) == name

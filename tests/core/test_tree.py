@@ -126,3 +126,21 @@ def test_huge_values_add_up_exactly() -> None:
     big = (1 << 61) + 1
     tree = stack_tree({("a",): big, ("b",): big, ("b", "c"): 1})
     assert tree.total.tolist() == [2 * big + 1, big + 1, 1, big]
+
+
+@given(values, st.integers(0, 20))
+def test_a_part_holds_the_stacks_through_its_node(own: dict[Path, int], chosen: int) -> None:
+    tree = stack_tree(own)
+    node = min(chosen, len(tree) - 1)
+    path, part = tree.names(node), tree.part(node)
+    through = {at: value for at, value in leaves(tree).items() if at[: len(path)] == path}
+    assert leaves(part) == through
+    assert part.total[: len(path) + 1].tolist() == [int(tree.total[node])] * (len(path) + 1)
+    assert part.count[0] == tree.count[node]
+    below = [tree.names(one) for one in range(node, int(tree.end[node]))]
+    above = [path[:depth] for depth in range(len(path))]
+    assert [part.names(one) for one in range(len(part))] == above + below
+    for one in range(len(part)):
+        inside = [other for other in range(len(part)) if one in part.path(other)]
+        assert inside == list(range(one, int(part.end[one])))
+        assert part.depth[one] == len(part.names(one))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.units import format_count, format_ns, format_percent, format_value
+from flame.core.units import format_bytes, format_count, format_ns, format_percent, format_value
 
 SCALE = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 DECADE = 10 * 365 * 86_400 * 1_000_000_000
@@ -70,3 +70,20 @@ def test_a_value_is_written_in_its_unit() -> None:
 )
 def test_shares(part: int, whole: int, text: str) -> None:
     assert format_percent(part, whole) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.00 kB"),
+        (4_096, "4.10 kB"),
+        (67_108_864, "67.1 MB"),
+        (22_100_000_000, "22.1 GB"),
+        (5e12, "5.00 TB"),
+        (3e18, "3000 PB"),
+    ],
+)
+def test_amounts_of_data_are_in_powers_of_ten(size: float, text: str) -> None:
+    assert format_bytes(size) == text

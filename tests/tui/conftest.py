@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from flame.core.selection import Selection
 from flame.tui.app import FlameApp
 from flame.tui.lines import Rows
 from tests.tui import traces
+from tests.tui.terminals import Terminal
 
 if TYPE_CHECKING:
     from flame.tui.screen import MainScreen
@@ -125,3 +126,12 @@ async def open_app(
 def decode(tmp_path: Path) -> Path:
     """See `traces.decode`."""
     return traces.decode(tmp_path / "decode.sqlite")
+
+
+@pytest.fixture
+def terminals() -> Iterator[list[Terminal]]:
+    """Processes to be ended with the test."""
+    started: list[Terminal] = []
+    yield started
+    for terminal in started:
+        terminal.close()

@@ -2,16 +2,44 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
+from rich.color import Color, ColorSystem
 from rich.style import Style
 
 from flame.core.frames import Kind
-from flame.tui.palette import HUES, RGB, SHADES, Palette, colour, mix, shade_of
+from flame.tui.palette import (
+    DENSE,
+    HUES,
+    ON_DARK,
+    ON_LIGHT,
+    RGB,
+    SHADES,
+    STRONG,
+    NoColours,
+    Palette,
+    SixteenColours,
+    colour,
+    mix,
+    shade_of,
+)
 
-DARK = Palette((18, 18, 18), (224, 224, 224))
-LIGHT = Palette((250, 250, 250), (30, 30, 30))
+DARK = Palette((18, 18, 18), (228, 228, 228))
+LIGHT = Palette((250, 250, 250), (28, 28, 28))
+STRONGEST = Palette((0, 0, 0), (255, 255, 255), strong=True)
+PALETTES = {"dark": DARK, "light": LIGHT, "contrast": STRONGEST}
+in_all_themes = pytest.mark.parametrize("palette", PALETTES.values(), ids=PALETTES)
+
+# What terminals mean by the sixteen names, dark ones first: VGA, xterm, Tango (GNOME).
+TERMINALS = {
+    "vga": "000000 aa0000 00aa00 aa5500 0000aa aa00aa 00aaaa aaaaaa"
+    " 555555 ff5555 55ff55 ffff55 5555ff ff55ff 55ffff ffffff",
+    "xterm": "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5"
+    " 7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff",
+    "tango": "2e3436 cc0000 4e9a06 c4a000 3465a4 75507b 06989a d3d7cf"
+    " 555753 ef2929 8ae234 fce94f 729fcf ad7fa8 34e2e2 eeeeec",
+}
 
 # Machado, Oliveira, Fernandes (2009), full dichromacy, on linear RGB.
 DEFICIENCIES = {
@@ -46,9 +74,12 @@ def contrast(one: RGB, other: RGB) -> float:
 
 
 def colours(style: Style) -> tuple[RGB, RGB]:
-    assert style.color and style.color.triplet and style.bgcolor and style.bgcolor.triplet
-    ink, paper = style.color.triplet, style.bgcolor.triplet
-    return (ink.red, ink.green, ink.blue), (paper.red, paper.green, paper.blue)
+    return rgb(style.color), rgb(style.bgcolor)
+
+
+def rgb(color: Color | None) -> RGB:
+    assert color and color.triplet
+    return color.triplet.red, color.triplet.green, color.triplet.blue
 
 
 def lab(rgb: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -71,16 +102,61 @@ def seen(rgb: RGB, kind: str) -> tuple[float, float, float]:
     return lab((red, green, blue))
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
+def names() -> list[str]:
+    """One name for each shade."""
+    return [next(str(n) for n in range(1000) if shade_of(str(n)) == s) for s in range(SHADES)]
+
+
+@in_all_themes
 @pytest.mark.parametrize("kind", list(Kind))
 def test_names_are_readable_on_every_colour(palette: Palette, kind: Kind) -> None:
-    for shade in range(len(SHADES)):
-        name = next(str(n) for n in range(1000) if shade_of(str(n)) == shade)
-        assert contrast(*colours(palette.frame(kind, name))) >= 4.5
-        assert contrast(*colours(palette.frame(kind, name, faded=True))) >= 2.5
+    for name in names():
+        assert contrast(*colours(palette.frame(kind, name))) >= (7 if palette.strong else 4.5)
+        assert contrast(*colours(palette.frame(kind, name, faded=True))) >= 4.5
+    assert contrast(*colours(palette.kind(kind))) >= 4.5
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
+@in_all_themes
+@pytest.mark.parametrize("kind", list(Kind))
+def test_names_stay_readable_in_256_colours(palette: Palette, kind: Kind) -> None:
+    for name in names():
+        ink, paper = (nearest_of_256(one) for one in colours(palette.frame(kind, name)))
+        assert contrast(ink, paper) >= 4.5
+
+
+def nearest_of_256(one: RGB) -> RGB:
+    found = Color.from_rgb(*one).downgrade(ColorSystem.EIGHT_BIT).get_truecolor()
+    return found.red, found.green, found.blue
+
+
+@in_all_themes
+@pytest.mark.parametrize("kind", list(Kind))
+def test_bars_stand_out_from_the_background(palette: Palette, kind: Kind) -> None:
+    for style in (palette.ink(kind), palette.match_ink):
+        assert style.bgcolor is None
+        assert contrast(rgb(style.color), palette.background) >= 3
+
+
+@in_all_themes
+def test_quiet_text_is_readable(palette: Palette) -> None:
+    found = contrast(rgb(palette.quiet.color), palette.background)
+    assert 4.5 <= found < contrast(palette.foreground, palette.background)
+
+
+@in_all_themes
+def test_a_fuller_cell_stands_out_more(palette: Palette) -> None:
+    found = [palette.density(Kind.KERNEL, part / 10) for part in range(11)]
+    assert {glyph for glyph, _ in found} == {" "}
+    against = [contrast(colours(style)[1], palette.background) for _, style in found]
+    assert against == sorted(set(against)) and against[0] == 1
+    faded = [palette.density(Kind.KERNEL, part / 10, faded=True)[1] for part in range(1, 11)]
+    assert all(
+        contrast(colours(dull)[1], palette.background) < bright
+        for dull, bright in zip(faded, against[1:], strict=True)
+    )
+
+
+@in_all_themes
 def test_cursor_and_matches_stand_out_from_all_frames(palette: Palette) -> None:
     for style in (palette.cursor, palette.match):
         assert contrast(*colours(style)) >= 7
@@ -96,6 +172,68 @@ def test_the_usual_levels_differ_for_colour_blind_eyes(deficiency: str) -> None:
         pair = zip(seen(HUES[one], deficiency), seen(HUES[other], deficiency), strict=True)
         distance = sum((a - b) ** 2 for a, b in pair) ** 0.5
         assert distance > 12, (one, other, distance)
+
+
+def rgb_of(color: Color | None, terminal: str) -> RGB:
+    assert color and color.number is not None and color.number < 16
+    red, green, blue = bytes.fromhex(TERMINALS[terminal].split()[color.number])
+    return red, green, blue
+
+
+@pytest.mark.parametrize("terminal", TERMINALS)
+@pytest.mark.parametrize("kind", list(Kind))
+def test_names_are_readable_in_sixteen_colours(terminal: str, kind: Kind) -> None:
+    palette = SixteenColours()
+    for style in (*(palette.frame(kind, name) for name in names()), palette.match):
+        assert contrast(rgb_of(style.color, terminal), rgb_of(style.bgcolor, terminal)) >= 3
+
+
+def test_sixteen_colours_tell_levels_cursor_matches_and_the_rest_apart() -> None:
+    palette = SixteenColours()
+    papers = {kind: {palette.frame(kind, n).bgcolor for n in names()} for kind in TOLD_APART}
+    for one, other in combinations(TOLD_APART, 2):
+        assert not papers[one] & papers[other]
+    assert all(len(papers[kind]) > 1 for kind in TOLD_APART if kind != Kind.MEMCPY)
+    styles = [
+        palette.frame(kind, n, faded=faded)
+        for kind in Kind
+        for n in names()
+        for faded in (False, True)
+    ]
+    for own in (palette.cursor, palette.match):
+        assert own not in styles
+    assert palette.cursor.reverse and not palette.cursor.color
+    assert all(palette.frame(kind, "x", faded=True).bgcolor is None for kind in Kind)
+
+
+@pytest.mark.parametrize("palette", [SixteenColours(), NoColours()], ids=["16", "none"])
+def test_without_shades_glyphs_say_how_full_a_cell_is(palette: Palette) -> None:
+    glyphs = [palette.density(Kind.KERNEL, part / 8)[0] for part in range(9)]
+    assert "".join(dict.fromkeys(glyphs)) == " " + DENSE
+    assert palette.density(Kind.KERNEL, 0.01)[0] == DENSE[0]
+
+
+def test_without_colours_no_style_has_any_and_all_roles_differ() -> None:
+    palette = NoColours()
+    roles = {
+        "frame": palette.frame(Kind.KERNEL, "x"),
+        "faded": palette.frame(Kind.KERNEL, "x", faded=True),
+        "match": palette.match,
+        "cursor": palette.cursor,
+        "run": palette.run(0.5, matching=False, faded=False),
+        "matching run": palette.run(0.5, matching=True, faded=False),
+    }
+    assert len(set(map(str, roles.values()))) == len(roles)
+    others = (palette.quiet, palette.kind(Kind.NVTX), palette.ink(Kind.NVTX), palette.match_ink)
+    dense = palette.density(Kind.NVTX, 1.0)[1]
+    for style in (*roles.values(), *others, dense):
+        assert style.color is None and style.bgcolor is None
+
+
+def test_palettes_of_different_themes_differ() -> None:
+    palettes = [*PALETTES.values(), SixteenColours(), NoColours()]
+    assert len(set(palettes)) == len(palettes)
+    assert SixteenColours() == SixteenColours()
 
 
 def test_every_kind_has_its_own_hue() -> None:
@@ -115,12 +253,12 @@ def test_a_name_has_the_same_shade_in_every_run() -> None:
 
 def test_shades_are_used_evenly_and_any_name_has_one() -> None:
     shades = [shade_of(f"kernel_{n}") for n in range(1000)]
-    assert all(150 < shades.count(shade) < 250 for shade in range(len(SHADES)))
-    assert shade_of("\ud800") in range(len(SHADES))
+    assert all(150 < shades.count(shade) < 250 for shade in range(SHADES))
+    assert shade_of("\ud800") in range(SHADES)
 
 
 def test_runs_are_quieter_than_frames() -> None:
-    for palette in (DARK, LIGHT):
+    for palette in PALETTES.values():
         _, empty = colours(palette.run(0.5, matching=False, faded=False))
         _, full = colours(palette.run(1.0, matching=False, faded=False))
         _, faded = colours(palette.run(1.0, matching=False, faded=True))
@@ -133,5 +271,5 @@ def test_runs_are_quieter_than_frames() -> None:
 def test_mix_and_colour_stay_in_range() -> None:
     assert mix((0, 0, 0), (255, 255, 255), 0.5) == (128, 128, 128)
     for kind in Kind:
-        for shade in range(len(SHADES)):
-            assert all(0 <= part <= 255 for part in colour(kind, shade))
+        for shade, shades in product(range(SHADES), (ON_DARK, ON_LIGHT, STRONG)):
+            assert all(0 <= part <= 255 for part in colour(kind, shade, shades))

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import re
-import select
-import struct
 import subprocess
 import sys
-import termios
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,17 +15,8 @@ from flame.core.options import LoadOptions
 from flame.core.selection import Selection
 from flame.tui.app import run
 from tests.tui import traces
+from tests.tui.terminals import PROGRAM, ROOT, Terminal, start
 
-PATIENCE = 30.0
-ROOT = Path(__file__).parents[2]
-PROGRAM = """
-import sys
-from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.tui.app import run
-{prepare}
-sys.exit(run(sys.argv[1], LoadOptions(), Selection()))
-"""
 STUCK = """
 import time
 from flame.core import load
@@ -49,87 +33,6 @@ def broken(path, options, progress):
     raise RuntimeError("a bug")
 load.load = broken
 """
-
-
-class Terminal:
-    """A process whose standard streams are a terminal of 120 x 40."""
-
-    def __init__(self, path: Path, prepare: str = "") -> None:
-        self._end, other = pty.openpty()
-        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        colours = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-        environment = {**os.environ, **colours, "PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(prepare=prepare), str(path)],
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            env=environment,
-        )
-        os.close(other)
-        self.output = b""
-
-    def read_until(self, text: str) -> None:
-        """Read what the process writes until ``text`` appears."""
-        end = time.monotonic() + PATIENCE
-        while text.encode() not in self.output:
-            assert self._read(end - time.monotonic()), self.output[-2000:]
-
-    def _read(self, seconds: float) -> bool:
-        """Read once; False at the end or if nothing comes in time."""
-        if seconds <= 0 or not select.select([self._end], [], [], seconds)[0]:
-            return False
-        try:
-            part = os.read(self._end, 65536)
-        except OSError:  # the other end is closed
-            return False
-        self.output += part
-        return bool(part)
-
-    def press(self, key: str) -> None:
-        """Press ``key``; what was written before is forgotten."""
-        self.output = b""
-        os.write(self._end, key.encode())
-
-    def settle(self) -> None:
-        """Read until nothing has come for half a second."""
-        while not self.silent_for(0.5):
-            pass
-
-    def silent_for(self, seconds: float) -> bool:
-        """Whether nothing at all is written for so long."""
-        return not self._read(seconds)
-
-    def wait(self) -> int:
-        """Read to the end; the exit code."""
-        while self._read(PATIENCE):
-            pass
-        return self.process.wait(PATIENCE)
-
-    @property
-    def last_line(self) -> str:
-        """What is on the last line after the app has closed, without control sequences."""
-        text = re.sub(r"\x1b[\[\]<>=?0-9;]*[A-Za-z]?", "", self.output.decode(errors="replace"))
-        return text.rstrip().splitlines()[-1] if text.strip() else ""
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._end)
-
-
-@pytest.fixture
-def terminals() -> Iterator[list[Terminal]]:
-    """Processes to be ended with the test."""
-    started: list[Terminal] = []
-    yield started
-    for terminal in started:
-        terminal.close()
-
-
-def start(terminals: list[Terminal], path: Path, prepare: str = "") -> Terminal:
-    terminals.append(Terminal(path, prepare))
-    return terminals[-1]
 
 
 def test_open_idle_and_quit(terminals: list[Terminal], decode: Path) -> None:

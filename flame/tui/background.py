@@ -1,0 +1,39 @@
+"""Work in a thread whose result comes back as a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+
+from textual.message import Message
+
+
+class Done(Message, bubble=False):
+    """What a piece of work came to; ``ticket`` is what it was begun with."""
+
+    def __init__(self, ticket: int, outcome: object) -> None:
+        super().__init__()
+        self.ticket = ticket
+        self._outcome = outcome
+
+    def result(self) -> object:
+        """The result; raises what the work has raised."""
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+
+def in_background(
+    work: Callable[[], object], ticket: int, post: Callable[[Message], object]
+) -> None:
+    """Run ``work`` in a thread and ``post`` its outcome as `Done`."""
+
+    def run() -> None:
+        outcome: object
+        try:
+            outcome = work()
+        except Exception as error:
+            outcome = error
+        post(Done(ticket, outcome))
+
+    Thread(target=run, daemon=True).start()

@@ -1,0 +1,357 @@
+"""The sandwich view: callers of one frame above it, callees below, over all its places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Thread
+from typing import NamedTuple
+
+import numpy as np
+from textual import events, on
+from textual.app import ComposeResult
+from textual.message import Message
+
+from flame.core.sandwich import sandwich
+from flame.core.tree import StackTree
+from flame.core.units import format_count, format_percent, format_value
+from flame.tui.icicle import EDGE, Icicle
+from flame.tui.lines import Line, Lines, Piece
+from flame.tui.pane import Pane
+from flame.tui.places import select_frame
+from flame.tui.query import Found
+from flame.tui.session import Projection
+from flame.tui.text import cut, cut_start, fill, width_of
+from flame.tui.view import NO_NAME, View, Zoom
+
+AT_ONCE = 100_000
+"""Tree nodes up to which a sandwich takes a few milliseconds."""
+
+_REMEMBERED = 50
+_NONE = -1
+
+
+class Halves(NamedTuple):
+    """The two trees of a sandwich with what is selected and zoomed in each."""
+
+    callers: View
+    callees: View
+
+    @classmethod
+    def of(cls, tree: StackTree, frame: int) -> Halves:
+        """The sandwich of ``frame``, ready to be drawn; grows with the tree."""
+        found = sandwich(tree, frame)
+        halves = cls(View(found.callers), View(found.callees))
+        for half in halves:
+            half.prepare()
+        return halves
+
+    @property
+    def own(self) -> int:
+        """What ends in the frame itself."""
+        tree = self.callees.tree
+        return int(tree.own[tree.frame == tree.frame[0]].sum())
+
+    def mark(self, tree: StackTree, found: Found | None) -> None:
+        """Mark in both what a search of the whole ``tree`` has found; the subject only once."""
+        fits = None if found is None else matching_frames(tree, found)
+        self.callees.mark(_found_in(self.callees.tree, found, fits, 0))
+        self.callers.mark(_found_in(self.callers.tree, found, fits, 1))
+
+
+def _found_in(tree: StackTree, found: Found | None, fits: Bool | None, first: int) -> Found | None:
+    """The nodes of ``tree``, from the ``first`` on, whose frames fit; sums stay the whole tree's."""
+    if found is None or fits is None:
+        return None
+    mask = fits[tree.frame]
+    mask[:first] = False
+    order = np.flatnonzero(mask & (tree.total > 0))
+    return replace(found, matches=replace(found.matches, mask=mask), order=order)
+
+
+class Moment(NamedTuple):
+    """What `SandwichPane.undo` goes back to: a subject, and the zoom of either half."""
+
+    frame: int
+    callers: Zoom | None = None
+    callees: Zoom | None = None
+
+
+class Ready(NamedTuple):
+    """The halves at the moment they were asked for."""
+
+    halves: Halves
+    goal: Moment
+
+
+class Subject(Lines):
+    """The line between the halves; a click selects it."""
+
+    class Clicked(Message):
+        """The user clicked the subject."""
+
+    DEFAULT_CSS = "Subject { height: 1; overflow-y: hidden; }"
+
+    def on_click(self) -> None:
+        self.post_message(self.Clicked())
+
+
+class SandwichPane(Pane):
+    """Callers grow upwards from the subject, callees downwards; one of the halves is moved in."""
+
+    name_ = "sandwich"
+    title = "Sandwich"
+
+    def __init__(self, shown: Projection) -> None:
+        super().__init__(shown)
+        self.busy = False
+        self._frame = _NONE
+        self._asked: int | None = None
+        self._left = True
+        self._projected: View | None = None
+        self._halves: Halves | None = None
+        self._above = False
+        self._marked: tuple[Halves, Found | None] | None = None
+        self._ticket = 0
+        self._goal: Moment | None = None
+        self._past: list[Moment] = []
+        self._future: list[Moment] = []
+
+    def compose(self) -> ComposeResult:
+        view = self.shown.view
+        yield Icicle(view, id="callers", upwards=True, rootless=True)
+        yield Subject(self._subject, id="subject")
+        yield Icicle(view, id="callees", rootless=True)
+
+    @property
+    def view(self) -> View:
+        """The half that is moved in; the projection's own where there is none."""
+        if self._halves is None:
+            return self.shown.view
+        return self._halves.callers if self._above else self._halves.callees
+
+    # The subject
+
+    def subject(self, frame: int) -> None:
+        """Show the sandwich of ``frame`` from the next `show` on."""
+        self._asked = frame
+
+    def on_hide(self) -> None:
+        self._left = True
+
+    def show(self, shown: Projection) -> None:
+        self.shown = shown
+        changed = shown.view is not self._projected
+        self._projected = shown.view
+        self._follow(changed)
+        self._left, self._asked = False, None
+        self._draw()
+
+    def _follow(self, changed: bool) -> None:
+        """Have the subject that was asked for, or else the one that was there, if it was."""
+        view = self.shown.view
+        if changed:
+            self._past = [self._renamed(moment) for moment in self._past]
+            self._future = [self._renamed(moment) for moment in self._future]
+        wanted = self._asked
+        if wanted is None and self._left:
+            wanted = int(view.tree.frame[view.cursor])
+        if wanted is not None and wanted != self._frame:
+            self._remember(self._moment())
+            self._begin(Moment(wanted))
+        elif changed:
+            self._begin(self._renamed(self._moment()), self._halves)
+
+    def _renamed(self, moment: Moment) -> Moment:
+        """``moment`` in a new projection, which may show other frames as one."""
+        labels = self.shown.profile.labels(self.shown.selection.naming)
+        return Moment(int(labels.shown[moment.frame]))
+
+    def _begin(self, goal: Moment, like: Halves | None = None) -> None:
+        """Work out the sandwich at ``goal``, with the same selected and zoomed as in ``like``."""
+        self._frame, self._ticket = goal.frame, self._ticket + 1
+        tree, self._marked = self.shown.view.tree, None
+        self.busy = bool(len(self.shown.view.places(goal.frame)))
+
+        def work() -> Ready:
+            halves = Halves.of(tree, goal.frame)
+            for old, new in zip(like or (), halves, strict=False):
+                old.carried_to(new)
+            return Ready(halves, goal)
+
+        select_frame(self.shown.view, goal.frame)
+        if not self.busy:
+            self._halves = None
+        elif len(tree) <= AT_ONCE:
+            self._take(work())
+        else:
+            in_background(work, self._ticket, self.post_message)
+
+    @on(Done)
+    def _done(self, message: Done) -> None:
+        result = message.result()
+        if message.ticket == self._ticket and isinstance(result, Ready):
+            self._take(result)
+            self._draw()
+            self.post_message(self.Changed())
+
+    def _take(self, ready: Ready) -> None:
+        self.busy, self._halves = False, ready.halves
+        self._zoom_to(ready.goal)
+        self._above = self._above and ready.halves.callers.cursor > 0
+
+    def _moment(self) -> Moment:
+        if self._halves is None:
+            return Moment(self._frame)
+        return Moment(self._frame, self._halves.callers.zoom, self._halves.callees.zoom)
+
+    def _zoom_to(self, moment: Moment) -> None:
+        """Zoom the halves as they were."""
+        for half, zoom in zip(self._halves or (), moment[1:], strict=False):
+            if zoom is not None:
+                half.zoom_to(zoom)
+
+    # Undoing
+
+    def _remember(self, before: Moment) -> None:
+        if before.frame != _NONE:
+            self._past = [*self._past[1 - _REMEMBERED :], before]
+            self._future.clear()
+
+    def _change(self, zoom: Callable[[], object]) -> object:
+        """Do ``zoom``, in a way that can be undone."""
+        before = self._moment()
+        result = zoom()
+        if self._moment() != before:
+            self._remember(before)
+        self._settle()
+        return result
+
+    def undo(self, forward: bool = False) -> bool:
+        source, target = self._past, self._future
+        if forward:
+            source, target = target, source
+        if not source:
+            return False
+        target.append(self._moment())
+        moment = source.pop()
+        if moment.frame != self._frame:
+            self._begin(moment)
+        else:
+            self._zoom_to(moment)
+        self._settle()
+        return True
+
+    # Moves
+
+    def _settle(self) -> None:
+        """Among the callers the subject is not selected, but the widest one of them."""
+        if self._above and not self.view.cursor:
+            self.view.move_down()
+            self._above = self.view.cursor > 0
+
+    def across(self, step: int) -> str:
+        self.view.move_across(step)
+        return ""
+
+    def up(self) -> str:
+        if self._above:
+            self.view.move_down()
+        elif self.view.cursor == self.view.zoom.node:
+            return self._enter_callers()
+        else:
+            self.view.move_up()
+        return ""
+
+    def _enter_callers(self) -> str:
+        if self._halves is None:
+            return ""
+        self._above = True
+        self.view.select(self.view.zoom.node)
+        self._settle()
+        return "" if self._above else "nothing above it"
+
+    def down(self) -> str:
+        if not self._above:
+            self.view.move_down()
+            return ""
+        if self.view.cursor == self.view.zoom.node or self.view.tree.depth[self.view.cursor] == 1:
+            return self.home()
+        self.view.move_up()
+        return ""
+
+    def home(self) -> str:
+        self._above = False
+        if self._halves is not None:
+            self.view.select(self.view.zoom.node)
+        return ""
+
+    def page(self, step: int) -> str:
+        icicle = self.query_one("#callers" if self._above else "#callees", Icicle)
+        icicle.scroll_to(y=icicle.scroll_offset.y + step * icicle.size.height, animate=False)
+        return ""
+
+    def enter(self) -> str:
+        if self._halves is not None and self.view.cursor:
+            self._change(self.view.zoom_in)
+        return ""
+
+    def out(self) -> str:
+        if self._halves is not None:
+            self._change(self.view.zoom_out)
+        return ""
+
+    def pan(self, step: int) -> str:
+        moved = self._halves is not None and self._change(lambda: self.view.pan(step))
+        return "" if moved else "nothing beyond"
+
+    def escape(self) -> str | None:
+        """Zoom both halves out, once no search is left; the other views keep their zoom."""
+        if self.shown.view.found is not None:
+            return None
+        self._change(lambda: [half.reset() for half in self._halves or ()])
+        return ""
+
+    def match(self, step: int) -> str:
+        if self._halves is None:
+            return "" if self.view.next_match(step) else "no match"
+        before = self.view.cursor
+        moved = self.view.next_match(step)
+        if not moved or (self.view.cursor - before) * step <= 0:
+            moved = self._match_beyond(step, before) or moved
+        return "" if moved else "no match in this sandwich"
+
+    def _match_beyond(self, step: int, before: int) -> bool:
+        """Go on to the first or last match of the other half; stay where there is none."""
+        here, after = self.view, self.view.cursor
+        self._above = not self._above
+        other, kept = self.view, self.view.cursor
+        other.select(-1 if step > 0 else len(other.tree))
+        if other.next_match(step):
+            return True
+        other.select(kept)
+        self._above = not self._above
+        here.select(after)
+        return False
+
+    # Drawing
+
+    def on_resize(self, event: events.Resize) -> None:
+        if event.size.height:
+            self._share()
+
+    def _draw(self) -> None:
+        halves, found = self._halves, self.shown.view.found
+        for name, half in zip(("#callers", "#callees"), halves or (None, None), strict=True):
+            icicle = self.query_one(name, Icicle)
+            icicle.display = half is not None
+            if half is not None:
+                self._mark(found)
+                icicle.show(half, selecting=half is self.view)
+        self._share()
+        self.query_one(Subject).update()
+
+    def _mark(self, found: Found | None) -> None:
+        if self._halves is not None and self._marked != (found,):
+            self._marked = (found,)
+            self._halves.mark(self.shown.view.tree, found)

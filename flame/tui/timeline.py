@@ -1,0 +1,233 @@
+"""The timeline: NVTX ranges and GPU work over time, by thread and by stream."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.message import Message
+
+from flame.core.where import Time
+from flame.tui import timeline_head
+from flame.tui.lines import Line, Lines
+from flame.tui.pane import NOT_HERE, Pane
+from flame.tui.session import Projection
+from flame.tui.timeline_nodes import item_of, node_of
+from flame.tui.timeline_rows import TimelineRows
+from flame.tui.timeline_view import TimeView
+from flame.tui.timeline_work import Work
+
+PATIENCE = 0.03
+"""Seconds that a key may wait for the rows; if they take longer, they come by message."""
+
+_NOTHING = "…"
+
+
+class TimelinePane(Pane):
+    """What ran when; a brushed window becomes a filter of all views."""
+
+    name_ = "timeline"
+    title = "Timeline"
+    DEFAULT_CSS: ClassVar[str] = """
+    #timeline-head { height: 2; overflow-y: hidden; }
+    #timeline-rows { height: 1fr; }
+    """
+
+    class Ready(Message):
+        """``work`` is done."""
+
+        def __init__(self, work: Work) -> None:
+            super().__init__()
+            self.work = work
+
+    def __init__(self, shown: Projection) -> None:
+        super().__init__(shown)
+        self._time: TimeView | None = None
+        self._work: Work | None = None
+        self._taken: Work | None = None
+        self._followed = (-1, -1)
+
+    def compose(self) -> ComposeResult:
+        yield Lines(self._head, id="timeline-head")
+        yield TimelineRows(id="timeline-rows")
+
+    @property
+    def rows(self) -> TimelineRows:
+        """The rows below the axis."""
+        return self.query_one(TimelineRows)
+
+    @property
+    def busy(self) -> bool:
+        """Whether rows are being worked out."""
+        return self._work is not self._taken
+
+    # Showing
+
+    def show(self, shown: Projection) -> None:
+        self.shown = shown
+        if self._work is None or not self._work.fits(shown):
+            self._begin(Work(shown, self._work))
+        self._draw()
+
+    def _begin(self, work: Work) -> None:
+        self._work = work
+
+        def run() -> None:
+            work.run()
+            self.post_message(self.Ready(work))
+
+        thread = Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        if not thread.is_alive():
+            self._take(work)
+
+    @on(Ready)
+    def _ready(self, message: Ready) -> None:
+        message.stop()
+        if message.work is self._work and self.busy:
+            self._take(message.work)
+            self.post_message(self.Changed())
+
+    def _take(self, work: Work) -> None:
+        timeline, light = work.result()
+        self._taken = work
+        if self._time is None:
+            self._time = TimeView(timeline, light)
+        else:
+            self._time.relight(light)
+
+    def _draw(self) -> None:
+        if self._time is not None:
+            if not self.busy:
+                self._follow(self._time)
+            self.rows.show(self._time, self.shown.view.tree.text)
+        self.query_one("#timeline-head", Lines).update()
+
+    def _head(self, width: int, height: int) -> list[Line]:
+        if self._time is None:
+            return [[], []]
+        note = " working …" if self.busy else ""
+        return timeline_head.head(self._time, self.rows.labels, note, width)
+
+    def hint(self) -> str:
+        if self._time is None:
+            return "laying out the trace over time …"
+        return timeline_head.hint(self._time, self.shown.view.tree.text)
+
+    # The selected frame, here and in the tree
+
+    def _follow(self, time: TimeView) -> None:
+        """Select what has been selected in another view, or is so in another projection."""
+        view = self.shown.view
+        before, self._followed = self._followed, (view.number, view.cursor)
+        if before == self._followed or not view.cursor:
+            return
+        here = node_of(self.shown, time.timeline, time.light, time.item) if time.item >= 0 else -1
+        # In another projection, what is selected here may be below what is left of it there.
+        last = view.cursor + 1 if before[0] == view.number else int(view.tree.end[view.cursor])
+        if not view.cursor <= here < last:
+            time.select(item_of(self.shown, time.timeline, time.light, view.cursor, time.window))
+
+    def _selected(self, note: str = "") -> str:
+        """Select in the tree what is selected over time."""
+        time, view = self._time, self.shown.view
+        if time is None or time.item < 0:
+            return note
+        node = node_of(self.shown, time.timeline, time.light, time.item)
+        if node < 0:
+            return note or "not part of the tree: nothing in it passes"
+        if not view.holds(node):
+            view.reset()
+        view.select(node)
+        self._followed = (view.number, node)
+        return note
+
+    # Moves
+
+    def across(self, step: int) -> str:
+        return self._selected(self._time.move_across(step)) if self._time else _NOTHING
+
+    def up(self) -> str:
+        return self._selected(self._time.move_row(-1)) if self._time else _NOTHING
+
+    def down(self) -> str:
+        return self._selected(self._time.move_row(1)) if self._time else _NOTHING
+
+    def home(self, end: bool = False) -> str:
+        return self._selected(self._time.move_home(end)) if self._time else _NOTHING
+
+    def page(self, step: int) -> str:
+        rows = max(self.rows.size.height, 1)
+        return self._selected(self._time.move_row(step * rows)) if self._time else _NOTHING
+
+    def pan(self, step: int) -> str:
+        return self._time.pan(step) if self._time else _NOTHING
+
+    def closer(self, step: int) -> str:
+        return self._time.closer(step) if self._time else _NOTHING
+
+    def out(self) -> str:
+        return self._time.out() if self._time else _NOTHING
+
+    def enter(self) -> str:
+        if self._time is None:
+            return _NOTHING
+        if self._time.brush is None:
+            return self._time.zoom_in()
+        origin, window = self._time.timeline.origin, self._time.brush.window
+        self._time.brush = None
+        self.post_message(self.Filtered(Time(origin + window.low, origin + window.high)))
+        return ""
+
+    def escape(self) -> str | None:
+        if self._time is None:
+            return None
+        if self._time.brush is not None:
+            self._time.brush = None
+            return ""
+        return "" if self._time.reset() else None
+
+    def undo(self, forward: bool = False) -> bool:
+        return self._time is not None and self._time.undo(forward)
+
+    def match(self, step: int) -> str:
+        return self._selected(self._time.match(step)) if self._time else _NOTHING
+
+    def sort(self, step: int) -> str | None:
+        return NOT_HERE
+
+    def mark(self) -> str:
+        return self._time.mark() if self._time else _NOTHING
+
+    # Mouse
+
+    @on(TimelineRows.Pointed)
+    def _pointed(self, message: TimelineRows.Pointed) -> None:
+        time = self._time
+        if time is None or message.row >= len(time.rows):
+            return
+        time.point(message.row, message.cell)
+        note = self._selected()
+        if message.zoom and time.item >= 0:
+            note = time.zoom_in()
+        self.post_message(self.Changed(note))
+
+    @on(TimelineRows.Dragged)
+    def _dragged(self, message: TimelineRows.Dragged) -> None:
+        if self._time is not None:
+            self._time.brushed(message.left, message.right)
+            self.post_message(self.Changed())
+
+    @on(TimelineRows.Wheeled)
+    def _wheeled(self, message: TimelineRows.Wheeled) -> None:
+        time = self._time
+        if time is None:
+            return
+        if message.pan:
+            note = time.pan(-message.step / 2)
+        else:
+            note = time.zoom_at(time.grid.time(message.cell + 0.5), 0.8**message.step)
+        self.post_message(self.Changed(note))

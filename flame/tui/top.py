@@ -1,0 +1,341 @@
+"""The top view: every frame of the tree in a sortable table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from rich.segment import Segment
+from textual import events, on
+from textual.app import ComposeResult
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from flame.core.columns import I4
+from flame.core.frames import Kind
+from flame.core.units import format_count
+from flame.tui.background import Done, in_background
+from flame.tui.icicle import CAPTURED
+from flame.tui.lines import Line, Lines, Piece, Rows
+from flame.tui.pane import Pane
+from flame.tui.places import select_frame
+from flame.tui.query import Found
+from flame.tui.session import Projection
+from flame.tui.table import NAME, TITLES, UNKNOWN, Head, Later, Table, heads_for
+from flame.tui.text import cut, cut_start, fill
+
+AT_ONCE = 50_000
+"""Tree nodes up to which totals take a few milliseconds."""
+
+_TAG = 9
+"""Cells of the kind before a name."""
+
+
+class Heads(Lines):
+    """The line of column heads; a click on one asks for that order."""
+
+    class Clicked(Message):
+        """The user clicked the head of a column that sorts by ``key``."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    DEFAULT_CSS = "Heads { height: 1; overflow-y: hidden; }"
+
+    def action_sort(self, key: str) -> None:
+        self.post_message(self.Clicked(key))
+
+
+class TableRows(Rows):
+    """Draws the rows of a `Table`; a click selects, a double click opens."""
+
+    DEFAULT_CSS = "TableRows { height: 1fr; }"
+
+    class Chosen(Message):
+        """The user clicked the row at ``place``."""
+
+        def __init__(self, place: int, opens: bool) -> None:
+            super().__init__()
+            self.place = place
+            self.opens = opens
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._table: Table | None = None
+        self._rows: I4 = np.zeros(0, np.int32)
+        self._selected = -1
+        self._drawn: tuple[Table | None, bool, int] = (None, False, 0)
+        self._revealed: tuple[int, Size] | None = None
+        self._strips: dict[tuple[int, bool], Strip] = {}
+
+    def show(self, table: Table | None, rows: I4, selected: int) -> None:
+        """Draw ``rows`` of ``table``, the one at the place ``selected`` as the selected one."""
+        if rows is not self._rows:
+            self._revealed = None
+        self._table, self._rows, self._selected = table, rows, selected
+        self.reach(len(rows))
+        self._reveal()
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.show(self._table, self._rows, self._selected)
+
+    def _reveal(self) -> None:
+        """Scroll a newly selected row into sight."""
+        selected = (self._selected, self.size)
+        if selected == self._revealed:
+            return
+        self._revealed = selected
+        height, top = self.inner.height, self.scroll_offset.y
+        if max(self._selected, 0) < top:
+            self.scroll_to(y=max(self._selected, 0), animate=False)
+        elif self._selected >= top + height:
+            self.scroll_to(y=self._selected - height + 1, animate=False)
+
+    # Drawing
+
+    def strip(self, row: int) -> Strip:
+        table = self._table
+        drawn = (table, table is not None and table.spread is not None, self.size.width)
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self._strips.clear()
+        if table is None or row >= len(self._rows):
+            return self.padded([], 0)
+        key = (int(self._rows[row]), row == self._selected)
+        if key not in self._strips:
+            self._strips[key] = self._draw(table, *key)
+        return self._strips[key]
+
+    def forget(self) -> None:
+        self._strips.clear()
+        super().forget()
+
+    def _draw(self, table: Table, row: int, selected: bool) -> Strip:
+        base, palette, _ = self.look
+        width = self.inner.width
+        heads = heads_for(width, table.tree.metric.unit)
+        cells = "".join(table.cell(row, head.key).rjust(head.width) for head in heads)
+        frame = table.tree.frames[int(table.totals.frame[row])]
+        style = palette.cursor if selected else base
+        tag = Segment(f"{frame.kind.title:^{_TAG}}", palette.kind(frame.kind))
+        room = max(width - len(cells) - _TAG - 2, 0)
+        mark = CAPTURED if frame.get("captured") else ""
+        name = mark + cut(table.name(row), room - len(mark))
+        segments = [Segment(f"{cells} ", style), tag, Segment(f" {fill(name, room)}", style)]
+        return self.padded(segments, width)
+
+    # Mouse
+
+    def on_click(self, event: events.Click) -> None:
+        place = self.scroll_offset.y + event.y
+        if place < len(self._rows):
+            self.post_message(self.Chosen(place, opens=event.chain == 2))
+
+
+class TopPane(Pane):
+    """Totals and percentiles per frame; ``shown.view`` holds the selected one at a place of it."""
+
+    name_ = "top"
+    title = "Top"
+
+    class Sandwiched(Message):
+        """The user asks for the sandwich of ``frame``."""
+
+        def __init__(self, frame: int) -> None:
+            super().__init__()
+            self.frame = frame
+
+    def __init__(self, shown: Projection) -> None:
+        super().__init__(shown)
+        self.busy = False
+        self._of: Projection | None = None
+        self._ticket = 0
+        self._table: Table | None = None
+        self._wanted = ("own", False)
+        self._kind: Kind | None = None
+        self._rows: I4 = np.zeros(0, np.int32)
+        self._found: Found | None = None
+        self._chosen_by: tuple[object, ...] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Heads(self._heads, id="heads")
+        yield TableRows(id="table")
+
+    def show(self, shown: Projection) -> None:
+        self.shown = shown
+        if self._of is not shown:
+            self._begin(shown)
+        self._choose()
+        self.query_one(Heads).update()
+        self.query_one(TableRows).show(self._table, self._rows, self._place())
+
+    # Working out
+
+    def _begin(self, shown: Projection) -> None:
+        """Forget the table of another projection, and make this one's."""
+        self._of, self._table = shown, None
+        self._ticket += 1
+        self.busy = True
+        tree = shown.view.tree
+        if len(tree) <= AT_ONCE:
+            self._take(Table(tree))
+        else:
+            self._work(lambda: Table(tree))
+
+    def _work(self, work: Callable[[], Table | Later]) -> None:
+        in_background(work, self._ticket, self.post_message)
+
+    @on(Done)
+    def _worked(self, message: Done) -> None:
+        result = message.result()
+        if message.ticket != self._ticket:
+            return
+        if isinstance(result, Table):
+            self._take(result)
+        elif isinstance(result, Later) and self._table is not None:
+            self._table.take(result)
+            self.busy = False
+        self.show(self.shown)
+
+    def _take(self, table: Table) -> None:
+        """Show ``table``, and have the rest of it worked out."""
+        self._table, self._chosen_by, shown = table, None, self.shown
+        if self._kind not in table.kinds:
+            self._kind = None
+        self._work(lambda: _rest(table, shown))
+
+    # Choosing
+
+    @property
+    def _order(self) -> tuple[str, bool]:
+        """The order wanted; until it is known, the one by own value."""
+        known = self._table is not None and self._wanted[0] in self._table.orders
+        return self._wanted if known else ("own", False)
+
+    def _choose(self) -> None:
+        """Gather the rows, if they are not those already gathered."""
+        if self._table is None:
+            self._rows, self._chosen_by = np.zeros(0, np.int32), None
+            return
+        found, chosen_by = self.view.found, (*self._order, self._kind)
+        if chosen_by != self._chosen_by or found is not self._found:
+            self._chosen_by, self._found = chosen_by, found
+            self._rows = self._table.rows(*chosen_by, found)
+
+    def _place(self) -> int:
+        """Where the selected frame stands among the rows, -1 if it is not there."""
+        if self._table is None:
+            return -1
+        row = self._table.row_of(int(self.view.tree.frame[self.view.cursor]))
+        found = np.flatnonzero(self._rows == row)
+        return int(found[0]) if len(found) else -1
+
+    def _select(self, place: int) -> None:
+        """Select the frame at ``place``, where it is widest, in the zoomed part if it is there."""
+        if self._table is None or not len(self._rows):
+            return
+        row = self._rows[min(max(place, 0), len(self._rows) - 1)]
+        select_frame(self.view, int(self._table.totals.frame[row]))
+
+    # Moves
+
+    def up(self) -> str:
+        self._select(self._place() - 1)
+        return ""
+
+    def down(self) -> str:
+        self._select(self._place() + 1)
+        return ""
+
+    def home(self) -> str:
+        self._select(0)
+        return ""
+
+    def end(self) -> str:
+        self._select(len(self._rows) - 1)
+        return ""
+
+    def page(self, step: int) -> str:
+        height = self.query_one(TableRows).inner.height
+        self._select(self._place() + step * max(height - 1, 1))
+        return ""
+
+    def match(self, step: int) -> str:
+        if not len(self._rows):
+            return "no row matches"
+        place = self._place()
+        self._select((place + step) % len(self._rows) if place >= 0 else 0)
+        return ""
+
+    def enter(self) -> str:
+        if self._place() < 0:
+            return "select a row first"
+        self.post_message(self.Sandwiched(int(self.view.tree.frame[self.view.cursor])))
+        return ""
+
+    def sort(self, step: int) -> str:
+        keys = list(dict.fromkeys(head.sorts for head in self._columns()))
+        at = keys.index(self._wanted[0]) if self._wanted[0] in keys else 0
+        self._wanted = (keys[(at + step) % len(keys)], False)
+        return f"sorted by {TITLES[self._wanted[0]]}"
+
+    def kinds(self, step: int) -> str:
+        if self._table is None:
+            return ""
+        ring = (None, *self._table.kinds)
+        self._kind = ring[(ring.index(self._kind) + step) % len(ring)]
+        return f"rows: {self._kind.title if self._kind else 'all'}"
+
+    # Drawing
+
+    def _columns(self) -> tuple[Head, ...]:
+        width = self.query_one(Heads).inner.width
+        return (*heads_for(width, self.shown.metric.unit), NAME)
+
+    def _heads(self, width: int, height: int) -> list[Line]:
+        line = [self._head(head) for head in self._columns()]
+        room = width - sum(len(piece.text) for piece in line)
+        return [[*line, Piece(cut_start(f"  {self._number()}", room), "dim")]]
+
+    def _head(self, head: Head) -> Piece:
+        """The title, marked where the table is sorted by it."""
+        key, backwards = self._wanted
+        marked = head.sorts == key and head.title not in ("", "%")
+        falls = (key == NAME.key) == backwards
+        mark = ("▾" if falls else "▴") if self._order[0] == key else UNKNOWN
+        text = head.title + (mark if marked else "")
+        text = text.rjust(head.width) if head.width else f"{'':{_TAG + 2}}{text}"
+        return Piece(text, "key" if marked else "dim", f"sort('{head.sorts}')")
+
+    def _number(self) -> str:
+        """How many rows there are, of which kind, and how many of them match."""
+        if self._table is None:
+            return UNKNOWN
+        number = format_count(self._table.number(self._kind))
+        kind = f"{self._kind.title} " if self._kind else ""
+        if self.view.found is None:
+            return f"{number} {kind}rows"
+        return f"{format_count(len(self._rows))} of {number} {kind}rows match"
+
+    # Mouse
+
+    @on(Heads.Clicked)
+    def _head_clicked(self, message: Heads.Clicked) -> None:
+        key, backwards = self._wanted
+        self._wanted = (message.key, not backwards if message.key == key else False)
+        self.post_message(self.Changed())
+
+    @on(TableRows.Chosen)
+    def _chosen(self, message: TableRows.Chosen) -> None:
+        self._select(message.place)
+        self.post_message(self.Changed(self.enter() if message.opens else ""))
+
+
+def _rest(table: Table, shown: Projection) -> Later:
+    """The part of ``table`` that takes its time."""
+    metric = shown.metric
+    members = shown.members() if metric.unit == "ns" else None
+    return table.later(members, metric.values(shown.profile.table(metric)))

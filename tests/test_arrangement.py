@@ -1,0 +1,330 @@
+"""Filters on stacks, the least share and the arrangement of a tree, against plain rows of texts."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.arrangement import ORDERS, Arrangement
+from flame.core.columns import sum_by
+from flame.core.errors import NoMatchError, UsageError
+from flame.core.frames import Kind
+from flame.core.load import load
+from flame.core.metrics import metric_of
+from flame.core.options import LoadOptions
+from flame.core.profile import Profile
+from flame.core.tree import StackTree
+from flame.core.where import MinShare, where
+from tests.conftest import NSYS_TRACES, needs_traces
+from tests.core.recorded import Recorded, leaves
+from tests.naive import Row, naive
+from tests.naive_tree import (
+    Shape,
+    Stack,
+    passes,
+    shaped,
+    stack,
+    tree_stack,
+    tree_stacks,
+    without_smaller,
+)
+from tests.strategies import Script, scripts
+from tests.test_projection import (
+    assert_preorder,
+    filters,
+    in_script_time,
+    loaded,
+    metrics,
+    random_traces,
+    some_levels,
+)
+
+patterns = st.lists(
+    st.sampled_from(
+        ["forward", "^layer$", "attn", "gemm", "Launch", "^$", "stream|GPU", "nowhere"]
+    ),
+    max_size=2,
+    unique=True,
+).map(tuple)
+shapes = st.builds(
+    Shape,
+    show_stacks=patterns,
+    hide_stacks=patterns,
+    show_from=patterns,
+    hide_frames=patterns,
+    inverted=st.booleans(),
+    collapsed=st.booleans(),
+)
+light_shapes = st.builds(
+    Shape, show_from=patterns, inverted=st.booleans(), collapsed=st.booleans()
+) | st.builds(Shape, hide_frames=patterns)
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where random traces are written, one after the other."""
+    return tmp_path_factory.mktemp("random") / "trace.sqlite"
+
+
+def project(
+    profile: Profile,
+    levels: tuple[str, ...] | None,
+    metric: str,
+    shape: Shape,
+    **more: Any,
+) -> StackTree | None:
+    """The tree under `shape` and `more` filters; None where nothing is left."""
+    arrangement = Arrangement(shape.inverted, shape.collapsed)
+    try:
+        return profile.tree(levels, where(**shape.filters, **more), metric, arrangement=arrangement)
+    except NoMatchError:
+        return None
+
+
+def found(tree: StackTree | None) -> dict[Stack, tuple[int, int]]:
+    return {} if tree is None else tree_stacks(tree)
+
+
+@random_traces
+@given(script=scripts(), levels=some_levels, metric=metrics, shape=shapes)
+def test_stacks_are_filtered_and_arranged_one_by_one(
+    script: Script, levels: tuple[str, ...], metric: str, shape: Shape, trace_file: Path
+) -> None:
+    profile, rows = loaded(script, trace_file)
+    tree, expected = project(profile, levels, metric, shape), shaped(rows, levels, metric, shape)
+    assert found(tree) == expected
+    if tree is not None:
+        assert_preorder(tree)
+        assert int(tree.total[0]) == sum(value for value, _ in expected.values())
+
+
+@random_traces
+@given(script=scripts(), levels=some_levels, metric=metrics, shape=light_shapes, chosen=filters)
+def test_filters_on_activities_and_on_stacks_hold_together(
+    script: Script,
+    levels: tuple[str, ...],
+    metric: str,
+    shape: Shape,
+    chosen: dict[str, Any],
+    trace_file: Path,
+) -> None:
+    profile, rows = loaded(script, trace_file)
+    chosen = in_script_time(chosen, script)
+    kept = [row for row in rows if passes(row, chosen)]
+    tree = project(profile, levels, metric, shape, **chosen)
+    assert found(tree) == shaped(kept, levels, metric, shape)
+
+
+@random_traces
+@given(
+    script=scripts(),
+    levels=some_levels,
+    metric=metrics,
+    shape=light_shapes,
+    percent=st.sampled_from([0.0, 1.0, 10.0, 20.0, 33.3, 50.0, 100.0]),
+)
+def test_small_siblings_become_one_and_nothing_is_lost(
+    script: Script,
+    levels: tuple[str, ...],
+    metric: str,
+    shape: Shape,
+    percent: float,
+    trace_file: Path,
+) -> None:
+    profile, rows = loaded(script, trace_file)
+    tree = project(profile, levels, metric, shape, min_percent=percent)
+    assert found(tree) == without_smaller(shaped(rows, levels, metric, shape), percent)
+    if tree is not None:
+        assert_preorder(tree)
+
+
+@random_traces
+@given(
+    script=scripts(),
+    levels=some_levels,
+    metric=metrics,
+    shape=shapes,
+    chosen=filters,
+    percent=st.sampled_from([None, 20.0]),
+)
+def test_every_activity_group_knows_its_node(
+    script: Script,
+    levels: tuple[str, ...],
+    metric: str,
+    shape: Shape,
+    chosen: dict[str, Any],
+    percent: float | None,
+    trace_file: Path,
+) -> None:
+    profile, _ = loaded(script, trace_file)
+    chosen = in_script_time(chosen, script)
+    tree = project(profile, levels, metric, shape, **chosen, min_percent=percent)
+    if tree is None:
+        return
+    assert tree.node_of_group.dtype == np.int32
+    value, count = weights_by_group(profile, metric, chosen)
+    inside = tree.node_of_group >= 0
+    node = tree.node_of_group[inside]
+    assert np.array_equal(sum_by(node, value[inside], len(tree)), tree.own)
+    assert np.array_equal(sum_by(node, count[inside], len(tree)), tree.own_count)
+    assert set(np.flatnonzero(tree.own_count)) == set(node)
+
+
+def weights_by_group(profile: Profile, metric: str, chosen: dict[str, Any]) -> tuple[Any, Any]:
+    """(value, count) per group, of the rows in the time window."""
+    measure = metric_of(metric)
+    window = where(time=chosen.get("time"))
+    rows = np.ones(len(profile.table(measure)), bool)
+    if window:
+        (one,) = window
+        rows = one.rows(profile.table(measure))  # type: ignore[union-attr]
+    return profile.totals_by_group(measure, np.flatnonzero(rows))
+
+
+@random_traces
+@given(script=scripts(), shape=shapes, seed=st.randoms())
+def test_the_order_of_filters_does_not_matter(
+    script: Script, shape: Shape, seed: random.Random, trace_file: Path
+) -> None:
+    profile, _ = loaded(script, trace_file)
+    chosen = list(where(**shape.filters, min_percent=20.0, time="-1s/"))
+    shuffled = seed.sample(chosen, len(chosen))
+    trees = []
+    for one in (chosen, shuffled):
+        try:
+            trees.append(tree_stacks(profile.tree("nvtx,kernel", tuple(one))))
+        except NoMatchError:
+            trees.append({})
+    assert trees[0] == trees[1]
+
+
+@random_traces
+@given(script=scripts(), levels=some_levels, metric=metrics, order=st.sampled_from(ORDERS))
+def test_siblings_stand_in_order(
+    script: Script, levels: tuple[str, ...], metric: str, order: Any, trace_file: Path
+) -> None:
+    profile, rows = loaded(script, trace_file)
+    tree = profile.tree(levels, metric=metric, arrangement=Arrangement(order=order))
+    assert found(tree) == shaped(rows, levels, metric, Shape())
+    assert_preorder(tree)
+    key = sort_key(tree, order, rows, levels)
+    for node in range(len(tree)):
+        for one, other in pairwise(tree.children(node)):
+            assert key(one) <= key(other)
+
+
+def sort_key(
+    tree: StackTree, order: str, rows: list[Row], levels: tuple[str, ...]
+) -> Callable[[int], Any]:
+    if order == "weight":
+        return lambda node: -int(tree.total[node])
+    if order == "name":
+        return lambda node: natural(tree.name(node))
+    start: dict[Stack, int] = {}
+    for row in rows:
+        path = Shape().apply(stack(row, levels)) or ()
+        for depth in range(len(path) + 1):
+            start[path[:depth]] = min(row.start, start.get(path[:depth], row.start))
+    return lambda node: start[tree_stack(tree, node)]
+
+
+def recorded(kernels: dict[str, int]) -> Profile:
+    """A trace of kernels of these durations, one after the other."""
+    trace, start = Recorded(), 0
+    for name, duration in kernels.items():
+        trace.kernel(name, start, start + duration)
+        start += 1_000
+    return trace.profile()
+
+
+def natural(name: str) -> list[str | int]:
+    """Texts and numbers by turns."""
+    parts = re.split("([0-9]+)", name)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def test_a_lone_small_sibling_stays_itself_and_several_are_one() -> None:
+    profile = recorded({"wide": 90, "one": 5, "other": 4, "least": 1})
+    assert leaves(profile.tree("kernel", where(min_percent=2))) == {
+        ("wide",): 90,
+        ("one",): 5,
+        ("other",): 4,
+        ("least",): 1,
+    }
+    tree = profile.tree("kernel", where(min_percent=5))
+    assert leaves(tree) == {("wide",): 90, ("one",): 5, ("[smaller frames]",): 5}
+    rest = tree.find(("[smaller frames]",))
+    assert (tree.kind(rest), int(tree.count[rest])) == (Kind.REST, 2)
+
+
+def test_of_several_shares_the_largest_counts() -> None:
+    profile = recorded({"wide": 90, "one": 5, "other": 4, "least": 1})
+    both = (MinShare(1.0), MinShare(6.0), MinShare(2.0))
+    assert leaves(profile.tree("kernel", both)) == {("wide",): 90, ("[smaller frames]",): 10}
+
+
+def test_a_tree_without_any_value_has_no_small_frames() -> None:
+    profile = recorded({"one": 0, "other": 0})
+    tree = profile.tree("kernel", where(min_percent=50))
+    assert [tree.name(node) for node in tree.children(0)] == ["one", "other"]
+
+
+def test_numbers_in_names_are_sorted_by_value() -> None:
+    names = ["layer.10", "layer.9", "layer.09b", "layer", "Layer.11", "layer." + "9" * 5000]
+    profile = recorded(dict.fromkeys(names, 1))
+    tree = profile.tree("kernel", arrangement=Arrangement(order="name"))
+    ordered = ["Layer.11", "layer", "layer.9", "layer.09b", "layer.10", "layer." + "9" * 5000]
+    assert [tree.name(node) for node in tree.children(0)] == ordered
+
+
+def test_the_first_start_is_that_of_what_passes() -> None:
+    trace = Recorded()
+    for name, start in (("both", 0), ("late", 10), ("both", 20)):
+        trace.kernel(name, start, start + 5)
+    orders = {}
+    for window in (None, "5ns/"):
+        tree = trace.profile().tree(
+            "kernel", where(time=window), arrangement=Arrangement(order="start")
+        )
+        orders[window] = [tree.name(node) for node in tree.children(0)]
+    assert orders == {None: ["both", "late"], "5ns/": ["late", "both"]}
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "a{3,2}"])
+@pytest.mark.parametrize("option", ["show_stacks", "hide_stacks", "show_from", "hide_frames"])
+def test_a_wrong_expression_names_its_option(option: str, pattern: str) -> None:
+    with pytest.raises(UsageError, match=f"--{option.replace('_', '-')}: '.*' is not a regular"):
+        where(**{option: pattern})
+
+
+def test_an_unknown_order_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="unknown order 'size': choose from weight, name, start"):
+        Arrangement(order="size")  # type: ignore[arg-type]
+
+
+@needs_traces
+@pytest.mark.parametrize("trace", NSYS_TRACES)
+def test_real_traces_agree_with_plain_rows(trace: str, nsys_trace: Callable[[str], Path]) -> None:
+    path = nsys_trace(trace)
+    profile, rows = load(path, LoadOptions("raw")), naive(path)
+    if not rows:
+        return
+    levels = ("python", "native", "launch", "nvtx", "kernel")
+    for shape in (
+        Shape(hide_frames=("^cuda|^cu[A-Z]",), inverted=True),
+        Shape(show_stacks=("gemm|conv|mm",), collapsed=True),
+        Shape(hide_stacks=("elementwise",), show_from=("[Ff]orward|step|main",)),
+    ):
+        expected = shaped(rows, levels, "gpu", shape)
+        assert found(project(profile, levels, "gpu", shape)) == expected
+        small = project(profile, levels, "gpu", shape, min_percent=1.0)
+        assert found(small) == without_smaller(expected, 1.0)

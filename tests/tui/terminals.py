@@ -1,0 +1,111 @@
+"""The app as a process on a real (pseudo) terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+PATIENCE = 30.0
+OWN = ("NO_COLOR", "FLAME_ASCII")
+"""What the developer's terminal may say, and a test must not depend on."""
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys
+from flame.core.options import LoadOptions
+from flame.core.selection import Selection
+from flame.tui.app import run
+{prepare}
+sys.exit(run(sys.argv[1], LoadOptions(), Selection()))
+"""
+
+
+class Terminal:
+    """A process whose standard streams are a terminal of 120 x 40.
+
+    ``prepare`` is code to run before the app, ``environment`` what differs from that of a terminal
+    with all colours.
+    """
+
+    def __init__(self, path: Path, prepare: str = "", **environment: str) -> None:
+        self._end, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        known = {key: text for key, text in os.environ.items() if key not in OWN}
+        usual = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.format(prepare=prepare), str(path)],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env={**known, **usual, **environment},
+        )
+        os.close(other)
+        self.output = b""
+
+    def read_until(self, text: str) -> None:
+        """Read what the process writes until ``text`` appears."""
+        end = time.monotonic() + PATIENCE
+        while text.encode() not in self.output:
+            assert self._read(end - time.monotonic()), self.output[-2000:]
+
+    def _read(self, seconds: float) -> bool:
+        """Read once; False at the end or if nothing comes in time."""
+        if seconds <= 0 or not select.select([self._end], [], [], seconds)[0]:
+            return False
+        try:
+            part = os.read(self._end, 65536)
+        except OSError:  # the other end is closed
+            return False
+        self.output += part
+        return bool(part)
+
+    def press(self, key: str) -> None:
+        """Press ``key``; what was written before is forgotten."""
+        self.output = b""
+        os.write(self._end, key.encode())
+
+    def settle(self) -> None:
+        """Read until nothing has come for half a second."""
+        while not self.silent_for(0.5):
+            pass
+
+    def silent_for(self, seconds: float) -> bool:
+        """Whether nothing at all is written for so long."""
+        return not self._read(seconds)
+
+    def wait(self) -> int:
+        """Read to the end; the exit code."""
+        while self._read(PATIENCE):
+            pass
+        return self.process.wait(PATIENCE)
+
+    @property
+    def last_line(self) -> str:
+        """What is on the last line after the app has closed, without control sequences."""
+        text = read_screen(self.output)
+        return text.rstrip().splitlines()[-1] if text.strip() else ""
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._end)
+
+
+def read_screen(output: bytes) -> str:
+    """The text of ``output`` without control sequences."""
+    return re.sub(r"\x1b[\[\]<>=?0-9;]*[A-Za-z]?", "", output.decode(errors="replace"))
+
+
+def start(terminals: list[Terminal], path: Path, prepare: str = "", **environment: str) -> Terminal:
+    """A `Terminal` that ends with the test whose ``terminals`` these are."""
+    terminals.append(Terminal(path, prepare, **environment))
+    return terminals[-1]
