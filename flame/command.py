@@ -134,7 +134,8 @@ def _spelled(one: Filter) -> tuple[str, str]:
         case Devices() | Streams() | Pids() | Tids():
             return _NUMBERS[type(one)], ",".join(map(str, one.ids))
         case _:
-            return one.option, one.pattern
+            # argparse before Python 3.13 loses a value of two dashes.
+            return one.option, "-[-]" if one.pattern == "--" else one.pattern
 
 
 def _option(name: str, text: str) -> list[str]:

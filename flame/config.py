@@ -26,6 +26,9 @@ class Config:
     keys: dict[str, str] = field(default_factory=dict)
 
 
+DEFAULTS = Config()
+"""What holds where there is no file."""
+
 _CHOICES = {
     "theme": ("flame-dark", "flame-light", "flame-contrast", "flame-ansi"),
     "kernel_names": ("base", "demangled", "mangled"),
@@ -61,7 +64,7 @@ def read_config() -> Config:
         content = path.read_bytes()
     except FileNotFoundError:
         if not os.environ.get("FLAME_CONFIG"):
-            return Config()
+            return DEFAULTS
         raise UsageError(f"{path}: no such file (FLAME_CONFIG names it)") from None
     except OSError as error:
         raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
@@ -87,7 +90,7 @@ def _parsed(content: bytes) -> Config:
 
 def _check(word: str, value: Any) -> None:
     """Raise UsageError if ``value`` is nothing that the setting ``word`` can have."""
-    default = getattr(Config(), word)
+    default = getattr(DEFAULTS, word)
     if not isinstance(value, type(default)):
         raise UsageError(f"{word} has to be {_KINDS[type(default)]}")
     if word in _CHOICES:

@@ -130,7 +130,7 @@ class Shape:
     collapsed: bool = False
 
     @property
-    def filters(self) -> dict[str, tuple[str, ...]]:
+    def filters(self) -> dict[str, Any]:
         """The filters of it as `flame.core.where.where` takes them."""
         names = ("show_stacks", "hide_stacks", "show_from", "hide_frames")
         return {name: getattr(self, name) for name in names}

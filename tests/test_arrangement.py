@@ -48,25 +48,25 @@ from tests.test_projection import (
     some_levels,
 )
 
-patterns = st.lists(
-    st.sampled_from(
-        ["forward", "^layer$", "attn", "gemm", "Launch", "^$", "stream|GPU", "nowhere"]
-    ),
-    max_size=2,
-    unique=True,
-).map(tuple)
-shapes = st.builds(
-    Shape,
-    show_stacks=patterns,
-    hide_stacks=patterns,
-    show_from=patterns,
-    hide_frames=patterns,
-    inverted=st.booleans(),
-    collapsed=st.booleans(),
+pattern = st.sampled_from(["forward", "^layer$", "attn", "gemm", "Launch", "^$", "stream|GPU"])
+none = st.just(())
+one = st.tuples(pattern)
+two = st.tuples(pattern, pattern)
+
+
+def shapes_with(**filters: st.SearchStrategy[tuple[str, ...]]) -> st.SearchStrategy[Shape]:
+    return st.builds(Shape, inverted=st.booleans(), collapsed=st.booleans(), **filters)
+
+
+# Few filters at a time, or next to nothing would ever be left.
+shapes = st.one_of(
+    shapes_with(),
+    shapes_with(show_stacks=one | two),
+    shapes_with(hide_stacks=one, hide_frames=none | one),
+    shapes_with(show_from=one | two),
+    shapes_with(hide_frames=one | two),
+    shapes_with(show_stacks=one, show_from=one, hide_frames=one),
 )
-light_shapes = st.builds(
-    Shape, show_from=patterns, inverted=st.booleans(), collapsed=st.booleans()
-) | st.builds(Shape, hide_frames=patterns)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_stacks_are_filtered_and_arranged_one_by_one(
 
 
 @random_traces
-@given(script=scripts(), levels=some_levels, metric=metrics, shape=light_shapes, chosen=filters)
+@given(script=scripts(), levels=some_levels, metric=metrics, shape=shapes, chosen=filters)
 def test_filters_on_activities_and_on_stacks_hold_together(
     script: Script,
     levels: tuple[str, ...],
@@ -129,7 +129,7 @@ def test_filters_on_activities_and_on_stacks_hold_together(
     script=scripts(),
     levels=some_levels,
     metric=metrics,
-    shape=light_shapes,
+    shape=shapes,
     percent=st.sampled_from([0.0, 1.0, 10.0, 20.0, 33.3, 50.0, 100.0]),
 )
 def test_small_siblings_become_one_and_nothing_is_lost(
@@ -252,6 +252,50 @@ def natural(name: str) -> list[str | int]:
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
+STACKS = {
+    "abcb": 1,
+    "aabbc": 2,
+    "ba": 4,
+    "c": 8,
+}
+"""Names of ranges from the outermost in, and the time of the one kernel below them."""
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        (Shape(), {"abcb": 1, "aabbc": 2, "ba": 4, "c": 8}),
+        (Shape(show_stacks=("a",)), {"abcb": 1, "aabbc": 2, "ba": 4}),
+        (Shape(show_stacks=("a", "c")), {"abcb": 1, "aabbc": 2}),
+        (Shape(hide_stacks=("a",)), {"c": 8}),
+        (Shape(hide_stacks=("b", "x")), {"c": 8}),
+        (Shape(show_from=("b",)), {"bcb": 1, "bbc": 2, "ba": 4}),
+        (Shape(show_from=("b", "c")), {"cb": 1, "c": 2}),
+        (Shape(show_from=("c", "b")), {"cb": 1, "c": 2}),
+        (Shape(show_from=("a", "b")), {"bcb": 1, "bbc": 2, "a": 4}),
+        (Shape(hide_frames=("a",)), {"bcb": 1, "bbc": 2, "b": 4, "c": 8}),
+        (Shape(hide_frames=("a", "b")), {"c": 11, "": 4}),
+        (Shape(hide_frames=("c",), show_stacks=("c",)), {"abb": 1, "aabb": 2, "": 8}),
+        (Shape(hide_frames=("b",), show_from=("b",)), {"c": 3, "a": 4}),
+        (Shape(collapsed=True), {"abcb": 1, "abc": 2, "ba": 4, "c": 8}),
+        (Shape(collapsed=True, hide_frames=("c",)), {"ab": 3, "ba": 4, "": 8}),
+        (Shape(inverted=True), {"bcba": 1, "cbbaa": 2, "ab": 4, "c": 8}),
+        (Shape(inverted=True, show_from=("b",)), {"bcb": 1, "cbb": 2, "ab": 4}),
+    ],
+)
+def test_what_each_filter_leaves_of_a_few_stacks(shape: Shape, expected: dict[str, int]) -> None:
+    trace = Recorded()
+    for number, (names, time) in enumerate(STACKS.items(), 1):
+        begin = 100 * number
+        for depth, name in enumerate(names):
+            trace.range(name, begin + depth, begin + 50 - depth)
+        trace.call("launch", begin + 20, begin + 21, corr=number)
+        trace.kernel("kernel", 10_000 + begin, 10_000 + begin + time, corr=number)
+    tree = project(trace.profile(), ("nvtx",), "gpu", shape)
+    assert tree is not None
+    assert leaves(tree) == {tuple(names): time for names, time in expected.items()}
+
+
 def test_a_lone_small_sibling_stays_itself_and_several_are_one() -> None:
     profile = recorded({"wide": 90, "one": 5, "other": 4, "least": 1})
     assert leaves(profile.tree("kernel", where(min_percent=2))) == {
@@ -302,8 +346,9 @@ def test_the_first_start_is_that_of_what_passes() -> None:
 @pytest.mark.parametrize("pattern", ["(", "[a", "a{3,2}"])
 @pytest.mark.parametrize("option", ["show_stacks", "hide_stacks", "show_from", "hide_frames"])
 def test_a_wrong_expression_names_its_option(option: str, pattern: str) -> None:
+    wrong: dict[str, Any] = {option: pattern}
     with pytest.raises(UsageError, match=f"--{option.replace('_', '-')}: '.*' is not a regular"):
-        where(**{option: pattern})
+        where(**wrong)
 
 
 def test_an_unknown_order_is_a_usage_error() -> None:

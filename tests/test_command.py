@@ -45,10 +45,10 @@ from flame.state import State, ViewName, decode, default_path, encode, save
 
 HOSTILE = "a7 @\\'\"$`!;&|<>*?[]{}()-=,./~#%\n\t\x1b\x7f\u202eé火🔥\udc80"
 texts = st.text(st.sampled_from(HOSTILE) | st.characters(exclude_characters="\0"), max_size=6)
-names = texts.filter(bool)
+names = texts.filter(lambda text: text not in ("", "--"))
 expressions = (
-    texts.map(re.escape) | st.sampled_from(["-a", "--", "", "^(gemm|-x)$", "(?x) a "])
-).filter(lambda text: "\0" not in text)
+    texts.map(re.escape) | st.sampled_from(["-a", "--a", "", "^(gemm|-x)$", "(?x) a "])
+).filter(lambda text: "\0" not in text and text != "--")
 moments = st.integers(-(10**19), 10**19)
 windows = st.one_of(
     st.tuples(moments, st.integers(1, 10**12)).map(lambda at: Time(at[0], at[0] + at[1])),
@@ -141,6 +141,7 @@ def test_what_is_as_by_default_needs_no_option() -> None:
         ((MinShare(2), MinShare(0.5)), ["--min-percent", "2"]),
         ((Include(ACTIVITY_KINDS[:2]), Include(ACTIVITY_KINDS[1:])), ["--include", "memcpy"]),
         ((Kernel("a"), Kernel("a")), ["--kernel", "a"]),
+        ((Kernel("--"),), ["--kernel=-[-]"]),
         ((HideFrames("-x"), ShowStacks("y")), ["--show-stacks", "y", "--hide-frames=-x"]),
         ((NvtxRange("a@b\\", "c@d"),), ["--nvtx-range", r"a\@b\\@c\@d"]),
     ],

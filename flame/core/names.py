@@ -240,16 +240,17 @@ def api_name(text: str) -> str:
     return _API_VERSION.sub("", text)
 
 
-# Indices have at most three digits, so that sizes and years stay; `(?<=[^\W\d])` is a letter or
-# `_`, so that `cuda12.4` stays. The last number of `torch.2.1` may be a version's: a run of numbers
+# Indices have at most three digits, so that sizes and years stay, and no digit stands before their
+# dot, so that `cuda12.4` stays. The last number of `torch.2.1` may be a version's: a run of numbers
 # is an index only where the path goes on behind it.
 _MODULE_INDEX = re.compile(
-    r"(?<=[^\W\d])\.\d{1,3}(?=(?:\.\d{1,3}){0,9}(?:\.[^\W\d]|/)|[\])'\",:;\s]|\Z)"
+    r"\.(?<=[^\W\d]\.)\d{1,3}(?=(?:\.\d{1,3}){0,9}(?:\.[^\W\d]|/)|[\])'\",:;\s]|\Z)"
 )
 _NUMBERED_LAYER = re.compile(r"((?:[Ll]ayers?|[Bb]locks?|LAYER)\d{1,2})\.\d{1,3}(?=\.[^\W\d])")
 _LAYER_INDEX = re.compile(
     r"((?:[Ll]ayers?|LAYER)(?:[_#\[-]|[ :] ?)?|[Bb]locks?[_\[]?)\d{1,3}(?![^\W_]|_\d|\.\d)"
 )
+_LAYER_WORDS = ("ayer", "LAYER", "lock")
 
 
 def fold_indices(name: str) -> str:
@@ -260,5 +261,6 @@ def fold_indices(name: str) -> str:
     shapes and sizes are not.
     """
     name = _MODULE_INDEX.sub(".*", name)
-    name = _NUMBERED_LAYER.sub(r"\1.*", name)
-    return _LAYER_INDEX.sub(r"\1*", name)
+    if not any(word in name for word in _LAYER_WORDS):
+        return name
+    return _LAYER_INDEX.sub(r"\1*", _NUMBERED_LAYER.sub(r"\1.*", name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -91,19 +92,24 @@ def passing(
 
 
 def _holding(pieces: RangePieces, table: Activities, rows: Bool) -> Bool:
-    """The pieces of ranges in which any of ``rows`` was launched or, of a host table, began."""
-    time = np.where(table.launched, table.launch_start, table.start)
-    rows = rows & (table.thread >= 0) & (table.launched | (table.frame < 0))
-    base = min(int(pieces.start.min()), int(time[rows].min(initial=pieces.start[0])))
-    top = max(int(pieces.end.max()), int(time[rows].max(initial=pieces.end[0])))
+    """The pieces of ranges in which any of ``rows`` was launched or, of a host table, began.
+
+    As in attribution, what is launched at the moment in which a range ends is within it.
+    """
+    on_gpu = bool(table.launched.any())
+    rows = rows & (table.thread >= 0) & (table.launched | (not on_gpu))
+    time = (table.launch_start if on_gpu else table.start)[rows]
+    base = min(int(pieces.start.min()), int(time.min(initial=pieces.start[0])))
+    top = max(int(pieces.end.max()), int(time.max(initial=pieces.end[0])))
 
     def keys(thread: Column, time: I8) -> I8:
         shifted: I8 = thread.astype(np.int64) * (top - base + 1) + (time - base)
         return shifted
 
-    moments = np.sort(keys(table.thread[rows], time[rows]))
+    moments = np.sort(keys(table.thread[rows], time))
     first = np.searchsorted(moments, keys(pieces.thread, pieces.start))
-    last = np.searchsorted(moments, keys(pieces.thread, pieces.end), "right")
+    ends = keys(pieces.thread, pieces.end)
+    last = np.searchsorted(moments, ends, "right" if on_gpu else "left")
     holding: Bool = last > first
     return holding
 
@@ -169,6 +175,11 @@ class Grid:
     def cell(self, time: float) -> float:
         """Where ``time`` lies, in cells from the left edge."""
         return (time - self.window.low) * self.scale
+
+    def cells(self, window: Window) -> tuple[int, int]:
+        """The cells [left, right) that any of ``window`` is in."""
+        left, right = floor(self.cell(window.low)), ceil(self.cell(window.high))
+        return min(max(left, 0), self.width), min(max(right, 0), self.width)
 
     @property
     def edges(self) -> F8:

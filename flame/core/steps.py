@@ -117,7 +117,7 @@ def _from_first(stacks: Steps, marks: list[Bool]) -> Steps:
     kept = []
     for step in stacks.frames:
         seen |= [marked[step] for marked in marks]
-        kept.append(np.where(seen.all(axis=0), step, -1))
+        kept.append(np.where(seen.any(axis=0), step, -1))
     return Steps(stacks.groups, tuple(kept))
 
 

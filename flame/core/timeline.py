@@ -45,7 +45,7 @@ class Lane(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Busy:
-    """Stretches that do not overlap, by time: starts (i8[n]) and summed lengths (i8[n+1])."""
+    """Stretches that do not overlap: starts (i8[n]), and lengths summed from anywhere (i8[n+1])."""
 
     low: I8
     before: I8
@@ -61,7 +61,8 @@ class Busy:
         if at < 0:
             return 0
         length = int(self.before[at + 1] - self.before[at])
-        return int(self.before[at]) + min(time - int(self.low[at]), length)
+        left = int(self.before[at] - self.before[0])
+        return left + min(time - int(self.low[at]), length)
 
     def share(self, window: Window) -> float:
         """The part of ``window`` that is covered, 0..1."""
@@ -116,7 +117,7 @@ class Timeline:
     def busy(self, lane: Lane) -> Busy:
         """When ``lane`` is busy."""
         first, last = lane.first, lane.last
-        return Busy(self.low[first:last], self.before[first : last + 1] - self.before[first])
+        return Busy(self.low[first:last], self.before[first : last + 1])
 
     def shown_in(self, lane: Lane, window: Window) -> bool:
         """Whether any visible part in ``lane`` lies in ``window``."""

@@ -15,7 +15,7 @@ from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import Screen
 
-from flame.config import Config, is_in_browser
+from flame.config import DEFAULTS, Config, is_in_browser
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.tui.loading import LoadingScreen
 from flame.tui.text import printable
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from flame.tui.session import Projection, Session
 
 DUMB = ("dumb", "unknown")
-DEFAULTS = Config()
 GRACE = 1.0
 """Seconds that a cancelled load has to clean up after itself before the process ends."""
 
@@ -204,7 +203,8 @@ class FlameApp(App[None]):
     async def on_flame_app_loaded(self, message: Loaded) -> None:
         from flame.tui.screen import MainScreen
 
-        await self._present(MainScreen(message.session, message.shown, self.state))
+        loaded = (message.session, message.shown)
+        await self._present(MainScreen(*loaded, self.state, self.config, self.keymap))
 
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):

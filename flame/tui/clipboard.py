@@ -14,8 +14,8 @@ from flame.core.units import format_count
 from flame.tui.text import cut, printable
 
 LIMIT = 74_994
-"""Bytes: what follows OSC 52 is 100,000 characters of base64 at most in hterm, the shortest known;
-beyond it terminals drop the whole text without a word."""
+"""Bytes: with them the sequence is 100,000 characters long, where hterm gives up, the first to do
+so. Terminals drop a longer text without a word."""
 
 _SHOWN = 48
 _JOINERS = "\u200c\u200d"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from flame.tui.keys import COMMANDS, Command, id_of
+from flame.tui.keys import Command, id_of
 
 
 class Commands(Provider):
@@ -29,10 +29,15 @@ class Commands(Provider):
     def _here(self) -> Iterator[tuple[str, str, Command]]:
         """(title, help, command) of what means something in the view that is shown."""
         about = ""
-        for command in COMMANDS:
+        for command in self._commands:
             about = command.help or about
             if command.keys and self._fits(command):
                 yield _title(command), about, command
+
+    @property
+    def _commands(self) -> Sequence[Command]:
+        found: Sequence[Command] = getattr(self.screen, "commands", ())
+        return found
 
     def _fits(self, command: Command) -> bool:
         view = getattr(self.screen, "pane_name", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,14 +12,16 @@ from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
+from flame.config import Config
 from flame.core.selection import Selection
 from flame.tui import header
 from flame.tui.chips import chips
 from flame.tui.collector import Collector
 from flame.tui.details import details
 from flame.tui.finder import Finder
+from flame.tui.history import History, searches_path
 from flame.tui.icicle_pane import IciclePane
-from flame.tui.keys import bindings, footer_of
+from flame.tui.keys import Command, bindings, footer_of
 from flame.tui.lines import Line, Lines, Piece, palette_of
 from flame.tui.pane import Pane
 from flame.tui.projector import Projector
@@ -46,8 +49,12 @@ class Face(Screen[None]):
     # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
-    def __init__(self, session: Session, shown: Projection) -> None:
+    def __init__(
+        self, session: Session, shown: Projection, config: Config, commands: Sequence[Command]
+    ) -> None:
         super().__init__()
+        self.config = config
+        self.commands = commands
         self.session = session
         self.projector = Projector(session, shown, self.post_message)
         self.finder = Finder(self.post_message)
@@ -56,6 +63,7 @@ class Face(Screen[None]):
         self.pane = self.panes[0]
         self._note: Line = []
         self._hover = -1
+        self.set_class(not config.details, "-no-details")
 
     @property
     def shown(self) -> Projection:
@@ -94,7 +102,7 @@ class Face(Screen[None]):
             yield Lines(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
-            yield SearchBox(id="search")
+            yield SearchBox(id="search", history=History(searches_path()))
             yield Lines(self._status, id="status")
         yield Lines(self._keys, id="keys")
         yield Lines(self._too_small, id="small")
@@ -136,7 +144,7 @@ class Face(Screen[None]):
         return [header.search_status(self.view, width)]
 
     def _keys(self, width: int, height: int) -> list[Line]:
-        return [header.footer(footer_of(self.pane.name_), width)]
+        return [header.footer(footer_of(self.commands, self.pane.name_), width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:
         text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"

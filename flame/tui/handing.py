@@ -24,7 +24,7 @@ def copy(screen: MainScreen, what: str) -> str:
     if what == "name":
         return copied(screen.app, names[-1])
     if what == "stack":
-        return copied(screen.app, "\n".join(names[1:] or names))
+        return copied(screen.app, ";".join(names[1:] or names))
     return _command(screen)
 
 
@@ -48,7 +48,8 @@ def open_source(screen: MainScreen) -> str:
     """Show the selected frame's source line in the user's editor."""
     from flame.tui.source import open_in_editor
 
-    return open_in_editor(screen.app, screen.view.tree, screen.view.cursor)
+    view = screen.view
+    return open_in_editor(screen.app, view.tree, view.cursor, screen.config.editor)
 
 
 def export(screen: MainScreen, say: Callable[[str], None]) -> None:

@@ -80,6 +80,8 @@ def _split(keys: str) -> list[str]:
 def _named(key: str, where: str) -> str:
     """``question_mark`` of ``?``; UsageError if no key is called so."""
     *modifiers, base = key.split("+") if len(key) > 1 else [key]
+    modifiers = [modifier.lower() for modifier in modifiers]
+    base = base.lower() if len(base) > 1 else base
     if not ((len(base) == 1 and base.isprintable()) or base in _NAMED or _is_character(base)):
         refuse_unknown(base, _NAMED, f"{where}: unknown key")
     for modifier in modifiers:

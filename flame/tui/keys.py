@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from textual.binding import Binding
@@ -87,8 +88,8 @@ ZOOMING = (
 
 SEARCHING = (
     Command("slash", "/", "search", "search", "search names: a regular expression", 5),
-    Command("n", "n N", "move('match', 1)", "", "next, previous match"),
-    Command("N", "", "move('match', -1)", "", ""),
+    Command("n", "n N", "match(1)", "", "next, previous match"),
+    Command("N", "", "match(-1)", "", ""),
     Command("asterisk", "*", "same", "same name", "search the selected frame's name", 13),
 )
 
@@ -157,10 +158,18 @@ MOUSE = (
 )
 
 
-def footer_of(view: str) -> list[Command]:
-    """The commands in the footer of ``view``, in order."""
-    here = [one for one in COMMANDS if one.footer and (not one.views or view in one.views)]
+def footer_of(commands: Sequence[Command], view: str) -> list[Command]:
+    """Those of ``commands`` that stand in the footer of ``view``, in order."""
+    here = [one for one in commands if one.footer and (not one.views or view in one.views)]
     return sorted(here, key=lambda command: command.footer)
+
+
+def grouped(commands: Sequence[Command]) -> Iterator[tuple[str, Sequence[Command]]]:
+    """``commands``, which are `COMMANDS` with whatever keys, in their groups, with the titles."""
+    place = 0
+    for title, group in GROUPS:
+        yield title, commands[place : place + len(group)]
+        place += len(group)
 
 
 def means_something(action: str, parameters: tuple[object, ...], view: str) -> bool:

@@ -3,85 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from threading import Thread
-from typing import NamedTuple
+from itertools import compress
 
-import numpy as np
-from textual import events, on
+from rich.style import Style
+from textual import on
 from textual.app import ComposeResult
+from textual.css.scalar import Scalar
 from textual.message import Message
 
-from flame.core.sandwich import sandwich
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
+from flame.tui.background import Done, in_background
+from flame.tui.halves import Halves, Moment, Ready
 from flame.tui.icicle import EDGE, Icicle
-from flame.tui.lines import Line, Lines, Piece
+from flame.tui.lines import Line, Lines, Piece, palette_of
 from flame.tui.pane import Pane
 from flame.tui.places import select_frame
 from flame.tui.query import Found
 from flame.tui.session import Projection
-from flame.tui.text import cut, cut_start, fill, width_of
-from flame.tui.view import NO_NAME, View, Zoom
+from flame.tui.text import ELLIPSIS, cut, cut_start, fill, width_of
+from flame.tui.view import NO_NAME, View
 
 AT_ONCE = 100_000
 """Tree nodes up to which a sandwich takes a few milliseconds."""
 
 _REMEMBERED = 50
 _NONE = -1
-
-
-class Halves(NamedTuple):
-    """The two trees of a sandwich with what is selected and zoomed in each."""
-
-    callers: View
-    callees: View
-
-    @classmethod
-    def of(cls, tree: StackTree, frame: int) -> Halves:
-        """The sandwich of ``frame``, ready to be drawn; grows with the tree."""
-        found = sandwich(tree, frame)
-        halves = cls(View(found.callers), View(found.callees))
-        for half in halves:
-            half.prepare()
-        return halves
-
-    @property
-    def own(self) -> int:
-        """What ends in the frame itself."""
-        tree = self.callees.tree
-        return int(tree.own[tree.frame == tree.frame[0]].sum())
-
-    def mark(self, tree: StackTree, found: Found | None) -> None:
-        """Mark in both what a search of the whole ``tree`` has found; the subject only once."""
-        fits = None if found is None else matching_frames(tree, found)
-        self.callees.mark(_found_in(self.callees.tree, found, fits, 0))
-        self.callers.mark(_found_in(self.callers.tree, found, fits, 1))
-
-
-def _found_in(tree: StackTree, found: Found | None, fits: Bool | None, first: int) -> Found | None:
-    """The nodes of ``tree``, from the ``first`` on, whose frames fit; sums stay the whole tree's."""
-    if found is None or fits is None:
-        return None
-    mask = fits[tree.frame]
-    mask[:first] = False
-    order = np.flatnonzero(mask & (tree.total > 0))
-    return replace(found, matches=replace(found.matches, mask=mask), order=order)
-
-
-class Moment(NamedTuple):
-    """What `SandwichPane.undo` goes back to: a subject, and the zoom of either half."""
-
-    frame: int
-    callers: Zoom | None = None
-    callees: Zoom | None = None
-
-
-class Ready(NamedTuple):
-    """The halves at the moment they were asked for."""
-
-    halves: Halves
-    goal: Moment
+_LEAST_NAME = 32
+"""Cells that the subject's name keeps, with fewer facts beside it."""
 
 
 class Subject(Lines):
@@ -111,9 +60,9 @@ class SandwichPane(Pane):
         self._projected: View | None = None
         self._halves: Halves | None = None
         self._above = False
-        self._marked: tuple[Halves, Found | None] | None = None
+        self._marked: Halves | None = None
+        self._found: Found | None = None
         self._ticket = 0
-        self._goal: Moment | None = None
         self._past: list[Moment] = []
         self._future: list[Moment] = []
 
@@ -170,7 +119,7 @@ class SandwichPane(Pane):
     def _begin(self, goal: Moment, like: Halves | None = None) -> None:
         """Work out the sandwich at ``goal``, with the same selected and zoomed as in ``like``."""
         self._frame, self._ticket = goal.frame, self._ticket + 1
-        tree, self._marked = self.shown.view.tree, None
+        tree = self.shown.view.tree
         self.busy = bool(len(self.shown.view.places(goal.frame)))
 
         def work() -> Ready:
@@ -309,7 +258,8 @@ class SandwichPane(Pane):
         """Zoom both halves out, once no search is left; the other views keep their zoom."""
         if self.shown.view.found is not None:
             return None
-        self._change(lambda: [half.reset() for half in self._halves or ()])
+        if self._halves is not None:
+            self._change(self._halves.reset)
         return ""
 
     def match(self, step: int) -> str:
@@ -318,12 +268,11 @@ class SandwichPane(Pane):
         before = self.view.cursor
         moved = self.view.next_match(step)
         if not moved or (self.view.cursor - before) * step <= 0:
-            moved = self._match_beyond(step, before) or moved
+            moved = self._match_beyond(step) or moved
         return "" if moved else "no match in this sandwich"
 
-    def _match_beyond(self, step: int, before: int) -> bool:
+    def _match_beyond(self, step: int) -> bool:
         """Go on to the first or last match of the other half; stay where there is none."""
-        here, after = self.view, self.view.cursor
         self._above = not self._above
         other, kept = self.view, self.view.cursor
         other.select(-1 if step > 0 else len(other.tree))
@@ -331,27 +280,101 @@ class SandwichPane(Pane):
             return True
         other.select(kept)
         self._above = not self._above
-        here.select(after)
         return False
 
     # Drawing
 
-    def on_resize(self, event: events.Resize) -> None:
-        if event.size.height:
-            self._share()
+    def on_resize(self) -> None:
+        self._share()
 
     def _draw(self) -> None:
-        halves, found = self._halves, self.shown.view.found
-        for name, half in zip(("#callers", "#callees"), halves or (None, None), strict=True):
+        self._mark()
+        for name, half in zip(("#callers", "#callees"), self._halves or (None, None), strict=True):
             icicle = self.query_one(name, Icicle)
             icicle.display = half is not None
             if half is not None:
-                self._mark(found)
                 icicle.show(half, selecting=half is self.view)
         self._share()
         self.query_one(Subject).update()
 
-    def _mark(self, found: Found | None) -> None:
-        if self._halves is not None and self._marked != (found,):
-            self._marked = (found,)
-            self._halves.mark(self.shown.view.tree, found)
+    def _mark(self) -> None:
+        found = self.shown.view.found
+        if self._halves is None or (self._marked is self._halves and self._found is found):
+            return
+        self._marked, self._found = self._halves, found
+        self._halves.mark(self.shown.view.tree, found)
+
+    def _share(self) -> None:
+        """Share the height out: as much as the callers need, but half where that is too much."""
+        if self._halves is None:
+            return
+        room = max(self.size.height - 1, 0)
+        above, below = (len(half.tree.rows) - 1 for half in self._halves)
+        height = above if above + below <= room else min(max(room // 2, room - below), above)
+        callers = self.query_one("#callers")
+        if callers.styles.height != Scalar.from_number(height):
+            callers.styles.height = height
+
+    def _subject(self, width: int, height: int) -> list[Line]:
+        if self._frame == _NONE:
+            return []
+        tree = self.shown.view.tree
+        name = tree.text[self._frame] or NO_NAME
+        facts = self._facts()
+        while len(facts) > 1 and width_of(" · ".join(facts)) + _LEAST_NAME > width:
+            facts.pop()
+        told = " · ".join(facts)
+        text = f"{EDGE}{cut(name, max(width - 3 - width_of(told), 0))}  {told}"
+        return [[Piece(fill(cut_start(text, width), width), self._style(tree))]]
+
+    def _facts(self) -> list[str]:
+        """What the subject weighs over all its places, the most important first."""
+        if self._halves is None:
+            return ["is not in what is shown now"]
+        if self.busy:
+            return [ELLIPSIS]
+        view, tree = self.shown.view, self.shown.view.tree
+        places, total, count = view.everywhere(self._frame)
+        unit, own = tree.metric.unit, self._halves.own
+        facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
+        facts += [f"{format_count(count)}×"] if unit == "ns" else []
+        facts += [f"{format_count(places)} places"] if places > 1 else []
+        facts += [f"self {format_value(own, unit)}"] if 0 < own < total else []
+        empty = [len(half.tree) == 1 for half in self._halves]
+        return [*facts, *compress(("no callers", "nothing below"), empty)]
+
+    def _style(self, tree: StackTree) -> Style:
+        palette = palette_of(self)
+        if self._halves is None:
+            return palette.quiet
+        if not self._above and not self.view.cursor:
+            return palette.cursor
+        found = self._halves.callees.found
+        if found is not None and found.matches.mask[0]:
+            return palette.match
+        kind, name = tree.frames[self._frame].kind, tree.text[self._frame]
+        return palette.frame(kind, name, found is not None)
+
+    # Mouse
+
+    @on(Icicle.Chosen)
+    def _chosen(self, message: Icicle.Chosen) -> None:
+        self._above = message.icicle.id == "callers"
+        self.post_message(self.Changed(self.enter() if message.zoom else ""))
+
+    @on(Icicle.Panned)
+    def _panned(self, message: Icicle.Panned) -> None:
+        self._above = message.icicle.id == "callers"
+        self.post_message(self.Changed(self.pan(message.step)))
+
+    @on(Icicle.Hovered)
+    def _hovered(self, message: Icicle.Hovered) -> None:
+        """Only nodes of the half that is moved in mean anything to the screen."""
+        if (message.icicle.id == "callers") != self._above:
+            message.stop()
+
+    @on(Subject.Clicked)
+    def _subject_clicked(self) -> None:
+        if self._halves is not None:
+            self._change(self._halves.callees.reset)
+        self.post_message(self.Changed(self.home()))

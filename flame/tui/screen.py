@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from textual import on
 from textual.events import DescendantFocus
 from textual.widgets import Input
 
+from flame.config import Config
 from flame.core.arrangement import ORDERS, Arrangement
 from flame.core.errors import FlameError, UsageError
 from flame.core.metrics import metric_of
@@ -23,7 +25,8 @@ from flame.tui.filters import FiltersDialog
 from flame.tui.finder import Searched
 from flame.tui.icicle import Icicle
 from flame.tui.icicle_pane import IciclePane
-from flame.tui.keys import means_something
+from flame.tui.keymap import remapped
+from flame.tui.keys import COMMANDS, means_something
 from flame.tui.levels import LevelsChoice, LevelsDialog, toggled
 from flame.tui.lines import Lines, palette_of
 from flame.tui.pane import Pane
@@ -43,8 +46,15 @@ PATIENCE = 0.15
 class MainScreen(Face):
     """Shows one loaded trace."""
 
-    def __init__(self, session: Session, shown: Projection, state: State | None = None) -> None:
-        super().__init__(session, shown)
+    def __init__(
+        self,
+        session: Session,
+        shown: Projection,
+        state: State | None = None,
+        config: Config | None = None,
+        keymap: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(session, shown, config or Config(), remapped(COMMANDS, keymap or {}))
         self._state = state or State()
         self._query_before: Query | None = None
 
@@ -325,7 +335,9 @@ class MainScreen(Face):
         self.app.push_screen(Sheet(lambda width: coverage_lines(self.session.profile, width)))
 
     def action_help(self) -> None:
-        self.app.push_screen(Sheet(lambda width: help_lines(palette_of(self), width), wide=True))
+        self.app.push_screen(
+            Sheet(lambda width: help_lines(self.commands, palette_of(self), width), wide=True)
+        )
 
     def action_theme(self, step: int) -> None:
         self._show(handing.next_theme(self, step))

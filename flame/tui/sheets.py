@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual import events
@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from flame.core.frames import Kind
 from flame.core.profile import Profile
 from flame.core.units import format_count, format_ns
-from flame.tui.keys import GROUPS, MOUSE
+from flame.tui.keys import MOUSE, Command, grouped
 from flame.tui.lines import Line, Lines, Piece, side_by_side
 from flame.tui.palette import Palette
 from flame.tui.text import printable, wrap
@@ -25,15 +25,14 @@ _TWO_COLUMNS = 100
 _LEFT = 5
 """Groups of keys in the left column of the help."""
 
+_Section = tuple[str, Iterable[tuple[str, str]]]
+
 _COVERED = {
     "launch": "launching API call",
     "nvtx": "NVTX range",
     "python": "Python frames",
     "native": "native frames",
 }
-
-
-_KEYS = [(title, [(c.shown, c.help) for c in group if c.help]) for title, group in GROUPS]
 
 
 class Sheet(ModalScreen[None]):
@@ -65,19 +64,22 @@ class Sheet(ModalScreen[None]):
         lines.scroll_to(y=lines.scroll_offset.y + step, animate=False)
 
 
-def help_lines(palette: Palette, width: int) -> list[Line]:
+def help_lines(commands: Sequence[Command], palette: Palette, width: int) -> list[Line]:
     """All keys, what the mouse does, and how to read the picture; in two columns if they fit."""
-    sections = (*_KEYS, ("Mouse", MOUSE))
+    keys = [
+        (name, [(c.shown, c.help) for c in group if c.help]) for name, group in grouped(commands)
+    ]
+    sections: list[_Section] = [*keys, ("Mouse", MOUSE)]
     end: list[Line] = [[], [Piece("esc closes", "dim")]]
     if width < _TWO_COLUMNS:
         return [*_sections(sections, width), *_reading(palette, width), *end]
     half = (width - 2) // 2
     left, right = sections[:_LEFT], sections[_LEFT:]
-    keys = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
-    return [*keys, *_reading(palette, width), *end]
+    both = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
+    return [*both, *_reading(palette, width), *end]
 
 
-def _sections(sections: Iterable[tuple[str, Iterable[tuple[str, str]]]], width: int) -> list[Line]:
+def _sections(sections: Iterable[_Section], width: int) -> list[Line]:
     lines: list[Line] = []
     for title, rows in sections:
         lines += [[Piece(title, "strong")]] if title else []

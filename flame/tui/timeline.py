@@ -106,6 +106,10 @@ class TimelinePane(Pane):
             self.rows.show(self._time, self.shown.view.tree.text)
         self.query_one("#timeline-head", Lines).update()
 
+    def on_resize(self) -> None:
+        """Draw the axis anew once the rows know how much room their labels leave it."""
+        self.call_after_refresh(self._draw)
+
     def _head(self, width: int, height: int) -> list[Line]:
         if self._time is None:
             return [[], []]
@@ -194,6 +198,8 @@ class TimelinePane(Pane):
         return self._time is not None and self._time.undo(forward)
 
     def match(self, step: int) -> str:
+        if self.busy:
+            return _NOTHING
         return self._selected(self._time.match(step)) if self._time else _NOTHING
 
     def sort(self, step: int) -> str | None:

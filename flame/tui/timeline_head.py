@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 from flame.core.frames import Kind
-from flame.core.shading import Grid
-from flame.core.timeline import Window
 from flame.core.units import format_ns, format_percent
 from flame.tui.lines import Line, Piece
 from flame.tui.text import cut, cut_start, fill, width_of
@@ -56,7 +52,7 @@ def _axis(time: TimeView, labels: int, width: int) -> Line:
         if cell >= len(line) and cell + width_of(mark) <= cells:
             line = fill(line, cell) + mark
     base = cut_start(f"{ruler.base} " if ruler.base else "", labels).rjust(labels)
-    left, right = _cells(time.grid, time.brush.window) if time.brush else (0, 0)
+    left, right = time.grid.cells(time.brush.window) if time.brush else (0, 0)
     line = fill(line, cells)
     return [
         Piece(base, "dim"),
@@ -64,12 +60,6 @@ def _axis(time: TimeView, labels: int, width: int) -> Line:
         Piece(line[left:right], "accent"),
         Piece(line[right:], "dim"),
     ]
-
-
-def _cells(grid: Grid, window: Window) -> tuple[int, int]:
-    """The cells [left, right) in which ``window`` lies."""
-    left, right = int(grid.cell(window.low)), ceil(grid.cell(window.high))
-    return min(max(left, 0), grid.width), min(max(right, 0), grid.width)
 
 
 def hint(time: TimeView, text: tuple[str, ...]) -> str:

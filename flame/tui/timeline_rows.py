@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
-from math import ceil
-from typing import NamedTuple
 
 import numpy as np
 from rich.segment import Segment
@@ -13,6 +12,7 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
+from flame.core.columns import I8
 from flame.core.frames import Kind
 from flame.core.shading import Bar, Shading, shade
 from flame.core.units import format_percent
@@ -22,7 +22,7 @@ from flame.tui.palette import Palette
 from flame.tui.text import cut, fill, printable, take, width_of
 from flame.tui.timeline_view import TimeView
 
-BLOCKS = "▁▂▃▄▅▆▇█"
+BLOCKS = " ▁▂▃▄▅▆▇█"
 """By how many eighths of a cell are busy; any work at all leaves a mark."""
 
 CURRENT = "▸"
@@ -30,12 +30,20 @@ CURRENT = "▸"
 _LONGEST_LABEL = 30
 _SHARE = len(" 99.9 % ")
 _ROOM_FOR_SHARE = 90
+_LEAST_LABEL = 3
+_ROUNDING = 1e-9
+
 _QUIET = -1
 _BLANK = -2
+_TINTED = 100
+_BARS = 1000
 
 
 class TimelineRows(Rows):
-    """Draws a `TimeView`; says which cell of which row the mouse means."""
+    """Draws a `TimeView`: ``labels`` cells of labels, ``cells`` of time; tells of the mouse."""
+
+    labels = 0
+    cells = 1
 
     class Pointed(Message):
         """A click on ``cell`` of ``row``; left of the cells it is -1."""
@@ -67,37 +75,38 @@ class TimelineRows(Rows):
         super().__init__(id=id)
         self._view: TimeView | None = None
         self._text: tuple[str, ...] = ()
-        self._drawn: object = None
+        self._shaded: object = None
+        self._brushed: object = None
         self._shadings: dict[int, Shading] = {}
+        self._strips: dict[tuple[int, int | None], Strip] = {}
+        self._room = 0
+        self._shares = False
         self._pressed = -1
         self._dragging = False
 
     # Layout
 
-    @property
-    def labels(self) -> int:
-        """Cells that the labels take."""
-        view, width = self._view, self.inner.width
-        if view is None:
-            return 0
-        longest = max((width_of(printable(lane.label)) for lane in view.timeline.lanes), default=0)
-        share = _SHARE if width >= _ROOM_FOR_SHARE else 0
-        return min(min(longest, _LONGEST_LABEL) + 2 + share, width // 3)
-
-    @property
-    def cells(self) -> int:
-        """Cells that show the window."""
-        return max(self.inner.width - self.labels, 1)
-
     def show(self, view: TimeView, text: tuple[str, ...]) -> None:
         """Draw ``view``, whose frames are called ``text``, as far as the screen differs."""
-        self._view, self._text = view, text
-        if not self.inner.width:
+        width = self.inner.width
+        if view is not self._view or text is not self._text or width != self._room:
+            self._view, self._text, self._room = view, text, width
+            self._lay_out(view, width)
+            self._strips.clear()
+        if not width:
             return
         view.width = self.cells
         self.reach(len(view.rows))
         self._reveal(view.row)
         self.redraw()
+
+    def _lay_out(self, view: TimeView, width: int) -> None:
+        """Divide ``width`` cells between the labels and the time."""
+        self._shares = width >= _ROOM_FOR_SHARE
+        names = (width_of(printable(lane.label)) for lane in view.timeline.lanes)
+        wanted = min(max(names, default=0), _LONGEST_LABEL) + 2 + self._shares * _SHARE
+        self.labels = min(wanted, width // 3)
+        self.cells = max(width - self.labels, 1)
 
     def on_resize(self) -> None:
         if self._view is not None:
@@ -116,31 +125,40 @@ class TimelineRows(Rows):
         view = self._view
         if view is None or row >= len(view.rows):
             return self.padded([], 0)
+        self._shade(view)
         number = view.rows[row]
-        if number not in self._shade():
+        if number not in self._shadings:
             return self.padded([], 0)
-        segments = [*self._label(view, number), *self._cells(view, number)]
-        return Strip(segments, self.labels + self.cells).crop(0, self.size.width)
+        own = (number, view.item if number == view.lane else None)
+        if own not in self._strips:
+            segments = [*self._label(view, number), *self._row(view, number)]
+            strip = Strip(segments, self.labels + self.cells)
+            self._strips[own] = strip.crop(0, self.size.width)
+        return self._strips[own]
 
-    def _shade(self) -> dict[int, Shading]:
-        """What the lanes on screen show, worked out for all of them at once."""
-        view = self._view
-        assert view is not None
+    def _shade(self, view: TimeView) -> None:
+        """Work out what the lanes on screen show, all of them at once."""
         top = self.scroll_offset.y
         lanes = view.rows[top : top + self.size.height]
-        picture = (view.window, view.width, view.light, lanes)
-        if self._drawn != picture:
-            self._drawn = picture
+        if self._shaded != (view.window, view.width, view.light, lanes):
+            self._shaded = (view.window, view.width, view.light, lanes)
             chosen = [view.timeline.lanes[number] for number in lanes]
             shadings = shade(view.timeline, view.light, chosen, view.grid)
             self._shadings = dict(zip(lanes, shadings, strict=True))
-        return self._shadings
+            self._strips.clear()
+        if self._brushed != view.brush:
+            self._brushed = view.brush
+            self._strips.clear()
+
+    def forget(self) -> None:
+        self._strips.clear()
+        super().forget()
 
     def _label(self, view: TimeView, number: int) -> list[Segment]:
         base, palette, _ = self.look
         lane, current = view.timeline.lanes[number], number == view.lane
         width, share = self.labels, ""
-        if self.inner.width >= _ROOM_FOR_SHARE:
+        if self._shares:
             part = view.timeline.busy(lane).share(view.window)
             share = f"{format_percent(part, 1.0)} ".rjust(_SHARE)
         name = "" if lane.level else lane.label
@@ -149,28 +167,29 @@ class TimelineRows(Rows):
         style = base + Style(bold=True) if current else base
         return [Segment(take(text, width), style), Segment(share, base + palette.quiet)]
 
-    def _cells(self, view: TimeView, number: int) -> list[Segment]:
-        shading, segments, at = self._shadings[number], [], 0
-        dense = _Dense(shading, view.light.matching is not None, self._tint(view))
-        for bar in shading.bars:
-            segments += dense.between(at, bar.left, self.look.palette, self.look.base)
-            segments.append(self._bar(view, bar))
-            at = bar.right
-        segments += dense.between(at, view.width, self.look.palette, self.look.base)
+    def _row(self, view: TimeView, number: int) -> list[Segment]:
+        """The cells of a lane: bars, and between them blocks, those of one style together."""
+        shading, segments = self._shadings[number], []
+        looks, blocks = _looks(shading, self._tint(view)), _blocks(shading)
+        edges = [0, *(np.flatnonzero(np.diff(looks)) + 1).tolist(), view.width]
+        for left, right in pairwise(edges):
+            look = int(looks[left])
+            if look >= _BARS:
+                segments.append(self._bar(view, shading.bars[look - _BARS]))
+            else:
+                searching = view.light.matching is not None
+                style = _block_style(self.look.palette, self.look.base, look, searching)
+                segments.append(Segment(blocks[left:right], style))
         return self._marked(view, number, shading, segments)
 
     def _tint(self, view: TimeView) -> tuple[int, int]:
         """Cells [left, right) that lie in the brush."""
-        if view.brush is None:
-            return 0, 0
-        low, high = view.brush.window
-        left, right = view.grid.cell(low), view.grid.cell(high)
-        return max(int(left), 0), min(ceil(right), view.width)
+        return view.grid.cells(view.brush.window) if view.brush else (0, 0)
 
     def _bar(self, view: TimeView, bar: Bar) -> Segment:
         width, item = bar.right - bar.left, bar.item
         name = self._text[int(view.timeline.frame[item])]
-        label = cut(name, width - 1) if width > 3 else ""
+        label = cut(name, width - 1) if width > _LEAST_LABEL else ""
         text = take(EDGE + fill(label, width - 1), width)
         return Segment(text, self._style(view, item, name))
 
@@ -236,47 +255,34 @@ class TimelineRows(Rows):
             self.post_message(self.Wheeled(self._cell(event), step, event.shift))
 
 
-class _Dense(NamedTuple):
-    """The cells of a row between its bars."""
-
-    shading: Shading
-    searching: bool
-    tint: tuple[int, int]
-
-    def between(self, left: int, right: int, palette: Palette, base: Style) -> list[Segment]:
-        """Cells [left, right), those of one style as one segment."""
-        if left >= right:
-            return []
-        cover, lit = self.shading.cover[left:right], self.shading.lit[left:right]
-        look = np.where(lit > 0, self.shading.kind[left:right].astype(np.int64), _QUIET)
-        look[cover <= 0] = _BLANK
-        cells = np.arange(left, right)
-        tinted = (cells >= self.tint[0]) & (cells < self.tint[1])
-        height = np.where(lit > 0, lit, cover)
-        eighths = np.clip(np.ceil(height * 8 - 1e-9), 1, 8).astype(np.int64).tolist()
-        changes = (np.diff(look) != 0) | (np.diff(tinted) != 0)
-        edges = [0, *(np.flatnonzero(changes) + 1).tolist(), right - left]
-        segments = []
-        for first, last in pairwise(edges):
-            kind = int(look[first])
-            blocks = (BLOCKS[eighth - 1] for eighth in eighths[first:last])
-            text = " " * (last - first) if kind == _BLANK else "".join(blocks)
-            segments.append(Segment(text, self._style(kind, bool(tinted[first]), palette, base)))
-        return segments
-
-    def _style(self, look: int, tinted: bool, palette: Palette, base: Style) -> Style:
-        paper = palette.run(0.5, False, False) if tinted else base
-        paper = base + Style(bgcolor=paper.bgcolor)
-        if look == _BLANK:
-            return paper
-        if look == _QUIET:
-            return paper + palette.quiet
-        if self.searching:
-            return paper + Style(color=palette.match.bgcolor)
-        return paper + _ink(palette, Kind(look))
+def _looks(shading: Shading, tint: tuple[int, int]) -> I8:
+    """What decides on each cell's style: `_BARS` + place of a bar, else see `_block_style`."""
+    looks = np.where(shading.lit > 0, shading.kind.astype(np.int64), _QUIET)
+    looks[shading.cover <= 0] = _BLANK
+    looks[slice(*tint)] += _TINTED
+    for place, bar in enumerate(shading.bars):
+        looks[bar.left : bar.right] = _BARS + place
+    return looks
 
 
-def _ink(palette: Palette, kind: Kind) -> Style:
-    """The colour of frames of ``kind`` as ink."""
-    _, style = palette.density(kind, 1.0)
-    return Style(color=style.bgcolor or style.color)
+def _blocks(shading: Shading) -> str:
+    """One block for each cell, as high as it is busy with what is bright, if anything is."""
+    height = np.where(shading.lit > 0, shading.lit, shading.cover)
+    eighths = np.ceil(height * (len(BLOCKS) - 1) - _ROUNDING)
+    return "".join(map(BLOCKS.__getitem__, np.clip(eighths, 0, 8).astype(np.int64).tolist()))
+
+
+@lru_cache(1024)
+def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> Style:
+    """The style of blocks that are mostly of the kind ``look``, quiet or blank; tinted or not."""
+    if look >= _TINTED + _BLANK:
+        base += Style(bgcolor=palette.run(0.5, False, False).bgcolor)
+        look -= _TINTED
+    if look == _BLANK:
+        return base
+    if look == _QUIET:
+        return base + palette.quiet
+    if searching:
+        return base + Style(color=palette.match.bgcolor)
+    _, full = palette.density(Kind(look), 1.0)
+    return base + Style(color=full.bgcolor or full.color)

@@ -152,7 +152,8 @@ class View:
         """Sums over all places of ``frame``."""
         nodes = self.places(frame)
         reach = np.maximum.accumulate(self.tree.end[nodes])
-        outer = nodes[np.concatenate([[True], nodes[1:] >= reach[:-1]])]
+        first = np.ones(len(nodes[:1]), bool)  # a tree need not have every frame
+        outer = nodes[np.concatenate([first, nodes[1:] >= reach[:-1]])]
         total, count = self.tree.total[outer].sum(), self.tree.count[outer].sum()
         return Everywhere(len(nodes), int(total), int(count))
 

@@ -34,6 +34,13 @@ def test_all_of_it(export: Export) -> None:
         (["--kernel", "^soft"], {"softmax": 50}),
         (["--kernel", "float"], {"gemm": 130}),
         (["--include", "memcpy,memset"], {"memcpy HtoD": 20}),
+        (["--time", "1us/", "--time", "/1050ns"], {"gemm": 100}),
+        (["--nvtx-range", "step", "--nvtx-range", "embed"], {"gemm": 100}),
+        (["--kernel", "gemm", "--kernel", "float"], {"gemm": 130}),
+        (["--show-stacks", "soft", "--show-stacks", "max"], {"softmax": 50}),
+        (["--hide-stacks", "^gemm$", "--hide-stacks", "HtoD"], {"softmax": 50}),
+        (["--hide-frames", "gemm|soft"], {"all": 180, "memcpy HtoD": 20}),
+        (["--min-percent", "26"], {"gemm": 130, "[smaller frames]": 70}),
         (["--kernel-names", "demangled", "--pid", "200"], {DEMANGLED: 30}),
         (["--kernel-names", "mangled", "--pid", "200"], {"_Z4gemmIfEvPf": 30}),
     ],
@@ -54,6 +61,10 @@ def test_options_that_choose_kernels(
         (["--levels", "nvtx", "--rename", "st.p=all"], "all"),
         (["--levels", "nvtx", "--rename", "s=t", "--rename", "tt=u"], "uep"),
         (["--levels", "nvtx", "--nvtx-start-end"], "step;request"),
+        (["--invert"], "softmax;step;cudaLaunchKernel"),
+        (["--show-from", "^step"], "step;softmax"),
+        (["--rename", "softmax=step", "--levels", "kernel", "--collapse-recursion"], "step"),
+        (["--levels", "nvtx", "--rename", "step=layers.7.mlp", "--fold-layers"], "layers.*.mlp"),
     ],
 )
 def test_options_that_name_and_order(options: list[str], expected: str, export: Export) -> None:
@@ -77,3 +88,35 @@ def test_view_takes_the_same_selection(flame: Flame, trace: Path) -> None:
     out = flame("view", trace, "--levels", "kernel", "--stream", "9").out
     assert "softmax" in out
     assert "gemm" not in out
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("weight", ["gemm", "softmax", "memcpy"]),
+        ("name", ["gemm", "memcpy", "softmax"]),
+        ("start", ["softmax", "memcpy", "gemm"]),
+    ],
+)
+def test_siblings_are_sorted(order: str, expected: list[str], flame: Flame, trace: Path) -> None:
+    options = ["--time", "1100ns/"] if order == "start" else []
+    out = flame("view", trace, "--levels", "kernel", "--sort", order, *options).out
+    icicle = out.split("self")[0]
+    assert sorted(expected, key=icicle.index) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--show-stacks", "("], "--show-stacks: '(' is not a regular expression"),
+        (["--min-percent", "half"], "'half' is not a number such as 0.5"),
+        (["--min-percent", "nan"], "--min-percent nan: choose a number from 0 to 100"),
+        (["--min-percent=-1"], "--min-percent -1: choose a number from 0 to 100"),
+        (["--sort", "size"], "--sort: unknown order 'size': choose from weight, name, start"),
+        (["--show-from", "nothing like this"], "nothing in the trace matches"),
+    ],
+)
+def test_what_chooses_nothing_is_said(
+    options: list[str], said: str, flame: Flame, trace: Path
+) -> None:
+    assert said in flame("view", trace, *options).complaint()

@@ -14,6 +14,7 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
+from flame.config import DEFAULTS, Config
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
 from flame.tui.app import FlameApp
@@ -111,15 +112,26 @@ def _character(key: str) -> str | None:
 
 @asynccontextmanager
 async def open_app(
-    path: Path, size: tuple[int, int] = (120, 40), selection: Selection | None = None
+    path: Path,
+    size: tuple[int, int] = (120, 40),
+    selection: Selection | None = None,
+    config: Config = DEFAULTS,
 ) -> AsyncIterator[User]:
     """The app on ``path``, loaded (or failed)."""
-    app = FlameApp(path, LoadOptions(), selection or Selection())
+    app = FlameApp(path, LoadOptions(), selection or Selection(), config=config)
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.failure or main_screen(app))
         await user.settle()
         yield user
+
+
+@pytest.fixture(autouse=True)
+def _all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the developer's terminal can show makes no difference."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    for name in ("NO_COLOR", "FLAME_ASCII"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -36,10 +36,13 @@ async def test_home_returns_to_the_zoomed_frame(decode: Path) -> None:
         assert user.selected == "all"
 
 
+TABS = " Icicle  Sandwich  Top  Timeline "
+
+
 async def test_the_way_to_the_selected_frame_is_shown(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("down", "down", "down")
-        assert user.read("crumbs") == " all ▸ cudaLaunchKernel ▸ generate ▸ model.layers.0"
+        assert user.read("crumbs") == f"{TABS} all ▸ cudaLaunchKernel ▸ generate ▸ model.layers.0"
         assert user.read("details").splitlines()[:2] == [" nvtx", "model.layers.0"]
         assert user.read("status") == " model.layers.0  200 µs · 43.9 % of all · 2×"
 
@@ -80,7 +83,7 @@ async def test_enter_zooms_u_goes_out_esc_resets_z_undoes(decode: Path) -> None:
         assert user.zoomed == "model.layers.0"
         await user.press("z", "z")
         assert user.zoomed == "all"
-        assert user.read("status") == " no zoom to undo"
+        assert user.read("status") == " nothing to undo"
 
 
 async def test_up_at_the_top_of_the_zoomed_part_tells_how_to_go_on(decode: Path) -> None:
@@ -96,14 +99,14 @@ async def test_narrow_frames_are_one_run_that_enter_opens(decode: Path) -> None:
         assert "one of 60 narrow" in user.read("details")
         await user.press("enter")
         assert user.zoomed == "sampler"
-        assert "narrow frames" in user.read("crumbs")
+        assert "a part of it" in user.read("crumbs")
         first = user.selected
         await user.press("right")
         assert user.selected.startswith("tiny_") and user.selected != first
         await user.press("left")
         assert user.selected == first
         await user.press("u")
-        assert "narrow frames" not in user.read("crumbs")
+        assert "a part of it" not in user.read("crumbs")
 
 
 # The mouse
@@ -146,6 +149,9 @@ async def test_a_click_on_the_breadcrumb_zooms_there(decode: Path) -> None:
 
 async def test_a_click_on_a_child_in_the_details_selects_it(decode: Path) -> None:
     async with open_app(decode) as user:
+        await user.until(lambda: "heaviest below" in user.read("details"))
+        await user.until(lambda: not user.screen.collector.busy)
+        await user.settle()
         lines = user.read("details").splitlines()
         row = next(y for y, line in enumerate(lines) if "cudaLaunchKernel" in line)
         await user.pilot.click("#details", offset=(lines[row].index("cuda") + 2, row))
@@ -221,7 +227,7 @@ async def test_an_empty_search_is_no_search(decode: Path) -> None:
         await user.press("slash", "m", "backspace", "enter")
         assert user.screen.view.found is None
         await user.press("n")
-        assert user.read("status") == " no search yet: / begins one"
+        assert "no search yet" in user.read("status")
 
 
 async def test_star_searches_the_selected_name_everywhere(decode: Path) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
+
 from flame.core.selection import Selection
+from flame.core.where import HideStacks, ShowStacks
+from flame.tui.export import ExportDialog
 from flame.tui.icicle import Icicle
 from flame.tui.keys import COMMANDS
 from flame.tui.levels import LevelsDialog
@@ -110,7 +115,7 @@ async def test_the_levels_dialog_can_be_left_without_a_change(decode: Path) -> N
 async def test_the_levels_dialog_needs_one_level(decode: Path) -> None:
     async with open_app(decode, selection=Selection(levels=("kernel",))) as user:
         await user.press("L", "0")
-        assert "switch at least one level on" in user.read("dialog")
+        assert "switch at least one level on" in user.read("hint")
         await user.press("enter")
         assert isinstance(user.app.screen, LevelsDialog)
         await user.press("r", "enter")
@@ -122,20 +127,58 @@ async def test_the_levels_dialog_works_with_the_mouse(decode: Path) -> None:
         await user.press("L")
         lines = user.read("dialog").splitlines()
         row = next(y for y, line in enumerate(lines) if "launch " in line)
-        await user.pilot.click("#dialog", offset=(5, row + 1))  # one row of padding
+        await user.pilot.click("#dialog", offset=(5, row))
         await user.press("enter")
         assert user.levels == "python,native,nvtx,kernel"
+
+
+async def test_a_preset_of_the_levels_dialog_folds_the_layers(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("L", "p", "enter")
+        assert user.levels == "nvtx,kernel"
+        assert "model.layers.*" in user.read("icicle")
+        await user.press("L", "f", "enter")
+        assert "model.layers.1" in user.read("icicle")
+
+
+async def test_the_filters_dialog_filters_and_the_chips_take_it_back(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("f", "enter", *"gemm", "enter", "enter")
+        assert user.screen.shown.selection.where == (ShowStacks("gemm"),)
+        assert user.read("chips").startswith(" × only stacks with gemm")
+        await user.pilot.click("#chips", offset=(1, 0))
+        await user.settle()
+        assert not user.screen.shown.selection.where
+
+
+async def test_quick_filters_are_about_the_selected_frame(decode: Path) -> None:
+    async with open_app(decode, selection=Selection(levels=("nvtx", "kernel"))) as user:
+        await user.press("down", "down")
+        name = user.selected
+        await user.press("X")
+        assert user.screen.shown.selection.where == (HideStacks(f"^{re.escape(name)}$"),)
+
+
+async def test_e_exports_and_says_what(decode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(decode.parent)
+    async with open_app(decode) as user:
+        await user.press("e")
+        assert isinstance(user.app.screen, ExportDialog)
+        await user.press("enter")
+        await user.until(lambda: isinstance(user.app.screen, MainScreen))
+        await user.settle()
+        assert user.read("status").startswith(" wrote decode.collapsedstack.txt: ")
 
 
 # Pages
 
 
 async def test_help_names_every_key(decode: Path) -> None:
-    async with open_app(decode, (120, 60)) as user:
+    async with open_app(decode, (80, 140)) as user:
         await user.press("question_mark")
-        text = user.read("sheet")
+        text = " ".join(user.read("sheet").split())
         for command in COMMANDS:
-            assert command.shown in text and command.help.split(":")[0] in text
+            assert " ".join(command.shown.split()) in text and command.help in text
         await user.press("question_mark")
         assert isinstance(user.app.screen, MainScreen)
         await user.press("f1")

@@ -84,7 +84,9 @@ class Tmux:
     def modes(self) -> str:
         """Alternate screen, mouse, cursor, and application keys: 0 0 1 0 in a shell."""
         names = ("alternate_on", "mouse_any_flag", "cursor_flag", "keypad_cursor_flag")
-        return self._run("display-message", "-p", " ".join(f"#{{{name}}}" for name in names)).strip()
+        return self._run(
+            "display-message", "-p", " ".join(f"#{{{name}}}" for name in names)
+        ).strip()
 
     def close(self) -> None:
         subprocess.run(["tmux", "-L", self._socket, "kill-server"], capture_output=True)
@@ -114,9 +116,7 @@ def hottest_range(tree: StackTree) -> int:
 
 def share(tree: StackTree, name: str) -> str:
     """How much of the GPU time lies in kernels called ``name``, as the status line says it."""
-    inside = sum(
-        int(tree.total[node]) for node in range(len(tree)) if tree.name(node) == name
-    )
+    inside = sum(int(tree.total[node]) for node in range(len(tree)) if tree.name(node) == name)
     return f"{100 * inside / int(tree.total[0]):.1f} % of all"
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from flame.core.arrangement import Arrangement
 from flame.core.load import load
 from flame.core.selection import Selection
-from flame.core.where import where
 from flame.tui import header
-from flame.tui.keys import COMMANDS, FOOTER
+from flame.tui.keys import COMMANDS, footer_of
 from flame.tui.lines import Line, line_width
 from flame.tui.palette import Palette
 from flame.tui.query import Query
@@ -58,10 +58,11 @@ def test_the_header_fits_and_keeps_file_time_and_metric(decode: Path, width: int
 
 
 @pytest.mark.parametrize("width", [60, 140])
-def test_the_header_says_when_not_all_is_shown(decode: Path, width: int) -> None:
-    profile, part = load(decode), Selection(where=where(kernel="gemm"))
-    line = header.header(decode, profile, part, part.tree(profile), PALETTE, width)
-    assert "filtered  GPU time" in text(line)
+def test_the_header_says_what_is_other_than_usual(decode: Path, width: int) -> None:
+    arrangement = Arrangement(inverted=True, order="name")
+    profile, turned = load(decode), Selection(arrangement=arrangement)
+    line = header.header(decode, profile, turned, turned.tree(profile), PALETTE, width)
+    assert "inverted  by name  GPU time" in text(line)
     assert line_width(line) <= width
 
 
@@ -108,7 +109,7 @@ def test_a_zoomed_run_shows_in_the_breadcrumb() -> None:
     view = View(tree, 200)
     view.select(node(tree, "p", "tiny 5"))
     view.zoom_in()
-    assert text(header.breadcrumb(view, 80)) == " all ▸ p ▸ narrow frames ▸ tiny 5"
+    assert text(header.breadcrumb(view, 80)) == " all ▸ p ▸ a part of it ▸ tiny 5"
 
 
 def test_the_status_says_what_is_selected() -> None:
@@ -134,12 +135,12 @@ def test_matches_outside_the_zoomed_part_are_not_lost() -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_footer_fits_and_always_ends_with_help_and_quit(width: int) -> None:
-    line = header.footer(FOOTER, width)
+    line = header.footer(footer_of(COMMANDS, "icicle"), width)
     assert line_width(line) <= width
-    assert text(line).startswith(" enter zoom ")
+    assert text(line).startswith(" tab view  enter zoom ")
     assert text(line).endswith(" ? help  q quit ")
 
 
 def test_no_key_is_bound_twice() -> None:
-    keys = [key for command in COMMANDS for key in command.keys.split(",")]
+    keys = [key for command in COMMANDS for key in command.keys.split(",") if key]
     assert len(keys) == len(set(keys))

@@ -1,4 +1,4 @@
-"""Terminals, themes and traces of all kinds; loading and leaving."""
+"""Terminals and traces of all kinds; loading and leaving."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from rich.color import Color
 from textual.widgets import Input
 
 from flame.core.errors import CancelledError, InputError, NoMatchError
@@ -14,8 +13,6 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.selection import Selection
 from flame.core.where import where
 from flame.tui.app import FlameApp
-from flame.tui.icicle import Icicle
-from flame.tui.lines import Lines
 from flame.tui.loading import LoadingScreen
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
@@ -75,37 +72,6 @@ async def test_resizing_keeps_selection_and_zoom(decode: Path) -> None:
             await user.settle()
             assert (user.zoomed, user.selected) == ("generate", "model.layers.0")
             assert "model.layers" in user.read("icicle")
-
-
-# Themes
-
-
-@pytest.mark.parametrize("theme", ["textual-light", "ansi-dark"])
-async def test_another_theme_repaints_everything(decode: Path, theme: str) -> None:
-    async with open_app(decode) as user:
-        icicle = user.screen.query_one(Icicle)
-        dark = [icicle.render_line(0), user.screen.query_one("#status", Lines).render_line(0)]
-        user.app.theme = theme
-        await user.settle()
-        light = [icicle.render_line(0), user.screen.query_one("#status", Lines).render_line(0)]
-        assert [strip.text for strip in dark] == [strip.text for strip in light]
-        assert all(one != other for one, other in zip(dark, light, strict=True))
-        assert icicle.look.palette.cursor.color != icicle.look.palette.cursor.bgcolor
-
-
-async def test_without_colours_frames_and_cursor_are_still_told_apart(
-    decode: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    async with open_app(decode) as user:
-        strips = user.app.screen._compositor.render_strips()
-        styles = [segment.style for strip in strips for segment in strip if segment.style]
-        assert all(_grey(style.color) and _grey(style.bgcolor) for style in styles)
-        assert len({str(style.bgcolor) for style in styles}) > 5
-
-
-def _grey(color: Color | None) -> bool:
-    return color is None or color.triplet is None or len(set(color.triplet)) == 1
 
 
 # Traces that are not as usual
