@@ -29,13 +29,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import psutil
+import psutil  # type: ignore[import-untyped]
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from samples.nsys_schema import PUSH_POP, TABLES_2026, create_sql, gpid, gtid, required
 
+ROOT = Path(__file__).resolve().parents[1]
 COLUMNS, ROWS = 200, 50
 QUIET = 0.15
 """So many seconds without a byte and without work are the end of a reaction."""
@@ -52,6 +52,7 @@ Press = tuple[str, str]
 
 
 def presses(what: str, *keys: str) -> list[Press]:
+    """The keys one by one, all measured as ``what``."""
     return [(what, key) for key in keys]
 
 
@@ -212,7 +213,9 @@ def programs(trace: Path, scenes: tuple[str, ...], peers: bool) -> Iterator[Prog
     shared = tuple(scene for scene in ("cursor", "zoom") if scene in scenes)
     if not peers:
         return
-    yield Program("naive Rich", [python, str(ROOT / "benchmarks/naive_rich.py"), str(trace)], shared)
+    yield Program(
+        "naive Rich", [python, str(ROOT / "benchmarks/naive_rich.py"), str(trace)], shared
+    )
     flameshow = installed_flameshow()
     if flameshow:
         folded = export(trace)
@@ -274,13 +277,23 @@ def generate(path: Path, nodes: int) -> None:
         ranges(db, names, 1, 1)
         launched = (operator * BETWEEN + 100).tolist()
         insert(
-            db, "CUPTI_ACTIVITY_KIND_RUNTIME", start=launched, end=[at + 50 for at in launched],
-            globalTid=count * [gtid(PID, PID)], correlationId=range(1, count + 1), nameId=count * [1],
+            db,
+            "CUPTI_ACTIVITY_KIND_RUNTIME",
+            start=launched,
+            end=[at + 50 for at in launched],
+            globalTid=count * [gtid(PID, PID)],
+            correlationId=range(1, count + 1),
+            nameId=count * [1],
         )
         insert(
-            db, "CUPTI_ACTIVITY_KIND_KERNEL", start=begin.tolist(), end=(begin + busy).tolist(),
-            correlationId=range(1, count + 1), globalPid=count * [gpid(PID)],
-            shortName=kernels, demangledName=kernels,
+            db,
+            "CUPTI_ACTIVITY_KIND_KERNEL",
+            start=begin.tolist(),
+            end=(begin + busy).tolist(),
+            correlationId=range(1, count + 1),
+            globalPid=count * [gpid(PID)],
+            shortName=kernels,
+            demangledName=kernels,
         )
         db.commit()
 
@@ -292,8 +305,14 @@ def ranges(db: sqlite3.Connection, names: list[str], operators: int, margin: int
     end = range(length - 20 + margin, (len(names) + 1) * length, length)
     count = len(names)
     insert(
-        db, "NVTX_EVENTS", start=start, end=end, text=names, eventType=count * [PUSH_POP],
-        globalTid=count * [gtid(PID, PID)], domainId=count * [0],
+        db,
+        "NVTX_EVENTS",
+        start=start,
+        end=end,
+        text=names,
+        eventType=count * [PUSH_POP],
+        globalTid=count * [gtid(PID, PID)],
+        domainId=count * [0],
     )
 
 
@@ -323,12 +342,14 @@ def report(ran: list[Program]) -> str:
 
 
 def shown(one: Reaction | None) -> str:
+    """A reaction as one cell of the table."""
     if one is None:
         return ""
     return f"{one.first * 1e3:.1f} {one.last * 1e3:7.1f} ms {one.size / 1e3:6.1f} kB"
 
 
 def ratio(app: Reaction, peer: Reaction | None) -> str:
+    """How many times the app's time and bytes the peer takes."""
     return f"{peer.last / app.last:.1f}, bytes {peer.size / app.size:.1f}" if peer else ""
 
 

@@ -1,35 +1,84 @@
-"""Draws docs/screenshot.svg: the app on the bundled sample, after a few keys."""
+"""Draws the pictures of the README: the app's views on the bundled sample, after a few keys."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import tempfile
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
+
+from textual.pilot import Pilot
 
 from flame.core.labels import Naming
-from flame.core.names import parse_rename
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
 from flame.tui.app import FlameApp
 from flame.tui.screen import MainScreen
+from flame.tui.themes import NAMES
 
-ROOT = Path(__file__).parents[1]
-SAMPLE = ROOT / "samples" / "decode_small.sqlite"
-SIZE = (150, 34)
-LEVELS = ("python", "launch", "nvtx", "kernel")
-FOLDED = Naming(rename=(parse_rename(r"layers\.\d+=layers.*"),))
-KEYS = ("down",) * 8 + ("right",)
+DOCS = Path(__file__).parent
+SAMPLE = DOCS.parent / "samples" / "decode_small.sqlite"
+SIZE = (140, 32)
+DARK, LIGHT = NAMES[:2]
+STACK = ("python", "launch", "nvtx", "kernel")
+LAYERS = ("nvtx", "kernel")
+STILL = 0.5
+"""Seconds after which a screen that does not change is taken to be complete."""
 
 
-async def screenshot() -> str:
-    """The app's screen as SVG."""
-    app = FlameApp(SAMPLE, LoadOptions(), Selection(levels=LEVELS, naming=FOLDED))
+class Scene(NamedTuple):
+    """What is shown at the start, and the keys that follow."""
+
+    levels: tuple[str, ...]
+    keys: tuple[str, ...]
+    theme: str = DARK
+
+
+SCENES = {
+    "screenshot": Scene(STACK, (*["down"] * 8, "right")),
+    "sandwich": Scene(STACK, ("slash", *"ncclDev", "enter", "escape", "x")),
+    "top": Scene(LAYERS, (*["tab"] * 2, *["down"] * 2)),
+    "timeline": Scene(
+        LAYERS,
+        (*["tab"] * 3, "home", *["plus"] * 4, *["full_stop"] * 3, "d", "b", *["right"] * 12),
+    ),
+    "light": Scene(LAYERS, ("down", "down", "enter", "slash", *"moe|gemm", "enter"), LIGHT),
+}
+
+
+async def picture(scene: Scene) -> str:
+    """The app's screen as SVG, at the end of ``scene``."""
+    selection = Selection(levels=scene.levels, naming=Naming(fold=True))
+    app = FlameApp(SAMPLE, LoadOptions(), selection)
     async with app.run_test(size=SIZE) as pilot:
+        app.theme = scene.theme
         while not isinstance(app.screen, MainScreen):
             await pilot.pause(0.05)
-        await pilot.press(*KEYS)
-        await pilot.pause()
-        return app.export_screenshot(title="flame samples/decode_small.sqlite")
+        for key in scene.keys:
+            await pilot.press(key)
+            await still(pilot)
+        return await still(pilot)
+
+
+async def still(pilot: Pilot[None]) -> str:
+    """The screen as SVG, once it no longer changes."""
+    shots = [""]
+    while not shots[-1] or any(one != other for one, other in pairwise(shots[-3:])):
+        await pilot.pause(STILL / 3)
+        shots.append(pilot.app.export_screenshot(title=f"flame samples/{SAMPLE.name}"))
+    return shots[-1]
+
+
+def main() -> None:
+    """Draw all of them."""
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ |= {"XDG_STATE_HOME": empty, "XDG_CONFIG_HOME": empty}
+        for name, scene in SCENES.items():
+            svg = asyncio.run(picture(scene))
+            (DOCS / f"{name}.svg").write_text(svg, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    (ROOT / "docs" / "screenshot.svg").write_text(asyncio.run(screenshot()), encoding="utf-8")
+    main()

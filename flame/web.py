@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
 import sys
@@ -15,6 +16,7 @@ from aiohttp import web
 from textual_serve.server import Server
 
 from flame.core.errors import UsageError
+from flame.terminal import printable
 
 HOST = "127.0.0.1"
 _FONT_SIZE = 15
@@ -32,9 +34,9 @@ def serve(words: Sequence[str], title: str, port: int) -> int:
         secret = token_urlsafe(16)
         served = web.Application()
         command = shlex.join([sys.executable, "-m", "flame", *words])
-        served.add_subapp(f"/{secret}/", _Served(command, title).application())
+        served.add_subapp(f"/{secret}/", _Served(command, title=title).application())
         url = f"http://{HOST}:{listening.getsockname()[1]}/{secret}/"
-        print(f"serving {title} at {url}\nctrl+c stops", flush=True)
+        print(f"serving {printable(title)} at {url}\nctrl+c stops", flush=True)
         web.run_app(served, sock=listening, print=None, access_log=None, shutdown_timeout=_GRACE)
     return 0
 
@@ -43,15 +45,12 @@ def _listening(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os.strerror(error.errno or 0).lower()
         raise UsageError(f"--port {port}: {reason}; --port 0 takes a free one") from None
 
 
 class _Served(Server):
     """textual-serve with a page that loads nothing from the internet, and silent."""
-
-    def __init__(self, command: str, title: str) -> None:
-        super().__init__(command, title=title)
 
     def application(self) -> web.Application:
         """The page, what it loads, and the socket between it and an app."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -159,17 +159,21 @@ def plain(text: str) -> str:
     return text.removesuffix(CAPTURED)
 
 
-def shaped(
-    rows: Iterable[Row], levels: Iterable[str], metric: str, shape: Shape
-) -> dict[Stack, tuple[int, int]]:
-    """As `totals`, of the stacks that `shape` leaves."""
-    found: dict[Stack, list[Row]] = defaultdict(list)
+def weighed(rows: Iterable[Row], levels: Iterable[str], metric: str) -> list[tuple[Stack, int]]:
+    """Stack and value of every activity."""
     levels = tuple(levels)
-    for row in rows:
-        path = shape.apply(stack(row, levels))
+    return [(stack(row, levels), WEIGHTS[metric](row)) for row in rows]
+
+
+def shaped(stacks: Iterable[tuple[Stack, int]], shape: Shape) -> dict[Stack, tuple[int, int]]:
+    """(value, activities) per stack that `shape` leaves of the activities' `stacks`."""
+    value, count = Counter[Stack](), Counter[Stack]()
+    for whole, weight in stacks:
+        path = shape.apply(whole)
         if path is not None:
-            found[path].append(row)
-    return {path: (sum(map(WEIGHTS[metric], own)), len(own)) for path, own in found.items()}
+            value[path] += weight
+            count[path] += 1
+    return {path: (value[path], count[path]) for path in count}
 
 
 SMALLER = ("rest", "[smaller frames]")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.arrangement import ORDERS, Arrangement
-from flame.core.columns import sum_by
+from flame.core.columns import I8, sum_by
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.frames import Kind
 from flame.core.load import load
@@ -35,6 +35,7 @@ from tests.naive_tree import (
     stack,
     tree_stack,
     tree_stacks,
+    weighed,
     without_smaller,
 )
 from tests.strategies import Script, scripts
@@ -94,17 +95,84 @@ def found(tree: StackTree | None) -> dict[Stack, tuple[int, int]]:
     return {} if tree is None else tree_stacks(tree)
 
 
-@random_traces
-@given(script=scripts(), levels=some_levels, metric=metrics, shape=shapes)
+class Launched(NamedTuple):
+    """One kernel: names from the outermost in, each of one letter."""
+
+    python: str
+    nvtx: str
+    kernel: str
+    time: int
+
+    def stack(self, levels: Iterable[str]) -> Stack:
+        """Its frames from the root down."""
+        return tuple((level, name) for level in levels for name in getattr(self, level))
+
+
+def profile_of(activities: Iterable[Launched]) -> Profile:
+    """A trace of these, each launched within ranges of its own."""
+    trace = Recorded()
+    for number, one in enumerate(activities, 1):
+        begin = 100 * number
+        for depth, name in enumerate(one.nvtx):
+            trace.range(name, begin + depth, begin + 50 - depth)
+        trace.call("launch", begin + 20, begin + 21, corr=number, python=one.python)
+        trace.kernel(one.kernel, 10_000 + begin, 10_000 + begin + one.time, corr=number)
+    return trace.profile()
+
+
+launched = st.builds(
+    Launched,
+    python=st.text("ab", max_size=3),
+    nvtx=st.text("abc", max_size=4),
+    kernel=st.sampled_from("ac"),
+    time=st.integers(0, 9),
+)
+activities = st.lists(launched, min_size=1, max_size=10)
+letters = st.sampled_from(["a", "b", "c", "[ab]", "^$"])
+one_letter, two_letters = st.tuples(letters), st.tuples(letters, letters)
+letter_shapes = st.one_of(
+    shapes_with(),
+    shapes_with(show_stacks=one_letter | two_letters),
+    shapes_with(hide_stacks=one_letter, hide_frames=none | one_letter),
+    shapes_with(show_from=one_letter | two_letters),
+    shapes_with(hide_frames=one_letter | two_letters),
+    shapes_with(show_stacks=one_letter, show_from=one_letter, hide_frames=one_letter),
+)
+letter_levels = st.permutations(["python", "nvtx", "kernel"]).flatmap(
+    lambda order: st.integers(1, 3).map(lambda size: tuple(order[:size]))
+)
+
+
+@given(activities, letter_levels, letter_shapes)
 def test_stacks_are_filtered_and_arranged_one_by_one(
-    script: Script, levels: tuple[str, ...], metric: str, shape: Shape, trace_file: Path
+    activities: list[Launched], levels: tuple[str, ...], shape: Shape
 ) -> None:
-    profile, rows = loaded(script, trace_file)
-    tree, expected = project(profile, levels, metric, shape), shaped(rows, levels, metric, shape)
+    expected = shaped([(one.stack(levels), one.time) for one in activities], shape)
+    profile = profile_of(activities)
+    tree = project(profile, levels, "gpu", shape)
     assert found(tree) == expected
     if tree is not None:
-        assert_preorder(tree)
+        assert_whole(tree, profile)
         assert int(tree.total[0]) == sum(value for value, _ in expected.values())
+
+
+def assert_whole(tree: StackTree, profile: Profile) -> None:
+    assert_preorder(tree)
+    pairs = list(zip(tree.parent.tolist(), tree.frame.tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs)
+    assert_groups_end(tree, *profile.totals_by_group(tree.metric))
+
+
+@given(activities, letter_levels, letter_shapes, st.sampled_from([0.0, 1.0, 10.0, 33.3, 100.0]))
+def test_small_siblings_become_one_and_nothing_is_lost(
+    activities: list[Launched], levels: tuple[str, ...], shape: Shape, percent: float
+) -> None:
+    stacks = [(one.stack(levels), one.time) for one in activities]
+    profile = profile_of(activities)
+    tree = project(profile, levels, "gpu", shape, min_percent=percent)
+    assert found(tree) == without_smaller(shaped(stacks, shape), percent)
+    if tree is not None:
+        assert_whole(tree, profile)
 
 
 @random_traces
@@ -121,30 +189,7 @@ def test_filters_on_activities_and_on_stacks_hold_together(
     chosen = in_script_time(chosen, script)
     kept = [row for row in rows if passes(row, chosen)]
     tree = project(profile, levels, metric, shape, **chosen)
-    assert found(tree) == shaped(kept, levels, metric, shape)
-
-
-@random_traces
-@given(
-    script=scripts(),
-    levels=some_levels,
-    metric=metrics,
-    shape=shapes,
-    percent=st.sampled_from([0.0, 1.0, 10.0, 20.0, 33.3, 50.0, 100.0]),
-)
-def test_small_siblings_become_one_and_nothing_is_lost(
-    script: Script,
-    levels: tuple[str, ...],
-    metric: str,
-    shape: Shape,
-    percent: float,
-    trace_file: Path,
-) -> None:
-    profile, rows = loaded(script, trace_file)
-    tree = project(profile, levels, metric, shape, min_percent=percent)
-    assert found(tree) == without_smaller(shaped(rows, levels, metric, shape), percent)
-    if tree is not None:
-        assert_preorder(tree)
+    assert found(tree) == shaped(weighed(kept, levels, metric), shape)
 
 
 @random_traces
@@ -170,16 +215,20 @@ def test_every_activity_group_knows_its_node(
     tree = project(profile, levels, metric, shape, **chosen, min_percent=percent)
     if tree is None:
         return
+    assert_groups_end(tree, *weights_by_group(profile, metric, chosen))
+
+
+def assert_groups_end(tree: StackTree, value: I8, count: I8) -> None:
+    """Every group's `value` and `count` are those of the node where it ends."""
     assert tree.node_of_group.dtype == np.int32
-    value, count = weights_by_group(profile, metric, chosen)
     inside = tree.node_of_group >= 0
     node = tree.node_of_group[inside]
     assert np.array_equal(sum_by(node, value[inside], len(tree)), tree.own)
     assert np.array_equal(sum_by(node, count[inside], len(tree)), tree.own_count)
-    assert set(np.flatnonzero(tree.own_count)) == set(node)
+    assert set(np.flatnonzero(tree.own_count)) == set(node[count[inside] > 0])
 
 
-def weights_by_group(profile: Profile, metric: str, chosen: dict[str, Any]) -> tuple[Any, Any]:
+def weights_by_group(profile: Profile, metric: str, chosen: dict[str, Any]) -> tuple[I8, I8]:
     """(value, count) per group, of the rows in the time window."""
     measure = metric_of(metric)
     window = where(time=chosen.get("time"))
@@ -214,7 +263,7 @@ def test_siblings_stand_in_order(
 ) -> None:
     profile, rows = loaded(script, trace_file)
     tree = profile.tree(levels, metric=metric, arrangement=Arrangement(order=order))
-    assert found(tree) == shaped(rows, levels, metric, Shape())
+    assert found(tree) == shaped(weighed(rows, levels, metric), Shape())
     assert_preorder(tree)
     key = sort_key(tree, order, rows, levels)
     for node in range(len(tree)):
@@ -284,14 +333,8 @@ STACKS = {
     ],
 )
 def test_what_each_filter_leaves_of_a_few_stacks(shape: Shape, expected: dict[str, int]) -> None:
-    trace = Recorded()
-    for number, (names, time) in enumerate(STACKS.items(), 1):
-        begin = 100 * number
-        for depth, name in enumerate(names):
-            trace.range(name, begin + depth, begin + 50 - depth)
-        trace.call("launch", begin + 20, begin + 21, corr=number)
-        trace.kernel("kernel", 10_000 + begin, 10_000 + begin + time, corr=number)
-    tree = project(trace.profile(), ("nvtx",), "gpu", shape)
+    profile = profile_of(Launched("", names, "k", time) for names, time in STACKS.items())
+    tree = project(profile, ("nvtx",), "gpu", shape)
     assert tree is not None
     assert leaves(tree) == {tuple(names): time for names, time in expected.items()}
 
@@ -369,7 +412,7 @@ def test_real_traces_agree_with_plain_rows(trace: str, nsys_trace: Callable[[str
         Shape(show_stacks=("gemm|conv|mm",), collapsed=True),
         Shape(hide_stacks=("elementwise",), show_from=("[Ff]orward|step|main",)),
     ):
-        expected = shaped(rows, levels, "gpu", shape)
+        expected = shaped(weighed(rows, levels, "gpu"), shape)
         assert found(project(profile, levels, "gpu", shape)) == expected
         small = project(profile, levels, "gpu", shape, min_percent=1.0)
         assert found(small) == without_smaller(expected, 1.0)

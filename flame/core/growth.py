@@ -17,7 +17,7 @@ def grow(stacks: Steps, value: I8, count: I8) -> tuple[Breadth, I8]:
     ``value`` and ``count`` are those of all groups, i8[groups].
     """
     growth = _Growth(len(stacks.groups))
-    for step in stacks.frames:
+    for step in stacks.without_gaps().frames:
         growth.extend(step)
     columns, place = by_depth(*map(np.concatenate, zip(*growth.columns, strict=True)))
     node, size = place[growth.node], len(place)

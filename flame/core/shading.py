@@ -85,7 +85,7 @@ def passing(
     is_range = timeline.kind == Kind.NVTX
     if tree.metric.table == "gpu":
         found[~is_range] = rows[timeline.source[~is_range]]
-    if timeline.pieces is not None:
+    if timeline.pieces is not None and len(timeline.pieces):
         pieces = timeline.source[is_range]
         found[is_range] = not where or _holding(timeline.pieces, table, rows)[pieces]
     return found
@@ -209,7 +209,7 @@ def shade(timeline: Timeline, light: Light, lanes: list[Lane], grid: Grid) -> li
     layers = np.diff(sums.until(under[:, : grid.width + 1], grid.edges)) * grid.scale
     bars = _bars(timeline, under[:, grid.width + 1 :], first, grid)
     sums.leave_out(layers, bars, grid)
-    layers[layers < 1e-6] = 0.0  # what is left of rounding
+    layers[layers < (0.01 + 2e-15 * abs(grid.window.high)) * grid.scale] = 0.0  # rounding
     kinds = sums.kinds[np.arange(len(lanes))[:, None], np.argmax(layers[1:], axis=0)]
     lit = layers[1:].sum(axis=0)
     own: list[list[Bar]] = [[] for _ in lanes]

@@ -31,6 +31,16 @@ class Steps:
             return self
         return Steps(self.groups[rows], tuple(step[rows] for step in self.frames))
 
+    def without_gaps(self) -> Steps:
+        """The same stacks, each with its first frame at the first step, its second at the next."""
+        packed = np.full((len(self.frames), len(self.groups)), -1, np.int32)
+        depth = np.zeros(len(self.groups), np.int64)
+        for step in self.frames:
+            rows = np.flatnonzero(step >= 0)
+            packed[depth[rows], rows] = step[rows]
+            depth[rows] += 1
+        return Steps(self.groups, tuple(packed[: depth.max(initial=0)]))
+
     def anywhere(self, marked: Bool) -> Bool:
         """Stacks with any frame in ``marked`` (bool[frame id + 1], the last for none), bool[n]."""
         found = np.zeros(len(self.groups), bool)
@@ -117,7 +127,7 @@ def _from_first(stacks: Steps, marks: list[Bool]) -> Steps:
     kept = []
     for step in stacks.frames:
         seen |= [marked[step] for marked in marks]
-        kept.append(np.where(seen.any(axis=0), step, -1))
+        kept.append(np.where(seen.all(axis=0), step, -1))
     return Steps(stacks.groups, tuple(kept))
 
 

@@ -153,7 +153,9 @@ class FlameApp(App[None]):
         self._loader.start()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*([] if self.no_color else super().get_line_filters()), *self._drawn_through]
+        # Textual's own turn the terminal's colours into others, and into greys without colours.
+        own = self.no_color or self.native_ansi_color
+        return [*([] if own else super().get_line_filters()), *self._drawn_through]
 
     async def _present(self, screen: Screen[None]) -> None:
         """Show ``screen``, sent to the terminal once: Textual draws it several times over."""

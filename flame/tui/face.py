@@ -112,7 +112,7 @@ class Face(Screen[None]):
         return [header.header(*trace, self.shown.selection, tree, palette_of(self), width)]
 
     def _crumbs(self, width: int, height: int) -> list[Line]:
-        titles = {pane.name_: pane.title for pane in self.panes}
+        titles: dict[str, str] = {pane.name_: pane.title for pane in self.panes}
         return [header.tabs_and_path(titles, self.pane.name_, self.shown.view, width)]
 
     def _chips(self, width: int, height: int) -> list[Line]:
@@ -155,6 +155,10 @@ class Face(Screen[None]):
     def _show(self, note: str = "", tone: str = "dim") -> None:
         """Bring the screen up to date, with ``note`` in the status line until the next key."""
         self._note = [Piece(f" {note}", tone)] if note else []
+        self._follow()
+
+    def _follow(self) -> None:
+        """Bring the screen up to date, whatever the status line says."""
         self._hover = -1
         self.pane.show(self.shown)
         for name in ("#crumbs", "#details", "#status"):

@@ -51,8 +51,7 @@ class Overview(Rows):
 
     def _styles(self) -> tuple[Style, Style, Style]:
         base, palette, _ = self.look
-        match = Style(color=palette.match.bgcolor, bold=True)
-        return base + palette.quiet, base + Style(bold=True), base + match
+        return base + palette.quiet, base + Style(bold=True), base + palette.match_ink
 
     def _states(self, width: int) -> I8:
         """What each cell shows, of `_BARE`, `_ZOOMED` and `_MATCH`."""

@@ -40,8 +40,6 @@ STRONG = (0.12, 0.19, 0.27, 0.35, 0.44)
 """How far each shade of a hue goes towards black (negative) or white, by theme."""
 
 SHADES = len(ON_DARK)
-DENSE = "░▒▓█"
-"""Glyphs for how full a cell is, where colours have no shades."""
 
 _INK: RGB = (16, 16, 16)
 _BLACK: RGB = (0, 0, 0)
@@ -51,6 +49,7 @@ _MATCH_ON_LIGHT: RGB = (160, 70, 0)
 _FADED = 0.74
 _FADED_INK = 0.78
 _INKED = 0.38
+_TINT = 0.19
 
 
 def mix(one: RGB, other: RGB, part: float) -> RGB:
@@ -94,10 +93,6 @@ class Palette:
         """Frames too narrow to tell apart: quiet, and the fuller the lighter."""
         return _run(self, round(cover, 1), matching, faded)
 
-    def density(self, kind: Kind, cover: float, faded: bool = False) -> tuple[str, Style]:
-        """One cell of which ``cover`` (0..1) is taken by ``kind``: its glyph and its style."""
-        return " ", _density(self, kind, round(cover, 1), faded)
-
     def ink(self, kind: Kind) -> Style:
         """Bars and blocks that stand for ``kind`` on the bare background."""
         own = colour(kind, 2, self.shades)
@@ -117,6 +112,11 @@ class Palette:
     def match(self) -> Style:
         """A frame that the search matches."""
         return _style(_BLACK, _MATCH) + Style(bold=True, underline=True)
+
+    @property
+    def tint(self) -> Style:
+        """The background of a stretch that is marked."""
+        return Style(bgcolor=Color.from_rgb(*mix(self.background, self.foreground, _TINT)))
 
     @property
     def quiet(self) -> Style:
@@ -153,13 +153,6 @@ def _run(palette: Palette, cover: float, matching: bool, faded: bool) -> Style:
     strength = (0.12 + 0.14 * cover) * (0.5 if faded else 1.0)
     quiet = mix(palette.background, palette.foreground, strength)
     return _style(mix(quiet, palette.foreground, 0.15 if faded else 0.45), quiet)
-
-
-@lru_cache(1024)
-def _density(palette: Palette, kind: Kind, cover: float, faded: bool) -> Style:
-    strength = (0.25 + 0.75 * cover) * ((1 - _FADED) if faded else 1.0) if cover else 0.0
-    paper = mix(palette.background, colour(kind, 2, palette.shades), strength)
-    return _style(_INK if strength > 0.5 else palette.foreground, paper)
 
 
 def _ink(ink: RGB) -> Style:
@@ -209,10 +202,6 @@ class SixteenColours(Palette):
             return Style(color="black", bgcolor="bright_yellow")
         return Style(dim=True)
 
-    def density(self, kind: Kind, cover: float, faded: bool = False) -> tuple[str, Style]:
-        name = _NAMED.get(kind, _GREY)[0]
-        return _dense(cover), Style(color=name, dim=faded or None)
-
     def ink(self, kind: Kind) -> Style:
         return Style(color=_NAMED[kind][0]) if kind in _NAMED else Style(dim=True)
 
@@ -229,6 +218,10 @@ class SixteenColours(Palette):
         return Style(color="black", bgcolor="bright_yellow", bold=True, underline=True)
 
     @property
+    def tint(self) -> Style:
+        return Style(bgcolor="bright_black")
+
+    @property
     def quiet(self) -> Style:
         return Style(dim=True)
 
@@ -238,11 +231,6 @@ def _named(paper: str, faded: bool) -> Style:
     if faded:  # Grey, and dimmed, is no colour at all on some terminals.
         return Style(color=None if paper in _GREY else paper, dim=True, underline=True)
     return Style(color="bright_white" if paper in _WHITE_INK else "black", bgcolor=paper)
-
-
-def _dense(cover: float) -> str:
-    """The glyph for a cell of which ``cover`` (0..1) is taken."""
-    return DENSE[min(int(cover * len(DENSE)), len(DENSE) - 1)] if cover > 0 else " "
 
 
 class NoColours(SixteenColours):
@@ -256,9 +244,6 @@ class NoColours(SixteenColours):
 
     def run(self, cover: float, matching: bool, faded: bool) -> Style:
         return Style(bold=True) if matching else Style(dim=True)
-
-    def density(self, kind: Kind, cover: float, faded: bool = False) -> tuple[str, Style]:
-        return _dense(cover), Style(dim=faded or None)
 
     def ink(self, kind: Kind) -> Style:
         return Style()
@@ -274,3 +259,7 @@ class NoColours(SixteenColours):
     @property
     def match(self) -> Style:
         return Style(bold=True, underline=True)
+
+    @property
+    def tint(self) -> Style:
+        return Style(underline=True)

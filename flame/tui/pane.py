@@ -9,6 +9,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from flame.core.where import Filter
+    from flame.state import ViewName
     from flame.tui.session import Projection
     from flame.tui.view import View
 
@@ -22,14 +23,17 @@ class Pane(Vertical):
     ``shown.view``: its cursor is the selected frame, its search the search, in every view.
     """
 
-    name_: ClassVar[str] = ""
+    name_: ClassVar[ViewName]
     title: ClassVar[str] = ""
     shown: Projection
 
     class Changed(Message):
-        """The mouse has changed what is selected or zoomed: the screen has to follow."""
+        """Something other than a key has changed what is shown: the screen has to follow.
 
-        def __init__(self, note: str = "") -> None:
+        Without a ``note`` the one shown stays.
+        """
+
+        def __init__(self, note: str | None = None) -> None:
             super().__init__()
             self.note = note
 

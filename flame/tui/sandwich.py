@@ -63,6 +63,7 @@ class SandwichPane(Pane):
         self._marked: Halves | None = None
         self._found: Found | None = None
         self._ticket = 0
+        self._moments: dict[int, tuple[list[Moment], list[Moment]]] = {}
         self._past: list[Moment] = []
         self._future: list[Moment] = []
 
@@ -100,21 +101,21 @@ class SandwichPane(Pane):
         """Have the subject that was asked for, or else the one that was there, if it was."""
         view = self.shown.view
         if changed:
-            self._past = [self._renamed(moment) for moment in self._past]
-            self._future = [self._renamed(moment) for moment in self._future]
+            self._past, self._future = self._moments.setdefault(view.number, ([], []))
         wanted = self._asked
         if wanted is None and self._left:
             wanted = int(view.tree.frame[view.cursor])
         if wanted is not None and wanted != self._frame:
-            self._remember(self._moment())
+            if not changed:
+                self._remember(self._moment())
             self._begin(Moment(wanted))
         elif changed:
-            self._begin(self._renamed(self._moment()), self._halves)
+            self._begin(Moment(self._renamed(self._frame)), self._halves)
 
-    def _renamed(self, moment: Moment) -> Moment:
-        """``moment`` in a new projection, which may show other frames as one."""
+    def _renamed(self, frame: int) -> int:
+        """``frame`` in a new projection, which may show other frames as one."""
         labels = self.shown.profile.labels(self.shown.selection.naming)
-        return Moment(int(labels.shown[moment.frame]))
+        return int(labels.shown[frame])
 
     def _begin(self, goal: Moment, like: Halves | None = None) -> None:
         """Work out the sandwich at ``goal``, with the same selected and zoomed as in ``like``."""
@@ -164,7 +165,8 @@ class SandwichPane(Pane):
 
     def _remember(self, before: Moment) -> None:
         if before.frame != _NONE:
-            self._past = [*self._past[1 - _REMEMBERED :], before]
+            del self._past[:-_REMEMBERED]
+            self._past.append(before)
             self._future.clear()
 
     def _change(self, zoom: Callable[[], object]) -> object:
@@ -321,7 +323,8 @@ class SandwichPane(Pane):
         tree = self.shown.view.tree
         name = tree.text[self._frame] or NO_NAME
         facts = self._facts()
-        while len(facts) > 1 and width_of(" · ".join(facts)) + _LEAST_NAME > width:
+        room = width - 3 - width_of(cut(name, _LEAST_NAME))
+        while len(facts) > 1 and width_of(" · ".join(facts)) > room:
             facts.pop()
         told = " · ".join(facts)
         text = f"{EDGE}{cut(name, max(width - 3 - width_of(told), 0))}  {told}"

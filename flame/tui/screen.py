@@ -116,7 +116,10 @@ class MainScreen(Face):
 
     @on(Pane.Changed)
     def _pane_changed(self, message: Pane.Changed) -> None:
-        self._show(message.note)
+        if message.note is None:
+            self._follow()
+        else:
+            self._show(message.note)
 
     @on(Pane.Filtered)
     def _pane_filtered(self, message: Pane.Filtered) -> None:

@@ -17,7 +17,8 @@ from flame.tui.query import Found
 from flame.tui.view import NO_NAME
 
 LEAST_NAME = 32
-"""Cells that the kind and the name keep when columns are chosen."""
+NAME_SHARE = 0.3
+"""Cells, and part of the width, that the kind and the name keep when columns are chosen."""
 
 NONE = "–"
 UNKNOWN = "…"
@@ -41,13 +42,13 @@ HEADS = (
     Head("total", "total", 9, "total"),
     Head("share", "%", 8, "total"),
     Head("bar", "", _BAR_CELLS + 1, "total"),
-    Head("count", "count", 9, "count"),
+    Head("count", "count", 10, "count"),
     Head("mean", "mean", 9, "mean"),
     Head("p50", "p50", 9, "p50"),
     Head("p95", "p95", 9, "p95"),
     Head("p99", "p99", 9, "p99"),
     Head("maximum", "max", 9, "maximum"),
-    Head("tail", "tail", 7, "tail"),
+    Head("tail", "tail", 9, "tail"),
 )
 NAME = Head("name", "name", 0, "name")
 TITLES = {head.sorts: head.title for head in (*HEADS, NAME) if head.title not in ("", "%")}
@@ -65,16 +66,17 @@ _SPREAD = ("p50", "p95", "p99", "maximum", "tail")
 
 def heads_for(width: int, unit: str) -> tuple[Head, ...]:
     """The columns before the name that fit ``width``, left to right."""
-    by_key = {head.key: head for head in HEADS}
+    fitting = {head.key: head for head in HEADS}
+    if unit != "ns":
+        fitting = {h.key: h._replace(width=h.width + 3) for h in HEADS if h.key not in _OF_TIMES}
+    room = width - max(LEAST_NAME, int(width * NAME_SHARE))
     chosen: set[str] = set()
-    room = width - LEAST_NAME
-    for key in _WANTED:
-        if unit == "ns" or key not in _OF_TIMES:
-            room -= by_key[key].width
-            if room < 0:
-                break
-            chosen.add(key)
-    return tuple(head for head in HEADS if head.key in chosen)
+    for head in (fitting[key] for key in _WANTED if key in fitting):
+        room -= head.width
+        if room < 0:
+            break
+        chosen.add(head.key)
+    return tuple(head for key, head in fitting.items() if key in chosen)
 
 
 class Later(NamedTuple):
@@ -186,10 +188,9 @@ class Table:
     def _spread_cell(self, row: int, key: str) -> str:
         if self.spread is None:
             return UNKNOWN
-        value = _of_spread(self.spread, key)[row]
         if key == "tail":
-            return f"{value:.1f}×" if value else NONE
-        return format_value(int(value), self.tree.metric.unit)
+            return times(int(self.spread.p99[row]), int(self.spread.p50[row]))
+        return format_value(int(getattr(self.spread, key)[row]), self.tree.metric.unit)
 
 
 def _of_spread(found: Spread, key: str) -> Column:
@@ -204,3 +205,11 @@ def bar(part: int, whole: int) -> str:
     eighths = -(-part * _BAR_CELLS * 8 // whole) if whole else 0
     full, rest = divmod(min(eighths, _BAR_CELLS * 8), 8)
     return (_BARS[8] * full + (_BARS[rest] if rest else "")).ljust(_BAR_CELLS)
+
+
+def times(value: int, of: int) -> str:
+    """How many times ``of`` the ``value`` is, in at most eight cells."""
+    if not of:
+        return NONE
+    ratio = value / of
+    return f"{ratio:.1f}×" if ratio < 100 else f"{ratio:,.0f}×" if ratio < 99_999 else ">99,999×"

@@ -68,12 +68,16 @@ SIXTEEN = replace(
     accent="ansi_cyan",
     variables=_ANSI.variables
     | {
+        # Textual has the terminal's black for it, on a background that may be black.
+        "input-cursor-foreground": "ansi_default",
+        "input-cursor-background": "ansi_default",
+        "input-cursor-text-style": "reverse",
         "scrollbar": "ansi_white",
         "scrollbar-hover": "ansi_white",
         "scrollbar-active": "ansi_white",
-        "scrollbar-background": "ansi_bright_black",
-        "scrollbar-background-hover": "ansi_bright_black",
-        "scrollbar-background-active": "ansi_bright_black",
+        "scrollbar-background": "ansi_default",
+        "scrollbar-background-hover": "ansi_default",
+        "scrollbar-background-active": "ansi_default",
     },
 )
 THEMES = (DARK, LIGHT, CONTRAST, SIXTEEN)
@@ -86,7 +90,9 @@ def set_up(app: App[Any], wanted: str) -> None:
     """Give ``app``, which does not run yet, the themes; ``wanted`` is shown if the terminal can."""
     for theme in THEMES:
         app.register_theme(theme)
-    app.theme = SIXTEEN.name if _limited(app) else wanted
+    # Set as a reactive, it would have the stylesheet, not read yet, read twice.
+    app.set_reactive(App.theme, SIXTEEN.name if _limited(app) else wanted)
+    app.stylesheet.set_variables(app.get_css_variables())
 
 
 def _limited(app: App[Any]) -> bool:
@@ -121,12 +127,13 @@ def palette(app: App[Any], background: RGB, foreground: RGB) -> Palette:
 
 
 class WithoutColours(LineFilter):
-    """Leaves bold, dim, underlined and reversed text as it is, and takes all colours away."""
+    """Takes all colours away, and reverses what stood on a colour of its own."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        return [Segment(text, _plain(style), control) for text, style, control in segments]
+        return [Segment(text, style and _plain(style), mark) for text, style, mark in segments]
 
 
 @lru_cache(1024)
-def _plain(style: Style | None) -> Style | None:
-    return style and style.without_color
+def _plain(style: Style) -> Style:
+    coloured = style.bgcolor is not None and not style.bgcolor.is_default
+    return style.without_color + Style(reverse=True if coloured else None)

@@ -132,8 +132,7 @@ class TimelineRows(Rows):
         own = (number, view.item if number == view.lane else None)
         if own not in self._strips:
             segments = [*self._label(view, number), *self._row(view, number)]
-            strip = Strip(segments, self.labels + self.cells)
-            self._strips[own] = strip.crop(0, self.size.width)
+            self._strips[own] = self.padded(segments, self.labels + self.cells)
         return self._strips[own]
 
     def _shade(self, view: TimeView) -> None:
@@ -276,13 +275,12 @@ def _blocks(shading: Shading) -> str:
 def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> Style:
     """The style of blocks that are mostly of the kind ``look``, quiet or blank; tinted or not."""
     if look >= _TINTED + _BLANK:
-        base += Style(bgcolor=palette.run(0.5, False, False).bgcolor)
+        base += palette.tint
         look -= _TINTED
     if look == _BLANK:
         return base
     if look == _QUIET:
         return base + palette.quiet
     if searching:
-        return base + Style(color=palette.match.bgcolor)
-    _, full = palette.density(Kind(look), 1.0)
-    return base + Style(color=full.bgcolor or full.color)
+        return base + palette.match_ink
+    return base + palette.ink(Kind(look))

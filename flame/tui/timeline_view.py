@@ -346,10 +346,9 @@ class TimeView:
 
     def brushed(self, left: int, right: int) -> None:
         """A brush over cells [left, right), as the mouse draws it."""
-        times = sorted((self.grid.time(left), self.grid.time(right)))
-        low, high = self.timeline.whole
-        first, last = max(floor(times[0]), low), min(ceil(times[1]), high)
-        self.brush = Brush(first, last, moving=False)
+        low = min(max(ceil(self.grid.time(left)), 0), self.timeline.whole.high - 1)
+        high = min(floor(self.grid.time(right)), self.timeline.whole.high)
+        self.brush = Brush(low, max(high, low + 1), moving=False)
 
     # The mouse
 

@@ -315,10 +315,10 @@ class TopPane(Pane):
         if self._table is None:
             return UNKNOWN
         number = format_count(self._table.number(self._kind))
-        kind = f"{self._kind.title} " if self._kind else ""
+        kind = f" {self._kind.title}" if self._kind else ""
         if self.view.found is None:
-            return f"{number} {kind}rows"
-        return f"{format_count(len(self._rows))} of {number} {kind}rows match"
+            return f"{number}{kind} rows"
+        return f"{format_count(len(self._rows))} of {number}{kind} match"
 
     # Mouse
 

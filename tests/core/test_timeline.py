@@ -52,7 +52,8 @@ def share(grid: Grid, cell: int, moments: set[int]) -> Fraction:
     step = Fraction(grid.window.length, grid.width)
     low = grid.window.low + cell * step
     high = low + step
-    inside = (min(high, moment + 1) - max(low, moment) for moment in moments)
+    whole = map(Fraction, moments)
+    inside = (min(high, moment + 1) - max(low, moment) for moment in whole)
     return sum((part for part in inside if part > 0), Fraction(0)) / step
 
 
@@ -106,11 +107,11 @@ def test_cells_are_as_busy_as_counted_by_hand(
             assert shading.cover[cell] == pytest.approx(float(share(grid, cell, set(rest))))
             assert shading.lit[cell] == pytest.approx(float(share(grid, cell, bright)))
             by_kind = {
-                kind: share(grid, cell, {m for m in bright if time.kind[rest[m]] == kind})
+                kind: share(grid, cell, {one for one in bright if time.kind[rest[one]] == kind})
                 for kind in Kind
             }
-            if bright and max(by_kind.values()):
-                most = max(by_kind.values())
+            most = max(by_kind.values())
+            if most:
                 assert by_kind[Kind(int(shading.kind[cell]))] == pytest.approx(float(most))
 
 
@@ -243,19 +244,17 @@ def test_search_finds_ranges_by_name_and_work_also_by_what_is_above_it(tmp_path:
     ]
 
 
-def test_on_the_host_work_on_gpus_is_not_bright(tmp_path: Path) -> None:
+def test_on_the_host_only_ranges_are_bright(tmp_path: Path) -> None:
     with NsysFile(tmp_path / "t.sqlite") as trace:
-        trace.nvtx("outer", 0, 900)
-        trace.nvtx("inner", 100, 200)
+        trace.nvtx("first", 0, 100)
+        trace.nvtx("second", 100, 200)
         trace.kernel("gemm", 300, 400, corr=None)
     profile = load(tmp_path / "t.sqlite")
     time = timeline(profile)
-    tree = profile.tree(metric="host")
-    assert passing(time, profile, tree, ()).tolist() == [True, True, False]
-    window = where(time="150ns/900ns")
-    tree = profile.tree(metric="host", where=window)
-    # Host time is charged to the piece that starts it: the rest of ``outer`` starts at 0.
-    assert passing(time, profile, tree, window).sum() == 0 or not tree.total[0]
+    assert passing(time, profile, profile.tree(metric="host"), ()).tolist() == [True, True, False]
+    filters = where(time="50ns/900ns")
+    tree = profile.tree(metric="host", where=filters)
+    assert passing(time, profile, tree, filters).tolist() == [False, True, False]
 
 
 def test_an_empty_trace_has_no_rows(tmp_path: Path) -> None:
@@ -284,4 +283,13 @@ def test_a_real_trace_is_as_busy_as_its_rows(name: str, nsys_trace: Callable[[st
                 open_cells[bar.left : bar.right] = False
             shown = inside + shading.cover[open_cells].sum() / grid.scale
             assert shown <= time.busy(lane).share(window) * window.length + 1
-            assert (shading.cover < 1 + 1e-6).all() and np.array_equal(shading.cover, shading.lit)
+            assert (shading.cover < 1 + 1e-6).all() and np.allclose(shading.cover, shading.lit)
+
+
+def test_the_shortest_kernel_of_a_long_trace_leaves_a_mark(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "t.sqlite") as trace:
+        for start in (0, 330_000_000_000, 3_600_000_000_000):
+            trace.kernel("gemm", start, start + 100, corr=None)
+    time = timeline(load(tmp_path / "t.sqlite"))
+    [(_, shading)] = shaded(time, light(time, np.ones(3, bool)), Grid(time.whole, 60))
+    assert np.flatnonzero(shading.cover).tolist() == [0, 5, 59]

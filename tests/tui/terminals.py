@@ -73,9 +73,9 @@ class Terminal:
         self.output = b""
         os.write(self._end, key.encode())
 
-    def settle(self) -> None:
-        """Read until nothing has come for half a second."""
-        while not self.silent_for(0.5):
+    def settle(self, seconds: float = 0.5) -> None:
+        """Read until nothing has come for so long."""
+        while not self.silent_for(seconds):
             pass
 
     def silent_for(self, seconds: float) -> bool:

@@ -152,7 +152,7 @@ def test_only_ascii_arrives_at_the_terminal(
     output = terminal.output
     for key in ("j", "j", "/", "µ→核", "\r", "\x1b", "?", "q", "\t", "j"):
         terminal.press(key)
-        terminal.settle()
+        terminal.settle(0.15)
         output += terminal.output
     assert output.isascii()
     assert "|" in read_screen(output) and "\\u" not in read_screen(output)

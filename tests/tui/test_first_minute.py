@@ -16,20 +16,22 @@ from pathlib import Path
 import pytest
 
 import flame
+from flame.core.project import LEVELS
+from flame.core.selection import Selection
 from flame.core.tree import StackTree
 from flame.core.units import format_count
+from flame.tui.keys import DIGITS
 from tests.conftest import TRACES
-from tests.tui import traces
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
 
 PATIENCE = 30.0
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "decode_small.sqlite"
-REAL = TRACES / "nsys" / "a100_llm_nvtx.sqlite"
-TRACE = REAL if REAL.exists() else SAMPLE
-LEVELS = ("nvtx", "kernel")
+REAL = TRACES / "nsys" / "rtx3070_train_17k.sqlite"
+STACK = ("nvtx", "kernel")
 FLAME = f"{shlex.quote(sys.executable)} -m flame"
+PROMPT = "ready$"
 
 
 class Tmux:
@@ -38,8 +40,9 @@ class Tmux:
     def __init__(self, folder: Path) -> None:
         self._socket = f"flame-{uuid.uuid4().hex[:12]}"
         self._run("new-session", "-d", "-x", "120", "-y", "40", "-c", str(folder), "exec sh")
-        self.line(f"export PS1='ready$ ' TERM=screen-256color COLORTERM=truecolor")
+        self.line("unset COLUMNS LINES")
         self.line(f"export PYTHONPATH={shlex.quote(str(ROOT))} XDG_STATE_HOME=$PWD")
+        self.line(f"export TERM=screen-256color COLORTERM=truecolor PS1='{PROMPT} '; clear")
 
     def _run(self, *words: str) -> str:
         command = ["tmux", "-L", self._socket, "-f", os.devnull, *words]
@@ -67,6 +70,10 @@ class Tmux:
     def until(self, *texts: str) -> str:
         """Wait until all of ``texts`` (regular expressions) are on the screen; what is there."""
         return self.until_that(lambda screen: all(re.search(text, screen) for text in texts), texts)
+
+    def until_gone(self, text: str) -> str:
+        """Wait until ``text`` is no longer on the screen; what is there."""
+        return self.until_that(lambda screen: text not in screen, f"without {text}")
 
     def until_that(self, holds: Callable[[str], object], asked: object = "") -> str:
         """Wait until ``holds`` of the screen."""
@@ -100,27 +107,125 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
     terminal.close()
 
 
-def ended(tmux: Tmux, code: int = 0) -> None:
+def ended(tmux: Tmux, codes: str = "0") -> None:
     """Wait until the shell is back; the terminal must be as it was."""
-    tmux.until_that(lambda screen: screen.rstrip().endswith("ready$"), "the prompt")
+    tmux.until_that(lambda screen: screen.rstrip().endswith(PROMPT), "the prompt")
     assert tmux.modes == "0 0 1 0"
     tmux.line("echo left with $?; stty -a")
-    screen = tmux.until(rf"^(?m:left with {code}$)", r"(?<!-)\bicanon\b")
+    screen = tmux.until(rf"(?m)^left with ({codes})$", r"(?<!-)\bicanon\b")
     assert re.search(r"(?<!-)\becho\b", screen)
 
 
-def hottest_range(tree: StackTree) -> int:
-    """The node to which Down leads from the root."""
-    return int(tree.children(0)[0])
+def heaviest_kernel(tree: StackTree, node: int) -> str:
+    """Name of the frame at the end of the heaviest stack through ``node``."""
+    return tree.name(max(range(node, int(tree.end[node])), key=lambda one: int(tree.own[one])))
 
 
-def share(tree: StackTree, name: str) -> str:
-    """How much of the GPU time lies in kernels called ``name``, as the status line says it."""
-    inside = sum(int(tree.total[node]) for node in range(len(tree)) if tree.name(node) == name)
-    return f"{100 * inside / int(tree.total[0]):.1f} % of all"
+def found(tree: StackTree, name: str) -> str:
+    """What the status line says of a search that finds only leaves called ``name``."""
+    nodes = [node for node in range(len(tree)) if tree.name(node) == name]
+    percent = 100 * sum(int(tree.total[node]) for node in nodes) / int(tree.total[0])
+    return f" {format_count(len(nodes))} frames · .* · {percent:.1f} % of all"
 
 
-def folded_sum(path: Path) -> tuple[int, int]:
-    """Number of stacks in a folded file, and the sum of their values."""
-    values = [int(line.rpartition(" ")[2]) for line in path.read_text("utf-8").splitlines()]
-    return len(values), sum(values)
+def keys_to(tree: StackTree) -> list[str]:
+    """Keys that take out of ``tree``'s stack what is not in `STACK`."""
+    kinds = {tree.kind(node).title for node in range(len(tree))}
+    pairs = zip(DIGITS, LEVELS, strict=True)
+    return [key for key, level in pairs if level in kinds.difference(STACK)]
+
+
+def stacks(path: Path) -> dict[str, int]:
+    """Values by stack of a folded file."""
+    lines = (line.rpartition(" ") for line in path.read_text("utf-8").splitlines())
+    return {stack: int(value) for stack, _, value in lines}
+
+
+@pytest.mark.parametrize("trace", [REAL, SAMPLE], ids=lambda path: path.stem)
+def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: Path) -> None:
+    if not trace.exists():
+        pytest.skip(f"no real trace {trace}")
+    profile = flame.load(trace)
+    tree = Selection(levels=STACK).tree(profile)
+    hottest = tree.children(0)[0]
+    span, kernel = tree.name(hottest), heaviest_kernel(tree, hottest)
+
+    tmux.line(f"{FLAME} view {trace}")
+    tmux.until("▏all  100.0 %")
+    tmux.press(*keys_to(Selection().tree(profile)))
+    tmux.until(r"GPU time ▾\s+nvtx › kernel")
+
+    tmux.press("Down")
+    tmux.until(f" {span}  .* of all · ")
+    tmux.press("Enter")
+    tmux.until_gone("▏all  100.0 %")
+    tmux.until(f"▏{span}  100.0 %")
+
+    tmux.type("/")
+    tmux.type(kernel)
+    tmux.until(found(tree, kernel))
+    tmux.press("Enter")
+    tmux.until(r" · match 1 of \d+", f"all ▸ .*{kernel}")
+
+    tmux.press("x")
+    tmux.until(f"▏{kernel}  .* of all · ")
+    tmux.press("BTab")
+    tmux.until(f"▏{span}  100.0 %")
+    tmux.press("Escape")
+    tmux.until_gone(" frames · ")
+
+    tmux.press("BTab")
+    tmux.until("GPU0 busy")
+    tmux.press("b", "Right", "Right", "Right")
+    tmux.until(" brush .* s")
+    tmux.press("Enter")
+    tmux.until(" × time ")
+    tmux.press("z")
+    tmux.until_gone(" × time ")
+
+    tmux.press("Tab")
+    tmux.until(f"▏{span}  100.0 %")
+    tmux.press("Escape")
+    tmux.until("▏all  100.0 %")
+    tmux.press("e")
+    tmux.until("Export", r"\(x\) what is shown")
+    tmux.press("Enter")
+    name = f"{trace.stem}.collapsedstack.txt"
+    tmux.until(f"wrote {name}: {format_count(int((tree.own > 0).sum()))} stacks")
+    tmux.press("q")
+    ended(tmux)
+
+    tmux.line(f"{FLAME} export {trace} -f folded -o own.txt --levels {','.join(STACK)}; echo is $?")
+    tmux.until("is 0")
+    assert stacks(tmp_path / name) == stacks(tmp_path / "own.txt")
+    assert sum(stacks(tmp_path / name).values()) == profile.gpu_time
+
+
+def test_quitting_at_once(tmux: Tmux) -> None:
+    tmux.line(f"{FLAME} view {SAMPLE}")
+    tmux.until_that(lambda screen: tmux.modes.startswith("1"), "the app")
+    begin = time.monotonic()
+    tmux.press("q")
+    ended(tmux, "0|130")
+    assert time.monotonic() - begin < PATIENCE / 3
+
+
+def test_the_terminal_changes_its_size(tmux: Tmux) -> None:
+    tmux.line(f"{FLAME} view {SAMPLE}")
+    tmux.until("▏all  100.0 %")
+    tmux.resize(60, 15)
+    tmux.until(r"▏all  100.0 %[^\n]*\n", r"\? help  q quit *$")
+    tmux.resize(59, 14)
+    tmux.until("flame needs 60 × 15 cells, here are 59 × 14")
+    tmux.resize(120, 40)
+    tmux.until("▏all  100.0 %", "GPU time ▾", r"\? help  q quit")
+    tmux.press("Down")
+    tmux.until("  .* of all · ")
+    tmux.press("q")
+    ended(tmux)
+
+
+def test_a_dumb_terminal_is_refused_in_one_line(tmux: Tmux) -> None:
+    tmux.line(f"TERM=dumb {FLAME} view {SAMPLE}")
+    tmux.until("flame: TERM=dumb cannot show the app: use --print")
+    ended(tmux, "2")
