@@ -1,13 +1,13 @@
-"""Writes the table of keys into README.md, from the bindings themselves."""
+"""Writes the table of keys and the list of commands into README.md, from the bindings."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from flame.tui.keymap import short_id
 from flame.tui.keys import COMMANDS
 
 README = Path(__file__).parents[1] / "README.md"
-BEGIN, END = "<!-- keys -->\n", "<!-- /keys -->"
 
 
 def table() -> str:
@@ -16,10 +16,19 @@ def table() -> str:
     return "\n".join(["| key | |", "|---|---|", *rows, ""])
 
 
+def names() -> str:
+    """What the configuration calls every command."""
+    known = dict.fromkeys(short_id(command) for command in COMMANDS)
+    return ", ".join(f"`{name}`" for name in known) + "\n"
+
+
 def with_keys(text: str) -> str:
-    """``text`` with its table of keys as it should be."""
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + table() + END + rest.partition(END)[2]
+    """``text`` with its table of keys and its list of commands as they should be."""
+    for mark, part in (("keys", table()), ("commands", names())):
+        begin, end = f"<!-- {mark} -->\n", f"<!-- /{mark} -->"
+        before, _, rest = text.partition(begin)
+        text = before + begin + part + end + rest.partition(end)[2]
+    return text
 
 
 if __name__ == "__main__":

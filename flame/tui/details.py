@@ -93,7 +93,7 @@ def _run_note(view: View, width: int) -> Line:
 def _weights(view: View, width: int) -> list[Line]:
     tree, node = view.tree, view.cursor
     unit, total, count = tree.metric.unit, int(tree.total[node]), int(tree.count[node])
-    whole, zoomed = int(tree.total[0]), view.zoomed_total
+    whole, zoomed = view.whole, view.zoomed_total
     parent = int(tree.total[max(int(tree.parent[node]), 0)])
     rows = [
         ("total", f"{format_value(total, unit)}  {format_percent(total, whole)} of all"),
@@ -122,7 +122,7 @@ def _everywhere(view: View, width: int) -> list[Line]:
     places, total, count = view.everywhere(int(tree.frame[view.cursor]))
     if places < 2:
         return []
-    text = f"{format_value(total, tree.metric.unit)}  {format_percent(total, int(tree.total[0]))}"
+    text = f"{format_value(total, tree.metric.unit)}  {format_percent(total, view.whole)}"
     if tree.metric.unit == "ns":
         text += f"  {format_count(count)}×"
     return fields([(f"{format_count(places)} places", text)], width)

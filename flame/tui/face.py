@@ -88,13 +88,15 @@ class Face(Screen[None]):
     @property
     def busy(self) -> bool:
         """Whether something that was asked for is being worked out."""
-        return self.projector.busy or self.finder.busy
+        return self.projector.busy or self.finder.busy or self.pane.busy
 
     # Composition
 
     def compose(self) -> ComposeResult:
         yield Lines(self._header, id="header")
-        yield Lines(self._crumbs, id="crumbs")
+        with Horizontal(id="place"):
+            yield Lines(self._tabs, id="tabs")
+            yield Lines(self._crumbs, id="crumbs")
         yield Lines(self._chips, id="chips")
         with Container(id="body"):
             with Container(id="views"):
@@ -111,9 +113,12 @@ class Face(Screen[None]):
         trace, tree = (self.session.path, self.session.profile), self.shown.view.tree
         return [header.header(*trace, self.shown.selection, tree, palette_of(self), width)]
 
-    def _crumbs(self, width: int, height: int) -> list[Line]:
+    def _tabs(self, width: int, height: int) -> list[Line]:
         titles: dict[str, str] = {pane.name_: pane.title for pane in self.panes}
-        return [header.tabs_and_path(titles, self.pane.name_, self.shown.view, width)]
+        return [header.tabs(titles, self.pane.name_, width)]
+
+    def _crumbs(self, width: int, height: int) -> list[Line]:
+        return [header.breadcrumb(self.shown.view, width)]
 
     def _chips(self, width: int, height: int) -> list[Line]:
         return [chips(self.wanted.where, self.session.profile, width)]
@@ -176,4 +181,5 @@ class Face(Screen[None]):
         self.pane = pane
         for one in self.panes:
             one.display = one is pane
-        self.query_one("#keys", Lines).update()
+        for name in ("#tabs", "#keys"):
+            self.query_one(name, Lines).update()

@@ -28,6 +28,7 @@ class Halves(NamedTuple):
         halves = cls(View(found.callers), View(found.callees))
         for half in halves:
             half.prepare()
+            half.whole = int(tree.total[0])
         return halves
 
     def reset(self) -> None:

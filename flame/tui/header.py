@@ -23,8 +23,6 @@ GOOD_COVERAGE = 95.0
 ARROW = " ▸ "
 _CRUMBS = 64
 _LEAST_CRUMB = 8
-_TABBED = 100
-"""From this width on all views have a tab; below only the one shown."""
 
 
 def header(
@@ -129,14 +127,14 @@ def coverage_gap(profile: Profile) -> str:
     return f"coverage {' '.join(low)} " if low else ""
 
 
-def tabs_and_path(titles: dict[str, str], current: str, view: View, width: int) -> Line:
-    """The views to choose from, and the way to the selected frame."""
-    shown = titles if width >= _TABBED else {current: titles[current]}
-    line: Line = []
-    for name, title in shown.items():
-        tone = "accent" if name == current else "key"
-        line.append(Piece(f" {title} ", tone, f"screen.show_view('{name}')"))
-    return [*line, *breadcrumb(view, width - line_width(line))]
+def tabs(titles: dict[str, str], current: str, width: int) -> Line:
+    """The views to choose from, or only the ``current`` one where they do not fit."""
+    line = [
+        Piece(f" {title} ", "accent" if name == current else "key", f"screen.show_view('{name}')")
+        for name, title in titles.items()
+    ]
+    chosen = [piece for piece in line if piece.tone == "accent"]
+    return line if line_width(line) <= width else chosen
 
 
 def breadcrumb(view: View, width: int) -> Line:
@@ -191,7 +189,7 @@ def frame_status(view: View, node: int, width: int) -> Line:
     """A frame on one line: its name and what it weighs."""
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
-    facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
+    facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
     if unit == "ns":
         facts.append(f"{format_count(int(tree.count[node]))}×")
     text = " · ".join(facts)

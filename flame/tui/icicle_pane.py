@@ -83,4 +83,4 @@ class IciclePane(Pane):
 
     @on(Overview.Moved)
     def _moved(self) -> None:
-        self.post_message(self.Changed())
+        self.post_message(self.Changed(""))

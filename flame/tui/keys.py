@@ -188,13 +188,35 @@ def bindings() -> list[Binding]:
 
 
 _STEPS = {"1": "next", "-1": "previous"}
+_IDS = {
+    "across_previous": "left",
+    "across_next": "right",
+    "page_previous": "page_up",
+    "page_next": "page_down",
+    "enter": "zoom",
+    "closer_next": "closer",
+    "closer_previous": "farther",
+    "pan_previous": "pan_left",
+    "pan_next": "pan_right",
+    "mark": "brush",
+    "match_next": "next_match",
+    "match_previous": "previous_match",
+    "same": "same_name",
+    "sort_next": "sort",
+    "kinds_next": "rows",
+    "scroll_details_previous": "details_up",
+    "scroll_details_next": "details_down",
+    "coverage": "notes",
+    "theme_next": "theme",
+}
+"""What people would call a command, where its action is called otherwise."""
 
 
 def id_of(command: Command) -> str:
-    """``flame.metric_next`` of ``metric(1)``, ``flame.across_previous`` of a move."""
+    """``flame.metric_next`` of ``metric(1)``, ``flame.zoom`` of the move ``enter``."""
     words = re.findall(r"-?\w+", command.action)
-    named = [_STEPS.get(word, word) for word in words if word != "move"]
-    return "flame." + "_".join(named)
+    named = "_".join(_STEPS.get(word, word) for word in words if word != "move")
+    return "flame." + _IDS.get(named, named)
 
 
 def _views_of() -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
+from operator import eq
 from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -16,6 +17,9 @@ from textual.widget import Widget
 from flame.tui.palette import Palette
 from flame.tui.text import width_of
 from flame.tui.themes import palette
+
+_KEPT = 500
+"""Lines that are kept drawn: a strip of Textual's takes longer to make than to compose."""
 
 
 class Piece(NamedTuple):
@@ -51,6 +55,32 @@ def palette_of(widget: Widget) -> Palette:
     return palette(widget.app, background.rgb, (background + foreground).rgb)
 
 
+def change_end(before: Strip | None, strip: Strip) -> int:
+    """The cell behind the last one in which ``strip`` differs from ``before``; 0 if none does.
+
+    Textual writes a line from the left end of the widget on: where the difference begins is of no
+    use, but most lines end in the same blanks or in the same words.
+    """
+    end = strip.cell_length
+    if before is strip or before == strip:
+        return 0
+    if before is None or before.cell_length != end:
+        return end
+    for one, other in zip(reversed(list(before)), reversed(list(strip)), strict=False):
+        if one != other:
+            return end - _same_end(one, other)
+        end -= one.cell_length
+    return strip.cell_length  # they differ in what takes no cell
+
+
+def _same_end(one: Segment, other: Segment) -> int:
+    """Equal cells at the end of two segments; none where characters may not be cells."""
+    if one.style != other.style or not (one.text.isascii() and other.text.isascii()):
+        return 0
+    equal = map(eq, reversed(one.text), reversed(other.text))
+    return sum(takewhile(bool, equal))
+
+
 class Look(NamedTuple):
     """Styles that follow from the theme: of plain text, of frames, and by tone as they are used."""
 
@@ -84,10 +114,11 @@ class Rows(ScrollView, can_focus=False):
 
     def padded(self, segments: list[Segment], width: int) -> Strip:
         """A strip of ``segments``, which take ``width`` cells, as wide as the widget."""
-        free = self.size.width - width
-        if free > 0:
-            segments = [*segments, Segment(" " * free, self.look.base)]
-        return Strip(segments, max(self.size.width, width)).crop(0, self.size.width)
+        whole = self.size.width
+        if width < whole:
+            segments = [*segments, Segment(" " * (whole - width), self.look.base)]
+        strip = Strip(segments, max(whole, width))
+        return strip if width <= whole else strip.crop(0, whole)
 
     @property
     def look(self) -> Look:
@@ -108,7 +139,8 @@ class Rows(ScrollView, can_focus=False):
         """Repaint the rows that have changed."""
         shown, top = self._current(), self.scroll_offset.y
         fresh = {y: self.strip(top + y) for y in range(self.size.height)}
-        changed = [Region(0, y, self.size.width, 1) for y, s in fresh.items() if shown.get(y) != s]
+        ends = {y: change_end(shown.get(y), strip) for y, strip in fresh.items()}
+        changed = [Region(0, y, end, 1) for y, end in ends.items() if end]
         self._shown = fresh
         if changed:
             self.refresh(*changed)
@@ -147,6 +179,7 @@ class Lines(Rows):
         super().__init__(id=id)
         self._source = source
         self._lines: list[Line] = []
+        self._strips: dict[tuple[Piece, ...], Strip] = {}
 
     def update(self) -> None:
         """Compose the lines anew and repaint those that have changed."""
@@ -154,6 +187,8 @@ class Lines(Rows):
         if not width:
             return
         self._lines = self._source(width, height)
+        if len(self._strips) > _KEPT:
+            self._strips.clear()
         self.reach(len(self._lines))
         self.redraw()
 
@@ -165,9 +200,17 @@ class Lines(Rows):
         return len(self._source(width, 0))
 
     def strip(self, row: int) -> Strip:
-        line = self._lines[row] if row < len(self._lines) else []
-        segments = [Segment(piece.text, self._style(piece)) for piece in line]
-        return self.padded(segments, line_width(line))
+        line = tuple(self._lines[row]) if row < len(self._lines) else ()
+        if line not in self._strips:
+            segments = [Segment(piece.text, self._style(piece)) for piece in line]
+            self._strips[line] = self.padded(segments, line_width(line))
+        return self._strips[line]
+
+    def _current(self) -> dict[int, Strip]:
+        shown = super()._current()
+        if not shown:  # other colours or another width, or scrolled
+            self._strips.clear()
+        return shown
 
     def _style(self, piece: Piece) -> Style:
         style = piece.tone if isinstance(piece.tone, Style) else self._toned(piece.tone)

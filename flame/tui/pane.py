@@ -61,6 +61,11 @@ class Pane(Vertical):
         """What the status line says of this view where it has nothing else to say."""
         return ""
 
+    @property
+    def busy(self) -> bool:
+        """Whether something that this view shows is being worked out."""
+        return False
+
     # Moves; the default is for views in which a key means nothing
 
     def across(self, step: int) -> str:

@@ -53,7 +53,7 @@ class SandwichPane(Pane):
 
     def __init__(self, shown: Projection) -> None:
         super().__init__(shown)
-        self.busy = False
+        self._busy = False
         self._frame = _NONE
         self._asked: int | None = None
         self._left = True
@@ -79,6 +79,10 @@ class SandwichPane(Pane):
         if self._halves is None:
             return self.shown.view
         return self._halves.callers if self._above else self._halves.callees
+
+    @property
+    def busy(self) -> bool:
+        return self._busy
 
     # The subject
 
@@ -121,7 +125,7 @@ class SandwichPane(Pane):
         """Work out the sandwich at ``goal``, with the same selected and zoomed as in ``like``."""
         self._frame, self._ticket = goal.frame, self._ticket + 1
         tree = self.shown.view.tree
-        self.busy = bool(len(self.shown.view.places(goal.frame)))
+        self._busy = bool(len(self.shown.view.places(goal.frame)))
 
         def work() -> Ready:
             halves = Halves.of(tree, goal.frame)
@@ -130,7 +134,7 @@ class SandwichPane(Pane):
             return Ready(halves, goal)
 
         select_frame(self.shown.view, goal.frame)
-        if not self.busy:
+        if not self._busy:
             self._halves = None
         elif len(tree) <= AT_ONCE:
             self._take(work())
@@ -146,7 +150,7 @@ class SandwichPane(Pane):
             self.post_message(self.Changed())
 
     def _take(self, ready: Ready) -> None:
-        self.busy, self._halves = False, ready.halves
+        self._busy, self._halves = False, ready.halves
         self._zoom_to(ready.goal)
         self._above = self._above and ready.halves.callers.cursor > 0
 
@@ -334,7 +338,7 @@ class SandwichPane(Pane):
         """What the subject weighs over all its places, the most important first."""
         if self._halves is None:
             return ["is not in what is shown now"]
-        if self.busy:
+        if self._busy:
             return [ELLIPSIS]
         view, tree = self.shown.view, self.shown.view.tree
         places, total, count = view.everywhere(self._frame)

@@ -90,7 +90,7 @@ class MainScreen(Face):
         self._project(replace(self.wanted, **changes))  # type: ignore[arg-type]
 
     def _say_pending(self) -> None:
-        if self.busy:
+        if self.projector.busy or self.finder.busy:
             self._show("working …")
 
     @on(Projected)
@@ -172,6 +172,8 @@ class MainScreen(Face):
         if not view.holds(node):
             view.reset()
         view.select(node)
+        if isinstance(self.pane, SandwichPane):
+            self.pane.subject(int(view.tree.frame[node]))
         self._show()
 
     def action_zoom_to(self, node: int) -> None:

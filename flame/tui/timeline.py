@@ -225,7 +225,7 @@ class TimelinePane(Pane):
     def _dragged(self, message: TimelineRows.Dragged) -> None:
         if self._time is not None:
             self._time.brushed(message.left, message.right)
-            self.post_message(self.Changed())
+            self.post_message(self.Changed(""))
 
     @on(TimelineRows.Wheeled)
     def _wheeled(self, message: TimelineRows.Wheeled) -> None:

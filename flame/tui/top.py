@@ -150,7 +150,7 @@ class TopPane(Pane):
 
     def __init__(self, shown: Projection) -> None:
         super().__init__(shown)
-        self.busy = False
+        self._busy = False
         self._of: Projection | None = None
         self._ticket = 0
         self._table: Table | None = None
@@ -172,13 +172,17 @@ class TopPane(Pane):
         self.query_one(Heads).update()
         self.query_one(TableRows).show(self._table, self._rows, self._place())
 
+    @property
+    def busy(self) -> bool:
+        return self._busy
+
     # Working out
 
     def _begin(self, shown: Projection) -> None:
         """Forget the table of another projection, and make this one's."""
         self._of, self._table = shown, None
         self._ticket += 1
-        self.busy = True
+        self._busy = True
         tree = shown.view.tree
         if len(tree) <= AT_ONCE:
             self._take(Table(tree))
@@ -197,7 +201,7 @@ class TopPane(Pane):
             self._take(result)
         elif isinstance(result, Later) and self._table is not None:
             self._table.take(result)
-            self.busy = False
+            self._busy = False
         self.show(self.shown)
 
     def _take(self, table: Table) -> None:
@@ -326,7 +330,7 @@ class TopPane(Pane):
     def _head_clicked(self, message: Heads.Clicked) -> None:
         key, backwards = self._wanted
         self._wanted = (message.key, not backwards if message.key == key else False)
-        self.post_message(self.Changed())
+        self.post_message(self.Changed(""))
 
     @on(TableRows.Chosen)
     def _chosen(self, message: TableRows.Chosen) -> None:

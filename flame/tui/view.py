@@ -38,7 +38,10 @@ class Everywhere(NamedTuple):
 
 @dataclass
 class View:
-    """A tree, the zoomed part, the selected frame, and the search; ``width`` is the icicle's."""
+    """A tree, the zoomed part, the selected frame, and the search; ``width`` is the icicle's.
+
+    ``whole`` is what shares "of all" are of; a tree that is a part of another has that one's.
+    """
 
     tree: StackTree
     width: int = 0
@@ -54,9 +57,11 @@ class View:
     _here: tuple[Zoom, I8] | None = field(init=False, default=None)
     _searches: int = field(init=False, default=0)
     number: int = field(init=False, default_factory=count().__next__)
+    whole: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.tree)
+        self.whole = int(self.tree.total[0])
         self.zoom = self.zoom_of(0)
 
     # What is shown
