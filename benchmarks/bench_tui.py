@@ -23,7 +23,7 @@ import tempfile
 import termios
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +40,14 @@ COLUMNS, ROWS = 200, 50
 QUIET = 0.15
 """So many seconds without a byte and without work are the end of a reaction."""
 PATIENCE = 120.0
+ENVIRONMENT = {
+    "TERM": "xterm-256color",
+    "COLORTERM": "truecolor",
+    "PYTHONPATH": str(ROOT),
+    # Neither the settings nor the search history of whoever runs this.
+    "XDG_CONFIG_HOME": os.devnull,
+    "XDG_STATE_HOME": os.devnull,
+}
 FLAMESHOW = "flameshow==1.1.5"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flame-bench"
 GIB = 2**30
@@ -109,10 +117,9 @@ class Terminal:
     def __init__(self, command: list[str]) -> None:
         self._end, other = pty.openpty()
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        colours = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}
         self._begin = time.perf_counter()
         self.process = subprocess.Popen(
-            command, stdin=other, stdout=other, stderr=other, env=os.environ | colours
+            command, stdin=other, stdout=other, stderr=other, env=os.environ | ENVIRONMENT
         )
         os.close(other)
         self._work = psutil.Process(self.process.pid)
@@ -259,12 +266,6 @@ def generate(path: Path, nodes: int) -> None:
     """A trace of steps of layers of operators: a name of its own for each, and a kernel in each."""
     steps = max(nodes // NODES_PER_STEP, 1)
     count = steps * OPERATORS
-    operator = np.arange(count)
-    # The first steps are far longer than the rest, so that frames of all widths are on screen.
-    busy = 200 + 20_000 * (1 + operator * 7919 % 37) // (1 + operator // OPERATORS)
-    begin = np.cumsum(busy) - busy + BETWEEN
-    names = [f"{MODULES[i % len(MODULES)]} {i}" for i in range(count)]
-    kernels = [2 + i % len(MODULES) for i in range(count)]
     with closing(sqlite3.connect(path)) as db:
         strings = ["cudaLaunchKernel", *(f"{module}_kernel" for module in MODULES)]
         insert(db, "StringIds", id=range(1, len(strings) + 1), value=strings)
@@ -274,28 +275,38 @@ def generate(path: Path, nodes: int) -> None:
         ranges(db, [f"step {i}" for i in range(steps)], OPERATORS, 3)
         layers = [f"model.layers.{i % LAYERS}" for i in range(steps * LAYERS)]
         ranges(db, layers, len(MODULES), 2)
-        ranges(db, names, 1, 1)
-        launched = (operator * BETWEEN + 100).tolist()
-        insert(
-            db,
-            "CUPTI_ACTIVITY_KIND_RUNTIME",
-            start=launched,
-            end=[at + 50 for at in launched],
-            globalTid=count * [gtid(PID, PID)],
-            correlationId=range(1, count + 1),
-            nameId=count * [1],
-        )
-        insert(
-            db,
-            "CUPTI_ACTIVITY_KIND_KERNEL",
-            start=begin.tolist(),
-            end=(begin + busy).tolist(),
-            correlationId=range(1, count + 1),
-            globalPid=count * [gpid(PID)],
-            shortName=kernels,
-            demangledName=kernels,
-        )
+        ranges(db, [f"{MODULES[i % len(MODULES)]} {i}" for i in range(count)], 1, 1)
+        launches(db, count)
         db.commit()
+
+
+def launches(db: sqlite3.Connection, count: int) -> None:
+    """A launch for each operator, and the kernels one after the other."""
+    operator = np.arange(count)
+    # The first steps are far longer than the rest, so that frames of all widths are on screen.
+    busy = 200 + 20_000 * (1 + operator * 7919 % 37) // (1 + operator // OPERATORS)
+    end = np.cumsum(busy) + BETWEEN
+    called = operator * BETWEEN + 100
+    names = (2 + operator % len(MODULES)).tolist()
+    insert(
+        db,
+        "CUPTI_ACTIVITY_KIND_RUNTIME",
+        start=called.tolist(),
+        end=(called + 50).tolist(),
+        globalTid=count * [gtid(PID, PID)],
+        correlationId=range(1, count + 1),
+        nameId=count * [1],
+    )
+    insert(
+        db,
+        "CUPTI_ACTIVITY_KIND_KERNEL",
+        start=(end - busy).tolist(),
+        end=end.tolist(),
+        correlationId=range(1, count + 1),
+        globalPid=count * [gpid(PID)],
+        shortName=names,
+        demangledName=names,
+    )
 
 
 def ranges(db: sqlite3.Connection, names: list[str], operators: int, margin: int) -> None:
@@ -329,13 +340,13 @@ def insert(db: sqlite3.Connection, table: str, **columns: Iterable[object]) -> N
 def report(ran: list[Program]) -> str:
     """The medians as a table, with the ratios to the first program."""
     app, *peers = ran
-    titles = [f"{one.title:>26}" for one in ran] + [f"{'times ' + p.title:>22}" for p in peers]
+    titles = [f"{one.title:>31}" for one in ran] + [f"{'times ' + p.title:>22}" for p in peers]
     lines = [f"{'':20}{''.join(titles)}"]
     for what in app.reactions:
         medians = [one.median(what) for one in ran]
         if what and medians[0]:
-            cells = [f"{shown(one):>26}" for one in medians]
-            cells += [f"{ratio(medians[0], one):>22}" for one in medians[1:]]
+            cells = [f"{shown(one):>31}" for one in medians]
+            cells += [f"{ratio(what, medians[0], one):>22}" for one in medians[1:]]
             lines.append(f"{what:20}{''.join(cells)}".rstrip())
     lines += [f"{one.title}: {one.failure}" for one in ran if one.failure]
     return "\n".join(lines)
@@ -348,26 +359,22 @@ def shown(one: Reaction | None) -> str:
     return f"{one.first * 1e3:.1f} {one.last * 1e3:7.1f} ms {one.size / 1e3:6.1f} kB"
 
 
-def ratio(app: Reaction, peer: Reaction | None) -> str:
-    """How many times the app's time and bytes the peer takes."""
-    return f"{peer.last / app.last:.1f}, bytes {peer.size / app.size:.1f}" if peer else ""
+def ratio(what: str, app: Reaction, peer: Reaction | None) -> str:
+    """How many times the app's time and bytes the peer takes.
+
+    A start has come to its end with the last byte, but a key has been answered with the first: what
+    the app tells of a frame when the cursor has rested on it for a while, no peer tells at all.
+    """
+    if peer is None:
+        return ""
+    times = peer.last / app.last if what == "start" else peer.first / app.first
+    return f"{times:.1f}, bytes {peer.size / app.size:.1f}"
 
 
 def number(text: str) -> int:
     """``250k`` or ``1M`` as a number."""
     factor = {"k": 1_000, "M": 1_000_000}.get(text[-1], 1)
     return int(text.rstrip("kM")) * factor
-
-
-@contextmanager
-def folder(kept: Path | None) -> Iterator[Path]:
-    """Where the traces go: ``kept``, or for this run only."""
-    if kept:
-        kept.mkdir(parents=True, exist_ok=True)
-        yield kept
-    else:
-        with tempfile.TemporaryDirectory() as name:
-            yield Path(name)
 
 
 def main() -> None:
@@ -377,12 +384,12 @@ def main() -> None:
     add("--nodes", default="10k,250k,1M", help="sizes of the tree (default: %(default)s)")
     add("--keys", default=",".join(SCENES), help="what is played (default: %(default)s)")
     add("--no-peers", action="store_true", help="only the app")
-    add("--keep", type=Path, metavar="DIR", help="generate the traces here, or find them here")
+    add("--keep", type=Path, metavar="DIR", help="a folder that holds the traces, or will")
     args = parser.parse_args()
-    print("key → first byte, key → last byte, bytes: medians")
-    with folder(args.keep) as traces:
+    print("key → first byte, key → last byte, bytes: medians; ratios of the first byte")
+    with nullcontext(args.keep) if args.keep else tempfile.TemporaryDirectory() as folder:
         for size in args.nodes.split(","):
-            trace = traces / f"{size}.sqlite"
+            trace = Path(folder) / f"{size}.sqlite"
             if not trace.exists():
                 generate(trace, number(size))
             ran = list(programs(trace, tuple(args.keys.split(",")), not args.no_peers))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from flame.core.errors import UsageError
+from flame.core.expressions import expression
 
 _PAYLOAD_CHARS = 500
 
@@ -205,10 +205,9 @@ def parse_rename(rule: str) -> Rename:
         raise UsageError(f"--rename {rule!r}: expected REGEX=REPL")
     pattern, replacement = rule[:split], rule[split + 1 :]
     try:
-        with warnings.catch_warnings(action="ignore"):
-            compiled = re.compile(pattern)
+        compiled = expression(pattern)
         compiled.sub(replacement, "")  # reports bad group references without a match
-    except (re.error, IndexError, OverflowError, RecursionError) as error:
+    except (UsageError, re.error, IndexError) as error:
         raise UsageError(f"--rename {rule!r}: {error}") from None
     return Rename(compiled, replacement)
 

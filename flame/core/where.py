@@ -10,6 +10,7 @@ import numpy as np
 
 from flame.core.columns import Bool, Column
 from flame.core.errors import UsageError
+from flame.core.expressions import expression
 from flame.core.frames import ACTIVITY_KINDS, Frame, Kind
 from flame.core.profile import Activities, Profile
 
@@ -203,9 +204,9 @@ def _pick(fits: list[bool] | Bool, index: Column) -> Bool:
 def compile_regex(pattern: str, option: str) -> re.Pattern[str]:
     """Compile a user's regular expression; UsageError naming ``option`` when it is wrong."""
     try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"{option}: '{pattern}' is not a regular expression: {error}") from None
+        return expression(pattern)
+    except UsageError as error:
+        raise UsageError(f"{option}: '{pattern}' is {error}") from None
 
 
 _UNITS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000}

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from flame.core.columns import I8
-from flame.core.errors import UsageError
+from flame.core.expressions import expression
 from flame.core.search import Matches, search
 from flame.core.tree import StackTree
 
@@ -25,10 +25,7 @@ class Query:
         if self.exact:
             return re.compile(r"\A" + re.escape(self.text) + r"\Z")
         capital = any(map(str.isupper, _ESCAPE.sub("", self.text)))
-        try:
-            return re.compile(self.text, 0 if capital else re.IGNORECASE)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise UsageError(f"not a regular expression: {error}") from None
+        return expression(self.text, 0 if capital else re.IGNORECASE)
 
 
 @dataclass(frozen=True)

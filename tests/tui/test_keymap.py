@@ -93,7 +93,7 @@ def test_commands_have_short_ids_of_their_own() -> None:
 
 
 async def test_the_new_key_works_and_the_old_one_does_not(decode: Path) -> None:
-    config = Config(keys={"theme_next": "f9,ctrl+t", "undo": "t"})
+    config = Config(keys={"theme": "f9,ctrl+t", "undo": "t"})
     async with open_app(decode, config=config) as user:
         await user.press("t")
         assert user.app.theme == NAMES[0]
