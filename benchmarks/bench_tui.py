@@ -50,7 +50,6 @@ ENVIRONMENT = {
 }
 FLAMESHOW = "flameshow==1.1.5"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flame-bench"
-GIB = 2**30
 
 UP, DOWN, RIGHT, LEFT = (f"\x1b[{letter}" for letter in "ABCD")
 ENTER, ESCAPE, TAB, PAGE_DOWN = "\r", "\x1b", "\t", "\x1b[6~"
@@ -223,12 +222,10 @@ def programs(trace: Path, scenes: tuple[str, ...], peers: bool) -> Iterator[Prog
     yield Program(
         "naive Rich", [python, str(ROOT / "benchmarks/naive_rich.py"), str(trace)], shared
     )
-    flameshow = installed_flameshow()
-    if flameshow:
+    if flameshow := installed_flameshow():
         folded = export(trace)
         # Its way out is Escape, for which every terminal program waits: no comparison.
-        keys = {"u": ""}
-        yield Program("flameshow", [str(flameshow), str(folded)], shared, keys, 8 * GIB)
+        yield Program("flameshow", [str(flameshow), str(folded)], shared, {"u": ""}, 8 << 30)
 
 
 def installed_flameshow() -> Path | None:

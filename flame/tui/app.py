@@ -10,6 +10,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType, Keymap
 from textual.filter import LineFilter
 from textual.message import Message
@@ -171,6 +172,10 @@ class FlameApp(App[None]):
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         if not self._masked:
             super()._display(screen, renderable)
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the page or dialog on top; the second of two quick clicks beside it closes none."""
+        return super().pop_screen() if self.screen.is_modal else AwaitComplete.nothing()
 
     # The loader: the only code here that runs beside the event loop; it posts messages
 

@@ -195,6 +195,11 @@ class Lines(Rows):
     def on_resize(self) -> None:
         self.update()
 
+    def forget(self) -> None:
+        # Pieces may have styles of the old palette, and the screen's own colours come later.
+        self.call_later(self.update)
+        super().forget()
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """The number of lines, where the height is ``auto``."""
         return len(self._source(width, 0))

@@ -13,6 +13,7 @@ from textual.color import Color as TextualColor
 from textual.widget import Widget
 
 from flame.config import Config
+from flame.core.frames import Kind
 from flame.tui.lines import Lines, Rows, palette_of
 from flame.tui.palette import NoColours, Palette, SixteenColours
 from flame.tui.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
@@ -71,6 +72,18 @@ async def test_every_theme_repaints_everything(decode: Path) -> None:
                 assert rows.look.palette == palette_of(rows)
         assert len(texts) == 1
         assert len(looks) == len(NAMES)
+
+
+async def test_the_names_of_the_levels_have_the_colours_of_the_theme(decode: Path) -> None:
+    async with open_app(decode) as user:
+        for theme in ("flame-ansi", "flame-light", "flame-contrast", "flame-dark"):
+            user.app.theme = theme
+            await user.settle()
+            strip = user.screen.query_one("#header", Lines).render_line(0)
+            drawn = next(part.style for part in strip if part.text == " kernel ")
+            wanted = palette_of(user.screen).kind(Kind.KERNEL)
+            assert drawn is not None
+            assert (drawn.color, drawn.bgcolor) == (wanted.color, wanted.bgcolor)
 
 
 def picture(widget: Widget) -> tuple[str, str]:
