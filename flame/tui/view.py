@@ -217,8 +217,9 @@ class View:
     # Zooming
 
     def zoom_of(self, node: int) -> Zoom:
-        """The zoom that shows ``node`` as wide as the screen."""
-        return Zoom(node, self.layout.span(node))
+        """The zoom that shows ``node``, or what has any width above it, as wide as the screen."""
+        shown = self._with_width(node)
+        return Zoom(shown, self.layout.span(shown))
 
     def zoom_in(self) -> None:
         """Zoom to the selected frame, or to the whole run that it is merged in."""

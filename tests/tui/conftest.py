@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pytest import TempPathFactory
 from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
@@ -52,6 +53,12 @@ class User:
             name = _character_to_key(key) if len(key) == 1 else key
             self.app.post_message(events.Key(name, _character(key)))
             await self.settle()
+
+    async def rest(self) -> None:
+        """Wait for everything, also for the facts of the selected frame."""
+        await self.settle()
+        await self.until(lambda: not self.screen.busy and not self.screen.collector.busy)
+        await self.settle()
 
     async def settle(self) -> None:
         """Wait for running projections and for the screen."""
@@ -127,10 +134,13 @@ async def open_app(
 
 
 @pytest.fixture(autouse=True)
-def _all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the developer's terminal can show makes no difference."""
+def _at_nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: TempPathFactory) -> None:
+    """What the developer's terminal, configuration and history are makes no difference."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("COLORTERM", "truecolor")
-    for name in ("NO_COLOR", "FLAME_ASCII"):
+    for name in ("NO_COLOR", "FLAME_ASCII", "FLAME_CONFIG"):
         monkeypatch.delenv(name, raising=False)
 
 
