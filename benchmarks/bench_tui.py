@@ -45,7 +45,7 @@ ENVIRONMENT = {
     "COLORTERM": "truecolor",
     "PYTHONPATH": str(ROOT),
     # Neither the settings nor the search history of whoever runs this.
-    "XDG_CONFIG_HOME": os.devnull,
+    "XDG_CONFIG_HOME": str(ROOT / "benchmarks"),
     "XDG_STATE_HOME": os.devnull,
 }
 FLAMESHOW = "flameshow==1.1.5"

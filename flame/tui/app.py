@@ -18,6 +18,7 @@ from textual.screen import Screen
 
 from flame.config import DEFAULTS, Config, is_in_browser
 from flame.core.errors import CancelledError, FlameError, UsageError
+from flame.tui.background import hand_in
 from flame.tui.loading import LoadingScreen
 from flame.tui.text import printable
 from flame.tui.themes import filters_of, set_up
@@ -173,9 +174,16 @@ class FlameApp(App[None]):
         if not self._masked:
             super()._display(screen, renderable)
 
+    def action_command_palette(self) -> None:
+        """Open the palette, but not over what has no commands: a dialog, a page, a palette."""
+        if hasattr(self.screen, "commands"):
+            from flame.tui.commands import AllCommands
+
+            self.push_screen(AllCommands(id="--command-palette"))
+
     def pop_screen(self) -> AwaitComplete:
         """Close the page or dialog on top; the second of two quick clicks beside it closes none."""
-        return super().pop_screen() if self.screen.is_modal else AwaitComplete.nothing()
+        return super().pop_screen() if self.screen.is_modal else AwaitComplete()
 
     # The loader: the only code here that runs beside the event loop; it posts messages
 
@@ -187,14 +195,14 @@ class FlameApp(App[None]):
         except CancelledError:
             return
         except Exception as error:
-            self.post_message(self.Failed(error))
+            hand_in(self.Failed(error), self.post_message)
         else:
-            self.post_message(self.Loaded(*opened))
+            hand_in(self.Loaded(*opened), self.post_message)
 
     def _progress(self, stage: str, done: int, expected: int) -> None:
         if self._cancelled.is_set():
             raise CancelledError("stopped")
-        self.post_message(self.Progressed(stage, done, expected))
+        hand_in(self.Progressed(stage, done, expected), self.post_message)
 
     def stop_loading(self) -> None:
         """Make the loader stop, and give it a moment to do so."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Thread
 
 from textual.message import Message
@@ -23,6 +24,12 @@ class Done(Message, bubble=False):
         return self._outcome
 
 
+def hand_in(message: Message, post: Callable[[Message], object]) -> None:
+    """``post`` the ``message`` of a thread, which nobody waits for where the app has been left."""
+    with suppress(RuntimeError):  # the event loop is closed, or the widget has no app any more
+        post(message)
+
+
 def in_background(
     work: Callable[[], object], ticket: int, post: Callable[[Message], object]
 ) -> None:
@@ -34,6 +41,6 @@ def in_background(
             outcome = work()
         except Exception as error:
             outcome = error
-        post(Done(ticket, outcome))
+        hand_in(Done(ticket, outcome), post)
 
     Thread(target=run, daemon=True).start()

@@ -8,6 +8,7 @@ from threading import Timer
 
 from textual.message import Message
 
+from flame.tui.background import hand_in
 from flame.tui.facts import Facts, collect
 from flame.tui.session import Projection
 from flame.tui.view import View
@@ -66,9 +67,9 @@ class Collector:
         def work() -> None:
             try:
                 for facts in collect(shown, tree, node):
-                    self.post(Collected(key, facts))
+                    hand_in(Collected(key, facts), self.post)
             except Exception as error:
-                self.post(Collected(key, error))
+                hand_in(Collected(key, error), self.post)
 
         self._timer = Timer(REST, work)
         self._timer.daemon = True

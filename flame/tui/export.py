@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from flame.core.errors import FlameError
 from flame.core.profile import Profile
+from flame.tui.background import hand_in
 from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.lines import Line, Piece
 from flame.tui.session import Projection
@@ -229,7 +230,7 @@ class ExportDialog(Dialog[str | None]):
                 outcome = write()
             except Exception as error:
                 outcome = error
-            self.post_message(self.Written(outcome))
+            hand_in(self.Written(outcome), self.post_message)
 
         Thread(target=work, daemon=True).start()
 

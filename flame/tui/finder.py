@@ -8,6 +8,8 @@ from threading import Thread
 
 from textual.message import Message
 
+from flame.tui.background import hand_in
+from flame.tui.patience import at_most
 from flame.tui.query import Found, Query, find
 from flame.tui.view import View
 
@@ -15,14 +17,20 @@ AT_ONCE = 20_000
 """Distinct names up to which a search takes a few milliseconds."""
 
 
-class Searched(Message):
-    """A search in a thread has ended; ``ticket`` says which."""
+LONGEST = 2.0
+"""Seconds after which an expression is given up."""
 
-    def __init__(self, ticket: int, view: View, found: Found) -> None:
+_TOO_LONG = f"the search takes more than {LONGEST:g} s: a simpler expression, please"
+
+
+class Searched(Message):
+    """A search in a thread has ended, or failed; ``ticket`` says which."""
+
+    def __init__(self, ticket: int, view: View, outcome: Found | Exception) -> None:
         super().__init__()
         self.ticket = ticket
         self.view = view
-        self.found = found
+        self.outcome = outcome
 
 
 @dataclass
@@ -41,7 +49,10 @@ class Finder:
         return self._running
 
     def search(self, view: View, query: Query | None) -> None:
-        """Mark in ``view`` what ``query`` matches, now or soon; UsageError if it is wrong."""
+        """Mark in ``view`` what ``query`` matches, now or soon.
+
+        UsageError if it is wrong, or takes too long.
+        """
         self._ticket += 1
         self.query = query if query and query.text else None
         if self.query is None:
@@ -49,7 +60,8 @@ class Finder:
             return
         self.query.compile()
         if len(view.tree.text) <= AT_ONCE:
-            view.mark(find(view.tree, self.query))
+            with at_most(LONGEST, _TOO_LONG):
+                view.mark(find(view.tree, self.query))
         elif self._running:
             self._next = view
         else:
@@ -60,15 +72,25 @@ class Finder:
         ticket = self._ticket
 
         def work() -> None:
-            self.post(Searched(ticket, view, find(view.tree, query)))
+            outcome: Found | Exception
+            try:
+                outcome = find(view.tree, query)
+            except Exception as error:
+                outcome = error
+            hand_in(Searched(ticket, view, outcome), self.post)
 
         Thread(target=work, daemon=True).start()
 
     def take(self, message: Searched) -> bool:
-        """Whether ``message`` has brought what was last asked for; else that is begun."""
+        """Whether ``message`` has brought what was last asked for; else that is begun.
+
+        Raises what should not have happened.
+        """
         self._running = False
+        if isinstance(message.outcome, Exception):
+            raise message.outcome
         if message.ticket == self._ticket:
-            message.view.mark(message.found)
+            message.view.mark(message.outcome)
             return True
         if self._next is not None and self.query is not None:
             self._start(self._next, self.query)

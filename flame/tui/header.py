@@ -204,7 +204,8 @@ def search_status(view: View, width: int) -> Line:
         return frame_status(view, view.cursor, width)
     matches, unit = found.matches, view.tree.metric.unit
     place, here = view.shown_matches()
-    total = f"{format_value(matches.total, unit)} · {matches.percent:.1f} % of all"
+    share = format_percent(matches.total, view.whole)
+    total = f"{format_value(matches.total, unit)} · {share} of all"
     facts = f" {format_count(matches.nodes)} frames · {total}"
     if not matches.nodes:
         return [Piece(" no frame matches", "warning")]

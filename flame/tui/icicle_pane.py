@@ -66,7 +66,7 @@ class IciclePane(Pane):
         return ""
 
     def undo(self, forward: bool = False) -> bool:
-        return self.view.redo() if forward else self.view.undo()
+        return self.view.undo(forward)
 
     def match(self, step: int) -> str:
         return "" if self.view.next_match(step) else "no match in the zoomed part"

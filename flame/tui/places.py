@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import I8, Bool
+from flame.core.columns import Bool
 from flame.core.tree import StackTree
 from flame.tui.query import Found
 from flame.tui.view import View
@@ -16,22 +16,13 @@ def select_frame(view: View, frame: int) -> None:
     Does nothing where the tree has no such frame.
     """
     places = view.places(frame)
-    zoomed = _inside(view, places)
+    zoomed = view.zoomed(places)
     if not len(zoomed):
         if not len(places):
             return
         view.reset()
         zoomed = places
     view.select(int(zoomed[int(np.argmax(view.tree.total[zoomed]))]))
-
-
-def _inside(view: View, places: I8) -> I8:
-    """Those of ``places`` that lie in the zoomed part."""
-    tree, (node, span) = view.tree, view.zoom
-    low, high = tree.x[places], tree.x[places] + tree.total[places]
-    below = (places >= node) & (places < tree.end[node])
-    inside: I8 = places[below & (low < span.high) & (high > span.low)]
-    return inside
 
 
 def matching_frames(tree: StackTree, found: Found) -> Bool:

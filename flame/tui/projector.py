@@ -10,8 +10,10 @@ from textual.message import Message
 
 from flame.core.errors import FlameError
 from flame.core.selection import Selection
+from flame.tui.background import hand_in
 from flame.tui.query import Found, Query, find
 from flame.tui.session import Projection, Session
+from flame.tui.trail import Trail
 
 _REMEMBERED = 50
 
@@ -44,8 +46,7 @@ class Projector:
     wanted: Selection = field(init=False)
     busy: bool = field(init=False, default=False)
     _ticket: int = field(init=False, default=0)
-    _past: list[Selection] = field(init=False, default_factory=list)
-    _future: list[Selection] = field(init=False, default_factory=list)
+    _trail: Trail[Selection] = field(init=False, default_factory=lambda: Trail(_REMEMBERED))
     _levels: dict[str, tuple[str, ...] | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -67,7 +68,7 @@ class Projector:
                 outcome = Ready(projection, found, step)
             except Exception as error:
                 outcome = error
-            self.post(Projected(outcome, ticket))
+            hand_in(Projected(outcome, ticket), self.post)
 
         Thread(target=work, daemon=True).start()
 
@@ -90,14 +91,10 @@ class Projector:
 
     def _show(self, ready: Ready) -> None:
         before, after = self.shown, ready.projection
-        past, future = self._past, self._future
         if ready.step:
-            source, target = (past, future) if ready.step < 0 else (future, past)
-            source.pop()
-            target.append(before.selection)
+            self._trail.go(ready.step, before.selection)
         elif after.selection != before.selection:
-            self._past = [*past[1 - _REMEMBERED :], before.selection]
-            future.clear()
+            self._trail.leave(before.selection)
         if after is not before:
             before.view.carried_to(after.view, zoom=not ready.step)
         after.view.mark(ready.found)
@@ -106,10 +103,10 @@ class Projector:
 
     def back(self, query: Query | None, step: int) -> bool:
         """Go to the selection before (-1), or after it again (+1); False if there is none."""
-        source = self._past if step < 0 else self._future
-        if source:
-            self.ask([source[-1]], query, step)
-        return bool(source)
+        selection = self._trail.ahead(step)
+        if selection is not None:
+            self.ask([selection], query, step)
+        return selection is not None
 
     def levels_of(self, table: str) -> tuple[str, ...] | None:
         """The levels last chosen for metrics of ``table``."""

@@ -22,12 +22,12 @@ from flame.tui.places import select_frame
 from flame.tui.query import Found
 from flame.tui.session import Projection
 from flame.tui.text import ELLIPSIS, cut, cut_start, fill, width_of
+from flame.tui.trail import Trail
 from flame.tui.view import NO_NAME, View
 
 AT_ONCE = 100_000
 """Tree nodes up to which a sandwich takes a few milliseconds."""
 
-_REMEMBERED = 50
 _NONE = -1
 _LEAST_NAME = 32
 """Cells that the subject's name keeps, with fewer facts beside it."""
@@ -63,9 +63,8 @@ class SandwichPane(Pane):
         self._marked: Halves | None = None
         self._found: Found | None = None
         self._ticket = 0
-        self._moments: dict[int, tuple[list[Moment], list[Moment]]] = {}
-        self._past: list[Moment] = []
-        self._future: list[Moment] = []
+        self._trails: dict[int, Trail[Moment]] = {}
+        self._trail = Trail[Moment]()
 
     def compose(self) -> ComposeResult:
         view = self.shown.view
@@ -105,7 +104,7 @@ class SandwichPane(Pane):
         """Have the subject that was asked for, or else the one that was there, if it was."""
         view = self.shown.view
         if changed:
-            self._past, self._future = self._moments.setdefault(view.number, ([], []))
+            self._trail = self._trails.setdefault(view.number, Trail())
         wanted = self._asked
         if wanted is None and self._left:
             wanted = int(view.tree.frame[view.cursor])
@@ -169,9 +168,7 @@ class SandwichPane(Pane):
 
     def _remember(self, before: Moment) -> None:
         if before.frame != _NONE:
-            del self._past[:-_REMEMBERED]
-            self._past.append(before)
-            self._future.clear()
+            self._trail.leave(before)
 
     def _change(self, zoom: Callable[[], object]) -> object:
         """Do ``zoom``, in a way that can be undone."""
@@ -183,13 +180,9 @@ class SandwichPane(Pane):
         return result
 
     def undo(self, forward: bool = False) -> bool:
-        source, target = self._past, self._future
-        if forward:
-            source, target = target, source
-        if not source:
+        moment = self._trail.go(1 if forward else -1, self._moment())
+        if moment is None:
             return False
-        target.append(self._moment())
-        moment = source.pop()
         if moment.frame != self._frame:
             self._begin(moment)
         else:

@@ -99,10 +99,10 @@ class MainScreen(Face):
         if isinstance(outcome, FlameError):
             self._show(str(outcome), "warning")
         elif outcome is not None:
+            self._take()
             found = outcome.found
             if (found.query if found else None) != self.finder.query:
-                self.finder.search(self.shown.view, self.finder.query)
-            self._take()
+                self._search(self.finder.query)
 
     @on(Searched)
     def _searched(self, message: Searched) -> None:

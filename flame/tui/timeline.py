@@ -11,6 +11,7 @@ from textual.message import Message
 
 from flame.core.where import Time
 from flame.tui import timeline_head
+from flame.tui.background import hand_in
 from flame.tui.lines import Line, Lines
 from flame.tui.pane import NOT_HERE, Pane
 from flame.tui.session import Projection
@@ -76,7 +77,7 @@ class TimelinePane(Pane):
 
         def run() -> None:
             work.run()
-            self.post_message(self.Ready(work))
+            hand_in(self.Ready(work), self.post_message)
 
         thread = Thread(target=run, daemon=True)
         thread.start()

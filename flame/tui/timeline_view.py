@@ -13,11 +13,11 @@ from flame.core.columns import I8
 from flame.core.shading import NARROW, Grid, Light
 from flame.core.timeline import Lane, Timeline, Window
 from flame.core.units import format_count
+from flame.tui.trail import Trail
 
 SHORTEST = 64
 """Nanoseconds that a window has at least."""
 
-_REMEMBERED = 20
 _MARGIN = 0.25
 _BRUSH_STEPS = 64
 
@@ -58,8 +58,7 @@ class TimeView:
     item: int = field(init=False, default=-1)
     brush: Brush | None = field(init=False, default=None)
     focus: float = field(init=False)
-    _history: list[Window] = field(init=False, default_factory=list)
-    _undone: list[Window] = field(init=False, default_factory=list)
+    _trail: Trail[Window] = field(init=False, default_factory=Trail)
     _rows: tuple[Window, list[int]] | None = field(init=False, default=None)
     _stops: dict[int, Stops] = field(init=False, default_factory=dict)
 
@@ -261,8 +260,7 @@ class TimeView:
     def zoom_to(self, window: Window) -> None:
         """Show ``window``, and remember what was shown before."""
         if window != self.window:
-            self._history = [*self._history[1 - _REMEMBERED :], self.window]
-            self._undone.clear()
+            self._trail.leave(self.window)
             self.window = window
 
     def zoom_at(self, time: float, factor: float) -> str:
@@ -309,13 +307,10 @@ class TimeView:
 
     def undo(self, forward: bool) -> bool:
         """Go back to the window before the last zoom, or forward again; False without any."""
-        source, target = self._history, self._undone
-        if forward:
-            source, target = target, source
-        if not source:
+        window = self._trail.go(1 if forward else -1, self.window)
+        if window is None:
             return False
-        target.append(self.window)
-        self.window = source.pop()
+        self.window = window
         return True
 
     # The brush

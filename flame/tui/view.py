@@ -13,10 +13,10 @@ from flame.core.columns import I8
 from flame.core.tree import StackTree
 from flame.tui.layout import Item, Layout, Span
 from flame.tui.query import Found, Query, find
+from flame.tui.trail import Trail
 
 NO_NAME = "[empty]"
 
-_REMEMBERED = 20
 _NARROWEST = 16
 _PREPARED = 64
 
@@ -48,8 +48,7 @@ class View:
     zoom: Zoom = field(init=False)
     cursor: int = field(init=False, default=0)
     found: Found | None = field(init=False, default=None)
-    _history: list[Zoom] = field(init=False, default_factory=list)
-    _undone: list[Zoom] = field(init=False, default_factory=list)
+    _trail: Trail[Zoom] = field(init=False, default_factory=Trail)
     _items: dict[int, list[Item]] = field(init=False, default_factory=dict)
     _items_of: tuple[Zoom, int] | None = field(init=False, default=None)
     _deepest: dict[Zoom, int] = field(init=False, default_factory=dict)
@@ -247,8 +246,7 @@ class View:
     def zoom_to(self, target: Zoom) -> None:
         """Zoom, and remember from where."""
         if target != self.zoom:
-            self._history = [*self._history[1 - _REMEMBERED :], self.zoom]
-            self._undone.clear()
+            self._trail.leave(self.zoom)
             self._show(target)
 
     def pan(self, step: int) -> bool:
@@ -294,21 +292,12 @@ class View:
         """Zoom out to the root."""
         self.zoom_to(self.zoom_of(0))
 
-    def undo(self) -> bool:
-        """Go back to the zoom before; False if there is none."""
-        if not self._history:
-            return False
-        self._undone.append(self.zoom)
-        self._show(self._history.pop())
-        return True
-
-    def redo(self) -> bool:
-        """Take back the last `undo`; False if there is none."""
-        if not self._undone:
-            return False
-        self._history.append(self.zoom)
-        self._show(self._undone.pop())
-        return True
+    def undo(self, forward: bool = False) -> bool:
+        """Go back to the zoom before, or forward again; False if there is none."""
+        zoom = self._trail.go(1 if forward else -1, self.zoom)
+        if zoom is not None:
+            self._show(zoom)
+        return zoom is not None
 
     def _show(self, target: Zoom) -> None:
         self.zoom = target
@@ -369,10 +358,11 @@ class View:
         if self.found is None:
             return np.zeros(0, np.int64)
         if self._here is None or self._here[0] != self.zoom:
-            self._here = (self.zoom, self._within(self.found.order))
+            self._here = (self.zoom, self.zoomed(self.found.order))
         return self._here[1]
 
-    def _within(self, nodes: I8) -> I8:
+    def zoomed(self, nodes: I8) -> I8:
+        """Those of ``nodes``, which ascend, that lie in the zoomed part."""
         node, span, tree = self.zoom.node, self.zoom.span, self.tree
         inside = nodes[np.searchsorted(nodes, node) : np.searchsorted(nodes, tree.end[node])]
         left = tree.x[inside]
@@ -390,7 +380,7 @@ class View:
         view.width = self.width
         view.cursor = view._same_frame(self)
         if zoom:
-            view._history, view._undone = [], []
+            view._trail = Trail()
             view._show(view._same_zoom(self, self.zoom))
         else:
             view._show(view.zoom)
