@@ -13,7 +13,7 @@ from flame.core.launches import Dim, LaunchConfig
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
 from flame.tui.facts import BINS, Facts, Launched, Moved, Parts
 from flame.tui.lines import Line, Piece
-from flame.tui.text import ELLIPSIS, cut_start, printable, width_of, wrap
+from flame.tui.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
 
 LABEL = 12
 """Width of the column of labels."""
@@ -198,13 +198,17 @@ def ran_on(facts: Facts | None, width: int) -> list[Line]:
     """The GPUs, streams, … it ran on, where there are several."""
     lines: list[Line] = []
     for title, parts in (facts.on if facts else {}).items():
-        for place, text in enumerate(_joined(_shares(parts), width - LABEL)):
+        for place, text in enumerate(_joined(_shares(parts, width - LABEL), width - LABEL)):
             label = title if place == 0 else ""
             lines.append([Piece(label.ljust(LABEL), "dim"), Piece(text)])
     return lines
 
 
-def _shares(parts: Parts) -> list[str]:
-    named = [f"{part.name} {format_percent(part.value, parts.whole)}" for part in parts.heaviest]
+def _shares(parts: Parts, width: int) -> list[str]:
+    """Name and share of each part, of which only the name is ever cut."""
+    named = []
+    for part in parts.heaviest:
+        share = format_percent(part.value, parts.whole)
+        named.append(f"{cut(part.name, max(width - len(share) - 1, 1))} {share}")
     more = parts.number - len(named)
-    return [*map(printable, named), *([f"{format_count(more)} more"] if more else [])]
+    return [*named, *([f"{format_count(more)} more"] if more else [])]

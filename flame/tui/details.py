@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
 from flame.core.frames import Frame, Kind
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui import blocks
 from flame.tui.blocks import fields
 from flame.tui.facts import Facts, Part
-from flame.tui.lines import Line, Piece, line_width
+from flame.tui.lines import Line, Piece, side_by_side
 from flame.tui.palette import Palette
 from flame.tui.text import cut, cut_start, wrap
 from flame.tui.view import View
@@ -35,17 +33,19 @@ def details(
     which only those of the projected tree are.
     """
     if width < _SIDE_BY_SIDE:
-        first = _summary(view, palette, width, _NAME_LINES)
-        return _stacked([first, *_measured(view, facts, width), *_rest(view, facts, width, clicks)])
+        # What comes later stands below: what is there at once is sent but once.
+        parts = [
+            _summary(view, palette, width, _NAME_LINES),
+            *_around(view, width, clicks),
+            *_measured(view, facts, width),
+            *_rest(view, facts, width),
+        ]
+        return _stacked(parts)
     half = (width - 2) // 2
     left = _summary(view, palette, half, _SHORT_NAME_LINES)
-    measured, rest = (
-        _stacked(part) for part in (_measured(view, facts, half), _rest(view, facts, half, clicks))
-    )
-    right = [*measured, *([[]] if measured and rest else []), *rest]
-    nothing: Line = []
-    pairs = zip_longest(left, right, fillvalue=nothing)
-    return [[*one, Piece(" " * (half + 2 - line_width(one))), *other] for one, other in pairs]
+    around, rest = _around(view, half, clicks), _rest(view, facts, half)
+    right = _stacked([*_measured(view, facts, half), *around, *rest])
+    return side_by_side(left, right, half + 2)
 
 
 def _stacked(parts: list[list[Line]]) -> list[Line]:
@@ -132,7 +132,7 @@ def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
     """What activities are made of."""
     kind, metric = view.tree.kind(view.cursor), view.tree.metric
     measured = metric.title if metric.unit == "ns" else "GPU time"
-    title = f"{measured}, each of all places" if facts and facts.everywhere else f"{measured}, each"
+    title = f"{measured}, all places" if facts and facts.everywhere else f"{measured}, each"
     some = facts is not None or view.tree.count[view.cursor] > 1
     return [
         blocks.spread(title, facts, width) if some else [],
@@ -144,12 +144,16 @@ def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
     ]
 
 
-def _rest(view: View, facts: Facts | None, width: int, clicks: bool) -> list[list[Line]]:
-    """What it says besides, what is around it, and where it ran."""
+def _around(view: View, width: int, clicks: bool) -> list[list[Line]]:
+    """What it says besides, and what is below it."""
+    frame = view.tree.frames[int(view.tree.frame[view.cursor])]
+    return [_attributes(frame, width), _children(view, width, clicks)]
+
+
+def _rest(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
+    """What is above it, where it ran, and long texts."""
     frame = view.tree.frames[int(view.tree.frame[view.cursor])]
     return [
-        _attributes(frame, width),
-        _children(view, width, clicks),
         _parents(view, facts, width),
         blocks.ran_on(facts, width),
         _texts(view, frame, width),

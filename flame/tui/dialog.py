@@ -176,4 +176,5 @@ class Dialog(ModalScreen[T]):
 
 
 def _beyond(seen: range, rows: int) -> str:
-    return f"  ↑ {seen.start} more  ↓ {rows - seen.stop} more"
+    ways = (("↑", seen.start), ("↓", rows - seen.stop))
+    return "".join(f"  {arrow} {number} more" for arrow, number in ways if number)

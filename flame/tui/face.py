@@ -29,7 +29,7 @@ from flame.tui.sandwich import SandwichPane
 from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import warning_lines
-from flame.tui.text import cut, cut_start
+from flame.tui.text import cut, cut_start, width_of
 from flame.tui.timeline import TimelinePane
 from flame.tui.top import TopPane
 from flame.tui.view import View
@@ -143,7 +143,7 @@ class Face(Screen[None]):
         if self._hover >= 0:
             return [header.frame_status(self.view, self._hover, width)]
         if self._note:
-            return [[piece._replace(text=cut(piece.text, width)) for piece in self._note]]
+            return [_shortened(self._note, width)]
         if self.shown.view.found is None and self.pane.hint():
             return [[Piece(cut_start(f" {self.pane.hint()}", width))]]
         return [header.search_status(self.view, width)]
@@ -157,9 +157,14 @@ class Face(Screen[None]):
 
     # Showing
 
-    def _show(self, note: str = "", tone: str = "dim") -> None:
-        """Bring the screen up to date, with ``note`` in the status line until the next key."""
+    def _show(self, note: str = "", tone: str = "dim", more: str = "") -> None:
+        """Bring the screen up to date, with ``note`` in the status line until the next key.
+
+        Where ``more`` (what to do about it) follows, it is the end of the note that is cut.
+        """
         self._note = [Piece(f" {note}", tone)] if note else []
+        if more:
+            self._note.append(Piece(f"  {more}", "key"))
         self._follow()
 
     def _follow(self) -> None:
@@ -183,3 +188,12 @@ class Face(Screen[None]):
             one.display = one is pane
         for name in ("#tabs", "#keys"):
             self.query_one(name, Lines).update()
+
+
+def _shortened(note: Line, width: int) -> Line:
+    """``note`` in ``width`` cells: what follows its first piece stays whole."""
+    first, *rest = note
+    if not rest:
+        return [first._replace(text=cut(first.text, width))]
+    room = width - sum(width_of(piece.text) for piece in rest)
+    return [first._replace(text=cut_start(first.text, max(room, 0))), *rest]

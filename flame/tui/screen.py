@@ -64,8 +64,8 @@ class MainScreen(Face):
         self._restore(self._state)
         warnings = self.session.profile.warnings
         if warnings and not self.shown.empty:
-            more = f"  w: all {len(warnings)} notes" if len(warnings) > 1 else ""
-            self._show(f"{printable(warnings[0])}{more}", "warning")
+            more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"
+            self._show(printable(warnings[0]), "warning", more)
 
     def _restore(self, state: State) -> None:
         """Come back to the place that ``state`` names, as far as it is there."""

@@ -55,7 +55,7 @@ def open_in_editor(app: App[Any], tree: StackTree, node: int, editor: str = "") 
         return "no source line is recorded for this frame or any above it"
     file = os.path.abspath(place.file)  # noqa: PTH100 (Path would read ".." another way)
     if not os.path.isfile(file):  # noqa: PTH113 (nor does it take names that cannot be files)
-        return f"not on this machine, only where the trace was made: {cut(file, _LONGEST)}"
+        return f"not on this machine, only where the trace was made: {cut(place.file, _LONGEST)}"
     chosen = editor or os.environ.get("VISUAL") or os.environ.get("EDITOR") or _fallback()
     try:
         words = shlex.split(chosen)
