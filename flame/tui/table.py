@@ -64,19 +64,29 @@ _OF_TIMES = ("count", "mean", "p50", "p95", "p99", "maximum", "tail")
 _SPREAD = ("p50", "p95", "p99", "maximum", "tail")
 
 
-def heads_for(width: int, unit: str) -> tuple[Head, ...]:
-    """The columns before the name that fit ``width``, left to right."""
-    fitting = {head.key: head for head in HEADS}
-    if unit != "ns":
-        fitting = {h.key: h._replace(width=h.width + 3) for h in HEADS if h.key not in _OF_TIMES}
+def heads_for(width: int, unit: str, order: str = "own") -> tuple[Head, ...]:
+    """The columns before the name that fit ``width``, left to right; the one sorted by always does."""
+    fitting = {head.key: head for head in _heads_of(unit)}
     room = width - max(LEAST_NAME, int(width * NAME_SHARE))
     chosen: set[str] = set()
-    for head in (fitting[key] for key in _WANTED if key in fitting):
-        room -= head.width
-        if room < 0:
-            break
-        chosen.add(head.key)
+    for key in dict.fromkeys((order, *_WANTED)):
+        if key in fitting:
+            room -= fitting[key].width
+            if room < 0:
+                break
+            chosen.add(key)
     return tuple(head for key, head in fitting.items() if key in chosen)
+
+
+def orders_of(unit: str) -> tuple[str, ...]:
+    """What a table can be sorted by, in the order of its columns, also of those without room."""
+    return tuple(dict.fromkeys(head.sorts for head in (*_heads_of(unit), NAME)))
+
+
+def _heads_of(unit: str) -> list[Head]:
+    if unit == "ns":
+        return list(HEADS)
+    return [head._replace(width=head.width + 3) for head in HEADS if head.key not in _OF_TIMES]
 
 
 class Later(NamedTuple):

@@ -22,7 +22,7 @@ from flame.tui.pane import Pane
 from flame.tui.places import select_frame
 from flame.tui.query import Found
 from flame.tui.session import Projection
-from flame.tui.table import NAME, TITLES, UNKNOWN, Head, Later, Table, heads_for
+from flame.tui.table import NAME, TITLES, UNKNOWN, Head, Later, Table, heads_for, orders_of
 from flame.tui.text import cut, cut_start, fill
 
 AT_ONCE = 50_000
@@ -66,21 +66,22 @@ class TableRows(Rows):
         self._table: Table | None = None
         self._rows: I4 = np.zeros(0, np.int32)
         self._selected = -1
-        self._drawn: tuple[Table | None, bool, int] = (None, False, 0)
+        self._order = ""
+        self._drawn: tuple[Table | None, bool, int, str] = (None, False, 0, "")
         self._revealed: tuple[int, Size] | None = None
         self._strips: dict[tuple[int, bool], Strip] = {}
 
-    def show(self, table: Table | None, rows: I4, selected: int) -> None:
+    def show(self, table: Table | None, rows: I4, selected: int, order: str) -> None:
         """Draw ``rows`` of ``table``, the one at the place ``selected`` as the selected one."""
         if rows is not self._rows:
             self._revealed = None
-        self._table, self._rows, self._selected = table, rows, selected
+        self._table, self._rows, self._selected, self._order = table, rows, selected, order
         self.reach(len(rows))
         self._reveal()
         self.redraw()
 
     def on_resize(self) -> None:
-        self.show(self._table, self._rows, self._selected)
+        self.show(self._table, self._rows, self._selected, self._order)
 
     def _reveal(self) -> None:
         """Scroll a newly selected row into sight."""
@@ -98,7 +99,8 @@ class TableRows(Rows):
 
     def strip(self, row: int) -> Strip:
         table = self._table
-        drawn = (table, table is not None and table.spread is not None, self.size.width)
+        known = table is not None and table.spread is not None
+        drawn = (table, known, self.size.width, self._order)
         if drawn != self._drawn:
             self._drawn = drawn
             self._strips.clear()
@@ -116,7 +118,7 @@ class TableRows(Rows):
     def _draw(self, table: Table, row: int, selected: bool) -> Strip:
         base, palette, _ = self.look
         width = self.inner.width
-        heads = heads_for(width, table.tree.metric.unit)
+        heads = heads_for(width, table.tree.metric.unit, self._order)
         cells = "".join(table.cell(row, head.key).rjust(head.width) for head in heads)
         frame = table.tree.frames[int(table.totals.frame[row])]
         style = palette.cursor if selected else base
@@ -170,7 +172,8 @@ class TopPane(Pane):
             self._begin(shown)
         self._choose()
         self.query_one(Heads).update()
-        self.query_one(TableRows).show(self._table, self._rows, self._place())
+        rows = self.query_one(TableRows)
+        rows.show(self._table, self._rows, self._place(), self._wanted[0])
 
     @property
     def busy(self) -> bool:
@@ -281,7 +284,7 @@ class TopPane(Pane):
         return ""
 
     def sort(self, step: int) -> str:
-        keys = list(dict.fromkeys(head.sorts for head in self._columns()))
+        keys = orders_of(self.shown.metric.unit)
         at = keys.index(self._wanted[0]) if self._wanted[0] in keys else 0
         self._wanted = (keys[(at + step) % len(keys)], False)
         return f"sorted by {TITLES[self._wanted[0]]}"
@@ -297,7 +300,7 @@ class TopPane(Pane):
 
     def _columns(self) -> tuple[Head, ...]:
         width = self.query_one(Heads).inner.width
-        return (*heads_for(width, self.shown.metric.unit), NAME)
+        return (*heads_for(width, self.shown.metric.unit, self._wanted[0]), NAME)
 
     def _heads(self, width: int, height: int) -> list[Line]:
         line = [self._head(head) for head in self._columns()]
