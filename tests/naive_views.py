@@ -95,9 +95,13 @@ def around(
     return callers, callees
 
 
-def matched(activities: Iterable[Seen], pattern: re.Pattern[str]) -> list[Seen]:
+def matched(activities: Sequence[Seen], pattern: re.Pattern[str]) -> list[Seen]:
     """Those with a match anywhere in a name of their stack."""
-    return [one for one in activities if any(pattern.search(plain(text)) for _, text in one.path)]
+    known = dict[Stack, bool]()
+    for path, *_ in activities:
+        if path not in known:
+            known[path] = any(pattern.search(plain(text)) for _, text in path)
+    return [one for one in activities if known[one.path]]
 
 
 def union(intervals: Iterable[Interval], low: int, high: int) -> int:

@@ -39,7 +39,7 @@ from flame.tui.timeline_work import Work
 from flame.tui.writing import Stacks
 from tests.conftest import TRACES, needs_traces
 from tests.facts import CAPTURED
-from tests.naive import Row, Trace, naive, read_ranges, tid_of
+from tests.naive import Row, Trace, naive, read_ranges
 from tests.naive_host import naive_host
 from tests.naive_tree import Label, Shape, Stack, tree_stack
 from tests.naive_views import (
@@ -65,7 +65,7 @@ REAL = (
     "two_processes_colliding_ids",
 )
 on_real = pytest.mark.parametrize("trace", REAL)
-random_traces = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+random_traces = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Case(NamedTuple):
@@ -129,7 +129,7 @@ def cases(rows: list[Row]) -> Iterator[Case]:
     yield Case("gpu", Shape(show_stacks=(re.escape(kernel),), inverted=True), {"time": third})
     yield Case("gpu", Shape(hide_frames=("^cuda",), collapsed=True))
     yield Case("count", Shape(show_from=(re.escape(ranges[0][0] if ranges else kernel),)))
-    if ranges and not set("*?@\\") & set(ranges[0][0]):
+    if ranges and ranges[0][0] and not set("*?@\\") & set(ranges[0][0]):
         yield Case("gpu", Shape(), {"nvtx": ranges[0][0]})
 
 
@@ -524,9 +524,8 @@ def check_timeline(profile: Profile, rows: list[Row], ranges: dict[int, Any]) ->
         found = [time.busy(lane).share(window) for lane in outer]
         expected = [share(of, window) for of in threads.values() if of]
         assert sorted(found) == pytest.approx(sorted(expected))
-    depths = Counter(lane.label for lane in time.lanes if lane.ranges)
-    deep = {tid_of(thread): deepest(of) for thread, of in ranges.items() if deepest(of)}
-    assert sorted(depths.values()) == sorted(deep.values())
+    levels = [lane.level for lane in time.lanes if lane.ranges]
+    assert sorted(levels) == sorted(n for of in ranges.values() for n in range(deepest(of)))
 
 
 def share(intervals: list[tuple[int, int]], window: Window) -> float:
@@ -656,7 +655,7 @@ def test_what_is_shown_is_what_is_written(trace: str, tmp_path: Path) -> None:
 
 
 @random_traces
-@given(scripts(), st.integers(0, 11), st.integers(1, 12))
+@given(scripts(), st.integers(0, 3), st.integers(1, 4))
 def test_all_of_it_on_random_traces(
     trace_file: Path, script: Script, left: int, width: int
 ) -> None:
@@ -672,5 +671,6 @@ def test_all_of_it_on_random_traces(
             check_search(one, pattern)
         check_exports(one, trace_file.parent)
     check_timeline(profile, rows, read_ranges(Trace(trace_file), start_end=False))
-    check_brush(profile, rows, left, min(left + width, 12), 12)
+    if profile.duration >= 4:  # or cells would be shorter than a nanosecond
+        check_brush(profile, rows, left, min(left + width, 4), 4)
     check_algebra(profile, "layer|gemm$", "gpu")

@@ -23,8 +23,10 @@ _TMUX = ("tmux", "load-buffer", "-w", "-")
 _PATIENCE = 2.0
 
 
-def copied(app: App[Any], text: str) -> str:
+def copied(app: App[Any], text: str, called: str = "") -> str:
     """Copy ``text`` with all control characters made visible; returns a note.
+
+    The note names what was copied as ``called``, or else shows how it begins.
 
     Pasted into a shell it is one line, which nothing runs before the user does.
     """
@@ -35,7 +37,7 @@ def copied(app: App[Any], text: str) -> str:
     app.copy_to_clipboard(safe)
     if "TMUX" in os.environ:
         Thread(target=_to_tmux, args=(safe,), daemon=True).start()
-    return f"copied {cut(text, _SHOWN)}"
+    return f"copied {called or cut(text, _SHOWN)}"
 
 
 def visible(text: str) -> str:

@@ -7,8 +7,15 @@ from contextlib import suppress
 from functools import partial
 
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.keys import format_key
 
+from flame.core.project import LEVELS
 from flame.tui.keys import Command, id_of
+
+_ABOUT = {"view(-1)": "previous view"} | {
+    f"level('{level}')": f"the {level} level on or off" for level in LEVELS
+}
+"""What is said of one command where the help has a line for several of them."""
 
 
 class AllCommands(CommandPalette):
@@ -41,7 +48,7 @@ class Commands(Provider):
         for command in self._commands:
             about = command.help or about
             if command.keys and self._fits(command):
-                yield _title(command), about, command
+                yield _title(command), _ABOUT.get(command.action, about), command
 
     @property
     def _commands(self) -> Sequence[Command]:
@@ -56,4 +63,4 @@ class Commands(Provider):
 def _title(command: Command) -> str:
     """``metric next  (m)`` of the command on key m."""
     words = id_of(command).removeprefix("flame.").replace("_", " ")
-    return f"{words}  ({command.keys.split(',')[0]})"
+    return f"{words}  ({format_key(command.keys.split(',')[0])})"

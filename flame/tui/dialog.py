@@ -61,6 +61,7 @@ class Dialog(ModalScreen[T]):
         self.note = ""
         self._top = 0
         self._seen = range(0)
+        self._current = False
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
@@ -111,6 +112,7 @@ class Dialog(ModalScreen[T]):
         if min(wanted, self._room) == lines.size.height:
             lines.update()
         else:
+            self._current = False
             lines.refresh(layout=True)
             self.call_after_refresh(lines.update)
 
@@ -130,7 +132,7 @@ class Dialog(ModalScreen[T]):
         room = height - len(head) - len(tail)
         if not height:
             return [*head, *rows, *tail]
-        self._top, more = len(head), []
+        self._top, more, self._current = len(head), [], True
         if len(rows) <= room:
             self._seen = range(len(rows))
         else:
@@ -161,12 +163,15 @@ class Dialog(ModalScreen[T]):
         self.action_move(-1)
 
     def on_click(self, event: events.Click) -> None:
-        """Select, and act on, the row under the mouse; a click beside the dialog leaves it."""
+        """Select, and act on, the row under the mouse; a click beside the dialog leaves it.
+
+        The second of two quick clicks may come before what the first has opened is drawn.
+        """
         if event.widget is self:
             self.action_leave()
         elif event.widget is self.query_one("#dialog", Lines):
             row = event.y - self._top + self._seen.start
-            if row in self._seen:
+            if self._current and row in self._seen:
                 self.cursor = row
                 self.clicked()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flame.core.errors import FlameError
+from flame.core.units import format_count
 from flame.tui.clipboard import copied
 from flame.tui.text import printable
 
@@ -24,7 +25,8 @@ def copy(screen: MainScreen, what: str) -> str:
     if what == "name":
         return copied(screen.app, names[-1])
     if what == "stack":
-        return copied(screen.app, ";".join(names[1:] or names))
+        stack = names[1:] or names
+        return copied(screen.app, ";".join(stack), f"the stack, {format_count(len(stack))} frames")
     return _command(screen)
 
 
@@ -34,14 +36,15 @@ def _command(screen: MainScreen) -> str:
 
     session, selection = screen.session, screen.shown.selection
     state = screen.state()
-    note = copied(screen.app, command_line(session.path, session.options, selection, state))
+    line = command_line(session.path, session.options, selection, state)
+    note = copied(screen.app, line, "the command line of this view")
     state.path = str(session.path.absolute())
     state.options = options_of(session.options, selection)
     try:
         save(state)
     except (FlameError, OSError) as error:
         return f"{note}; not kept for --state: {error}"
-    return f"{note}; flame view --state comes back here"
+    return f"{note}; flame view --state shows it too"
 
 
 def open_source(screen: MainScreen) -> str:

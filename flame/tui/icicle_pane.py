@@ -45,6 +45,10 @@ class IciclePane(Pane):
         self.view.select(self.view.zoom.node)
         return ""
 
+    def end(self) -> str:
+        self.view.move_to_leaf()
+        return ""
+
     def page(self, step: int) -> str:
         icicle = self.query_one(Icicle)
         icicle.scroll_to(y=icicle.scroll_offset.y + step * icicle.size.height, animate=False)

@@ -11,6 +11,7 @@ from textual.message import Message
 from flame.core.errors import FlameError
 from flame.core.selection import Selection
 from flame.tui.background import hand_in
+from flame.tui.carrying import carry
 from flame.tui.query import Found, Query, find
 from flame.tui.session import Projection, Session
 from flame.tui.trail import Trail
@@ -96,7 +97,7 @@ class Projector:
         elif after.selection != before.selection:
             self._trail.leave(before.selection)
         if after is not before:
-            before.view.carried_to(after.view, zoom=not ready.step)
+            carry(before.view, after.view, zoom=not ready.step)
         after.view.mark(ready.found)
         self.shown, self.wanted = after, after.selection
         self._levels[after.metric.table] = after.selection.levels

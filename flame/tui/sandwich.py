@@ -14,6 +14,7 @@ from textual.message import Message
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.background import Done, in_background
+from flame.tui.carrying import carry
 from flame.tui.halves import Halves, Moment, Ready
 from flame.tui.icicle import EDGE, Icicle
 from flame.tui.lines import Line, Lines, Piece, palette_of
@@ -129,7 +130,7 @@ class SandwichPane(Pane):
         def work() -> Ready:
             halves = Halves.of(tree, goal.frame)
             for old, new in zip(like or (), halves, strict=False):
-                old.carried_to(new)
+                carry(old, new)
             return Ready(halves, goal)
 
         select_frame(self.shown.view, goal.frame)
@@ -232,6 +233,11 @@ class SandwichPane(Pane):
         self._above = False
         if self._halves is not None:
             self.view.select(self.view.zoom.node)
+        return ""
+
+    def end(self) -> str:
+        if self._halves is not None:
+            self.view.move_to_leaf()
         return ""
 
     def page(self, step: int) -> str:

@@ -330,7 +330,9 @@ class MainScreen(Face):
 
     def action_details(self) -> None:
         self.toggle_class("-no-details")
-        self._show()
+        small = self.has_class("-narrow") and self.has_class("-short")
+        hidden = small and not self.has_class("-no-details")
+        self._show("the details need 100 columns or 22 rows" if hidden else "")
 
     def action_scroll_details(self, step: int) -> None:
         pane = self.query_one("#details", Lines)

@@ -65,7 +65,7 @@ _SPREAD = ("p50", "p95", "p99", "maximum", "tail")
 
 
 def heads_for(width: int, unit: str, order: str = "own") -> tuple[Head, ...]:
-    """The columns before the name that fit ``width``, left to right; the one sorted by always does."""
+    """The columns before the name that fit ``width``, left to right, that of ``order`` always."""
     fitting = {head.key: head for head in _heads_of(unit)}
     room = width - max(LEAST_NAME, int(width * NAME_SHARE))
     chosen: set[str] = set()

@@ -49,6 +49,7 @@ class TimelinePane(Pane):
         self._work: Work | None = None
         self._taken: Work | None = None
         self._followed = (-1, -1)
+        self._away = True
 
     def compose(self) -> ComposeResult:
         yield Lines(self._head, id="timeline-head")
@@ -124,9 +125,16 @@ class TimelinePane(Pane):
 
     # The selected frame, here and in the tree
 
+    def on_hide(self) -> None:
+        self._away = True
+
     def _follow(self, time: TimeView) -> None:
-        """Select what has been selected in another view, or is so in another projection."""
+        """Select what has been selected in another view, or is so in another projection.
+
+        Only the first moves the window: a filter set in this view leaves it where it is.
+        """
         view = self.shown.view
+        away, self._away = self._away, False
         before, self._followed = self._followed, (view.number, view.cursor)
         if before == self._followed or not view.cursor:
             return
@@ -134,7 +142,11 @@ class TimelinePane(Pane):
         # In another projection, what is selected here may be below what is left of it there.
         last = view.cursor + 1 if before[0] == view.number else int(view.tree.end[view.cursor])
         if not view.cursor <= here < last:
-            time.select(item_of(self.shown, time.timeline, time.light, view.cursor, time.window))
+            item = item_of(self.shown, time.timeline, time.light, view.cursor, time.window)
+            if away or before[0] == view.number:
+                time.select(item)
+            else:
+                time.select_in_sight(item)
 
     def _selected(self, note: str = "") -> str:
         """Select in the tree what is selected over time."""
@@ -161,8 +173,11 @@ class TimelinePane(Pane):
     def down(self) -> str:
         return self._selected(self._time.move_row(1)) if self._time else _NOTHING
 
-    def home(self, end: bool = False) -> str:
-        return self._selected(self._time.move_home(end)) if self._time else _NOTHING
+    def home(self) -> str:
+        return self._selected(self._time.move_home(end=False)) if self._time else _NOTHING
+
+    def end(self) -> str:
+        return self._selected(self._time.move_home(end=True)) if self._time else _NOTHING
 
     def page(self, step: int) -> str:
         rows = max(self.rows.size.height, 1)

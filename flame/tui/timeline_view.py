@@ -163,6 +163,10 @@ class TimeView:
             self.window = self._clamped(low - self.window.length / 2, self.window.length)
         self.focus = (max(low, self.window.low) + min(high, self.window.high)) / 2
 
+    def select_in_sight(self, item: int) -> None:
+        """Select ``item`` where the window shows it, else nothing."""
+        self.select(item if item >= 0 and self._in_sight(item) else -1)
+
     def move_across(self, step: int) -> str:
         """Select the next (+1) or previous (-1) interval; where they are dense, cell by cell."""
         if self.brush and self.brush.moving:

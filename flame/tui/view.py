@@ -208,6 +208,13 @@ class View:
             widest = int(np.argmax(row.high[first:last] - row.low[first:last]))
             self.cursor = int(row.nodes[first + widest])
 
+    def move_to_leaf(self) -> None:
+        """Select the end of the widest way down."""
+        above = -1
+        while self.cursor != above:
+            above = self.cursor
+            self.move_down()
+
     def move_up(self) -> None:
         """Select the parent, within the zoomed part."""
         if self.cursor != self.zoom.node:
@@ -217,8 +224,14 @@ class View:
 
     def zoom_of(self, node: int) -> Zoom:
         """The zoom that shows ``node``, or what has any width above it, as wide as the screen."""
-        shown = self._with_width(node)
+        shown = self.with_width(node)
         return Zoom(shown, self.layout.span(shown))
+
+    def with_width(self, node: int) -> int:
+        """``node``, or the closest frame above it that the metric gives any width."""
+        while node and not self.tree.total[node]:
+            node = int(self.tree.parent[node])
+        return node
 
     def zoom_in(self) -> None:
         """Zoom to the selected frame, or to the whole run that it is merged in."""
@@ -299,8 +312,17 @@ class View:
             self._show(zoom)
         return zoom is not None
 
+    def begin_at(self, target: Zoom) -> None:
+        """Show ``target``, with no way back."""
+        self._trail = Trail()
+        self._show(target)
+
     def _show(self, target: Zoom) -> None:
         self.zoom = target
+        self.keep_cursor()
+
+    def keep_cursor(self) -> None:
+        """Select something in the zoomed part, if what is selected is not."""
         if not self.holds(self.cursor):
             self.cursor = self._widest_at_top()
 
@@ -368,38 +390,3 @@ class View:
         left = tree.x[inside]
         found: I8 = inside[(left < span.high) & (left + tree.total[inside] > span.low)]
         return found
-
-    # Another tree of the same profile
-
-    def carried_to(self, view: View, zoom: bool = True) -> View:
-        """``view``, of another tree, showing as far as it has them the same frames by path.
-
-        A selected frame whose path is gone is found again by name, at its widest place. Without
-        ``zoom`` the other keeps its own, with its past.
-        """
-        view.width = self.width
-        view.cursor = view._same_frame(self)
-        if zoom:
-            view._trail = Trail()
-            view._show(view._same_zoom(self, self.zoom))
-        else:
-            view._show(view.zoom)
-        return view
-
-    def _same_zoom(self, other: View, zoom: Zoom) -> Zoom:
-        return self.zoom_of(self._with_width(self.tree.find(other.tree.names(zoom.node))))
-
-    def _same_frame(self, other: View) -> int:
-        names = other.tree.names(other.cursor)
-        node = self.tree.find(names)
-        if self.tree.depth[node] < len(names):
-            places = self.places(int(other.tree.frame[other.cursor]))
-            if len(places):
-                node = int(places[int(np.argmax(self.tree.total[places]))])
-        return self._with_width(node)
-
-    def _with_width(self, node: int) -> int:
-        """``node``, or the closest frame above it that the metric gives any width."""
-        while node and not self.tree.total[node]:
-            node = int(self.tree.parent[node])
-        return node

@@ -216,6 +216,14 @@ async def test_d_hides_the_details(decode: Path) -> None:
         assert icicle.inner.width == width
 
 
+async def test_d_says_where_there_is_no_room_for_details(decode: Path) -> None:
+    async with open_app(decode, (60, 15)) as user:
+        await user.press("d")
+        assert "need 100 columns or 22 rows" not in user.read("status")
+        await user.press("d")
+        assert user.read("status") == " the details need 100 columns or 22 rows"
+
+
 async def test_brackets_scroll_the_details(decode: Path) -> None:
     async with open_app(decode, (60, 22)) as user:
         await user.press(*["down"] * 5)

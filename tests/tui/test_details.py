@@ -305,6 +305,16 @@ def test_where_it_ran_and_what_is_missing() -> None:
     assert "NVTX ranges cover 47 % of GPU time, the" in lines
 
 
+def test_of_a_long_name_it_ran_on_the_share_stays() -> None:
+    parts = [Part(f"VLLM::Worker_TP{rank} [410{rank}]", 50) for rank in range(2)]
+    lines = shown(TREE, "forward", facts=known([5, 6], on={"processes": Parts(parts, 2, 100)}))
+    named = [fact(lines, "processes"), after(lines, "processes")[0].strip()]
+    assert [(name[:6], name[-13:]) for name in named] == [
+        ("VLLM::", "[4100] 50.0 %"),
+        ("VLLM::", "[4101] 50.0 %"),
+    ]
+
+
 def test_a_name_cut_at_the_top_stands_in_full_below() -> None:
     name = "void gemm<" + ", ".join(f"Tile{place}" for place in range(40)) + ">(int)"
     tree = stack_tree({(name,): 1})

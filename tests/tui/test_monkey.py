@@ -56,7 +56,7 @@ class Monkey:
         "resize",
     )
 
-    def __init__(self, user: User, seed: int) -> None:
+    def __init__(self, user: User, seed: str) -> None:
         self.user = user
         self.random = Random(seed)
         self.done: list[str] = []
@@ -174,13 +174,14 @@ class Monkey:
 
 async def walk(path: Path, seed: int, steps: int, config: Config = DEFAULTS) -> None:
     """A walk of ``steps`` steps on the trace at ``path``, from wherever ``seed`` begins it."""
-    size = Random(seed).choice(SIZES)
+    place = f"{path.name} {seed}"
+    size = Random(place).choice(SIZES)
     async with open_app(path, size, config=config) as user:
         if isinstance(user.app.screen, LoadingScreen):
             return  # it cannot be shown, which is told: nothing to walk through
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(user.app, "action_quit", stay)
-            await Monkey(user, seed).walk(steps)
+            await Monkey(user, place).walk(steps)
         await leave(user)
     assert user.app.crash is None and user.app.failure is None
 

@@ -161,6 +161,12 @@ async def test_the_file_is_not_here(editor: Path, file: str) -> None:
         assert note.isprintable() and len(note) < 130
 
 
+async def test_a_file_that_is_not_here_is_called_as_it_was_recorded(editor: Path) -> None:
+    async with stage() as user:
+        note = await opened(user, chain(Frame(Kind.PYTHON, "f", "vllm/worker.py", 1)), 1)
+        assert note.endswith("was made: vllm/worker.py")
+
+
 async def test_an_option_is_no_file(
     editor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

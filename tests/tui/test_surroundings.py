@@ -95,6 +95,14 @@ async def test_the_first_warning_greets_until_a_key_is_pressed(decode: Path) -> 
         assert user.read("status").startswith(" cudaLaunchKernel")
 
 
+async def test_a_long_warning_loses_its_end_and_not_the_way_to_the_others(decode: Path) -> None:
+    async with open_app(decode, (80, 24)) as user:
+        warnings = user.screen.session.profile.warnings
+        said, way = user.read("status").split("…")
+        assert warnings[0].startswith(said.strip()) and len(said) > 20
+        assert way == f"  w: all {len(warnings)} notes"
+
+
 async def test_an_empty_trace_shows_why_and_its_warnings(tmp_path: Path) -> None:
     async with open_app(traces.nothing(tmp_path / "nothing.sqlite")) as user:
         text = user.read("empty")

@@ -19,6 +19,7 @@ from flame.core.selection import Selection
 from flame.core.shading import Grid
 from flame.core.timeline import Window
 from flame.core.where import Streams, Time
+from flame.tui.carrying import carry
 from flame.tui.lines import Rows
 from flame.tui.pane import NOT_HERE, Pane
 from flame.tui.query import Query
@@ -52,7 +53,7 @@ class TimelineApp(App[None]):
 
     @on(Pane.Changed)
     def _changed(self, message: Pane.Changed) -> None:
-        self.note = message.note
+        self.note = message.note or ""
         self.pane.show(self.shown)
 
     @on(Pane.Filtered)
@@ -61,7 +62,7 @@ class TimelineApp(App[None]):
 
     def take(self, selection: Selection) -> None:
         before, self.shown = self.shown, self.session.project([selection])
-        before.view.carried_to(self.shown.view)
+        carry(before.view, self.shown.view)
         self.pane.show(self.shown)
 
 
@@ -303,7 +304,7 @@ async def test_a_range_selects_its_own_place_in_the_tree(decode: Path) -> None:
     async with open_timeline(decode) as user:
         await user.does(lambda: user.pane.page(-1), user.pane.home)
         assert user.selected == user.in_tree == "generate"
-        await user.does(user.pane.enter, user.pane.down, lambda: user.pane.home(True))
+        await user.does(user.pane.enter, user.pane.down, lambda: user.pane.end())
         assert user.selected == user.in_tree == "sampler"
         await user.does(user.pane.home, user.pane.down)
         view = user.shown.view
@@ -313,7 +314,7 @@ async def test_a_range_selects_its_own_place_in_the_tree(decode: Path) -> None:
 
 async def test_home_and_end_select_the_first_and_last(streams: Path) -> None:
     async with open_timeline(streams) as user:
-        await user.does(lambda: user.pane.home(True))
+        await user.does(lambda: user.pane.end())
         assert user.time.item == user.time.timeline.lanes[0].last - 1
         await user.does(user.pane.home)
         assert user.time.item == 0
@@ -335,6 +336,20 @@ async def test_the_selection_survives_other_levels_and_filters(streams: Path) ->
         assert (user.time.item, user.time.window) == (item, window)
         await user.does(lambda: user.app.take(Selection(levels=("stream",))))
         assert user.time.item == item and user.in_tree == "stream 7"
+
+
+async def test_a_filter_does_not_move_the_window(streams: Path) -> None:
+    async with open_timeline(streams) as user:
+        tree = user.shown.view.tree
+        node = next(node for node in range(len(tree)) if tree.name(node) == "long_7")
+        await user.does(lambda: user.shown.view.select(node), user.pane.enter)
+        await user.does(lambda: user.pane.across(1))
+        assert user.selected == "short"
+        window, origin = user.time.window, user.time.timeline.origin
+        early = Time(origin, origin + 5_000_000)
+        await user.does(lambda: user.app.take(Selection(where=(early,))))
+        assert user.in_tree == "short"
+        assert (user.time.window, user.selected) == (window, "")
 
 
 # The window

@@ -14,7 +14,7 @@ from flame.core.selection import Selection
 from flame.tui.pane import Pane
 from flame.tui.query import Query, find
 from flame.tui.sandwich import SandwichPane
-from flame.tui.table import LEAST_NAME, Table, bar, heads_for, times
+from flame.tui.table import LEAST_NAME, Table, bar, heads_for, orders_of, times
 from flame.tui.top import TableRows, TopPane
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
@@ -124,9 +124,9 @@ def test_a_narrow_table_keeps_the_most_important_columns(width: int, keys: list[
     assert [head.key for head in heads_for(width, "ns")] == keys
 
 
-@given(st.integers(0, 400))
-def test_columns_leave_room_for_the_name(width: int) -> None:
-    used = sum(head.width for head in heads_for(width, "ns"))
+@given(st.integers(0, 400), st.sampled_from(orders_of("ns")))
+def test_columns_leave_room_for_the_name(width: int, order: str) -> None:
+    used = sum(head.width for head in heads_for(width, "ns", order))
     assert not used or used + LEAST_NAME <= width
 
 
@@ -239,12 +239,20 @@ async def test_a_frame_outside_the_zoomed_part_zooms_out(decode: Path) -> None:
 async def test_sorting_goes_from_column_to_column_and_back(decode: Path) -> None:
     async with open_app(decode) as user:
         await top(user)
-        for title in ("total", "count", "p99", "name", "self"):
+        for title in ("total", "count", "mean", "p50", "p95", "p99", "max", "tail", "name", "self"):
             await user.press("s")
             assert f"sorted by {title}" in user.read("status")
             assert f"{title}▾" in user.read("heads") or f"{title}▴" in user.read("heads")
         await user.press("s", "s")
         assert names(user)[:2] == ["cudaLaunchKernel", "generate"]
+
+
+async def test_a_narrow_table_has_the_column_it_is_sorted_by(decode: Path) -> None:
+    async with open_app(decode, (60, 15)) as user:
+        await top(user)
+        await user.press(*"ssssssss")
+        assert squeezed(user.read("heads")).startswith("self total tail▾ name")
+        assert "×" in user.read("table").splitlines()[0]
 
 
 async def test_a_click_on_a_head_sorts_by_it_and_again_backwards(decode: Path) -> None:

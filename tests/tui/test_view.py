@@ -47,6 +47,15 @@ def test_down_selects_the_widest_child_and_up_the_parent() -> None:
     assert shown.cursor == 0
 
 
+def test_the_end_is_the_leaf_of_the_widest_way() -> None:
+    shown = view()
+    shown.move_to_leaf()
+    assert TREE.names(shown.cursor) == ("a", "x")
+    shown.select(B)
+    shown.move_to_leaf()
+    assert TREE.names(shown.cursor) == ("b", "x", "deep")
+
+
 def test_across_goes_along_the_row_over_parents_and_stops_at_the_ends() -> None:
     shown = view()
     shown.select(node(TREE, "a", "x"))
@@ -180,29 +189,6 @@ def test_a_name_is_summed_over_all_places_with_recursion_once() -> None:
     assert everywhere == (5, 1111, 4)
 
 
-def test_the_same_frames_are_shown_in_another_tree_of_the_profile() -> None:
-    shown = view()
-    shown.zoom_to(shown.zoom_of(A))
-    shown.zoom_to(shown.zoom_of(B))
-    shown.select(node(TREE, "b", "x"))
-    other = stack_tree({("b", "x"): 5, ("a", "y"): 7})
-    carried = shown.carried_to(View(other))
-    assert carried.zoom.node == node(other, "b")
-    assert carried.cursor == node(other, "b", "x")
-    assert carried.width == 100
-    assert not carried.undo()  # the zooms before belong to the other tree
-
-
-def test_going_back_to_a_tree_keeps_its_own_zoom_and_past() -> None:
-    shown, before = view(), view()
-    before.zoom_to(before.zoom_of(A))
-    shown.select(node(TREE, "b", "x"))
-    carried = shown.carried_to(before, zoom=False)
-    assert carried.zoom.node == A
-    assert carried.holds(carried.cursor)
-    assert carried.undo() and carried.zoom.node == 0
-
-
 def test_undo_and_redo_go_through_the_zooms_until_a_new_one() -> None:
     shown = view()
     shown.zoom_to(shown.zoom_of(A))
@@ -262,20 +248,6 @@ def _mirrored(tree: StackTree) -> StackTree:
     order = [0, 1, 3, 2]
     columns = {name: getattr(tree, name)[order] for name in ("frame", "own", "own_count")}
     return replace(tree, **columns)
-
-
-def test_a_frame_whose_path_is_gone_is_found_by_name_at_its_widest_place() -> None:
-    shown = view()
-    shown.select(node(TREE, "b", "x"))
-    other = stack_tree({("a",): 0, ("x", "a"): 3, ("d", "x"): 9})
-    assert shown.carried_to(View(other)).cursor == node(other, "d", "x")
-
-
-def test_a_frame_without_width_gives_way_to_the_one_above() -> None:
-    shown = view()
-    shown.select(node(TREE, "b", "x"))
-    carried = shown.carried_to(View(stack_tree({("b",): 4, ("b", "x"): 0})))
-    assert selected(carried) == "b"
 
 
 def test_the_picture_changes_with_zoom_width_and_search_but_not_with_the_cursor() -> None:
@@ -347,24 +319,3 @@ def test_whatever_is_pressed_the_selected_frame_lies_in_the_zoomed_part(
     assert tree.depth[shown.cursor] >= shown.top
     assert 0 <= shown.cell_of(shown.cursor) < width
     assert shown.rows >= 1
-
-
-@given(random_trees, random_trees, keys)
-def test_carrying_over_to_any_tree_selects_a_frame_that_is_shown(
-    tree: StackTree, other: StackTree, keys: list[str]
-) -> None:
-    shown = View(tree, 40)
-    press_all(shown, keys)
-    carried = shown.carried_to(View(other))
-    assert carried.holds(carried.cursor)
-    assert other.total[carried.cursor] > 0
-
-
-@given(random_trees)
-def test_carrying_over_to_the_same_tree_changes_nothing(tree: StackTree) -> None:
-    shown = View(tree, 40)
-    shown.move_down()
-    shown.move_across(1)
-    shown.zoom_to(shown.zoom_of(shown.cursor))
-    carried = shown.carried_to(View(tree))
-    assert (carried.cursor, carried.zoom) == (shown.cursor, shown.zoom)
