@@ -1,4 +1,4 @@
-"""What the views show, once more, slowly and plainly: loops over one stack of texts per activity."""
+"""What the views show, once more, slowly and plainly: loops over activities."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ import json
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from flame.core.load import load
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
 from flame.core.selection import Selection
-from flame.core.shading import light
+from flame.core.shading import Grid, light
 from flame.core.timeline import Timeline, Window, timeline
 from flame.core.tree import StackTree
 from flame.core.where import MinShare, Time, where
@@ -37,7 +38,7 @@ from flame.tui.table import Table
 from flame.tui.timeline_view import TimeView
 from flame.tui.timeline_work import Work
 from flame.tui.writing import Stacks
-from tests.conftest import TRACES, needs_traces
+from tests.conftest import TRACES
 from tests.facts import CAPTURED
 from tests.naive import Row, Trace, naive, read_ranges
 from tests.naive_host import naive_host
@@ -68,12 +69,13 @@ on_real = pytest.mark.parametrize("trace", REAL)
 random_traces = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """A way to look at a trace."""
 
     metric: str
-    shape: Shape = Shape()
-    chosen: dict[str, Any] = {}
+    shape: Shape = field(default_factory=Shape)
+    chosen: dict[str, Any] = field(default_factory=dict)
 
     def shown(self, profile: Profile) -> Projection:
         arrangement = Arrangement(self.shape.inverted, self.shape.collapsed)
@@ -258,7 +260,7 @@ def check_sandwich(one: Looked, most: int) -> None:
         assert ways(halves.callers.tree) == callers
         assert ways(halves.callees.tree) == callees
         assert int(halves.callers.tree.total[0]) == sums.total
-        assert halves.own == (sums.own if not inverted else by_name(plain)[label].own)
+        assert halves.own == sums.own
         assert halves.callers.whole == halves.callees.whole == int(tree.total[0])
 
 
@@ -308,16 +310,15 @@ def check_spread(facts: Facts, values: list[int]) -> None:
     assert [found.p50, found.p95, found.p99] == ranks
     histogram = facts.histogram
     if histogram is not None:
-        bounds = zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
         inner = [values[0] - 1, *histogram.edges[1:-1].tolist(), values[-1] + 1]
         expected = np.histogram(values, inner)[0]
-        assert histogram.counts.tolist() == expected.tolist() and len(list(bounds))
+        assert histogram.counts.tolist() == expected.tolist()
 
 
 def check_places(on: dict[str, Parts], below: list[Seen]) -> None:
-    of = {
+    of: dict[str, Callable[[Row], int | None]] = {
         "processes": lambda row: row.pid,
-        "threads": lambda row: row.call and row.call.tid,
+        "threads": lambda row: row.call.tid if row.call else None,
         "GPUs": lambda row: row.gpu,
         "streams": lambda row: row.stream,
     }
@@ -550,14 +551,8 @@ def check_brush(profile: Profile, rows: list[Row], left: int, right: int, width:
     view.brushed(left, right)
     assert view.brush
     low, high = (time.origin + edge for edge in view.brush.window)
-    length = time.whole.length
-
-    def within(row: Row) -> bool:
-        """The end of the trace belongs to its last cell."""
-        cell = (row.start - time.origin) * width // length
-        return left <= min(cell, width - 1) < right
-
-    expected = [row for row in rows if within(row)]
+    cells = {id(row): (row.start - time.origin) * width // time.whole.length for row in rows}
+    expected = [row for row in rows if left <= cells[id(row)] < right]
     try:
         tree = profile.tree(LEVELS, (Time(low, high),), "gpu")
     except NoMatchError:
@@ -565,6 +560,14 @@ def check_brush(profile: Profile, rows: list[Row], left: int, right: int, width:
     else:
         found = int(tree.total[0]), int(tree.count[0])
         assert found == (sum(row.duration for row in expected), len(expected))
+
+
+def test_the_end_of_a_brush_is_the_end_of_its_last_cell() -> None:
+    """Cells of 2.5 ns: what starts at 2 ns is in the first one."""
+    grid = Grid(Window(0, 10), 4)
+    assert [grid.time(cell) for cell in range(5)] == [0, 2.5, 5, 7.5, 10]
+    grid = Grid(Window(0, 49_000_000_000_049), 49)
+    assert all(grid.time(cell) == cell * 1_000_000_000_001 for cell in range(50))
 
 
 # Filters

@@ -170,7 +170,8 @@ class Grid:
 
     def time(self, cell: float) -> float:
         """When ``cell`` begins, ns since the beginning of the trace."""
-        return self.window.low + cell / self.scale
+        # Multiplied first: where cells begin at whole nanoseconds, that is what comes out.
+        return self.window.low + cell * max(self.window.length, 1) / self.width
 
     def cell(self, time: float) -> float:
         """Where ``time`` lies, in cells from the left edge."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_UP = 0.9995
+"""From this part of a unit on it is used: in the next smaller one 1000 would be written."""
 
 
 def format_ns(ns: float) -> str:
     """A time with three to four digits: ``1.234 s``, ``56.7 ms``, ``890 ns``."""
     for scale, unit in _STEPS:
-        if abs(ns) >= scale:
+        if abs(ns) >= scale * _UP:
             return f"{_digits(ns / scale)} {unit}"
     return f"{ns:.0f} ns"
 
@@ -17,7 +19,7 @@ def format_ns(ns: float) -> str:
 def format_bytes(size: float) -> str:
     """An amount of data, in powers of ten as bandwidths are: ``1.23 GB``, ``512 B``."""
     for scale, unit in _SIZES:
-        if size >= scale:
+        if size >= scale * _UP:
             return f"{_digits(size / scale)} {unit}"
     return f"{size:.0f} B"
 

@@ -41,6 +41,10 @@ class NvtxRange:
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Groups with such a range anywhere on their NVTX path."""
+        return table.stacks.containing(self.ranges(profile))[table.groups.nvtx]
+
+    def ranges(self, profile: Profile) -> Bool:
+        """Which of the profile's frames are such ranges, bool[frames]."""
         name = _glob(self.name).fullmatch
         domain = _glob(self.domain).fullmatch if self.domain is not None else None
 
@@ -49,8 +53,7 @@ class NvtxRange:
                 return False
             return domain is None or bool(domain(frame.get("domain")))
 
-        marked = _marked(profile, fits)
-        return table.stacks.containing(marked)[table.groups.nvtx]
+        return _marked(profile, fits)
 
 
 @dataclass(frozen=True)

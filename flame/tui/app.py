@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType, Keymap
@@ -173,6 +174,11 @@ class FlameApp(App[None]):
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         if not self._masked:
             super()._display(screen, renderable)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Paste):  # Textual's palette would draw it as it is
+            event.text = printable(event.text)
+        await super().on_event(event)
 
     def action_command_palette(self) -> None:
         """Open the palette, but not over what has no commands: a dialog, a page, a palette."""

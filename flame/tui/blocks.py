@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -29,10 +30,7 @@ def fields(rows: Iterable[tuple[str, str]], width: int) -> list[Line]:
     """Label and value side by side; rows without a value are left out, long values wrapped."""
     lines: list[Line] = []
     for label, value in rows:
-        parts = wrap(printable(value), max(width - LABEL, 8), 4)
-        for place, part in enumerate(parts):
-            title = label if place == 0 else ""
-            lines.append([Piece(title.ljust(LABEL), "dim"), Piece(part)])
+        lines += _labelled(label, wrap(printable(value), max(width - LABEL, 8), 4))
     return lines
 
 
@@ -102,7 +100,7 @@ def launch(facts: Facts | None, width: int) -> list[Line]:
 
 def _moved(moved: Moved) -> list[tuple[str, str]]:
     sizes, ns = moved
-    rate = f" at {sizes.total / ns:,.3g} GB/s" if ns else ""
+    rate = f" at {format_bytes(sizes.total * 1e9 / ns)}/s" if ns else ""
     each = f"p50 {format_bytes(sizes.p50)}, max {format_bytes(sizes.maximum)}"
     return [
         ("moved", f"{format_bytes(sizes.total)}{rate}"),
@@ -190,18 +188,25 @@ def queue(facts: Facts | None, width: int) -> list[Line]:
     """How long the work waited."""
     if facts is None or facts.queue is None:
         return []
-    text = f"p50 {format_ns(facts.queue.p50)}, p99 {format_ns(facts.queue.p99)}"
-    return fields([("queued", text)], width)
+    texts = [f"p50 {format_ns(facts.queue.p50)}", f"p99 {format_ns(facts.queue.p99)}"]
+    return _labelled("queued", _joined(texts, width - LABEL))
 
 
 def ran_on(facts: Facts | None, width: int) -> list[Line]:
     """The GPUs, streams, … it ran on, where there are several."""
     lines: list[Line] = []
     for title, parts in (facts.on if facts else {}).items():
-        for place, text in enumerate(_joined(_shares(parts, width - LABEL), width - LABEL)):
-            label = title if place == 0 else ""
-            lines.append([Piece(label.ljust(LABEL), "dim"), Piece(text)])
+        lines += _labelled(title, _joined(_shares(parts, width - LABEL), width - LABEL))
     return lines
+
+
+def _labelled(label: str, texts: Iterable[str]) -> list[Line]:
+    """``texts`` one below the other, ``label`` beside the first."""
+    labels = chain((label,), repeat(""))
+    return [
+        [Piece(f"{title:{LABEL}}", "dim"), Piece(text)]
+        for title, text in zip(labels, texts, strict=False)
+    ]
 
 
 def _shares(parts: Parts, width: int) -> list[str]:

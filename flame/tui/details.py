@@ -9,7 +9,7 @@ from flame.tui.blocks import fields
 from flame.tui.facts import Facts, Part
 from flame.tui.lines import Line, Piece, side_by_side
 from flame.tui.palette import Palette
-from flame.tui.text import cut, cut_start, wrap
+from flame.tui.text import cut, cut_start, width_of, wrap
 from flame.tui.view import View
 
 _NAME_LINES = 5
@@ -94,20 +94,33 @@ def _weights(view: View, width: int) -> list[Line]:
     tree, node = view.tree, view.cursor
     unit, total, count = tree.metric.unit, int(tree.total[node]), int(tree.count[node])
     whole, zoomed = view.whole, view.zoomed_total
+    is_share = view.inside(node) and zoomed < whole
     parent = int(tree.total[max(int(tree.parent[node]), 0)])
+    room, share = (
+        width - blocks.LABEL,
+        f"{format_value(total, unit)}  {format_percent(total, whole)}",
+    )
     rows = [
-        ("total", f"{format_value(total, unit)}  {format_percent(total, whole)} of all"),
+        ("total", _fitting(room, f"{share} of all", share)),
         ("self", _self(int(tree.own[node]), total, unit)),
         ("of parent", format_percent(total, parent) if node else ""),
-        ("of zoomed", format_percent(total, zoomed) if total <= zoomed < whole else ""),
-        ("count", _count(count, total) if unit == "ns" else ""),
+        ("of zoomed", format_percent(total, zoomed) if is_share else ""),
+        *(_count(count, total, room) if unit == "ns" else []),
     ]
     return [*fields(rows, width), *_everywhere(view, width)]
 
 
-def _count(count: int, total: int) -> str:
-    mean = f"  mean {format_value(total / count, 'ns')}" if count > 1 else ""
-    return f"{format_count(count)}{mean}"
+def _fitting(room: int, text: str, shorter: str) -> str:
+    return text if width_of(text) <= room else shorter
+
+
+def _count(count: int, total: int, room: int) -> list[tuple[str, str]]:
+    """Count and mean, side by side where there is room."""
+    if count <= 1:
+        return [("count", format_count(count))]
+    number, mean = format_count(count), format_value(total / count, "ns")
+    both = f"{number}  mean {mean}"
+    return [("count", both)] if width_of(both) <= room else [("count", number), ("mean", mean)]
 
 
 def _self(own: int, total: int, unit: str) -> str:
@@ -124,7 +137,7 @@ def _everywhere(view: View, width: int) -> list[Line]:
         return []
     text = f"{format_value(total, tree.metric.unit)}  {format_percent(total, view.whole)}"
     if tree.metric.unit == "ns":
-        text += f"  {format_count(count)}×"
+        text = _fitting(width - blocks.LABEL, f"{text}  {format_count(count)}×", text)
     return fields([(f"{format_count(places)} places", text)], width)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from flame.core.grouping import device_name, process_name, thread_name
 from flame.core.metrics import metric_of
 from flame.core.profile import Profile
 from flame.core.spelling import spell_range, spell_window
-from flame.core.units import format_ns
+from flame.core.units import format_count, format_ns
 from flame.core.where import (
     Devices,
     Filter,
@@ -37,13 +37,17 @@ from flame.core.where import (
 from flame.tui.patterns import exact
 from flame.tui.query import Query
 
+_AT_ONCE = 10_000
+"""Frames up to which their names are compared in a few milliseconds."""
+
 
 @dataclass(frozen=True)
 class TextField:
     """A kind of filter that is typed.
 
     ``spell`` is the text of a filter, ``read`` the filter of a text (UsageError where it is
-    wrong), ``guess`` the text to begin with, from the selected frame's name and kind.
+    wrong), ``guess`` the text to begin with, from the selected frame's name and kind; ``doubt``
+    says why a filter would leave nothing, as far as that is known at once.
     """
 
     type: type[Filter]
@@ -53,6 +57,7 @@ class TextField:
     read: Callable[[str], Filter]
     guess: Callable[[str, Kind], str]
     several: bool = False
+    doubt: Callable[[Profile, Any], str] = lambda profile, one: ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,17 @@ def _kernel(name: str, kind: Kind) -> str:
 
 def _range(name: str, kind: Kind) -> str:
     return spell_range(NvtxRange(name)) if kind == Kind.NVTX else ""
+
+
+def _no_such_range(profile: Profile, one: NvtxRange) -> str:
+    """That no range is called so, and whether any has it in its name."""
+    if len(profile.frames) > _AT_ONCE or one.ranges(profile).any():
+        return ""
+    part = replace(one, name=f"*{one.name}*")
+    number = int(part.ranges(profile).sum())
+    names = f"{format_count(number)} name{'' if number == 1 else 's'}"
+    hint = f": {spell_range(part)} would find {names}" if number else ""
+    return f"no range is called so{hint}"
 
 
 def _nothing(name: str, kind: Kind) -> str:
@@ -220,6 +236,7 @@ FIELDS: tuple[Field, ...] = (
         spell_range,
         parse_nvtx_range,
         _range,
+        doubt=_no_such_range,
     ),
     ListField(Devices, "device", _devices, _ids, Devices),
     ListField(Streams, "stream", _streams, _ids, Streams),

@@ -208,9 +208,11 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
 
     @on(Input.Changed)
     def _typed(self) -> None:
-        self.note = ""
+        field, self.note = self._slot and self._slot.field, ""
         try:
-            self._read()
+            one = self._read()
+            if one and isinstance(field, TextField):
+                self.note = field.doubt(self._profile, one)
         except UsageError as error:
             self.note = str(error)
         self.draw()

@@ -211,7 +211,7 @@ class Icicle(Rows):
         """Share of the zoomed part and value, as far as there is room."""
         tree, whole = self._view.tree, self._view.zoomed_total
         total = int(tree.total[node])
-        share = f"  {format_percent(total, whole)}" if total <= whole else ""
+        share = f"  {format_percent(total, whole)}" if self._view.inside(node) else ""
         value = f"  {format_value(total, tree.metric.unit)}"
         return share + value if len(share) + len(value) < free else share
 

@@ -19,7 +19,8 @@ _UNITS = ((_SECOND, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 class Axis(NamedTuple):
     """Ticks as (cell, label), left to right.
 
-    What a label adds with a plus counts from the last full one, or from ``base`` before the first.
+    What a label adds with a plus counts from the last full one, or from ``base``, which is empty
+    where nothing does.
     """
 
     base: str
@@ -37,7 +38,8 @@ def axis(grid: Grid, origin: int) -> Axis:
         (floor(grid.cell(time - origin)), _label(time, full, scale, unit))
         for time in range(-(-low // step) * step, high, step)
     ]
-    return Axis(clock(base, full) if base else "", ticks)
+    counted = not ticks or ticks[0][1].startswith("+")
+    return Axis(clock(base, full) if base and counted else "", ticks)
 
 
 def _label(time: int, full: int, scale: int, unit: str) -> str:

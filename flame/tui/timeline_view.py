@@ -344,9 +344,9 @@ class TimeView:
         return ""
 
     def brushed(self, left: int, right: int) -> None:
-        """A brush over cells [left, right), as the mouse draws it."""
+        """A brush over what starts in cells [left, right), as the mouse draws it."""
         low = min(max(ceil(self.grid.time(left)), 0), self.timeline.whole.high - 1)
-        high = min(floor(self.grid.time(right)), self.timeline.whole.high)
+        high = min(ceil(self.grid.time(right)), self.timeline.whole.high)
         self.brush = Brush(low, max(high, low + 1), moving=False)
 
     # The mouse

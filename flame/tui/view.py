@@ -136,6 +136,11 @@ class View:
         inside = self.zoom.node <= node < self.tree.end[self.zoom.node]
         return inside and own.low < span.high and own.high > span.low
 
+    def inside(self, node: int) -> bool:
+        """Whether all of ``node`` lies in the zoomed part, of which it then is a share."""
+        span, own = self.zoom.span, self.layout.span(node)
+        return span.low <= own.low and own.high <= span.high
+
     @cached_property
     def _by_frame(self) -> tuple[I8, I8]:
         order = np.argsort(self.tree.frame, kind="stable")

@@ -36,13 +36,11 @@ async def test_home_returns_to_the_zoomed_frame(decode: Path) -> None:
         assert user.selected == "all"
 
 
-TABS = " Icicle  Sandwich  Top  Timeline "
-
-
 async def test_the_way_to_the_selected_frame_is_shown(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("down", "down", "down")
-        assert user.read("crumbs") == f"{TABS} all ▸ cudaLaunchKernel ▸ generate ▸ model.layers.0"
+        assert user.read("tabs") == " Icicle  Sandwich  Top  Timeline"
+        assert user.read("crumbs") == " all ▸ cudaLaunchKernel ▸ generate ▸ model.layers.0"
         assert user.read("details").splitlines()[:2] == [" nvtx", "model.layers.0"]
         assert user.read("status") == " model.layers.0  200 µs · 43.9 % of all · 2×"
 

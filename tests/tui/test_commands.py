@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from textual.command import DiscoveryHit
+
 from flame.tui.commands import Commands
 from tests.tui.conftest import User, open_app
 
@@ -11,7 +13,7 @@ from tests.tui.conftest import User, open_app
 async def found(user: User) -> dict[str, str]:
     """Help by title of everything the palette has before anything is typed."""
     hits = [hit async for hit in Commands(user.screen).discover()]
-    return {str(hit.display): str(hit.help) for hit in hits}
+    return {str(hit.display): str(hit.help) for hit in hits if isinstance(hit, DiscoveryHit)}
 
 
 async def test_commands_have_the_keys_that_are_on_keyboards(decode: Path) -> None:

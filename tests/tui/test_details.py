@@ -15,9 +15,10 @@ from flame.core.tree import StackTree
 from flame.tui.blocks import bars
 from flame.tui.details import details
 from flame.tui.facts import BINS, Facts, Launched, Moved, Part, Parts, Used
+from flame.tui.layout import Span
 from flame.tui.lines import Line, line_width
 from flame.tui.palette import Palette
-from flame.tui.view import View
+from flame.tui.view import View, Zoom
 from tests.tui.trees import node, stack_tree
 
 PALETTE = Palette((18, 18, 18), (224, 224, 224))
@@ -83,6 +84,23 @@ def test_times_and_shares() -> None:
     assert fact(lines, "of parent") == "93.3 %"
     assert fact(lines, "of zoomed") == "93.3 %"
     assert fact(lines, "count") == "20  mean 350 µs"
+
+
+def test_what_reaches_beyond_the_zoomed_part_is_no_share_of_it() -> None:
+    view = View(stack_tree({("a",): 60, ("b",): 40}), 100)
+    view.zoom_to(Zoom(0, Span(30, 100)))
+    shares = {}
+    for name in "ab":
+        view.select(node(view.tree, name))
+        shares[name] = [text(line) for line in details(view, PALETTE, 40)]
+    assert fact(shares["b"], "of zoomed") == "57.1 %"
+    assert not any("of zoomed" in line for line in shares["a"])
+
+
+def test_a_narrow_pane_tears_no_numbers() -> None:
+    lines = shown(stack_tree({("a",): 371_000_000}, counts=14_988), "a", width=31)
+    assert fact(lines, "total") == "371 ms  100.0 %"
+    assert (fact(lines, "count"), fact(lines, "mean")) == ("14,988", "24.8 µs")
 
 
 def test_own_time_is_said_where_it_is_neither_all_nor_nothing() -> None:
@@ -260,8 +278,16 @@ def test_what_copies_moved() -> None:
     sizes = distribution(np.array([1_000_000, 3_000_000]))
     assert sizes is not None
     lines = shown(TREE, "other", "gemm", facts=known([5, 6], moved=Moved(sizes, 2_000_000)))
-    assert fact(lines, "moved") == "4.00 MB at 2 GB/s"
+    assert fact(lines, "moved") == "4.00 MB at 2.00 GB/s"
     assert fact(lines, "each") == "p50 1.00 MB, max 3.00 MB"
+
+
+def test_any_bandwidth_is_readable() -> None:
+    sizes = distribution(np.array([2_500_000_000]))
+    assert sizes is not None
+    for ns, rate in ((1_000_000, "2.50 TB/s"), (2_000_000_000_000, "1.25 MB/s")):
+        lines = shown(TREE, "other", "gemm", facts=known([5, 6], moved=Moved(sizes, ns)))
+        assert fact(lines, "moved") == f"2.50 GB at {rate}"
 
 
 def test_a_launch_that_is_not_known_yet_or_at_all() -> None:

@@ -144,6 +144,20 @@ async def test_what_is_wrong_is_said_while_typing(
         assert user.result == ()
 
 
+async def test_a_range_that_there_is_not_is_said_while_typing(tmp_path: Path) -> None:
+    async with stage(dialog(load(traces.decode(tmp_path / "decode.sqlite")))) as user:
+        await user.click("  NVTX range")
+        await user.type("model.layers")
+        said = "no range is called so: *model.layers* would find 4 names"
+        assert said in user.read()
+        await user.type("*model.layers*")
+        assert "called so" not in user.read()
+        await user.type("model.tails")
+        assert "no range is called so" in user.read() and "would" not in user.read()
+        await user.press("enter", "a")
+        assert user.result == (NvtxRange("model.tails"),)
+
+
 async def test_a_new_filter_begins_with_the_selected_frame(profile: Profile) -> None:
     async with stage(dialog(profile, name="f(int)")) as user:
         await user.press("enter")

@@ -14,7 +14,8 @@ from textual.pilot import Pilot
 
 from flame.core.tree import StackTree
 from flame.tui.icicle import Icicle
-from flame.tui.view import View
+from flame.tui.layout import Span
+from flame.tui.view import View, Zoom
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import node, stack_tree
@@ -181,6 +182,15 @@ async def test_the_wheel_sideways_pans(
         icicle.post_message(kind(icicle, 5, 1, 0, 0, 0, shift, False, False))
         await user.settle()
         assert (view.zoom.span.low - low) * step > 0
+
+
+async def test_only_what_lies_in_the_zoomed_part_is_a_share_of_it() -> None:
+    async with alone() as app:
+        app.view.zoom_to(Zoom(0, Span(30, 100)))  # cuts b, of 60, in half
+        app.icicle.show(app.view)
+        row = next(line for line in app.lines() if "▏b" in line)
+        assert "42.9 %" in row.partition("▏d")[2]
+        assert "%" not in row.partition("▏d")[0]
 
 
 async def test_panning_at_the_edge_says_so(decode: Path) -> None:
