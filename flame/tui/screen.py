@@ -12,6 +12,7 @@ from textual.widgets import Input
 from flame.config import Config
 from flame.core.arrangement import ORDERS, Arrangement
 from flame.core.errors import FlameError, UsageError
+from flame.core.frames import Kind
 from flame.core.metrics import metric_of
 from flame.core.project import default_levels
 from flame.core.selection import Selection
@@ -266,10 +267,11 @@ class MainScreen(Face):
         self._change(where=where[:place] + where[place + 1 :])
 
     def action_quick(self, kind: str) -> None:
-        if not self.view.cursor:
+        tree, node = self.view.tree, self.view.cursor
+        if tree.kind(node) == Kind.ROOT:
             self._show("select a frame first: this is the root")
             return
-        one = quick(kind, self.view.tree.name(self.view.cursor))
+        one = quick(kind, tree.name(node))
         if one not in self.wanted.where:
             self._change(where=(*self.wanted.where, one))
 

@@ -148,7 +148,7 @@ async def test_a_range_that_there_is_not_is_said_while_typing(tmp_path: Path) ->
     async with stage(dialog(load(traces.decode(tmp_path / "decode.sqlite")))) as user:
         await user.click("  NVTX range")
         await user.type("model.layers")
-        said = "no range is called so: *model.layers* would find 4 names"
+        said = "no range is called so: *model.layers* would find 6 names"
         assert said in user.read()
         await user.type("*model.layers*")
         assert "called so" not in user.read()
