@@ -20,7 +20,7 @@ AT_ONCE = 20_000
 LONGEST = 2.0
 """Seconds after which an expression is given up."""
 
-_TOO_LONG = f"the search takes more than {LONGEST:g} s: a simpler expression, please"
+_TOO_LONG = "the search takes too long: try a simpler expression"
 
 
 class Searched(Message):

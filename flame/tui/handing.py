@@ -43,7 +43,7 @@ def _command(screen: MainScreen) -> str:
     try:
         save(state)
     except (FlameError, OSError) as error:
-        return f"{note}; not kept for --state: {error}"
+        return f"{note}; not kept for --state: {getattr(error, 'strerror', None) or error}"
     return f"{note}; flame view --state shows it too"
 
 

@@ -152,7 +152,7 @@ def _run(palette: Palette, cover: float, matching: bool, faded: bool) -> Style:
         return _style(_BLACK, mix(palette.background, _MATCH, 0.75))
     strength = (0.12 + 0.14 * cover) * (0.5 if faded else 1.0)
     quiet = mix(palette.background, palette.foreground, strength)
-    return _style(mix(quiet, palette.foreground, 0.15 if faded else 0.45), quiet)
+    return _style(mix(quiet, palette.foreground, 0.5 if faded else 0.6), quiet)
 
 
 def _ink(ink: RGB) -> Style:

@@ -12,15 +12,13 @@ from textual.screen import ModalScreen
 
 from flame.core.selection import Selection
 from flame.core.where import HideFrames, HideStacks, ShowFrom, ShowStacks
-from flame.state import State
 from flame.tui.export import ExportDialog
 from flame.tui.filters import FiltersDialog
 from flame.tui.keys import COMMANDS, Command, id_of, means_something
 from flame.tui.levels import LevelsDialog
 from flame.tui.lines import Lines, Rows
 from flame.tui.pane import NOT_HERE
-from flame.tui.screen import MainScreen
-from flame.tui.session import project
+from flame.tui.searchbox import SearchBox
 from flame.tui.sheets import Sheet
 from flame.tui.themes import NAMES
 from flame.tui.timeline import TimelinePane
@@ -110,24 +108,29 @@ def changed(*fields: str) -> Test:
 
 
 def turned(step: int) -> Test:
+    """To the view ``step`` further."""
     return lambda before, after: after.view == VIEWS[(VIEWS.index(before.view) + step) % 4]
 
 
 def opened(dialog: type) -> Test:
+    """A dialog or a page lies over the screen."""
     return lambda before, after: after.over is dialog
 
 
 def noted(text: str) -> Test:
+    """The status line says so."""
     return lambda before, after: text in after.note
 
 
 def filtered(kind: type) -> Test:
+    """There is one filter, of ``kind``."""
     return lambda before, after: (
         not before.where and [type(one) for one in after.where] == [kind]  # type: ignore[attr-defined]
     )
 
 
 def levels(step: int) -> Test:
+    """There is one level more, or less."""
     return lambda before, after: len(after.levels) == len(before.levels) + step
 
 
@@ -198,13 +201,15 @@ EVERYWHERE: dict[str, Check] = {
 
 IN: dict[str, dict[str, Check]] = {
     "icicle": {
+        "undo": Check(ZOOM, ("plus",)),
+        "redo": Check(ZOOM, ("plus", "z")),
         "page_up": ANYTHING,
         "page_down": ANYTHING,
         "invert": Check(changed("arrangement")),
     },
     "sandwich": {
-        "left": Check(SELECTED, ("down",)),
-        "right": Check(SELECTED, ("down", "left")),
+        "left": Check(SELECTED, ("down", "right")),
+        "right": Check(SELECTED, ("down",)),
         "page_up": ANYTHING,
         "page_down": ANYTHING,
         "zoom": Check(ZOOM, ("down",)),
@@ -223,6 +228,8 @@ IN: dict[str, dict[str, Check]] = {
         "quick_hide": Check(filtered(HideFrames)),
     },
     "timeline": {
+        "undo": Check(ZOOM, ("plus",)),
+        "redo": Check(ZOOM, ("plus", "z")),
         "page_up": Check(SELECTED, ("pagedown",)),
         "page_down": Check(SELECTED, ("pageup",)),
         "brush": Check(changed("brush", "note")),
@@ -239,29 +246,54 @@ ELSEWHERE = {
 
 
 def name_of(command: Command) -> str:
+    """As in the table of checks."""
     return id_of(command).removeprefix("flame.")
 
 
 def check_of(command: Command, view: str) -> Check | None:
+    """What the tables say of ``command`` in ``view``."""
     name = name_of(command)
     return IN[view].get(name) or EVERYWHERE.get(name)
 
 
 async def begin(user: User, view: str) -> None:
-    """A new main screen on the same trace, in ``view``, with `START` selected."""
+    """As on opening, in ``view``, with `START` selected.
+
+    Not a new app, which would take ten times as long.
+    """
+    screen, top = user.screen, user.screen.query_one(TopPane)
     while isinstance(user.app.screen, ModalScreen):
         await user.press("escape")
-    user.app.theme = NAMES[0]
-    user.app.copy_to_clipboard("")
-    session = user.screen.session
-    shown = project(session.profile, Selection())
-    names = shown.view.tree.names(node_of(shown.view))
-    state = State(view=view, selected=list(names))  # type: ignore[arg-type]
-    await user.app.switch_screen(MainScreen(session, shown, state))
+    screen.set_focus(None)
+    screen.query_one(SearchBox).show(None)
+    screen._search(None)
+    screen._project(Selection())
+    await user.settle()
+    user.app.theme, user.app._clipboard = NAMES[0], ""
+    screen.set_class(False, "-no-details")
+    top._wanted, top._kind = ("own", False), None
+    await turn(user, "timeline")
+    screen.query_one(TimelinePane)._time.brush = None  # type: ignore[union-attr]
+    for one in ("timeline", "icicle"):
+        await turn(user, one)
+        screen.pane.escape()
+    screen.shown.view.reset()
+    screen.shown.view.select(node_of(screen.shown.view))
+    await turn(user, view)
+    if view == "sandwich":
+        screen.action_move("home")
+    screen.query_one("#details", Lines).scroll_to(y=0, animate=False)
+    await user.settle()
+
+
+async def turn(user: User, view: str) -> None:
+    """Show ``view``, and wait for it."""
+    user.screen.action_show_view(view)
     await user.settle()
 
 
 def node_of(view: View) -> int:
+    """Where `START` is."""
     return next(node for node in range(len(view.tree)) if view.tree.name(node) == START)
 
 

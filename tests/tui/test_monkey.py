@@ -1,4 +1,4 @@
-"""Random walks through the app on odd traces: whatever is typed, pointed at or resized, it holds."""
+"""Random walks through the app on odd traces: whatever is typed or pointed at, it holds."""
 
 from __future__ import annotations
 
@@ -11,24 +11,40 @@ from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual import events
 from textual.keys import _character_to_key
 
 from flame.config import DEFAULTS, Config
 from flame.core.selection import Selection
+from flame.core.where import HideStacks
+from flame.tui import finder
+from flame.tui.filters import FiltersDialog
 from flame.tui.keys import COMMANDS
 from flame.tui.loading import LoadingScreen
 from flame.tui.screen import MainScreen
-from tests.conftest import NSYS_TRACES, TRACES
+from tests.conftest import NSYS_TRACES
+from tests.nsysfile import NsysFile
 from tests.strategies import Script, scripts
 from tests.tui import traces
 from tests.tui.conftest import User, _character, open_app
+from tests.tui.terminals import Terminal, read_screen, start
 
 SIZES = ((20, 5), (59, 14), (60, 15), (61, 22), (80, 24), (99, 30), (100, 15), (250, 70))
 TEXTS = (
     *("gemm", "layer", "a", "^", "(", "[z-a]", "\\", ".*", "(a+)+$", "x" * 300, "5s/7s", "/", "-1"),
-    *("\x1b[2J", "[red]x[/]", "\u202eabc", "絵🚀", "z\u0301\u0301\u0301", "\ud800", "\0", " ", "0.5"),
+    *(
+        "\x1b[2J",
+        "[red]x[/]",
+        "\u202eabc",
+        "絵🚀",
+        "z\u0301\u0301\u0301",
+        "\ud800",
+        "\0",
+        " ",
+        "0.5",
+    ),
     *("1e999", "nan", "NCCL@/a/b", "1ms/", "999999999999999999999s/"),
 )
 MODALS = ("escape", "enter", "q", "a", "r", "p", "x", "f", "e", "L", "K", "J", "h", "delete")
@@ -219,3 +235,149 @@ MADE: dict[str, Callable[[Path], Path]] = {
     "nothing": traces.nothing,
     "unlaunched": traces.unlaunched,
 }
+
+# Walks; by hand they were a thousand times as long
+
+
+@pytest.mark.parametrize("name", MADE)
+async def test_made_traces(tmp_path: Path, name: str) -> None:
+    await walk(MADE[name](tmp_path / f"{name}.sqlite"), seed=1, steps=20)
+
+
+@settings(max_examples=3)
+@given(scripts(), st.integers(0, 1_000))
+def test_random_traces(script: Script, seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        asyncio.run(walk(script.write(Path(folder, "random.sqlite")), seed, steps=10))
+
+
+@pytest.mark.parametrize("name", NSYS_TRACES[:1])
+async def test_real_traces(nsys_trace: Callable[[str], Path], name: str) -> None:
+    await walk(nsys_trace(name), seed=1, steps=20)
+
+
+# What they have found
+
+
+async def test_a_double_click_beside_a_page_closes_no_more_than_the_page(decode: Path) -> None:
+    for key in ("w", "f", "ctrl+p"):
+        async with open_app(decode) as user:
+            await user.press(key)
+            click_twice(user, 0, 39)
+            await user.settle()
+            assert isinstance(user.app.screen, MainScreen)
+
+
+async def test_the_second_of_two_quick_clicks_chooses_nothing_unseen(tmp_path: Path) -> None:
+    async with open_app(traces.host_only(tmp_path / "host.sqlite")) as user:
+        await user.press("f")
+        rows = user.app.screen.query_one("#dialog").region
+        for y in range(rows.y, rows.bottom):
+            click_twice(user, rows.x + 3, y)
+            await user.settle()
+            await user.press("escape")
+            if not isinstance(user.app.screen, FiltersDialog):
+                await user.press("f")
+
+
+def click_twice(user: User, x: int, y: int) -> None:
+    """A double click whose second half comes before the app has answered the first."""
+    driver = user.app._driver
+    assert driver is not None
+    for kind in (events.MouseDown, events.MouseUp) * 2:
+        driver.process_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
+
+
+async def test_a_frame_without_width_zooms_to_what_has_any(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("m", "m", "m", "m", "tab", "tab", "end")
+        view = user.screen.shown.view
+        assert view.tree.metric.key == "idle" and not view.tree.total[view.cursor]
+        await user.press("tab", "tab", "enter")
+        assert view.tree.total[view.zoom.node] > 0
+        assert user.read("icicle").strip()
+
+
+async def test_a_page_of_the_palette_may_be_turned_before_it_is_drawn(decode: Path) -> None:
+    async with open_app(decode) as user:
+        for key in ("ctrl+p", "pagedown", "m", "pageup", "escape"):
+            user.app.post_message(events.Key(key, None))
+        await user.settle()
+        await user.press("escape")
+        assert isinstance(user.app.screen, MainScreen)
+
+
+async def test_an_escape_pasted_into_the_palette_is_harmless(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("ctrl+p")
+        user.app.post_message(events.Paste("\x1b[2J"))
+        await user.settle()
+        strips = user.app.screen._compositor.render_strips()
+        text = "".join(strip.text for strip in strips)
+        assert "␛[2J" in text and "\x1b" not in text
+
+
+async def test_there_is_no_palette_over_a_dialog(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("f", "ctrl+p")
+        assert isinstance(user.app.screen, FiltersDialog)
+
+
+async def test_a_search_that_would_take_years_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finder, "LONGEST", 0.2)
+    path = tmp_path / "long.sqlite"
+    with NsysFile(path) as trace:
+        trace.kernel("a" * 60 + "b", 0, 10)
+    async with open_app(path) as user:
+        await user.press("slash")
+        user.app.post_message(events.Paste("(a+)+$"))
+        await user.settle()
+        assert "a simpler expression" in user.read("status")
+        assert user.screen.view.found is None
+
+
+async def test_a_quick_filter_in_the_sandwich_is_about_its_subject(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("down", "down", "down", "x", "X")
+        assert user.screen.shown.selection.where == (HideStacks(r"^model\.layers\.0$"),)
+
+
+# Threads
+
+
+@pytest.mark.parametrize(
+    ("place", "keys"),
+    [
+        ("flame.tui.projector.find", "*i"),
+        ("flame.tui.finder.find", "*"),
+        ("flame.tui.collector.collect", ""),
+        ("flame.tui.top._rest", "\t\t"),
+        ("flame.tui.timeline_work.timeline", "\t\t\t"),
+    ],
+)
+def test_a_bug_in_a_thread_ends_the_app_with_its_error(
+    terminals: list[Terminal], decode: Path, place: str, keys: str
+) -> None:
+    module, name = place.split(".tui.")[1].split(".", 1)
+    terminal = start(terminals, decode, BROKEN.format(module=module, name=name))
+    if keys:
+        terminal.read_until("model.layers.1.mlp")
+        terminal.settle()
+    for key in keys:
+        terminal.press(key)
+    assert terminal.wait() == 70
+    assert "flame: internal error: RuntimeError: a bug (FLAME_DEBUG=1" in terminal.last_line
+    assert "Traceback" not in read_screen(terminal.output)
+
+
+BROKEN = """
+import flame.cli
+from flame.tui import finder, sandwich, top, {module}
+finder.AT_ONCE = sandwich.AT_ONCE = top.AT_ONCE = 0
+def broken(*args, **named):
+    raise RuntimeError("a bug")
+{module}.{name} = broken
+run = lambda path, *rest: flame.cli.main(["view", path])
+"""

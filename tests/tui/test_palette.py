@@ -116,6 +116,13 @@ def test_names_are_readable_on_every_colour(palette: Palette, kind: Kind) -> Non
 
 
 @in_all_themes
+@pytest.mark.parametrize("faded", [False, True])
+def test_counts_of_narrow_frames_are_quiet_but_readable(palette: Palette, faded: bool) -> None:
+    for cover in (0.0, 0.5, 1.0):
+        assert 3 <= contrast(*colours(palette.run(cover, False, faded))) < 7
+
+
+@in_all_themes
 @pytest.mark.parametrize("kind", list(Kind))
 def test_names_stay_readable_in_256_colours(palette: Palette, kind: Kind) -> None:
     for name in names():
