@@ -385,6 +385,8 @@ def test_launch_geometry_and_bytes_as_in_the_file(trace: str) -> None:
         time = sum(row.duration for row in rows if (row.kind, row.name) == label)
         if kind == "kernel":
             assert facts.launched and facts.launched.ns == time
+            longest = [used.ns for used in facts.launched.used]
+            assert longest == sorted(longest, reverse=True)
             found = Counter[Any]()
             for used in facts.launched.used:
                 found[used_geometry(used.config)] += used.times

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from flame.core.frames import Kind
 from flame.core.profile import Profile
-from flame.core.units import format_percent
+from flame.core.units import format_percent, format_whole_percent
 
 _MUCH = 0.2
 
@@ -75,7 +75,8 @@ def _no_ranges(profile: Profile) -> Iterator[str]:
     elif covered == 0:
         yield "no NVTX ranges around launches: record with --trace=cuda,nvtx and annotate the code"
     elif covered < 100 * (1 - _MUCH):
-        yield f"NVTX coverage {covered:.0f} % of GPU time: the rest was launched outside any range"
+        share = format_whole_percent(covered)
+        yield f"NVTX coverage {share} of GPU time: the rest was launched outside any range"
 
 
 def _no_python(profile: Profile) -> Iterator[str]:

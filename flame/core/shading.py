@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import ceil, floor
+from math import floor
 from typing import NamedTuple
 
 import numpy as np
@@ -178,8 +178,8 @@ class Grid:
         return (time - self.window.low) * self.scale
 
     def cells(self, window: Window) -> tuple[int, int]:
-        """The cells [left, right) that any of ``window`` is in."""
-        left, right = floor(self.cell(window.low)), ceil(self.cell(window.high))
+        """The cells [left, right) that any whole nanosecond of ``window`` is in."""
+        left, right = floor(self.cell(window.low)), floor(self.cell(window.high - 1)) + 1
         return min(max(left, 0), self.width), min(max(right, 0), self.width)
 
     @property

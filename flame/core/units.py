@@ -42,6 +42,11 @@ def format_percent(part: float, whole: float) -> str:
     return "<0.1 %" if percent < 0.05 else f"{percent:.1f} %"
 
 
+def format_whole_percent(percent: float) -> str:
+    """A share in whole per cent: ``47 %``; ``<1 %`` instead of a wrong zero."""
+    return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
+
+
 def _digits(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:.0f}"

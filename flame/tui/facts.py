@@ -16,7 +16,7 @@ from flame.core.grouping import device_name, process_name, thread_name
 from flame.core.launches import LaunchConfig, Launches
 from flame.core.profile import Activities, Profile
 from flame.core.tree import StackTree
-from flame.core.units import format_percent
+from flame.core.units import format_percent, format_whole_percent
 from flame.tui.session import Projection
 
 BINS = 720
@@ -176,7 +176,7 @@ def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     for kind, said in _COVERAGE.items():
         covered = profile.coverage[kind.title].percent
         if one.kind == kind and covered < _COVERED:
-            yield said.format(f"{covered:.0f} %")
+            yield said.format(format_whole_percent(covered))
     opaque = int(groups[profile.activities.groups.kind == Kind.GRAPH].sum())
     if opaque and opaque * 100 >= groups.sum():
         share = format_percent(opaque, int(groups.sum()))

@@ -12,7 +12,13 @@ from flame.core.frames import Kind
 from flame.core.profile import Profile
 from flame.core.selection import Selection
 from flame.core.tree import StackTree
-from flame.core.units import format_count, format_ns, format_percent, format_value
+from flame.core.units import (
+    format_count,
+    format_ns,
+    format_percent,
+    format_value,
+    format_whole_percent,
+)
 from flame.tui.keys import Command
 from flame.tui.lines import Line, Piece, line_width
 from flame.tui.palette import Palette
@@ -123,7 +129,11 @@ def coverage_gap(profile: Profile) -> str:
     if not profile.gpu_time:
         return ""
     shares = {"launch": profile.coverage["launch"], "NVTX": profile.coverage["nvtx"]}
-    low = [f"{s.percent:.0f} % {name}" for name, s in shares.items() if s.percent < GOOD_COVERAGE]
+    low = [
+        f"{format_whole_percent(share.percent)} {name}"
+        for name, share in shares.items()
+        if share.percent < GOOD_COVERAGE
+    ]
     return f"coverage {' '.join(low)} " if low else ""
 
 

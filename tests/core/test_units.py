@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.units import format_bytes, format_count, format_ns, format_percent, format_value
+from flame.core.units import (
+    format_bytes,
+    format_count,
+    format_ns,
+    format_percent,
+    format_value,
+    format_whole_percent,
+)
 
 SCALE = {"ns": 1, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 DECADE = 10 * 365 * 86_400 * 1_000_000_000
@@ -91,3 +98,10 @@ def test_shares(part: int, whole: int, text: str) -> None:
 )
 def test_amounts_of_data_are_in_powers_of_ten(size: float, text: str) -> None:
     assert format_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"), [(0, "0 %"), (0.004, "<1 %"), (0.6, "1 %"), (46.6, "47 %"), (100, "100 %")]
+)
+def test_whole_per_cent_of_something_is_never_nothing(percent: float, text: str) -> None:
+    assert format_whole_percent(percent) == text
