@@ -29,8 +29,10 @@ def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
         return
     if profile.meta.options.get("COLLECT_CUDA_TRACE") == "false":
         yield "CUDA was not traced: record with --trace=cuda,nvtx"
-    else:
+    elif len(profile.host):
         yield "no GPU activity in this trace: the host metric shows NVTX ranges and CUDA API calls"
+    else:
+        yield "nothing on a GPU, no NVTX range, no CUDA call: record with --trace=cuda,nvtx"
 
 
 def _opaque_graphs(profile: Profile) -> Iterator[str]:

@@ -107,7 +107,7 @@ async def test_an_empty_trace_shows_why_and_its_warnings(tmp_path: Path) -> None
     async with open_app(traces.nothing(tmp_path / "nothing.sqlite")) as user:
         text = user.read("empty")
         assert "Nothing to show: the trace holds no GPU activity" in text
-        assert "Warnings" in text and "• no GPU activity in this trace" in text
+        assert "Warnings" in text and "• nothing on a GPU, no NVTX range, no CUDA call" in text
         await user.press("down", "right", "enter", "u", "slash", "x", "enter", "n", "asterisk", "m")
         await user.press("7", "w", "escape", "z", "escape", "escape", "q")
 
