@@ -7,7 +7,7 @@ from flame.core.units import format_count, format_percent, format_value
 from flame.tui import blocks
 from flame.tui.blocks import fields
 from flame.tui.facts import Facts, Part
-from flame.tui.lines import Line, Piece, side_by_side
+from flame.tui.lines import Line, Lines, Piece, side_by_side
 from flame.tui.palette import Palette
 from flame.tui.text import cut, cut_start, width_of, wrap
 from flame.tui.view import View
@@ -22,6 +22,13 @@ _ROOMY = 50
 """From this width on a frame's children have their values beside their shares."""
 
 _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+
+
+class Details(Lines):
+    """The pane for them. It never gets shorter: that would have the whole screen laid out anew."""
+
+    def reach(self, rows: int) -> None:
+        super().reach(max(rows, self.virtual_size.height))
 
 
 def details(

@@ -17,7 +17,7 @@ from flame.core.selection import Selection
 from flame.tui import header
 from flame.tui.chips import chips
 from flame.tui.collector import Collector
-from flame.tui.details import details
+from flame.tui.details import Details, details
 from flame.tui.finder import Finder
 from flame.tui.history import History, searches_path
 from flame.tui.icicle_pane import IciclePane
@@ -63,6 +63,7 @@ class Face(Screen[None]):
         self.pane = self.panes[0]
         self._note: Line = []
         self._hover = -1
+        self._detailed = (-1, -1)
         self.set_class(not config.details, "-no-details")
 
     @property
@@ -101,7 +102,7 @@ class Face(Screen[None]):
         with Container(id="body"):
             with Container(id="views"):
                 yield from self.panes
-            yield Lines(self._details, id="details")
+            yield Details(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
             yield SearchBox(id="search", history=History(searches_path()))
@@ -171,8 +172,16 @@ class Face(Screen[None]):
         """Bring the screen up to date, whatever the status line says."""
         self._hover = -1
         self.pane.show(self.shown)
+        self._begin_details()
         for name in ("#crumbs", "#details", "#status"):
             self.query_one(name, Lines).update()
+
+    def _begin_details(self) -> None:
+        """Show the details of another frame from their beginning."""
+        frame = (self.view.number, self.view.cursor)
+        if frame != self._detailed:
+            self._detailed = frame
+            self.query_one(Details).scroll_to(y=0, animate=False)
 
     def _take(self, note: str = "") -> None:
         """Show a projection that has just arrived."""

@@ -8,6 +8,7 @@ from textual import events
 from textual.widgets import Input
 
 from flame.tui.icicle import Icicle
+from flame.tui.lines import Lines
 from flame.tui.sheets import Sheet
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
@@ -246,3 +247,16 @@ async def test_matches_are_highlighted_and_the_rest_dimmed(decode: Path) -> None
         plain = next(s for s in before if "ttention" in s.text)
         assert match.style == icicle.look.palette.match
         assert other.style != plain.style
+
+
+async def test_the_details_of_another_frame_begin_at_their_top(decode: Path) -> None:
+    async with open_app(decode, (80, 24)) as user:
+        await user.press("down", "down", "down")
+        await user.rest()
+        details = user.screen.query_one("#details", Lines)
+        await user.press("]", "]")
+        assert details.scroll_offset.y == 2
+        await user.press("d", "d")
+        assert details.scroll_offset.y == 2
+        await user.press("down")
+        assert details.scroll_offset.y == 0
