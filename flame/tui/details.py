@@ -7,7 +7,7 @@ from flame.core.units import format_count, format_percent, format_value
 from flame.tui import blocks
 from flame.tui.blocks import fields
 from flame.tui.facts import Facts, Part
-from flame.tui.lines import Line, Lines, Piece, side_by_side
+from flame.tui.lines import Line, Lines, Piece, line_width, side_by_side
 from flame.tui.palette import Palette
 from flame.tui.text import cut, cut_start, width_of, wrap
 from flame.tui.view import View
@@ -21,14 +21,33 @@ _SIDE_BY_SIDE = 70
 _ROOMY = 50
 """From this width on a frame's children have their values beside their shares."""
 
+_MORE = "[ ] more"
+
 _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 
 class Details(Lines):
-    """The pane for them. It never gets shorter: that would have the whole screen laid out anew."""
+    """The pane for them. It never gets shorter: that would have the whole screen laid out anew.
+
+    So it has no scrollbar; that there is more stands at the end of its first line.
+    """
 
     def reach(self, rows: int) -> None:
         super().reach(max(rows, self.virtual_size.height))
+
+    def scroll(self, step: int) -> None:
+        """Scroll by ``step`` lines, not beyond the last one."""
+        last = max(len(self._lines) - self.inner.height, 0)
+        self.scroll_to(y=min(max(self.scroll_offset.y + step, 0), last), animate=False)
+
+
+def with_more(lines: list[Line], width: int, height: int) -> list[Line]:
+    """``lines``, which say so if there are more of them than ``height``."""
+    word = Piece(_MORE, "dim", "screen.scroll_details(1)")
+    free = width - line_width(lines[0]) - len(_MORE) if lines else -1
+    if len(lines) <= height or free < 1:
+        return lines
+    return [[*lines[0], Piece(" " * free), word], *lines[1:]]
 
 
 def details(

@@ -17,7 +17,7 @@ from flame.core.selection import Selection
 from flame.tui import header
 from flame.tui.chips import chips
 from flame.tui.collector import Collector
-from flame.tui.details import Details, details
+from flame.tui.details import Details, details, with_more
 from flame.tui.finder import Finder
 from flame.tui.history import History, searches_path
 from flame.tui.icicle_pane import IciclePane
@@ -127,7 +127,8 @@ class Face(Screen[None]):
     def _details(self, width: int, height: int) -> list[Line]:
         own = self.view is self.shown.view
         facts = self.collector.ask(self.shown, self.view)
-        return details(self.view, palette_of(self), width, facts, clicks=own)
+        lines = details(self.view, palette_of(self), width, facts, clicks=own)
+        return with_more(lines, width, height)
 
     def _empty(self, width: int, height: int) -> list[Line]:
         metric = self.shown.metric

@@ -21,6 +21,7 @@ from flame.state import State
 from flame.tui import handing
 from flame.tui.chips import quick
 from flame.tui.collector import Collected
+from flame.tui.details import Details
 from flame.tui.face import Face
 from flame.tui.filters import FiltersDialog
 from flame.tui.finder import Searched
@@ -337,8 +338,7 @@ class MainScreen(Face):
         self._show("the details need 100 columns or 22 rows" if hidden else "")
 
     def action_scroll_details(self, step: int) -> None:
-        pane = self.query_one("#details", Lines)
-        pane.scroll_to(y=pane.scroll_offset.y + step, animate=False)
+        self.query_one(Details).scroll(step)
 
     def action_coverage(self) -> None:
         self.app.push_screen(Sheet(lambda width: coverage_lines(self.session.profile, width)))

@@ -21,7 +21,7 @@ STUCK = """
 import time
 from flame.core import load
 def stuck(path, options, progress):
-    progress("reading", 1, 100)
+    progress("stuck", 1, 100)
     time.sleep(600)
 load.load = stuck
 """
@@ -70,7 +70,7 @@ def test_quitting_does_not_wait_for_a_load_that_hangs(
     terminals: list[Terminal], decode: Path
 ) -> None:
     terminal = start(terminals, decode, STUCK)
-    terminal.read_until("reading")
+    terminal.read_until("stuck")
     begin = time.monotonic()
     terminal.press("q")
     assert terminal.wait() == 130
