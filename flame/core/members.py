@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, stretches
 from flame.core.profile import Profile
 from flame.core.tree import StackTree
 from flame.core.where import Filter, Time
@@ -49,11 +49,4 @@ class Members:
         low, high = self.bounds[nodes], self.bounds[self.tree.end[nodes]]
         # A place within another one begins before that one's end: nothing of it is left.
         low = np.maximum(low, np.concatenate([[0], np.maximum.accumulate(high)[:-1]]))
-        return self.rows[_stretches(low, np.maximum(high - low, 0))]
-
-
-def _stretches(start: I8, length: I8) -> I8:
-    """All whole numbers from each of ``start`` on, as many as its ``length``."""
-    shift = start - (np.cumsum(length) - length)
-    numbers: I8 = np.arange(length.sum()) + np.repeat(shift, length)
-    return numbers
+        return self.rows[stretches(low, np.maximum(high - low, 0))]

@@ -51,10 +51,7 @@ def sandwich(tree: StackTree, frame: int) -> Sandwich:
 
 def outermost_places(tree: StackTree, frame: int) -> I8:
     """Nodes of ``frame`` that lie below no other one, in preorder."""
-    nodes = np.flatnonzero(tree.frame == frame)
-    reach = np.maximum.accumulate(tree.end[nodes])
-    outer: I8 = nodes[np.concatenate([[True], nodes[1:] >= reach[:-1]])]
-    return outer
+    return tree.outermost_of(np.flatnonzero(tree.frame == frame))
 
 
 def _chains(tree: StackTree, outer: I8) -> Iterator[_Level]:

@@ -136,6 +136,13 @@ class StackTree:
         before = np.concatenate([[0], reach[:-1]])
         return mask & (np.arange(len(self)) >= before)
 
+    def outermost_of(self, nodes: I8) -> I8:
+        """The same of a list of ``nodes``, which ascend and may be none."""
+        reach = np.maximum.accumulate(self.end[nodes])
+        first = np.ones(len(nodes[:1]), bool)
+        outer: I8 = nodes[np.concatenate([first, nodes[1:] >= reach[:-1]])]
+        return outer
+
     def find(self, names: tuple[str, ...]) -> int:
         """The deepest node along ``names`` from the root; the root where nothing matches."""
         node = 0

@@ -160,9 +160,7 @@ class View:
     def everywhere(self, frame: int) -> Everywhere:
         """Sums over all places of ``frame``."""
         nodes = self.places(frame)
-        reach = np.maximum.accumulate(self.tree.end[nodes])
-        first = np.ones(len(nodes[:1]), bool)  # a tree need not have every frame
-        outer = nodes[np.concatenate([first, nodes[1:] >= reach[:-1]])]
+        outer = self.tree.outermost_of(nodes)
         total, count = self.tree.total[outer].sum(), self.tree.count[outer].sum()
         return Everywhere(len(nodes), int(total), int(count))
 
