@@ -17,7 +17,10 @@ MAX_EXAMPLES = 5
 
 
 class Kind(IntEnum):
-    """What a frame stands for, in default stack order."""
+    """What a frame stands for, in default stack order up to ``STALL``.
+
+    ``FRAME`` is a frame of a stack whose file does not say what kind of frame it is.
+    """
 
     ROOT = 0
     PROCESS = 1
@@ -36,6 +39,8 @@ class Kind(IntEnum):
     SASS = 14
     STALL = 15
     REST = 16
+    FRAME = 17
+    RANK = 18
 
     @property
     def title(self) -> str:
@@ -51,7 +56,7 @@ class Frame(NamedTuple):
 
     ``extra`` holds what is known besides, as (key, text) pairs: ``domain``, ``category``,
     ``shapes``, ``detail`` and ``captured`` of an NVTX range, ``demangled`` and ``mangled`` of a
-    kernel, ``module`` of a native frame.
+    kernel, ``module`` of a native frame, ``forward`` of a range that caused a backward pass.
     """
 
     kind: Kind

@@ -15,10 +15,15 @@ NVTX_NAMES = ("clean", "raw")
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How to read: NVTX names ``clean`` (volatile ids removed) or ``raw``; start/end ranges too."""
+    """How to read a trace.
+
+    ``nvtx_names``: ``clean`` (volatile ids removed) or ``raw``. ``nvtx_start_end``: start/end
+    ranges too. ``forward``: work of a backward pass below the forward operator that caused it.
+    """
 
     nvtx_names: str = "clean"
     nvtx_start_end: bool = False
+    forward: bool = False
 
     def __post_init__(self) -> None:
         if self.nvtx_names not in NVTX_NAMES:

@@ -43,10 +43,11 @@ GROUP_COLUMNS = (
 
 @dataclass(frozen=True)
 class Process:
-    """A traced process. ``name`` is empty where the trace does not say."""
+    """A traced process of ``Profile.sources[source]``; ``name`` is empty where nothing says it."""
 
     pid: int
     name: str = ""
+    source: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,14 @@ class Thread:
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU. ``id`` is the machine's GPU number where known, else the process's CUDA ordinal."""
+    """A GPU. ``id`` is the machine's GPU number where known, else the process's CUDA ordinal.
+
+    ``source`` indexes ``Profile.sources``: files may be of different machines.
+    """
 
     id: int
     name: str = ""
+    source: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +153,27 @@ class Share:
     percent: float
 
 
+@dataclass(frozen=True, eq=False)
+class ProfilerSteps:
+    """Steps that the program told its profiler of (``ProfilerStep#12``): when, in which process."""
+
+    number: I8
+    process: I4
+    start: I8
+    end: I8
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the files a profile was read from; ``label`` is the name of its group (``rank 3``)."""
+
+    label: str
+    meta: Meta
+
+
 @dataclass(frozen=True)
 class GraphNodes:
     """Work replayed node by node from CUDA graphs; ``captured`` shows the ranges of its capture."""
@@ -158,10 +184,16 @@ class GraphNodes:
 
 @dataclass(frozen=True)
 class Meta:
-    """What is known of the capture besides its events. Never holds environment variables."""
+    """What is known of the capture besides its events. Never holds environment variables.
+
+    ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
+    ``rank`` is the process's number in a distributed job.
+    """
 
     path: str = ""
     format: str = ""
+    origin: int | None = None
+    rank: int | None = None
     producer: str = ""
     schema_version: str = ""
     synthetic: bool = False

@@ -9,7 +9,8 @@ import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.frames import FrameBuilder
-from flame.core.profile import Device, Meta, Process, Thread
+from flame.core.launches import Launches
+from flame.core.profile import Device, Meta, Process, ProfilerSteps, Thread
 from flame.core.stacks import StackBuilder
 
 OPEN = np.int64(np.iinfo(np.int64).max)
@@ -66,6 +67,45 @@ class Nodes:
     thread: I4
 
 
+@dataclass(frozen=True, eq=False)
+class Functions:
+    """Python function calls, by the thread that ran them; exact where each knows its caller.
+
+    ``call`` is the call's number, unique in its process, ``caller`` that of the call it was made
+    from; 0 is unknown: nesting by time decides.
+    """
+
+    start: I8
+    end: I8
+    thread: I4
+    frame: I4
+    call: I8
+    caller: I8
+
+
+@dataclass(frozen=True, eq=False)
+class GpuRanges:
+    """Ranges on a GPU's own time line, for work whose launch was not recorded."""
+
+    start: I8
+    end: I8
+    device: I4
+    stream: I4
+    frame: I4
+
+
+@dataclass(frozen=True, eq=False)
+class Operators:
+    """What is known of `Ranges` that are operators of a framework, row by row.
+
+    ``python``: the Python stack recorded with the operator, 0 for none. ``forward``: the row of the
+    forward operator that made this one of the backward pass, -1 for none.
+    """
+
+    python: I4
+    forward: I8
+
+
 _DTYPES: dict[str, Any] = {
     "kind": np.uint8,
     "chain_only": np.bool_,
@@ -75,6 +115,10 @@ _DTYPES: dict[str, Any] = {
     "graph_node": np.int64,
     "node": np.int64,
     "original": np.int64,
+    "call": np.int64,
+    "caller": np.int64,
+    "forward": np.int64,
+    "number": np.int64,
 }
 
 
@@ -109,7 +153,8 @@ class RawTrace:
     """What a reader hands over. ``threads`` index ``processes``; all index columns are dense.
 
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
-    an end are open until then.
+    an end are open until then. ``launches`` is how ``activities`` were launched, row by row, where
+    the reader had it at hand.
     """
 
     activities: Activities
@@ -124,3 +169,8 @@ class RawTrace:
     meta: Meta
     last_time: int
     warnings: list[str] = field(default_factory=list)
+    functions: Functions = field(default_factory=lambda: Batches(Functions).build())
+    gpu_ranges: GpuRanges = field(default_factory=lambda: Batches(GpuRanges).build())
+    operators: Operators | None = None
+    steps: ProfilerSteps = field(default_factory=lambda: Batches(ProfilerSteps).build())
+    launches: Launches | None = None
