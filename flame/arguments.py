@@ -41,9 +41,13 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "process,thread,device,stream,python,native,launch,nvtx,shapes,kernel"
+    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,kernel"
     add("--levels", metavar="L,L,…", help=f"the stack, root first: any of {levels}, in any order")
-    add("--metric", metavar="M", help="gpu, count, launch, queue, idle or host")
+    add(
+        "--metric",
+        metavar="M",
+        help="gpu, count, launch, queue, idle or host; or what a file of stacks measures",
+    )
     add("--invert", action="store_true", help="bottom-up: the leaves of the stacks first")
     text = "show a frame right below itself as one"
     add("--collapse-recursion", action="store_true", help=text)
@@ -56,6 +60,7 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
         group.add_argument(option, metavar=metavar, action="append", default=[], help=text)
 
     add("--time", "A/B", "what starts in this window, such as 5s/7s, 500ms/ or -20ms/1s2ms")
+    add("--step", "A-B", "what was launched in these steps of the PyTorch profiler")
     text = "what was launched in such an NVTX range: NAME or NAME@DOMAIN, both may hold * and ?"
     add("--nvtx-range", "R", text)
     for name, text in _NUMBERED.items():
@@ -84,6 +89,8 @@ def _add_names(group: argparse._ArgumentGroup) -> None:
     add("--rename", metavar="RE=REPL", action="append", default=[], help=text)
     text = "NVTX start/end ranges too, not just push/pop"
     add("--nvtx-start-end", action="store_true", help=text)
+    text = "work of a backward pass below the forward operator that caused it (PyTorch traces)"
+    add("--forward", action="store_true", help=text)
 
 
 _NUMBERED = {
@@ -112,12 +119,11 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     """How to read the trace."""
     from flame.core.options import LoadOptions
 
-    return LoadOptions(args.nvtx_names, args.nvtx_start_end)
+    return LoadOptions(args.nvtx_names, args.nvtx_start_end, args.forward)
 
 
 def selection_of(args: argparse.Namespace) -> Selection:
     """What to show of it; UsageError for values that mean nothing."""
-    from flame.core.metrics import metric_of
     from flame.core.project import parse_levels, with_shapes
     from flame.core.selection import Selection
 
@@ -125,7 +131,7 @@ def selection_of(args: argparse.Namespace) -> Selection:
     return Selection(
         levels=with_shapes(levels) if levels and args.shapes else levels,
         where=_where(args),
-        metric=None if args.metric is None else metric_of(args.metric).key,
+        metric=args.metric,
         naming=_naming(args),
         arrangement=_arrangement(args),
     )
@@ -137,6 +143,7 @@ def _where(args: argparse.Namespace) -> tuple[Filter, ...]:
     ids = {name: tuple(found) for name in _NUMBERED if (found := getattr(args, name))}
     return where(
         time=tuple(args.time),
+        step=tuple(args.step),
         nvtx=tuple(args.nvtx_range),
         kernel=tuple(args.kernel),
         include=tuple(args.include),

@@ -20,6 +20,7 @@ from flame.core.where import (
     MinShare,
     NvtxRange,
     Pids,
+    Step,
     Streams,
     Tids,
     Time,
@@ -31,7 +32,7 @@ _LONGEST = 100_000
 
 _NUMBERED = Devices | Streams | Pids | Tids
 _NUMBERS = {Devices: "--device", Streams: "--stream", Pids: "--pid", Tids: "--tid"}
-_FILTERS = ("--time", "--nvtx-range", *_NUMBERS.values(), "--kernel", "--include")
+_FILTERS = ("--time", "--step", "--nvtx-range", *_NUMBERS.values(), "--kernel", "--include")
 _FILTERS += ("--show-stacks", "--hide-stacks", "--show-from", "--hide-frames", "--min-percent")
 
 
@@ -76,6 +77,8 @@ def _loading(options: LoadOptions) -> Iterator[str]:
         yield from ("--nvtx-names", options.nvtx_names)
     if options.nvtx_start_end:
         yield "--nvtx-start-end"
+    if options.forward:
+        yield "--forward"
 
 
 def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:
@@ -125,6 +128,9 @@ def _spelled(one: Filter) -> tuple[str, str]:
     match one:
         case Time():
             return "--time", spell_window(one)
+        case Step():
+            first, last = one.first, one.last
+            return "--step", str(first) if first == last else f"{first}-{last}"
         case NvtxRange():
             return "--nvtx-range", spell_range(one)
         case Include():

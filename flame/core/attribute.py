@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,10 +14,11 @@ from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
 from flame.core.grouping import add_grouping
 from flame.core.host import host_table
 from flame.core.join import Launches, join_launches
+from flame.core.launches import Launches as LaunchTable
 from flame.core.metrics import METRICS
 from flame.core.nesting import MAX_DEPTH, Nesting
 from flame.core.options import Progress, silent
-from flame.core.profile import NONE, Activities, GraphNodes, Profile
+from flame.core.profile import NONE, Activities, GraphNodes, Profile, Source
 from flame.core.ranges import RangeIndex, RangePieces, range_pieces
 from flame.core.raw import OPEN, RawTrace
 from flame.core.raw import Activities as RawActivities
@@ -43,7 +45,10 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     table, graph_nodes = _table(raw, launches, ranges)
     _check_sums(table, end - begin)
     warnings += _time_warnings(raw, ranges.nesting)
-    grouping = add_grouping(raw.frames, raw.processes, raw.threads, raw.devices, table.stream)
+    sources = (Source("", raw.meta),)
+    grouping = add_grouping(
+        raw.frames, raw.processes, raw.threads, raw.devices, table.stream, sources
+    )
 
     def build_host() -> Activities:
         return host_table(raw.ranges, raw.calls, thread_process, raw.last_time)
@@ -65,10 +70,17 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         warnings=(),
         host_builder=build_host,
         ranges_builder=build_ranges,
+        launches_builder=None if raw.launches is None else partial(_known, raw.launches),
+        sources=sources,
+        steps=raw.steps,
     )
     from flame.core.findings import findings
 
     return replace(profile, warnings=(*warnings, *findings(profile)))
+
+
+def _known(launches: LaunchTable) -> LaunchTable:
+    return launches
 
 
 def _extent(raw: RawTrace) -> tuple[int, int]:
@@ -122,6 +134,7 @@ def _table(raw: RawTrace, launches: Launches, ranges: RangeIndex) -> tuple[Activ
         launch=_taken(calls.frame, call, no_launch).astype(np.int32),
         nvtx=nvtx,
         frame=work.frame,
+        stack=np.zeros(len(call), np.int32),
         launched=launched,
         stacks=raw.stacks.build(),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I4, Column
 from flame.core.frames import SMALLER, Frame, FrameBuilder, Kind
-from flame.core.profile import Device, Process, Thread
+from flame.core.profile import Device, Process, Source, Thread
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Grouping:
 
     ``process``, ``thread``, ``device``: i4 by index of the profile's lists. ``stream``: i4 by
     place of the stream id in ``stream_ids`` (sorted). ``shapes``: i4 by frame id of a range, -1
-    where it has no shapes. ``rest`` is the frame for what is too small to show.
+    where it has no shapes. ``rank``: i4 by index of the processes. ``rest`` is the frame
+    for what is too small to show.
     """
 
     process: I4
@@ -27,6 +28,7 @@ class Grouping:
     stream_ids: I4
     stream: I4
     shapes: I4
+    rank: I4
     rest: int
 
     def stream_of(self, ids: Column) -> I4:
@@ -41,6 +43,7 @@ def add_grouping(
     threads: tuple[Thread, ...],
     devices: tuple[Device, ...],
     streams: Column,
+    sources: tuple[Source, ...],
 ) -> Grouping:
     """Add the grouping frames of a finished profile to ``frames``."""
     shapes = _add_shapes(frames)
@@ -52,6 +55,7 @@ def add_grouping(
         stream_ids,
         _add(frames, Kind.STREAM, (f"stream {number}" for number in stream_ids.tolist())),
         shapes,
+        _add(frames, Kind.RANK, (sources[one.source].label for one in processes)),
         frames.add(Frame(Kind.REST, SMALLER)),
     )
 

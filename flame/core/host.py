@@ -67,6 +67,7 @@ def _table(
         launch=launch,
         nvtx=nvtx,
         frame=none,
+        stack=zeros,
         launched=np.zeros(size, bool),
         stacks=stacks.build(),
     )

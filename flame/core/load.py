@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,12 +18,15 @@ from flame.core.launches import Launches
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.profile import Profile
 from flame.core.raw import RawTrace
+from flame.core.readers.compressed import open_binary
 from flame.core.readers.nsys import reader as nsys
 from flame.core.readers.nsys.geometry import read_launches
 from flame.core.readers.pages import PageSource
 from flame.core.readers.sqlite_file import MAGIC
+from flame.core.resolved import profile_of
 
 _HEAD = 64
+_PIECE = 1 << 12
 _LONGEST_REASON = 200
 
 
@@ -45,10 +50,7 @@ def load(
         return replace(converted, meta=replace(converted.meta, path=str(path)))
     if not head:
         raise InputError(f"{path}: the file is empty")
-    raise InputError(
-        f"{path}: not a trace flame knows; it reads Nsight Systems exports: "
-        "nsys export --type sqlite REPORT.nsys-rep"
-    )
+    return _load_text(path, options, progress)
 
 
 def _head(path: Path) -> bytes:
@@ -68,6 +70,43 @@ def _head(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot be read: {reason}") from None
+
+
+def _load_text(path: Path, options: LoadOptions, progress: Progress) -> Profile:
+    """The profile of a file in one of `flame.core.formats.FORMATS`."""
+    from flame.core.formats import format_of
+
+    head = _unpacked_head(path)
+    if head.startswith(MAGIC):
+        raise InputError(f"{path}: a compressed database: unpack it first (gunzip)")
+    found = format_of(path, head)
+    if found is None:
+        from flame.core.readers.unsupported import advice
+
+        raise InputError(f"{path}: {advice(head, path.name)}")
+    raw = found.read(path, options, progress)
+    try:
+        return attribute(raw, progress) if isinstance(raw, RawTrace) else profile_of(raw)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _unpacked_head(path: Path) -> bytes:
+    """The first bytes of the file, unpacked if it is gzipped; of a damaged one what there is."""
+    from flame.core.formats import HEAD
+
+    head = b""
+    try:
+        with open_binary(path) as file:
+            while len(head) < HEAD and (more := file.read(_PIECE)):
+                head += more
+        return head
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        if head:
+            return head
+        raise InputError(f"{path}: damaged: not a whole gzip file ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _load_sqlite(path: Path, options: LoadOptions, progress: Progress) -> Profile:

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.columns import I8, stretches
 from flame.core.profile import Profile
 from flame.core.tree import StackTree
-from flame.core.where import Filter, Time
+from flame.core.where import Filter, passing_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class Members:
         table = profile.table(tree.metric)
         node = tree.node_of_group[table.groups.of].astype(np.int64)
         passing = node >= 0
-        for one in where:
-            if isinstance(one, Time):
-                passing &= one.rows(table)
+        chosen = passing_rows(profile, table, where)
+        if chosen is not None:
+            passing &= chosen
         rows = np.flatnonzero(passing)
         # Sorting keys of both is several times faster than a stable argsort of the nodes.
         keys = np.sort((node[rows] << 32) | rows)

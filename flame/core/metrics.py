@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,19 +12,22 @@ from flame.core.columns import I8
 from flame.core.errors import UsageError
 from flame.core.profile import Activities
 
-Unit = Literal["ns", "count"]
-
 
 @dataclass(frozen=True)
 class Metric:
-    """One way to weigh activities; ``values`` gives int64 per row of the table, never negative."""
+    """One way to weigh activities; ``values`` gives int64 per row of the table, never negative.
+
+    ``unit`` is ``ns``, ``count``, ``bytes``, or ``1e-k`` (k from 1 to 9): a plain number, of which
+    the values count the parts of that size. ``noun`` is what the rows are called.
+    """
 
     key: str
     title: str
-    unit: Unit
+    unit: str
     values: Callable[[Activities], I8]
     table: Literal["gpu", "host"] = "gpu"
     levels: tuple[str, ...] = ("python", "native", "launch", "nvtx", "kernel")
+    noun: str = "activities"
 
 
 def _duration(table: Activities) -> I8:
@@ -48,20 +51,24 @@ def _idle(table: Activities) -> I8:
     return table.idle
 
 
+HOST_LEVELS = ("thread", "python", "nvtx", "launch")
+
 METRICS: tuple[Metric, ...] = (
     Metric("gpu", "GPU time", "ns", _duration),
     Metric("count", "GPU activities", "count", _count),
     Metric("launch", "launch API time", "ns", _launch),
     Metric("queue", "queue delay", "ns", _queue),
     Metric("idle", "GPU idle before", "ns", _idle),
-    Metric("host", "host self time", "ns", _duration, "host", ("thread", "nvtx", "launch")),
+    Metric("host", "host self time", "ns", _duration, "host", HOST_LEVELS),
 )
+"""What can be weighed of a trace; files of resolved stacks bring metrics of their own."""
 METRIC_KEYS = tuple(metric.key for metric in METRICS)
 
 
-def metric_of(key: str) -> Metric:
-    """The metric called ``key``; UsageError with the choices otherwise."""
-    for metric in METRICS:
+def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
+    """The one of ``metrics`` called ``key``; UsageError with the choices otherwise."""
+    for metric in metrics:
         if metric.key == key:
             return metric
-    raise UsageError(f"unknown metric '{key}': choose from {', '.join(METRIC_KEYS)}")
+    choices = ", ".join(metric.key for metric in metrics)
+    raise UsageError(f"unknown metric '{key}': choose from {choices}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ GROUP_COLUMNS = (
     "launch",
     "nvtx",
     "frame",
+    "stack",
 )
 
 
@@ -86,9 +87,11 @@ class Activities:
     | idle | i8 | ns the device was empty just before ``start`` |
     | python, native, nvtx | i4 | stack ids |
     | launch | i4 | frame id of the API call, or of ``[no launch recorded]`` (-1: host range) |
-    | frame | i4 | frame id of the leaf (-1 in a host table) |
+    | frame | i4 | frame id of the leaf (-1 in a host table and in one of resolved stacks) |
+    | stack | i4 | stack id of a resolved stack, which is all there is then |
 
-    ``python``, ``native`` and ``nvtx`` are rows of ``stacks``; a host table has its own.
+    ``python``, ``native``, ``nvtx`` and ``stack`` are rows of ``stacks``; a host table has its own.
+    ``measures`` (i8 each, by metric key) is what a file of resolved stacks has measured itself.
     """
 
     kind: U1
@@ -107,8 +110,10 @@ class Activities:
     launch: I4
     nvtx: I4
     frame: I4
+    stack: I4
     launched: Bool
     stacks: StackTable
+    measures: Mapping[str, I8] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -140,6 +145,7 @@ class Groups:
     launch: I4
     nvtx: I4
     frame: I4
+    stack: I4
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -206,7 +212,8 @@ class Profile:
 
     ``host_builder`` makes the host table (see `flame.core.host`) when a host metric is first asked
     for, ``launches_builder`` reads the launch geometry from the file when that is,
-    ``ranges_builder`` cuts the NVTX ranges into pieces when those are.
+    ``ranges_builder`` cuts the NVTX ranges into pieces when those are. ``own_metrics`` is what it
+    can be weighed by, the built-in ones if None. ``timed`` is false where rows have no times.
     """
 
     frames: FrameTable
@@ -223,6 +230,10 @@ class Profile:
     host_builder: Callable[[], Activities]
     launches_builder: Callable[[], Launches] | None = None
     ranges_builder: Callable[[], RangePieces] | None = None
+    sources: tuple[Source, ...] = ()
+    steps: ProfilerSteps | None = None
+    own_metrics: tuple[Metric, ...] | None = None
+    timed: bool = True
     _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -276,8 +287,22 @@ class Profile:
         return {kind.title: int(found[kind]) for kind in ACTIVITY_KINDS}
 
     @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What the activities can be weighed by."""
+        from flame.core.metrics import METRICS
+
+        return METRICS if self.own_metrics is None else self.own_metrics
+
+    @property
+    def resolved(self) -> bool:
+        """Whether this is of stacks resolved by somebody else: the level ``stack``, no GPU."""
+        return self.own_metrics is not None
+
+    @property
     def default_metric(self) -> str:
-        """``gpu``, or ``host`` where nothing ran on a GPU."""
+        """``gpu``, or ``host`` where nothing ran on a GPU; the first of the file's own metrics."""
+        if self.own_metrics is not None:
+            return self.own_metrics[0].key
         return "gpu" if len(self.activities) else "host"
 
     def table(self, metric: Metric) -> Activities:

@@ -14,13 +14,15 @@ from flame.core.profile import Activities, Profile
 from flame.core.share import merge_smaller
 from flame.core.steps import arranged, filtered, steps
 from flame.core.tree import Breadth, StackTree, in_preorder
-from flame.core.where import Filter, GroupFilter, MinShare, Time
+from flame.core.where import Filter, GroupFilter, MinShare, passing_rows
 
 LEVELS = (
+    "rank",
     "process",
     "thread",
     "device",
     "stream",
+    "stack",
     "python",
     "native",
     "launch",
@@ -49,9 +51,10 @@ def check_levels(levels: tuple[str, ...]) -> None:
         raise UsageError(f"--levels: no level given: choose from {', '.join(LEVELS)}")
 
 
-def default_levels(metric: Metric, naming: Naming) -> tuple[str, ...]:
-    """The metric's own order, with shapes below the ranges where asked for."""
-    return with_shapes(metric.levels) if naming.shapes else metric.levels
+def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[str, ...]:
+    """The metric's own order, files first where there are several, shapes where asked for."""
+    levels = ("rank", *metric.levels) if len(profile.sources) > 1 else metric.levels
+    return with_shapes(levels) if naming.shapes and "nvtx" in levels else levels
 
 
 def with_shapes(levels: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,10 +84,10 @@ def project(
     for unknown levels or metrics and for wrong expressions.
     """
     naming, arrangement = naming or Naming(), arrangement or Arrangement()
-    measure = metric_of(metric or profile.default_metric)
+    measure = metric_of(metric or profile.default_metric, profile.metrics)
     if isinstance(levels, str):
         levels = parse_levels(levels)
-    levels = levels or default_levels(measure, naming)
+    levels = levels or default_levels(profile, measure, naming)
     check_levels(levels)
     labels = profile.labels(naming)
     value, count = _weigh(profile, measure, where)
@@ -102,7 +105,7 @@ def project(
     if arrangement.order == "name":
         key = labels.rank[columns.frame]
     elif arrangement.order == "start":
-        key = _first_start(columns, node_of_group, profile.table(measure), where)
+        key = _first_start(profile, columns, node_of_group, profile.table(measure), where)
     return in_preorder(
         columns, profile.frames, labels.text, measure, levels, arrangement, key, node_of_group
     )
@@ -111,7 +114,7 @@ def project(
 def _weigh(profile: Profile, metric: Metric, where: tuple[Filter, ...]) -> tuple[I8, I8]:
     """(value, activities) per group of what passes; groups that do not pass have zeros."""
     table = profile.table(metric)
-    value, count = profile.totals_by_group(metric, _rows(table, where))
+    value, count = profile.totals_by_group(metric, _rows(profile, table, where))
     for one in where:
         if isinstance(one, GroupFilter):
             passing = one.groups(profile, table)
@@ -119,17 +122,21 @@ def _weigh(profile: Profile, metric: Metric, where: tuple[Filter, ...]) -> tuple
     return value, count
 
 
-def _rows(table: Activities, where: tuple[Filter, ...]) -> I8 | None:
-    """Indices of the rows in all time windows, or None for all rows."""
-    windows = [one.rows(table) for one in where if isinstance(one, Time)]
-    return np.flatnonzero(np.logical_and.reduce(windows)) if windows else None
+def _rows(profile: Profile, table: Activities, where: tuple[Filter, ...]) -> I8 | None:
+    """Indices of the rows in all windows of time, or None for all rows."""
+    passing = passing_rows(profile, table, where)
+    return None if passing is None else np.flatnonzero(passing)
 
 
 def _first_start(
-    columns: Breadth, node_of_group: I8, table: Activities, where: tuple[Filter, ...]
+    profile: Profile,
+    columns: Breadth,
+    node_of_group: I8,
+    table: Activities,
+    where: tuple[Filter, ...],
 ) -> I8:
     """Per node of ``columns`` the first start of an activity below it that passes, ns."""
-    rows = _rows(table, where)
+    rows = _rows(profile, table, where)
     group, start = table.groups.of, table.start
     if rows is not None:
         group, start = group[rows], start[rows]

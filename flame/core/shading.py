@@ -17,7 +17,7 @@ from flame.core.ranges import RangePieces
 from flame.core.search import matching
 from flame.core.timeline import Lane, Timeline, Window
 from flame.core.tree import StackTree
-from flame.core.where import Filter, Time
+from flame.core.where import Filter, passing_rows
 
 F8 = NDArray[np.float64]
 
@@ -78,9 +78,9 @@ def passing(
         return np.ones(len(timeline), bool)
     table = profile.table(tree.metric)
     rows = tree.node_of_group[table.groups.of] >= 0
-    for one in where:
-        if isinstance(one, Time):
-            rows &= one.rows(table)
+    chosen = passing_rows(profile, table, where)
+    if chosen is not None:
+        rows &= chosen
     found = np.zeros(len(timeline), bool)
     is_range = timeline.kind == Kind.NVTX
     if tree.metric.table == "gpu":

@@ -50,19 +50,19 @@ class StackTable:
     def containing(self, frames: Bool) -> Bool:
         """For every stack, whether any of its frames is marked in ``frames`` (bool[frame id])."""
         result = np.zeros(len(self), bool)
-        for rows in self._by_depth():
+        for rows in self.by_depth():
             result[rows] = frames[self.frame[rows]] | result[self.parent[rows]]
         return result
 
     def innermost(self, values: I4) -> I4:
         """For every stack, ``values[frame]`` of its innermost frame where that is >= 0, else -1."""
         result = np.full(len(self), -1, np.int32)
-        for rows in self._by_depth():
+        for rows in self.by_depth():
             own = values[self.frame[rows]]
             result[rows] = np.where(own >= 0, own, result[self.parent[rows]])
         return result
 
-    def _by_depth(self) -> Iterable[I8]:
+    def by_depth(self) -> Iterable[I8]:
         """Rows of depth 1, 2, …: parents come before their children."""
         order = np.argsort(self.depth, kind="stable")
         bounds = np.cumsum(np.bincount(self.depth))
@@ -90,6 +90,13 @@ class StackBuilder:
         for frame in frames:
             base = int(self.extend(np.array([base]), np.array([frame]))[0])
         return base
+
+    def absorb(self, table: StackTable, frames: I4) -> I4:
+        """Ids here of all stacks of ``table``, i4[len(table)]; ``frames`` are ids of its frames."""
+        ids = np.zeros(len(table), np.int32)
+        for rows in table.by_depth():
+            ids[rows] = self.extend(ids[table.parent[rows]], frames[table.frame[rows]])
+        return ids
 
     def _lookup(self, wanted: I8) -> I4:
         at = np.searchsorted(self._keys, wanted)

@@ -14,6 +14,9 @@ from flame.core.profile import Activities, Profile
 from flame.core.search import matching
 from flame.core.where import Filter, HideFrames, HideStacks, ShowFrom, ShowStacks, StackFilter
 
+STACK_LEVELS = ("python", "native", "nvtx", "stack")
+"""Levels of any number of frames; the others are one frame each."""
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -60,7 +63,7 @@ def _recorded(
 ) -> Iterator[Column]:
     """For each step down the stack, the frame id (-1: none) of every kept group."""
     for level in levels:
-        if level in ("python", "native", "nvtx"):
+        if level in STACK_LEVELS:
             used, place = distinct(getattr(table.groups, level)[kept].astype(np.int64))
             yield from (step[place] for step in table.stacks.paths(used).T)
         else:
@@ -78,7 +81,7 @@ def _single(profile: Profile, table: Activities, kept: I8, level: str) -> Column
     if level == "shapes":
         return table.stacks.innermost(grouping.shapes)[groups.nvtx[kept]]
     frames: I4 = getattr(grouping, level)
-    index: I4 = getattr(groups, level)
+    index: I4 = groups.process if level == "rank" else getattr(groups, level)
     found: I4 = np.append(frames, np.int32(-1))[index[kept]]
     return found
 

@@ -30,8 +30,18 @@ def format_count(count: float) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """A metric value in its ``unit`` (``ns`` or ``count``)."""
-    return format_ns(value) if unit == "ns" else format_count(value)
+    """A metric value in its ``unit``; see `flame.core.metrics.Metric`."""
+    if unit == "ns":
+        return format_ns(value)
+    if unit == "bytes":
+        return format_bytes(value)
+    return format_count(value) if unit == "count" else format_parts(value, unit)
+
+
+def format_parts(value: float, unit: str) -> str:
+    """A number counted in parts of ``unit`` (``1e-k``), thousands separated, no idle zeros."""
+    digits = int(unit.removeprefix("1e-"))
+    return f"{value / 10**digits:,.{digits}f}".rstrip("0").rstrip(".")
 
 
 def format_percent(part: float, whole: float) -> str:

@@ -22,13 +22,36 @@ class Time:
     begin: int | None = None
     end: int | None = None
 
-    def rows(self, table: Activities) -> Bool:
+    def rows(self, profile: Profile, table: Activities) -> Bool:
         """Rows of ``table`` that start in the window."""
         keep = np.ones(len(table), bool)
         if self.begin is not None:
             keep &= table.start >= self.begin
         if self.end is not None:
             keep &= table.start < self.end
+        return keep
+
+
+@dataclass(frozen=True)
+class Step:
+    """Activities launched in the profiler's steps ``first`` to ``last``, both included.
+
+    What has no recorded launch counts by its own start. Steps are those of the same process.
+    """
+
+    first: int
+    last: int
+
+    def rows(self, profile: Profile, table: Activities) -> Bool:
+        """Rows of ``table`` that belong to these steps; none where the trace has no such step."""
+        keep = np.zeros(len(table), bool)
+        steps = profile.steps
+        if steps is None:
+            return keep
+        time = np.where(table.launched, table.launch_start, table.start)
+        for row in np.flatnonzero((steps.number >= self.first) & (steps.number <= self.last)):
+            inside = (time >= steps.start[row]) & (time < steps.end[row])
+            keep |= inside & (table.process == steps.process[row])
         return keep
 
 
@@ -40,8 +63,9 @@ class NvtxRange:
     domain: str | None = None
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups with such a range anywhere on their NVTX path."""
-        return table.stacks.containing(self.ranges(profile))[table.groups.nvtx]
+        """Groups with such a range anywhere on their path."""
+        found = table.stacks.containing(self.ranges(profile))
+        return found[table.groups.nvtx] | found[table.groups.stack]
 
     def ranges(self, profile: Profile) -> Bool:
         """Which of the profile's frames are such ranges, bool[frames]."""
@@ -129,7 +153,9 @@ class Kernel(_Expression):
             names = (frame.name, frame.get("demangled"))
             return frame.kind == Kind.KERNEL and any(map(search, filter(None, names)))
 
-        return _pick(_marked(profile, fits), table.groups.frame)
+        marked = _marked(profile, fits)
+        in_stack = table.stacks.containing(marked)[table.groups.stack]
+        return _pick(marked, table.groups.frame) | in_stack
 
 
 @dataclass(frozen=True)
@@ -184,7 +210,14 @@ class MinShare:
 
 GroupFilter = NvtxRange | Devices | Streams | Pids | Tids | Kernel | Include
 StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames
-Filter = Time | GroupFilter | StackFilter | MinShare
+RowFilter = Time | Step
+Filter = RowFilter | GroupFilter | StackFilter | MinShare
+
+
+def passing_rows(profile: Profile, table: Activities, where: tuple[Filter, ...]) -> Bool | None:
+    """Rows of ``table`` in all windows of time, bool[n]; None where there is no such filter."""
+    windows = [one.rows(profile, table) for one in where if isinstance(one, RowFilter)]
+    return np.logical_and.reduce(windows) if windows else None
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
@@ -252,6 +285,17 @@ def parse_window(text: str) -> Time:
     return window
 
 
+def parse_steps(text: str) -> Step:
+    """Profiler steps: ``3-5``, or ``3`` alone."""
+    found = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text.strip())
+    if not found:
+        raise UsageError(f"--step '{text}': use A-B, such as 3-5, or a single number")
+    step = Step(int(found[1]), int(found[2] or found[1]))
+    if step.first > step.last:
+        raise UsageError(f"--step '{text}': no step at all, its end is before its begin")
+    return step
+
+
 def parse_nvtx_range(text: str) -> NvtxRange:
     r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\@`` is an at sign in the name.
 
@@ -290,6 +334,7 @@ Ids = int | tuple[int, ...] | None
 def where(
     *,
     time: Texts = None,
+    step: Texts = None,
     nvtx: Texts = None,
     device: Ids = None,
     stream: Ids = None,
@@ -307,7 +352,8 @@ def where(
 
     A tuple of numbers is a choice of any of them. UsageError where a text is wrong.
     """
-    found: list[Filter] = [*map(parse_window, _texts(time)), *map(parse_nvtx_range, _texts(nvtx))]
+    found: list[Filter] = [*map(parse_window, _texts(time)), *map(parse_steps, _texts(step))]
+    found += map(parse_nvtx_range, _texts(nvtx))
     for kind, ids in ((Devices, device), (Streams, stream), (Pids, pid), (Tids, tid)):
         if ids is not None:
             found.append(kind((ids,) if isinstance(ids, int) else tuple(ids)))

@@ -10,7 +10,6 @@ import msgspec
 
 from flame._version import __version__
 from flame.core.frames import Kind
-from flame.core.metrics import METRICS
 from flame.core.profile import Profile
 from flame.core.selection import Selection
 from flame.core.tree import StackTree
@@ -22,7 +21,7 @@ from flame.exporters.stacks import encodable, used_frames, weighed_stacks
 DEPTH_LIMIT = 1_000
 SAMPLE_LIMIT = 200_000
 
-_UNITS: dict[str, Unit] = {"ns": "nanoseconds", "count": "none"}
+_UNITS: dict[str, Unit] = {"ns": "nanoseconds", "count": "none", "bytes": "bytes"}
 
 
 def write(profile: Profile, selection: Selection, file: BinaryIO, *, name: str) -> list[str]:
@@ -43,7 +42,7 @@ def write_tree(tree: StackTree, file: BinaryIO, name: str) -> list[str]:
 def _trees(profile: Profile, selection: Selection) -> Iterator[StackTree]:
     first = selection.tree(profile)
     yield first
-    for metric in METRICS:
+    for metric in profile.metrics:
         if metric.table == first.metric.table and metric != first.metric:
             tree = replace(selection, metric=metric.key).tree(profile)
             if tree.own.any():

@@ -19,6 +19,7 @@ from flame.core.where import (
     Pids,
     ShowFrom,
     ShowStacks,
+    Step,
     Streams,
     Tids,
     Time,
@@ -33,6 +34,7 @@ WORDS: dict[type[Filter], str] = {
     ShowFrom: "from",
     HideFrames: "hide",
     Time: "time",
+    Step: "steps",
     NvtxRange: "NVTX",
     Devices: "device",
     Streams: "stream",
@@ -71,6 +73,8 @@ def value_of(one: Filter, profile: Profile | None = None) -> str:
     """What ``one`` asks for, without the word for its kind."""
     if isinstance(one, Time):
         return _window(one)
+    if isinstance(one, Step):
+        return str(one.first) if one.first == one.last else f"{one.first}-{one.last}"
     if isinstance(one, NvtxRange):
         return printable(one.name if one.domain is None else f"{one.name} in {one.domain}")
     if isinstance(one, Include):

@@ -38,6 +38,7 @@ from flame.tui.sandwich import SandwichPane
 from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import Sheet, coverage_lines, help_lines
+from flame.tui.terms import terms_of
 from flame.tui.text import printable
 from flame.tui.top import TopPane
 
@@ -287,13 +288,14 @@ class MainScreen(Face):
 
     def _with_own_levels(self, selection: Selection) -> Selection:
         """``selection`` with the levels last chosen for the metric's table."""
-        table = metric_of(selection.metric or "").table
+        table = metric_of(selection.metric or "", self.session.profile.metrics).table
         return replace(selection, levels=self.projector.levels_of(table))
 
     def action_levels(self) -> None:
-        usual = default_levels(self.shown.metric, self.wanted.naming)
+        usual = default_levels(self.session.profile, self.shown.metric, self.wanted.naming)
         choice = LevelsChoice(self.shown.view.tree.levels, self.wanted.naming.fold)
-        dialog = LevelsDialog(choice, usual, self.shown.recorded)
+        terms = terms_of(self.session.profile)
+        dialog = LevelsDialog(choice, usual, self.shown.recorded, terms)
         self.app.push_screen(dialog, self._set_levels)
 
     def _set_levels(self, choice: LevelsChoice | None) -> None:
@@ -302,7 +304,7 @@ class MainScreen(Face):
             self._change(levels=choice.levels, naming=naming)
 
     def action_level(self, level: str) -> None:
-        usual = default_levels(self.shown.metric, self.wanted.naming)
+        usual = default_levels(self.session.profile, self.shown.metric, self.wanted.naming)
         levels = toggled(self.wanted.levels or usual, level)
         if level not in self.shown.recorded:
             self._show(f"this trace has no {level} frames")

@@ -11,11 +11,12 @@ import numpy as np
 
 from flame.core.errors import NoMatchError
 from flame.core.members import Members
-from flame.core.metrics import METRICS, Metric
+from flame.core.metrics import Metric
 from flame.core.options import LoadOptions, Progress
 from flame.core.profile import Profile
 from flame.core.project import LEVELS
 from flame.core.selection import Selection
+from flame.core.steps import STACK_LEVELS
 from flame.tui.view import View
 
 _KEPT_NODES = 3_000_000
@@ -104,7 +105,7 @@ def open_session(
     from flame.core.load import load
 
     profile = load(path, options, progress)
-    metrics = tuple(metric.key for metric in METRICS if _weighs(profile, metric))
+    metrics = tuple(metric.key for metric in profile.metrics if _weighs(profile, metric))
     progress("building the tree", 0, 0)
     session, shown = Session(path, profile, metrics, options), project(profile, selection)
     session.keep(shown)
@@ -129,8 +130,9 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
     groups = table.groups
     shapes = table.stacks.innermost(profile.grouping.shapes)[np.unique(groups.nvtx)]
     found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
+    found["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
     for level in LEVELS:
         if level not in found:
             column = getattr(groups, level)
-            found[level] = column > 0 if level in ("python", "native", "nvtx") else column >= 0
+            found[level] = column > 0 if level in STACK_LEVELS else column >= 0
     return frozenset(level for level, mask in found.items() if mask.any())

@@ -101,7 +101,7 @@ def test_shapes_stand_below_the_ranges_where_asked_for(profile: Profile) -> None
     tree = profile.tree(shapes=True)
     deepest = max((tree.names(node) for node in range(len(tree))), key=len)
     assert deepest[-3:] == ("forward", "[2, 3]", "gemm")
-    assert tree.levels == LEVELS[4:]
+    assert tree.levels == ("python", "native", "launch", "nvtx", "shapes", "kernel")
 
 
 def test_shapes_are_those_of_the_innermost_range_that_has_some() -> None:
@@ -113,16 +113,17 @@ def test_shapes_are_those_of_the_innermost_range_that_has_some() -> None:
     assert leaves(trace.profile().tree(levels="shapes")) == {("[2]",): 10}
 
 
-def test_only_the_host_metric_has_its_own_default_levels() -> None:
-    assert default_levels(metric_of("gpu"), Naming()) == (
+def test_only_the_host_metric_has_its_own_default_levels(profile: Profile) -> None:
+    assert default_levels(profile, metric_of("gpu"), Naming()) == (
         "python",
         "native",
         "launch",
         "nvtx",
         "kernel",
     )
-    assert default_levels(metric_of("host"), Naming(shapes=True)) == (
+    assert default_levels(profile, metric_of("host"), Naming(shapes=True)) == (
         "thread",
+        "python",
         "nvtx",
         "shapes",
         "launch",

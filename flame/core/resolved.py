@@ -1,0 +1,110 @@
+"""From stacks that somebody else has resolved to a `Profile` with the level ``stack``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from flame.core.columns import I4, I8
+from flame.core.errors import InputError
+from flame.core.frames import Kind
+from flame.core.grouping import add_grouping
+from flame.core.metrics import Metric
+from flame.core.profile import NONE, Activities, GraphNodes, Profile, Source
+from flame.core.raw_stacks import Measure, RawStacks
+
+_SUM_LIMIT = 1 << 62
+_NOUN = "samples"
+
+
+def profile_of(raw: RawStacks) -> Profile:
+    """The profile of ``raw``: one activity per row, whose values are the measures'.
+
+    The sum of a metric over the rows is the measure's sum, exactly. Raises InputError where that
+    would not fit 64 bits.
+    """
+    for measure in raw.measures:
+        _check_sum(measure)
+    sources = (Source("", raw.meta),)
+    streams: I4 = np.zeros(0, np.int32)
+    grouping = add_grouping(raw.frames, raw.processes, raw.threads, (), streams, sources)
+    table = _table(raw)
+    begin, end = _extent(raw)
+    return Profile(
+        frames=raw.frames.build(),
+        activities=table,
+        processes=raw.processes,
+        threads=raw.threads,
+        devices=(),
+        grouping=grouping,
+        meta=raw.meta,
+        begin=begin,
+        end=end,
+        graph_nodes=GraphNodes(),
+        warnings=tuple(raw.warnings),
+        host_builder=partial(_same, table),
+        sources=sources,
+        own_metrics=tuple(_metrics(raw)),
+        timed=raw.start is not None,
+    )
+
+
+def _same(table: Activities) -> Activities:
+    return table
+
+
+def _metrics(raw: RawStacks) -> tuple[Metric, ...]:
+    levels = ("thread", "stack") if len(raw.threads) > 1 else ("stack",)
+    return tuple(
+        Metric(one.key, one.title, one.unit, partial(_measure, one.key), levels=levels, noun=_NOUN)
+        for one in raw.measures
+    )
+
+
+def _measure(key: str, table: Activities) -> I8:
+    return table.measures[key]
+
+
+def _table(raw: RawStacks) -> Activities:
+    size = len(raw.stack)
+    stacks = raw.stacks.build()
+    none, zeros = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
+    no_time: I8 = np.zeros(size, np.int64)
+    thread = none if raw.thread is None else raw.thread
+    process = np.array([*(one.process for one in raw.threads), NONE], np.int32)[thread]
+    return Activities(
+        kind=np.full(size, Kind.FRAME, np.uint8),
+        start=no_time if raw.start is None else raw.start,
+        duration=next((one.values for one in raw.measures if one.unit == "ns"), no_time),
+        process=process,
+        thread=thread,
+        device=none,
+        stream=none,
+        launch_start=no_time - 1,
+        launch_end=no_time - 1,
+        launch_share=no_time,
+        idle=no_time,
+        python=zeros,
+        native=zeros,
+        launch=none,
+        nvtx=zeros,
+        frame=none,
+        stack=raw.stack,
+        launched=np.zeros(size, bool),
+        stacks=stacks,
+        measures={one.key: one.values for one in raw.measures},
+    )
+
+
+def _extent(raw: RawStacks) -> tuple[int, int]:
+    """First and last time, ns; (0, 0) where there is none."""
+    if raw.start is None or not len(raw.start):
+        return 0, 0
+    lasting = next((one.values for one in raw.measures if one.unit == "ns"), 0)
+    return int(raw.start.min()), int((raw.start + lasting).max())
+
+
+def _check_sum(measure: Measure) -> None:
+    if float(measure.values.sum(dtype=np.float64)) >= _SUM_LIMIT:
+        raise InputError(f"the {measure.title} in it add up to more than 64 bits hold")
