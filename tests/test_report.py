@@ -176,7 +176,7 @@ def test_another_metric(profile_of: Load) -> None:
 
 def test_a_trace_without_gpu_work_shows_the_host(profile_of: Load) -> None:
     lines = drawn(profile_of(lambda file: file.nvtx("load", 0, 100)))
-    assert lines[1] == "host self time 100 ns by thread, nvtx, launch"
+    assert lines[1] == "host self time 100 ns by thread, python, nvtx, launch"
     assert lines[-1].startswith("note: no GPU activity")
 
 

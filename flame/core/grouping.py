@@ -43,7 +43,7 @@ def add_grouping(
     threads: tuple[Thread, ...],
     devices: tuple[Device, ...],
     streams: Column,
-    sources: tuple[Source, ...],
+    sources: tuple[Source, ...] = (),
 ) -> Grouping:
     """Add the grouping frames of a finished profile to ``frames``."""
     shapes = _add_shapes(frames)
@@ -55,9 +55,16 @@ def add_grouping(
         stream_ids,
         _add(frames, Kind.STREAM, (f"stream {number}" for number in stream_ids.tolist())),
         shapes,
-        _add(frames, Kind.RANK, (sources[one.source].label for one in processes)),
+        _ranks(frames, processes, sources),
         frames.add(Frame(Kind.REST, SMALLER)),
     )
+
+
+def _ranks(frames: FrameBuilder, processes: tuple[Process, ...], sources: tuple[Source, ...]) -> I4:
+    """The frame of each process's file; -1 where there is only one."""
+    if len(sources) < 2:
+        return np.full(len(processes), -1, np.int32)
+    return _add(frames, Kind.RANK, (sources[one.source].label for one in processes))
 
 
 def process_name(process: Process) -> str:

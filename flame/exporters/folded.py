@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import BinaryIO
 
 from flame.core.tree import StackTree
-from flame.exporters.stacks import encodable, used_frames, weighed_stacks
+from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
 
 # flamegraph.pl and speedscope drop or blank out a frame without a name.
 NO_NAME = "[empty]"
@@ -18,8 +18,9 @@ _REPLACED = str.maketrans(dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", 
 
 
 def write(tree: StackTree, file: BinaryIO) -> None:
-    """Write one line per stack of ``tree``, sorted, as UTF-8; whole numbers in the metric's unit.
+    """Write one line per stack of ``tree``, sorted, as UTF-8; numbers in the metric's unit.
 
+    They are whole but for metrics with fractions (which flamegraph.pl reads, speedscope does not).
     In names ``;`` becomes ``:``, a line break a space, and no text at all ``[empty]``; stacks that
     are equal then are one line. Stacks without a value are left out. Activities with no frame in
     the chosen levels make the line ``all``, so that the lines always add up to the root's total.
@@ -28,7 +29,17 @@ def write(tree: StackTree, file: BinaryIO) -> None:
     values: defaultdict[bytes, int] = defaultdict(int)
     for stack, value in weighed_stacks(tree, names):
         values[b";".join(stack) or NO_FRAMES] += value
-    file.writelines(b"%b %d\n" % (stack, values[stack]) for stack in sorted(values))
+    digits = fraction_digits(tree.metric.unit)
+    for line in sorted(values):
+        file.write(b"%b %b\n" % (line, _number(values[line], digits)))
+
+
+def _number(value: int, digits: int) -> bytes:
+    """``value`` with its last ``digits`` digits after the point, as short as it can be written."""
+    if not digits:
+        return b"%d" % value
+    whole, rest = divmod(value, 10**digits)
+    return f"{whole}.{rest:0{digits}}".rstrip("0").rstrip(".").encode()
 
 
 def _name(text: str) -> bytes:

@@ -14,7 +14,7 @@ from flame.core.profile import Profile
 from flame.core.selection import Selection
 from flame.core.tree import StackTree
 from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled, Shared, Unit
-from flame.exporters.stacks import encodable, used_frames, weighed_stacks
+from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
 
 # Measured with speedscope 1.25.0: 4,000 frames deep fails to load, 1 million stacks take minutes
 # and 4 GB of the browser's memory.
@@ -70,17 +70,23 @@ def _sampled(tree: StackTree, frames: dict[Frame, int]) -> Sampled:
     index = {frame: frames.setdefault(_frame(tree, frame), len(frames)) for frame in used}
     samples: list[tuple[int, ...]] = []
     weights: list[float] = []
+    parts = 10 ** fraction_digits(tree.metric.unit)
     for stack, weight in weighed_stacks(tree, index):
         samples.append(tuple(stack))
-        weights.append(weight)
+        weights.append(weight / parts if parts > 1 else weight)
     return Sampled(
         name=tree.metric.title,
-        unit=_UNITS[tree.metric.unit],
+        unit=_UNITS.get(tree.metric.unit, "none"),
         start_value=0,
-        end_value=sum(weights),
+        end_value=_sum(tree, parts),
         samples=samples,
         weights=weights,
     )
+
+
+def _sum(tree: StackTree, parts: int) -> float:
+    total = int(tree.own.sum())
+    return total / parts if parts > 1 else total
 
 
 def _frame(tree: StackTree, frame: int) -> Frame:

@@ -35,6 +35,11 @@ def weighed_stacks(tree: StackTree, spelling: Mapping[int, T]) -> Iterator[tuple
             yield stack, own
 
 
+def fraction_digits(unit: str) -> int:
+    """How many digits after the point a metric's values have: k of the unit ``1e-k``, else 0."""
+    return int(unit.removeprefix("1e-")) if unit.startswith("1e-") else 0
+
+
 def encodable(text: str) -> str:
     """``text`` with every lone surrogate, which UTF-8 cannot hold, spelled out in ASCII."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

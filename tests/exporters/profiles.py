@@ -103,6 +103,7 @@ def _activities(rows: Sequence[Row], frames: FrameBuilder) -> Activities:
         launch=ids(Kind.LAUNCH, [row.launch for row in rows]),
         nvtx=np.array([nvtx(row) for row in rows], np.int32),
         frame=ids(Kind.KERNEL, [row.kernel for row in rows]),
+        stack=zeros,
         launched=launched,
         stacks=stacks.build(),
     )
