@@ -37,6 +37,7 @@ from flame.core.where import (
     Pids,
     ShowFrom,
     ShowStacks,
+    Step,
     Streams,
     Tids,
     Time,
@@ -66,6 +67,9 @@ def several(filters: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy
 # In the order in which options make them.
 wheres = st.tuples(
     several(windows),
+    several(
+        st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted).map(lambda at: Step(*at))
+    ),
     several(st.builds(NvtxRange, names, st.none() | texts)),
     *(several(st.builds(kind, ids), 1) for kind in (Devices, Streams, Pids, Tids)),
     several(st.builds(Kernel, expressions)),
@@ -99,7 +103,9 @@ arrangements = st.builds(Arrangement, st.booleans(), st.booleans(), st.sampled_f
 selections = st.builds(
     Selection, levels, wheres, st.none() | st.sampled_from(METRIC_KEYS), namings, arrangements
 )
-load_options = st.builds(LoadOptions, st.sampled_from(["clean", "raw"]), st.booleans())
+load_options = st.builds(
+    LoadOptions, st.sampled_from(["clean", "raw"]), st.booleans(), st.booleans()
+)
 stacks = st.lists(st.text(max_size=4) | texts, max_size=3)
 states = st.builds(
     State,

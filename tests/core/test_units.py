@@ -105,3 +105,19 @@ def test_amounts_of_data_are_in_powers_of_ten(size: float, text: str) -> None:
 )
 def test_whole_per_cent_of_something_is_never_nothing(percent: float, text: str) -> None:
     assert format_whole_percent(percent) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1_500, "ns", "1.50 µs"),
+        (1_500, "count", "1,500"),
+        (1_500, "bytes", "1.50 kB"),
+        (30_500, "1e-3", "30.5"),
+        (1_234_567_000, "1e-3", "1,234,567"),
+        (1, "1e-9", "0.000000001"),
+        (0, "1e-1", "0"),
+    ],
+)
+def test_values_are_written_in_their_unit(value: int, unit: str, text: str) -> None:
+    assert format_value(value, unit) == text

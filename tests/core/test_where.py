@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.frames import Kind
-from flame.core.profile import Profile
+from flame.core.profile import Profile, ProfilerSteps
 from flame.core.where import (
     Devices,
     Filter,
@@ -19,11 +20,13 @@ from flame.core.where import (
     Kernel,
     NvtxRange,
     Pids,
+    Step,
     Streams,
     Tids,
     Time,
     parse_include,
     parse_nvtx_range,
+    parse_steps,
     parse_time,
     parse_window,
     where,
@@ -137,9 +140,10 @@ def test_an_activity_belongs_to_the_window_in_which_it_starts() -> None:
     st.lists(st.integers(-6, 21), min_size=1, unique=True).map(sorted),
 )
 def test_windows_that_touch_partition_the_activities(starts: list[int], cuts: list[int]) -> None:
-    table = starting_at(*starts).activities
+    profile = starting_at(*starts)
+    table = profile.activities
     windows = itertools.starmap(Time, itertools.pairwise([None, *cuts, None]))
-    assert (np.sum([window.rows(table) for window in windows], axis=0) == 1).all()
+    assert (np.sum([window.rows(profile, table) for window in windows], axis=0) == 1).all()
 
 
 def test_several_windows_must_all_hold() -> None:
@@ -324,3 +328,51 @@ def test_where_without_options_keeps_everything() -> None:
 def test_a_bad_kernel_regex_is_found_before_anything_is_read() -> None:
     with pytest.raises(UsageError, match="--kernel: '\\(' is not a regular expression"):
         where(kernel="(")
+
+
+# -- profiler steps ---------------------------------------------------------------------------
+
+
+def stepped() -> Profile:
+    """Steps 1 and 2 of process 0, and step 1 of process 1, in other places."""
+    trace = Recorded()
+    trace.call("cudaLaunchKernel", 10, 12, corr=1)
+    trace.kernel("first", 500, 510, corr=1)  # launched in step 1, run in step 2
+    trace.call("cudaLaunchKernel", 110, 112, corr=2)
+    trace.kernel("second", 600, 610, corr=2)
+    trace.call("cudaLaunchKernel", 110, 112, corr=1, thread=2)
+    trace.kernel("other", 700, 710, corr=1, process=1)
+    trace.kernel("unlaunched", 150, 160)
+    steps = ProfilerSteps(
+        np.array([1, 2, 1]),
+        np.array([0, 0, 1], np.int32),
+        np.array([0, 100, 100]),
+        np.array([100, 200, 200]),
+    )
+    return replace(trace.profile(), steps=steps)
+
+
+def test_a_step_holds_what_was_launched_in_it_by_its_own_process() -> None:
+    profile = stepped()
+    assert kept(profile, Step(1, 1)) == {"first", "other"}
+    assert kept(profile, Step(2, 2)) == {"second", "unlaunched"}
+    assert kept(profile, Step(1, 2)) == {"first", "second", "other", "unlaunched"}
+    assert none_kept(profile, Step(3, 9))
+
+
+def test_a_trace_without_steps_has_nothing_in_them() -> None:
+    profile = replace(stepped(), steps=None)
+    assert none_kept(profile, Step(0, 9))
+
+
+@pytest.mark.parametrize(
+    ("text", "step"), [("3", Step(3, 3)), ("3-5", Step(3, 5)), (" 0 ", Step(0, 0))]
+)
+def test_steps_are_spelled_as_one_or_as_a_stretch(text: str, step: Step) -> None:
+    assert where(step=text) == (step,) == (parse_steps(text),)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "5-3", "a", "1-2-3", "1..2", "9" * 30])
+def test_what_is_no_step_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--step"):
+        parse_steps(text)
