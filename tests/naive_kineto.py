@@ -44,12 +44,14 @@ def category(event: Event) -> str:
 
 def begin(event: Event) -> int:
     """Nanoseconds."""
-    return int(round(event["ts"] * 1000))
+    ns: int = round(event["ts"] * 1000)
+    return ns
 
 
 def length(event: Event) -> int:
     """Nanoseconds."""
-    return int(round(event["dur"] * 1000))
+    ns: int = round(event["dur"] * 1000)
+    return ns
 
 
 def thread(event: Event) -> Thread:
