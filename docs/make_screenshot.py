@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from flame.core.labels import Naming
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.tui.app import FlameApp
 from flame.tui.screen import MainScreen
 from flame.tui.themes import NAMES
@@ -51,7 +52,7 @@ SCENES = {
 async def picture(scene: Scene) -> str:
     """The app's screen as SVG, at the end of ``scene``."""
     selection = Selection(levels=scene.levels, naming=Naming(fold=True))
-    app = FlameApp(SAMPLE, LoadOptions(), selection)
+    app = FlameApp(Inputs((SAMPLE,)), LoadOptions(), selection)
     async with app.run_test(size=SIZE) as pilot:
         app.theme = scene.theme
         while not isinstance(app.screen, MainScreen):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from flame.core.options import LoadOptions
     from flame.core.profile import Profile
     from flame.core.selection import Selection
+    from flame.core.sources import Inputs
 
 INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h."""
@@ -84,6 +85,9 @@ def _run(argv: Sequence[str]) -> int:
 
 def _parsed(words: list[str]) -> argparse.Namespace:
     args, unknown = _parser().parse_known_args(words, argparse.Namespace(words=words))
+    # argparse takes paths from one place only; others may stand behind an option.
+    args.paths += [word for word in unknown if not word.startswith("-")]
+    unknown = [word for word in unknown if word.startswith("-")]
     if unknown:
         raise UsageError(f"unknown: {' '.join(unknown)} (see flame {args.command} --help)")
     return args
@@ -96,7 +100,7 @@ def _restored(args: argparse.Namespace, words: list[str]) -> argparse.Namespace:
     state = decode(args.state)
     parse(state.options)  # These may say what to show, and no more.
     restored = _parsed([words[0], *state.options, *words[1:]])
-    restored.path = args.path or state.path or None
+    restored.paths = args.paths or state.traces
     restored.state = state
     restored.words = words
     return restored
@@ -139,8 +143,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_view(parser: argparse.ArgumentParser) -> None:
-    text = f"{_TRACE}; with --state, if left out, that of the state"
-    parser.add_argument("path", metavar="PATH", nargs="?", help=text)
+    text = f"{_TRACES}; with --state, if left out, those of the state"
+    parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
     text = "come back to a place that the app gave out: JSON, a file, or the last one"
     parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
     text = "print a static view instead; so does view without a terminal"
@@ -156,7 +160,7 @@ def _add_view(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
-    _add_path(parser)
+    _add_paths(parser)
     add = parser.add_argument
     add("-f", "--format", required=True, choices=list(_SUFFIX), help="what to write")
     text = "where to write; - is standard output (default: the trace's name with "
@@ -167,7 +171,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_info(parser: argparse.ArgumentParser) -> None:
-    _add_path(parser)
+    _add_paths(parser)
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.set_defaults(run=_info)
 
@@ -182,8 +186,11 @@ _COMMANDS = {
 _TRACE = "an Nsight Systems SQLite export, or a report (.nsys-rep) where nsys is installed"
 
 
-def _add_path(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help=_TRACE)
+_TRACES = f"{_TRACE}; several are shown as one, each as a rank"
+
+
+def _add_paths(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", metavar="PATH", nargs="+", help=_TRACES)
 
 
 def _port(text: str) -> int:
@@ -193,7 +200,7 @@ def _port(text: str) -> int:
 
 
 def _view(args: argparse.Namespace) -> int:
-    if args.path is None:
+    if not args.paths:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
     options, selection = load_options_of(args), selection_of(args)
     if args.web:
@@ -202,12 +209,12 @@ def _view(args: argparse.Namespace) -> int:
 
     on_terminal = _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
     if args.print or not (on_terminal or is_in_browser()):
-        return _print_view(args.path, options, selection)
+        return _print_view(_inputs(args), options, selection)
     config = read_config()
     from flame.tui.app import run
 
     args.kernel_names = args.kernel_names or config.kernel_names
-    return run(Path(args.path), options, selection_of(args), args.state, config)
+    return run(_inputs(args), options, selection_of(args), args.state, config)
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -224,7 +231,7 @@ def _serve(args: argparse.Namespace) -> int:
         from flame.tui.keymap import keymap_of
 
         keymap_of(keys)  # A mistake is better told here than by every page.
-    return serve(_without_web(args.words), Path(args.path).name, args.port)
+    return serve(_without_web(args.words), _inputs(args).title, args.port)
 
 
 def _without_web(words: Sequence[str]) -> list[str]:
@@ -241,12 +248,12 @@ def _without_web(words: Sequence[str]) -> list[str]:
     return kept
 
 
-def _print_view(path: str, options: LoadOptions, selection: Selection) -> int:
+def _print_view(inputs: Inputs, options: LoadOptions, selection: Selection) -> int:
     from flame.static import view
 
-    profile = _load(path, options)
+    profile = _load(inputs, options)
     width = shutil.get_terminal_size((120, 24)).columns
-    _print(view(profile, selection, path, width))
+    _print(view(profile, selection, inputs.title, width))
     return 0
 
 
@@ -254,15 +261,15 @@ def _export(args: argparse.Namespace) -> int:
     from flame.core.units import format_count, format_value
     from flame.exporters.atomic import STDOUT, atomic_output
 
-    options, selection = load_options_of(args), selection_of(args)
-    target = _output(args)
-    profile = _load(args.path, options)
+    options, selection, inputs = load_options_of(args), selection_of(args), _inputs(args)
+    target = _output(args, inputs)
+    profile = _load(inputs, options)
     tree = selection.tree(profile)
     total = int(tree.total[0])
     if not total:
-        raise NoMatchError(f"{args.path}: nothing to export: {tree.metric.title} is zero")
+        raise NoMatchError(f"{inputs.title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
-        warnings = _WRITERS[args.format](profile, selection, file, Path(args.path).name)
+        warnings = _WRITERS[args.format](profile, selection, file, inputs.title)
     for warning in (*profile.warnings, *warnings):
         _say(f"note: {warning}")
     stacks = format_count(int((tree.own > 0).sum()))
@@ -290,16 +297,15 @@ def _write_speedscope(
 _WRITERS = {"folded": _write_folded, "speedscope": _write_speedscope}
 
 
-def _output(args: argparse.Namespace) -> str:
+def _output(args: argparse.Namespace, inputs: Inputs) -> str:
     """Where to export to; UsageError rather than lose a file that was not named with ``-o``."""
     if args.output is None:
-        name = Path(args.path).stem + _SUFFIX[args.format]
+        name = inputs.stem + _SUFFIX[args.format]
         if os.path.lexists(name):
             raise UsageError(f"{name}: is there already; name the file to write with -o")
         return name
-    with suppress(OSError):
-        if Path(args.output).samefile(args.path):
-            raise UsageError(f"-o {args.output}: is the trace itself")
+    if inputs.hold(Path(args.output)):
+        raise UsageError(f"-o {args.output}: is the trace itself")
     return str(args.output)
 
 
@@ -307,17 +313,24 @@ def _info(args: argparse.Namespace) -> int:
     from flame.core.options import LoadOptions
     from flame.report import as_json, as_text
 
-    profile = _load(args.path, LoadOptions())
-    _print((as_json if args.json else as_text)(profile, args.path))
+    inputs = _inputs(args)
+    profile = _load(inputs, LoadOptions())
+    _print((as_json if args.json else as_text)(profile, inputs))
     return 0
 
 
-def _load(path: str, options: LoadOptions) -> Profile:
-    from flame.core.load import load
+def _inputs(args: argparse.Namespace) -> Inputs:
+    from flame.core.sources import Inputs
+
+    return Inputs(tuple(map(Path, args.paths)))
+
+
+def _load(inputs: Inputs, options: LoadOptions) -> Profile:
+    from flame.core.load_many import load_all
     from flame.progress import progress_on_stderr
 
     with progress_on_stderr() as progress:
-        return load(path, options, progress)
+        return load_all(inputs.paths, options, progress)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -36,16 +36,18 @@ _FILTERS = ("--time", "--step", "--nvtx-range", *_NUMBERS.values(), "--kernel", 
 _FILTERS += ("--show-stacks", "--hide-stacks", "--show-from", "--hide-frames", "--min-percent")
 
 
-def command_line(path: str | Path, options: LoadOptions, selection: Selection, state: State) -> str:
-    """A line for the shell that opens ``path`` under ``selection`` at the place of ``state``.
+def command_line(
+    paths: Iterable[str | Path], options: LoadOptions, selection: Selection, state: State
+) -> str:
+    """A line for the shell that opens ``paths`` under ``selection`` at the place of ``state``.
 
-    Path and options are those given here, not those in ``state``. A place whose names are too long
+    Paths and options are those given here, not those in ``state``. A place whose names are too long
     for a shell is left out.
     """
-    name = str(path)
-    words = ["flame", "view", f"./{name}" if name.startswith("-") else name]
+    names = map(str, paths)
+    words = ["flame", "view", *(f"./{one}" if one.startswith("-") else one for one in names)]
     words += options_of(options, selection)
-    place = encode(msgspec.structs.replace(state, path="", options=[]))
+    place = encode(msgspec.structs.replace(state, path="", paths=[], options=[]))
     if place != encode(State()) and len(place) <= _LONGEST:
         words += ["--state", place]
     return shlex.join(words)

@@ -5,48 +5,114 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.columns import sum_by
 from flame.core.frames import ACTIVITY_KINDS, Kind
-from flame.core.profile import Device, Profile, Share
+from flame.core.metrics import Metric
+from flame.core.profile import Device, Process, Profile, Share, Source
 from flame.core.project import LEVELS
-from flame.core.units import format_count, format_ns, format_percent
-from flame.terminal import printable
+from flame.core.sources import Inputs
+from flame.core.units import format_count, format_ns, format_percent, format_value
+from flame.terminal import cells, cut, printable
 
 _MOST_LISTED = 10
 _LABEL = 12
+_LONGEST_LABEL = 40
 
 
-def facts(profile: Profile, path: str) -> dict[str, object]:
-    """The contract of ``flame info --json``; times in ns, shares in percent of the GPU time."""
+def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
+    """The contract of ``flame info --json``; times in ns, shares in percent of the GPU time.
+
+    ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
+    ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
+    """
     return {
-        "path": path,
+        "path": str(inputs.paths[0]) if len(inputs.paths) == 1 else None,
+        "sources": [_source(total) for total in _totals(profile)],
         "format": profile.meta.format,
         "producer": profile.meta.producer,
         "schema_version": profile.meta.schema_version,
-        "devices": [{"id": one.id, "name": one.name} for one in profile.devices],
-        "processes": [{"pid": one.pid, "name": one.name} for one in profile.processes],
+        "devices": [
+            {"id": one.id, "name": one.name, "source": one.source} for one in profile.devices
+        ],
+        "processes": [
+            {"pid": one.pid, "name": one.name, "source": one.source} for one in profile.processes
+        ],
         "activities": profile.counts,
-        "gpu_time_ns": profile.gpu_time,
+        "gpu_time_ns": _gpu_time(profile),
         "duration_ns": profile.duration,
-        "coverage": {key: _share(share) for key, share in profile.coverage.items()},
+        "coverage": {} if profile.resolved else _coverage_facts(profile),
         "graph_nodes": {
             "activities": profile.graph_nodes.activities,
             "captured": profile.graph_nodes.captured,
         },
+        "measures": [
+            {"key": one.key, "title": one.title, "unit": one.unit, "total": total}
+            for one, total in _measured(profile)
+        ],
         "levels": list(levels_present(profile)),
         "warnings": list(profile.warnings),
     }
+
+
+class _Total(NamedTuple):
+    """What one of the files has."""
+
+    source: Source
+    activities: int
+    gpu_time: int
+
+
+def _totals(profile: Profile) -> list[_Total]:
+    """The parts of the files in the whole."""
+    if len(profile.sources) < 2:
+        only = Source("", profile.meta)
+        return [_Total(only, len(profile.activities), _gpu_time(profile))]
+    table, size = profile.activities, len(profile.sources)
+    of = np.array([process.source for process in profile.processes])[table.process]
+    on_gpu = np.zeros_like(table.duration) if profile.resolved else table.duration
+    counts, sums = np.bincount(of, minlength=size).tolist(), sum_by(of, on_gpu, size).tolist()
+    return list(map(_Total, profile.sources, counts, sums))
+
+
+def _source(total: _Total) -> dict[str, object]:
+    label, meta = total.source.label, total.source.meta
+    return {
+        "label": label,
+        "path": meta.path,
+        "format": meta.format,
+        "producer": meta.producer,
+        "schema_version": meta.schema_version,
+        "rank": meta.rank,
+        "activities": total.activities,
+        "gpu_time_ns": total.gpu_time,
+    }
+
+
+def _measured(profile: Profile) -> list[tuple[Metric, int]]:
+    """What files of stacks have measured, and how much; nothing for traces."""
+    table = profile.activities
+    return [(one, int(one.values(table).sum())) for one in profile.own_metrics or ()]
+
+
+def _gpu_time(profile: Profile) -> int:
+    return 0 if profile.resolved else profile.gpu_time
+
+
+def _coverage_facts(profile: Profile) -> dict[str, object]:
+    return {key: _share(share) for key, share in profile.coverage.items()}
 
 
 def _share(share: Share) -> dict[str, object]:
     return {"ns": share.ns, "percent": round(share.percent, 3)}
 
 
-def as_json(profile: Profile, path: str) -> str:
+def as_json(profile: Profile, inputs: Inputs) -> str:
     """`facts` as JSON in plain ASCII, so that no name can harm a pipe, a terminal or a locale."""
-    return json.dumps(facts(profile, path), indent=2) + "\n"
+    return json.dumps(facts(profile, inputs), indent=2) + "\n"
 
 
 def levels_present(profile: Profile) -> tuple[str, ...]:
@@ -57,10 +123,11 @@ def levels_present(profile: Profile) -> tuple[str, ...]:
     return tuple(level for level in LEVELS if level in found)
 
 
-def as_text(profile: Profile, path: str) -> str:
+def as_text(profile: Profile, inputs: Inputs) -> str:
     """`facts` for people: in the order one asks, aligned, what is missing last."""
     sections = [
-        [printable(path)],
+        [printable(str(inputs.paths[0]) if len(inputs.paths) == 1 else inputs.title)],
+        list(_each(profile)),
         list(_capture(profile)),
         list(_activities(profile)),
         list(_coverage(profile)),
@@ -73,14 +140,35 @@ def _capture(profile: Profile) -> Iterator[str]:
     meta = profile.meta
     yield _line("format", " ".join(filter(None, (meta.format, meta.schema_version))))
     yield _line("producer", meta.producer or "unknown")
-    yield _line("duration", format_ns(profile.duration))
-    yield from _list("GPUs", [_numbered(one.id, one.name) for one in profile.devices])
-    yield from _list("processes", [_numbered(one.pid, one.name) for one in profile.processes])
+    if profile.timed:
+        yield _line("duration", format_ns(profile.duration))
+    if not profile.resolved:
+        yield from _list("GPUs", [_numbered(profile, one.id, one) for one in profile.devices])
+    if profile.processes or not profile.resolved:
+        known = [_numbered(profile, one.pid, one) for one in profile.processes]
+        yield from _list("processes", known)
     yield _line("levels", ", ".join(levels_present(profile)) or "none")
 
 
-def _numbered(number: int, name: str) -> str:
-    return f"{number}  {name or '(no name recorded)'}"
+def _each(profile: Profile) -> Iterator[str]:
+    """What each of several files has, in columns."""
+    totals = _totals(profile)
+    if len(totals) < 2:
+        return
+    width = min(max(cells(printable(one.source.label)) for one in totals), _LONGEST_LABEL)
+    for one in totals:
+        label = printable(one.source.label)
+        amount = f"{format_count(one.activities):>12}"
+        if not profile.resolved:
+            amount = f"{format_ns(one.gpu_time):>10}{amount}"
+        padded = cut(label, width) + " " * max(width - cells(label), 0)
+        yield f"{padded}{amount}  {printable(one.source.meta.path)}"
+
+
+def _numbered(profile: Profile, number: int, one: Device | Process) -> str:
+    name = one.name or "(no name recorded)"
+    label = f"  {profile.sources[one.source].label}" if len(profile.sources) > 1 else ""
+    return f"{number if number >= 0 else '?'}  {name}{label}"
 
 
 def _line(label: str, text: str) -> str:
@@ -96,6 +184,11 @@ def _list(label: str, texts: Sequence[str]) -> Iterator[str]:
 
 
 def _activities(profile: Profile) -> Iterator[str]:
+    if profile.resolved:
+        for metric, total in _measured(profile):
+            yield _line(metric.title, format_value(total, metric.unit))
+        yield _line("stacks", format_count(len(profile.activities)))
+        return
     yield _line("GPU time", format_ns(profile.gpu_time))
     for kind, count in profile.counts.items():
         if count:
@@ -104,7 +197,7 @@ def _activities(profile: Profile) -> Iterator[str]:
 
 def _coverage(profile: Profile) -> Iterator[str]:
     """Which part of the GPU time has a launch, ranges, frames."""
-    if not profile.gpu_time:
+    if profile.resolved or not profile.gpu_time:
         return
     yield "coverage of GPU time"
     for level, share in profile.coverage.items():

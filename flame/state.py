@@ -19,8 +19,9 @@ ViewName = Literal["icicle", "sandwich", "top", "timeline"]
 class State(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A place in the app. What is not given is as on opening a trace.
 
-    ``options`` are words of the command line; ``zoom`` and ``selected`` name frames by the names
-    below the root; ``exact`` says that ``search`` is one name in full and no expression.
+    ``paths`` are the traces shown; ``path`` is how the only one was written before there could be
+    several. ``options`` are words of the command line; ``zoom`` and ``selected`` name frames by the
+    names below the root; ``exact`` says that ``search`` is one name in full and no expression.
     """
 
     path: str = ""
@@ -30,6 +31,12 @@ class State(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     selected: list[str] = msgspec.field(default_factory=list)
     search: str = ""
     exact: bool = False
+    paths: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def traces(self) -> list[str]:
+        """The traces shown."""
+        return self.paths or ([self.path] if self.path else [])
 
 
 def encode(state: State) -> str:

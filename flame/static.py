@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -27,25 +26,27 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _NUMBERS = "{percent:>7} {total:>9} {count:>10}  "
 
 
-def view(profile: Profile, selection: Selection, path: str, width: int) -> str:
+def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     """All of it in lines of at most ``width`` cells (no fewer than 72), without colour.
 
     Raises as `flame.core.project.project`.
     """
     width = max(width, NARROWEST)
     tree = selection.tree(profile)
-    sections = [_header(profile, tree, path, width), _icicle(tree, width), _top(tree, width)]
+    sections = [_header(profile, tree, title, width), _icicle(tree, width), _top(tree, width)]
     sections.append(notes(profile.warnings, width))
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def _header(profile: Profile, tree: StackTree, path: str, width: int) -> list[str]:
-    whole = [printable(Path(path).name), gpus(profile.devices)]
-    whole.append(f"GPU time {format_ns(profile.gpu_time)} in {format_ns(profile.duration)}")
-    whole.append(f"{format_count(len(profile.activities))} activities")
+def _header(profile: Profile, tree: StackTree, title: str, width: int) -> list[str]:
+    whole = [printable(title), gpus(profile.devices)]
+    if not profile.resolved:
+        whole.append(f"GPU time {format_ns(profile.gpu_time)} in {format_ns(profile.duration)}")
+    rows = "stacks" if profile.resolved else "activities"
+    whole.append(f"{format_count(len(profile.activities))} {rows}")
     total = format_value(int(tree.total[0]), tree.metric.unit)
     shown = [f"{tree.metric.title} {total} by {', '.join(tree.levels)}"]
-    if profile.gpu_time:
+    if profile.gpu_time and not profile.resolved:
         whole_ns, parts = profile.gpu_time, profile.coverage.items()
         covered = [f"{key} {format_percent(part.ns, whole_ns)}" for key, part in parts]
         shown.append(f"coverage: {', '.join(covered)}")

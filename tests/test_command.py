@@ -26,6 +26,7 @@ from flame.core.names import parse_rename
 from flame.core.options import LoadOptions
 from flame.core.project import LEVELS
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.core.where import (
     Devices,
     HideFrames,
@@ -156,7 +157,7 @@ def test_filters_are_spelled_as_a_user_would(filters: tuple[Any, ...], words: li
     assert options_of(LoadOptions(), Selection(where=filters)) == words
 
 
-Ran = tuple[Path, LoadOptions, Selection, State | None]
+Ran = tuple[list[str], LoadOptions, Selection, State | None]
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +169,8 @@ def opened() -> Callable[[str], Ran]:
         assert program == "flame"
         seen: list[Ran] = []
 
-        def run(path: Path, options: Any, selection: Any, state: Any, config: object) -> int:
-            seen.append((path, options, selection, state))
+        def run(inputs: Inputs, options: Any, selection: Any, state: Any, config: object) -> int:
+            seen.append(([str(path) for path in inputs.paths], options, selection, state))
             return 0
 
         with pytest.MonkeyPatch.context() as patch:
@@ -182,33 +183,34 @@ def opened() -> Callable[[str], Ran]:
     return type_in
 
 
-@given(names, load_options, selections, states)
+@given(st.lists(names, min_size=1, max_size=3), load_options, selections, states)
 def test_a_command_line_opens_the_app_at_the_same_place(
     opened: Callable[[str], Ran],
-    path: str,
+    paths: list[str],
     options: LoadOptions,
     selection: Selection,
     state: State,
 ) -> None:
-    line = command_line(path, options, selection, state)
+    line = command_line(paths, options, selection, state)
     assert line.splitlines()[0].startswith("flame view ")
     found = opened(line)
-    assert found == (Path(path), options, normal(selection), None if state == State() else state)
+    named = [str(Path(path)) for path in paths]
+    assert found == (named, options, normal(selection), None if state == State() else state)
 
 
 def test_a_place_that_no_shell_takes_is_left_out() -> None:
     state = State(zoom=["x" * 200_000])
-    assert command_line("a b", LoadOptions(), Selection(), state) == "flame view 'a b'"
+    assert command_line(["a b"], LoadOptions(), Selection(), state) == "flame view 'a b'"
 
 
 # States
 
 
-@given(states, st.lists(texts), texts)
+@given(states, st.lists(texts), st.lists(texts))
 def test_a_state_is_one_line_of_printable_ascii(
-    state: State, options: list[str], path: str
+    state: State, options: list[str], paths: list[str]
 ) -> None:
-    state.options, state.path = options, path
+    state.options, state.paths = options, paths
     text = encode(state)
     assert text.isascii()
     assert text.isprintable()
@@ -290,16 +292,35 @@ def test_the_options_of_a_state_come_before_those_given(
     opened: Callable[[str], Ran], kept: Callable[[State], str]
 ) -> None:
     file = kept(State("old.sqlite", ["--metric", "idle", "--stream", "7", "--invert"], "top"))
-    path, _, selection, state = opened(f"flame --metric count --state {file} --stream 9")
-    assert (path, selection.metric, selection.where) == (
-        Path("old.sqlite"),
+    paths, _, selection, state = opened(f"flame --metric count --state {file} --stream 9")
+    assert (paths, selection.metric, selection.where) == (
+        ["old.sqlite"],
         "count",
         (Streams((7, 9)),),
     )
     assert selection.arrangement.inverted
     assert state is not None
     assert state.view == "top"
-    assert opened(f"flame view new.sqlite --state {file}")[0] == Path("new.sqlite")
+    assert opened(f"flame view new.sqlite --state {file}")[0] == ["new.sqlite"]
+
+
+def test_a_state_names_all_its_traces(
+    opened: Callable[[str], Ran], kept: Callable[[State], str]
+) -> None:
+    file = kept(State(paths=["rank0.json", "rank1.json"]))
+    assert opened(f"flame view --state {file}")[0] == ["rank0.json", "rank1.json"]
+
+
+def test_traces_may_stand_before_and_behind_options(opened: Callable[[str], Ran]) -> None:
+    paths, _, selection, _ = opened("flame a.json b.json --metric count c.json --invert d.json")
+    assert (paths, selection.metric) == (["a.json", "b.json", "c.json", "d.json"], "count")
+
+
+def test_words_behind_an_unknown_option_are_not_taken_for_traces(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["info", "a.json", "--depth", "3"]) == UsageError.exit_code
+    assert "unknown: --depth" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", ["--print", "--web", "other.sqlite", "--state", "-h"])

@@ -19,6 +19,7 @@ from flame.core.errors import NoMatchError
 from flame.core.labels import Naming
 from flame.core.profile import Device, Profile
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.core.where import where
 from flame.report import as_text, facts, gpus, levels_present
 from flame.static import MOST_LINES, MOST_NAMES, NARROWEST, view
@@ -44,10 +45,14 @@ def profile_of(tmp_path: Path) -> Callable[[Arrange], Profile]:
 Load = Callable[[Arrange], Profile]
 
 
+def inputs(path: str) -> Inputs:
+    return Inputs((Path(path),))
+
+
 def drawn(profile: Profile, width: int = 120, **selection: object) -> list[str]:
     """Lines of the static view."""
     chosen = Selection(**selection)  # type: ignore[arg-type]
-    return view(profile, chosen, "some/trace.sqlite", width).splitlines()
+    return view(profile, chosen, "trace.sqlite", width).splitlines()
 
 
 def icicle(lines: list[str]) -> list[str]:
@@ -229,12 +234,12 @@ def test_levels_of_a_trace_without_gpu_work(profile_of: Load) -> None:
 
 def test_facts_are_told_to_people_too(profile_of: Load) -> None:
     profile = profile_of(three_kernels)
-    text = as_text(profile, "trace.sqlite")
+    text = as_text(profile, inputs("trace.sqlite"))
     assert "GPU time    1.00 µs" in text
     assert re.search(r"^  kernel +3$", text, re.MULTILINE)
     assert re.search(r"^  nvtx +90\.0 % +900 ns$", text, re.MULTILINE)
     assert re.search(r"^GPUs +0  NVIDIA Test$", text, re.MULTILINE)
-    assert facts(profile, "trace.sqlite")["warnings"] == list(profile.warnings)
+    assert facts(profile, inputs("trace.sqlite"))["warnings"] == list(profile.warnings)
 
 
 def test_graph_kernels_with_captured_ranges_are_counted(profile_of: Load) -> None:
@@ -247,8 +252,8 @@ def test_graph_kernels_with_captured_ranges_are_counted(profile_of: Load) -> Non
         file.kernel("unknown", 300, 400, corr=1, graph_node=77)
 
     profile = profile_of(arrange)
-    assert facts(profile, "x")["graph_nodes"] == {"activities": 2, "captured": 1}
-    assert "ranges of their capture: 1 of 2" in as_text(profile, "x")
+    assert facts(profile, inputs("x"))["graph_nodes"] == {"activities": 2, "captured": 1}
+    assert "ranges of their capture: 1 of 2" in as_text(profile, inputs("x"))
 
 
 def test_a_long_list_is_cut(profile_of: Load) -> None:
@@ -257,7 +262,7 @@ def test_a_long_list_is_cut(profile_of: Load) -> None:
             file.process(1_000 + number, f"rank{number}")
             file.kernel("gemm", number * 10, number * 10 + 5, pid=1_000 + number)
 
-    text = as_text(profile_of(arrange), "x")
+    text = as_text(profile_of(arrange), inputs("x"))
     assert "and 20 more" in text
     assert "rank9" in text
     assert "rank10" not in text

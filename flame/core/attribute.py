@@ -8,18 +8,21 @@ from functools import partial
 import numpy as np
 
 from flame.core.capture import find_captures
-from flame.core.columns import I4, I8, Bool, Column, distinct, runs
+from flame.core.columns import I4, I8, Column, runs
 from flame.core.errors import InputError
-from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
+from flame.core.frames import NO_LAUNCH, Frame, Kind
+from flame.core.functions import FunctionIndex
 from flame.core.grouping import add_grouping
 from flame.core.host import host_table
 from flame.core.join import Launches, join_launches
 from flame.core.launches import Launches as LaunchTable
+from flame.core.marks import CAPTURED
 from flame.core.metrics import METRICS
-from flame.core.nesting import MAX_DEPTH, Nesting
+from flame.core.odd_times import time_warnings, untimed
 from flame.core.options import Progress, silent
+from flame.core.origins import Origins
 from flame.core.profile import NONE, Activities, GraphNodes, Profile, Source
-from flame.core.ranges import RangeIndex, RangePieces, range_pieces
+from flame.core.ranges import range_pieces
 from flame.core.raw import OPEN, RawTrace
 from flame.core.raw import Activities as RawActivities
 from flame.core.stacks import EMPTY
@@ -39,22 +42,17 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     thread_process = np.array([thread.process for thread in raw.threads], np.int32)
     progress("joining launches", 0, 0)
     launches = join_launches(raw.activities, raw.calls, thread_process)
-    progress("nesting NVTX ranges", 0, 0)
-    ranges = RangeIndex(raw.ranges, raw.last_time, raw.stacks)
+    progress("nesting ranges", 0, 0)
+    functions = FunctionIndex(raw.functions, thread_process, raw.last_time)
+    origins = Origins(raw, functions)
     progress("attributing", 0, 0)
-    table, graph_nodes = _table(raw, launches, ranges)
+    table, graph_nodes = _table(raw, launches, origins)
     _check_sums(table, end - begin)
-    warnings += _time_warnings(raw, ranges.nesting)
+    warnings += time_warnings(raw, origins.ranges.nesting.too_deep, functions)
     sources = (Source("", raw.meta),)
     grouping = add_grouping(
         raw.frames, raw.processes, raw.threads, raw.devices, table.stream, sources
     )
-
-    def build_host() -> Activities:
-        return host_table(raw.ranges, raw.calls, thread_process, raw.last_time)
-
-    def build_ranges() -> RangePieces:
-        return range_pieces(raw.ranges, raw.last_time)
 
     profile = Profile(
         frames=raw.frames.build(),
@@ -68,8 +66,10 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         end=end,
         graph_nodes=graph_nodes,
         warnings=(),
-        host_builder=build_host,
-        ranges_builder=build_ranges,
+        host_builder=partial(
+            host_table, raw.ranges, raw.calls, raw.functions, thread_process, raw.last_time
+        ),
+        ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
         launches_builder=None if raw.launches is None else partial(_known, raw.launches),
         sources=sources,
         steps=raw.steps,
@@ -85,13 +85,14 @@ def _known(launches: LaunchTable) -> LaunchTable:
 
 def _extent(raw: RawTrace) -> tuple[int, int]:
     """First and last recorded time, ns; (0, 0) of an empty trace."""
-    timed = ~_untimed(raw.activities)
+    timed = ~untimed(raw.activities)
     times = [raw.activities.start[timed], raw.activities.end[timed], raw.calls.start, raw.calls.end]
-    times += [raw.ranges.start, raw.ranges.end[raw.ranges.end != OPEN]]
-    known = [part for part in times if len(part)]
+    for part in (raw.ranges, raw.functions, raw.gpu_ranges):
+        times += [part.start, part.end[part.end != OPEN]]
+    known = [column for column in times if len(column)]
     if not known:
         return 0, 0
-    return min(int(part.min()) for part in known), max(int(part.max()) for part in known)
+    return min(int(one.min()) for one in known), max(int(one.max()) for one in known)
 
 
 def _check_sums(table: Activities, extent: int) -> None:
@@ -106,14 +107,17 @@ def _refuse_centuries(total: float) -> None:
         raise InputError("damaged: the times in it add up to more than a century")
 
 
-def _table(raw: RawTrace, launches: Launches, ranges: RangeIndex) -> tuple[Activities, GraphNodes]:
+def _table(raw: RawTrace, launches: Launches, origins: Origins) -> tuple[Activities, GraphNodes]:
     """The event table, and how many graph kernels found their captured ranges."""
     work, calls = raw.activities, raw.calls
     call, launched = launches.call, launches.call >= 0
     duration = np.maximum(work.end - work.start, 0)
     launch_start = _taken(calls.start, call, -1)
     thread = _taken(calls.thread, call, NONE).astype(np.int32)
-    nvtx, graph_nodes = _with_captured(raw, ranges.open_at(thread, launch_start), ranges)
+    recorded = _taken(calls.python, launches.chain, EMPTY).astype(np.int32)
+    python, nvtx = origins.of_launches(thread, launch_start, recorded)
+    nvtx = _with_placed(raw, nvtx, np.flatnonzero(~launched), origins)
+    nvtx, graph_nodes = _with_captured(raw, nvtx, origins)
     no_launch = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
     table = Activities(
         kind=work.kind,
@@ -129,7 +133,7 @@ def _table(raw: RawTrace, launches: Launches, ranges: RangeIndex) -> tuple[Activ
         launch_end=_taken(calls.end, call, -1),
         launch_share=_shares(raw, call),
         idle=_idle(work, duration),
-        python=_taken(calls.python, launches.chain, EMPTY).astype(np.int32),
+        python=python,
         native=_taken(calls.native, launches.chain, EMPTY).astype(np.int32),
         launch=_taken(calls.frame, call, no_launch).astype(np.int32),
         nvtx=nvtx,
@@ -151,37 +155,23 @@ def _process_of(raw: RawTrace, thread: I4) -> I4:
     return of_thread[thread]
 
 
-def _with_captured(raw: RawTrace, nvtx: I4, ranges: RangeIndex) -> tuple[I4, GraphNodes]:
+def _with_placed(raw: RawTrace, nvtx: I4, rows: I8, origins: Origins) -> I4:
+    """Give the activities ``rows`` the ranges that the GPU's own time line shows around them."""
+    if len(rows) and len(raw.gpu_ranges.start):
+        nvtx[rows] = origins.placed(raw.activities, rows)
+    return nvtx
+
+
+def _with_captured(raw: RawTrace, nvtx: I4, origins: Origins) -> tuple[I4, GraphNodes]:
     """Add the ranges open at capture below the replay's own, marked as captured."""
     replayed = int((raw.activities.graph_node >= 0).sum())
     if not replayed:
         return nvtx, GraphNodes()
     captured = find_captures(raw.activities, raw.nodes)
-    capture = ranges.open_at(captured.thread, captured.time)
+    capture = origins.ranges.open_at(captured.thread, captured.time)
     rows = np.flatnonzero(capture != EMPTY)
-    nvtx = nvtx.copy()
-    nvtx[rows] = _joined(raw, nvtx[rows], capture[rows])
+    nvtx[rows] = origins.joiner.joined(nvtx[rows], origins.joiner.marked(capture[rows], CAPTURED))
     return nvtx, GraphNodes(replayed, len(rows))
-
-
-def _joined(raw: RawTrace, outer: Column, inner: Column) -> I8:
-    """Stacks ``outer`` with the frames of ``inner``, marked as captured, on top."""
-    pairs, place = distinct((outer.astype(np.int64) << 32) | inner.astype(np.int64))
-    result = pairs >> 32
-    marked: dict[int, int] = {}
-    for step in raw.stacks.build().paths(pairs & 0xFFFFFFFF).T:
-        rows = np.flatnonzero(step >= 0)
-        frames = [_mark(raw.frames, marked, frame) for frame in step[rows].tolist()]
-        result[rows] = raw.stacks.extend(result[rows], np.array(frames))
-    joined: I8 = result[place]
-    return joined
-
-
-def _mark(frames: FrameBuilder, marked: dict[int, int], frame: int) -> int:
-    if frame not in marked:
-        plain = frames[frame]
-        marked[frame] = frames.add(plain._replace(extra=(*plain.extra, ("captured", "yes"))))
-    return marked[frame]
 
 
 def _shares(raw: RawTrace, call: I8) -> I8:
@@ -198,15 +188,9 @@ def _shares(raw: RawTrace, call: I8) -> I8:
     return share
 
 
-def _untimed(work: RawActivities) -> Bool:
-    """CUDA graphs whose times were not collected: CUPTI says so with zeros."""
-    untimed: Bool = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
-    return untimed
-
-
 def _idle(work: RawActivities, duration: I8) -> I8:
     """How long each activity's device had been empty when it started, ns; 0 for the first."""
-    start, timed = work.start, ~_untimed(work)
+    start, timed = work.start, ~untimed(work)
     idle = np.zeros(len(start), np.int64)
     for one in np.unique(work.device).tolist():
         rows = np.flatnonzero((work.device == one) & timed)
@@ -214,24 +198,3 @@ def _idle(work: RawActivities, duration: I8) -> I8:
         busy_until = np.maximum.accumulate(start[rows] + duration[rows])
         idle[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)
     return idle
-
-
-def _time_warnings(raw: RawTrace, nesting: Nesting) -> list[str]:
-    """What was odd about the recorded times."""
-    work, ranges = raw.activities, raw.ranges
-    warnings = []
-    backwards = int((work.end < work.start).sum())
-    if backwards:
-        warnings.append(f"{backwards:,} GPU activities end before they start: they count as 0 ns")
-    empty = _untimed(work)
-    if empty.any():
-        warnings.append(f"{int(empty.sum()):,} CUDA graph launches were recorded without times")
-    reversed_ranges = int((ranges.end < ranges.start).sum())
-    if reversed_ranges:
-        warnings.append(f"{reversed_ranges:,} NVTX ranges end before they start: left out")
-    if nesting.too_deep:
-        warnings.append(
-            f"{nesting.too_deep:,} NVTX ranges are nested deeper than {MAX_DEPTH}: "
-            "their time counts in the range around them"
-        )
-    return warnings

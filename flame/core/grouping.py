@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +48,14 @@ def add_grouping(
 ) -> Grouping:
     """Add the grouping frames of a finished profile to ``frames``."""
     shapes = _add_shapes(frames)
+    of_process = [one.source for one in processes]
+    of_thread = [of_process[one.process] if one.process >= 0 else 0 for one in threads]
+    of_device = [one.source for one in devices]
     stream_ids = np.unique(streams[streams >= 0]).astype(np.int32)
     return Grouping(
-        _add(frames, Kind.PROCESS, map(process_name, processes)),
-        _add(frames, Kind.THREAD, map(thread_name, threads)),
-        _add(frames, Kind.DEVICE, map(device_name, devices)),
+        _add(frames, Kind.PROCESS, _apart(map(process_name, processes), of_process, sources)),
+        _add(frames, Kind.THREAD, _apart(map(thread_name, threads), of_thread, sources)),
+        _add(frames, Kind.DEVICE, _apart(map(device_name, devices), of_device, sources)),
         stream_ids,
         _add(frames, Kind.STREAM, (f"stream {number}" for number in stream_ids.tolist())),
         shapes,
@@ -67,9 +71,17 @@ def _ranks(frames: FrameBuilder, processes: tuple[Process, ...], sources: tuple[
     return _add(frames, Kind.RANK, (sources[one.source].label for one in processes))
 
 
+def _apart(names: Iterable[str], of: Sequence[int], sources: tuple[Source, ...]) -> Iterator[str]:
+    """``names``; those that several files have (``of`` says which each is of) with the file's."""
+    pairs = list(zip(names, of, strict=True))
+    files = Counter(name for name, _ in set(pairs))
+    for name, source in pairs:
+        yield f"{name} · {sources[source].label}" if files[name] > 1 else name
+
+
 def process_name(process: Process) -> str:
-    """``name [pid]``."""
-    return f"{process.name or 'process'} [{process.pid}]"
+    """``name [pid]``, without the pid where it is not known (-1)."""
+    return f"{process.name or 'process'} [{process.pid}]" if process.pid >= 0 else process.name
 
 
 def thread_name(thread: Thread) -> str:

@@ -2,56 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I4, I8, U1, Column
 from flame.core.frames import Kind
+from flame.core.functions import FunctionIndex
+from flame.core.moments import closed_at
 from flame.core.nesting import Nesting, nest
 from flame.core.profile import NONE, Activities
-from flame.core.raw import OPEN, Calls, Ranges
-from flame.core.stacks import StackBuilder
+from flame.core.raw import Calls, Functions, Ranges
+from flame.core.stacks import EMPTY, StackBuilder
 
 
-def host_table(ranges: Ranges, calls: Calls, thread_process: np.ndarray, end: int) -> Activities:
-    """Wall self time of NVTX ranges and API calls: one row per piece of a range or call.
-
-    On each thread every instant is charged to the innermost range or call that is open, so that
-    the sum is the time in which anything is open.
-    """
-    real = np.flatnonzero(~calls.chain_only)
-    start = np.concatenate([ranges.start, calls.start[real]])
-    stop = np.concatenate([np.where(ranges.end == OPEN, end, ranges.end), calls.end[real]])
-    thread = np.concatenate([ranges.thread, calls.thread[real]])
-    frame = np.concatenate([ranges.frame, calls.frame[real]])
-    known = np.where(thread >= 0, stop, start)  # intervals of unknown threads are empty
-    pieces = nest(np.maximum(thread, 0), start, known)
-    return _table(pieces, pieces.source < len(ranges.start), frame, thread, thread_process)
-
-
-def _table(
-    pieces: Nesting,
-    is_range: np.ndarray,
-    frame: np.ndarray,
-    thread: np.ndarray,
-    process: np.ndarray,
+def host_table(
+    ranges: Ranges, calls: Calls, functions: Functions, thread_process: I4, end: int
 ) -> Activities:
+    """Wall self time of Python functions, ranges and API calls: one row per piece of one of them.
+
+    On each thread every instant is charged to the innermost of them that is open, so that the sum
+    is the time in which anything is open.
+    """
     stacks = StackBuilder()
+    spans = _spans(ranges, calls, FunctionIndex(functions, thread_process, end), end, stacks)
+    known = np.where(spans.thread >= 0, spans.end, spans.start)  # else they are empty
+    pieces = nest(np.maximum(spans.thread, 0), spans.start, known)
+    return _table(pieces, spans, thread_process, stacks)
+
+
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """Functions, ranges and calls in one table; ``python`` is the stack of a function."""
+
+    kind: U1
+    start: I8
+    end: I8
+    thread: Column
+    frame: I4
+    python: I4
+
+
+def _spans(
+    ranges: Ranges, calls: Calls, functions: FunctionIndex, end: int, stacks: StackBuilder
+) -> _Spans:
+    """Of those with equal times functions are outside ranges, and those outside calls."""
+    real = np.flatnonzero(~calls.chain_only)
+    sizes = (len(functions), len(ranges.start), len(real))
+    kinds = np.array([Kind.PYTHON, Kind.NVTX, Kind.LAUNCH], np.uint8)
+    none = np.full(sizes[1] + sizes[2], EMPTY, np.int32)
+    return _Spans(
+        np.repeat(kinds, sizes),
+        np.concatenate([functions.start, ranges.start, calls.start[real]]),
+        np.concatenate([functions.end, closed_at(ranges.end, end), calls.end[real]]),
+        np.concatenate([functions.thread, ranges.thread, calls.thread[real]]),
+        np.concatenate([functions.frame, ranges.frame, calls.frame[real]]),
+        np.concatenate([functions.paths(stacks)[:-1], none]),
+    )
+
+
+def _table(pieces: Nesting, spans: _Spans, process: I4, stacks: StackBuilder) -> Activities:
     size = len(pieces)
-    nvtx, launch = np.zeros(size, np.int32), np.full(size, NONE, np.int32)
+    # One entry more: what the pieces at the top are in.
+    python, nvtx = np.full(size + 1, EMPTY, np.int32), np.full(size + 1, EMPTY, np.int32)
+    launch = np.full(size + 1, NONE, np.int32)
+    kinds, frames = spans.kind[pieces.source], spans.frame[pieces.source]
     for rows in pieces.by_depth():
-        above = pieces.parent[rows]
-        inner = frame[pieces.source[rows]]
-        outer_nvtx = np.where(above >= 0, nvtx[above], 0)
-        outer_launch = np.where(above >= 0, launch[above], NONE)
-        nvtx[rows] = outer_nvtx
-        ranges, calls = is_range[rows], ~is_range[rows]
-        nvtx[rows[ranges]] = stacks.extend(outer_nvtx[ranges], inner[ranges])
-        launch[rows] = np.where(calls, inner, outer_launch)
-    on = thread[pieces.source]
+        above, kind, inner = pieces.parent[rows], kinds[rows], frames[rows]
+        own = spans.python[pieces.source[rows]]
+        python[rows] = np.where(kind == Kind.PYTHON, own, python[above])
+        launch[rows] = np.where(kind == Kind.LAUNCH, inner, launch[above])
+        nvtx[rows] = nvtx[above]
+        ranges = rows[kind == Kind.NVTX]
+        nvtx[ranges] = stacks.extend(nvtx[ranges], frames[ranges])
+    on = spans.thread[pieces.source]
     none, zeros = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
     no_time: I8 = np.zeros(size, np.int64)
     return Activities(
-        kind=np.where(is_range, Kind.NVTX, Kind.LAUNCH).astype(np.uint8),
+        kind=kinds,
         start=pieces.start,
         duration=pieces.own_time(),
         process=process[on].astype(np.int32),
@@ -62,10 +90,10 @@ def _table(
         launch_end=no_time - 1,
         launch_share=no_time,
         idle=no_time,
-        python=zeros,
+        python=python[:-1],
         native=zeros,
-        launch=launch,
-        nvtx=nvtx,
+        launch=launch[:-1],
+        nvtx=nvtx[:-1],
         frame=none,
         stack=zeros,
         launched=np.zeros(size, bool),

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from flame.core.attribute import attribute
@@ -116,7 +117,7 @@ def _load_sqlite(path: Path, options: LoadOptions, progress: Progress) -> Profil
         profile = attribute(raw, progress)
     except InputError as error:
         raise InputError(f"{path}: {error}; export the report again") from None
-    return replace(profile, launches_builder=lambda: _read_launches(path, starts))
+    return replace(profile, launches_builder=partial(_read_launches, path, starts))
 
 
 def _read_sqlite(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:

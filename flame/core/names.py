@@ -122,18 +122,33 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-_EXECUTE = re.compile(r"execute_context_(\d{1,9})\((\d{1,9})\)_generation_(\d{1,9})\((\d{1,9})\)")
+_EXECUTE = re.compile(
+    r"execute_context_(?P<ctx>\d{1,9})\((?P<ctx_tokens>\d{1,9})(?:_\d{1,18})?\)"
+    r"_generation_(?P<gen>\d{1,9})\((?P<gen_tokens>\d{1,9})(?:_\d{1,18})?\)"
+)
+_SUMS = r"sq(?P<{}_tokens>\d{{1,9}})sk\d{{1,18}}(?:sqsq\d{{1,18}}sqsk\d{{1,18}})?"
+_EXECUTE_ALL = re.compile(
+    rf"execute_\d{{1,9}}_context_(?P<ctx>\d{{1,9}})\({_SUMS.format('ctx')}\)"
+    rf"_generation_(?P<gen>\d{{1,9}})\({_SUMS.format('gen')}\)"
+)
 
 
 def _execute(text: str) -> RangeName:
-    """`execute_context_2(512)_generation_8(8)`: vLLM's requests (tokens) of one step, per phase."""
-    match = _EXECUTE.fullmatch(text)
+    """vLLM's requests and tokens of one step, per phase; three spellings of it are known.
+
+    `execute_context_2(512)_generation_8(8)`; behind the tokens their squared sum
+    (`context_1(888_788544)`); `execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086…)`
+    with sums over the lengths of the queries (the tokens), of the keys, and of products of both.
+    """
+    match = _EXECUTE.fullmatch(text) or _EXECUTE_ALL.fullmatch(text)
     if match is None:
         return RangeName(text)
-    ctx, ctx_tokens, gen, gen_tokens = (int(group) for group in match.groups())
+    counts = {name: int(number) for name, number in match.groupdict().items()}
+    ctx, gen = counts["ctx"], counts["gen"]
     phase = ("mixed" if gen else "context") if ctx else "generation"
-    counts = f"{ctx} ctx reqs, {ctx_tokens} ctx tokens, {gen} gen reqs, {gen_tokens} gen tokens"
-    return RangeName("execute", detail=f"phase={phase}, {counts}")
+    requests = f"{ctx} ctx reqs, {counts['ctx_tokens']} ctx tokens"
+    generated = f"{gen} gen reqs, {counts['gen_tokens']} gen tokens"
+    return RangeName("execute", detail=f"phase={phase}, {requests}, {generated}")
 
 
 _FORWARD_STEP = re.compile(
@@ -164,7 +179,7 @@ def _profiler_step(text: str) -> RangeName:
 _CLEAN_BY_PREFIX: tuple[tuple[str, Callable[[str], RangeName]], ...] = (
     ("{'Module'", _layer_dict),
     ('{"Module"', _layer_dict),
-    ("execute_context_", _execute),
+    ("execute_", _execute),
     ("[Executor] _forward_step", _forward_step),
     ("ProfilerStep#", _profiler_step),
 )

@@ -3,63 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, pack
+from flame.core.columns import I4, I8, Column
+from flame.core.moments import Moments, closed_at
 from flame.core.nesting import MAX_DEPTH, Nesting, nest
-from flame.core.raw import OPEN, Ranges
-from flame.core.stacks import EMPTY, StackBuilder
+from flame.core.raw import Ranges
+from flame.core.stacks import StackBuilder
 
 
 class RangeIndex:
-    """Ranges of all threads, nested. A range is open from its start to its end, both included.
-
-    Nesting is worked out on half-open intervals, in which ranges that merely touch do not cross;
-    the moments at which a range ends are looked up again, as the moment before.
-    """
+    """Ranges of all threads, nested. A range is open from its start to its end, both included."""
 
     def __init__(self, ranges: Ranges, capture_end: int, stacks: StackBuilder) -> None:
         self._ranges = ranges
         self._stacks = stacks
-        self._thread, self._end = np.maximum(ranges.thread, 0), _ends(ranges, capture_end)
-        self.nesting = nest(self._thread, ranges.start, np.maximum(self._end, ranges.start))
-        self._paths = _paths(self.nesting, ranges.frame, stacks)
+        end = closed_at(ranges.end, capture_end)
+        self._moments = Moments(ranges.thread, ranges.start, end)
+        self._frame = ranges.frame[self._moments.rows]
+        self.nesting = self._moments.nesting
+        self._paths = _paths(self.nesting, self._frame, stacks)
 
     def open_at(self, thread: Column, time: I8) -> I4:
         """The stack of ranges open on ``thread`` (-1: unknown, no stack) at ``time``, i4[n]."""
-        on = np.maximum(thread, 0)
-        found = self._paths[self.nesting.innermost(on, time)]
-        rows = np.flatnonzero(self._any_at(self._end, on, time))
-        found[rows] = self._paths[self.nesting.innermost(on[rows], time[rows] - 1)]
-        rows = rows[self._any_at(self._ranges.start, on[rows], time[rows])]
-        for row in rows.tolist():
-            found[row] = self._started(int(found[row]), int(on[row]), int(time[row]))
-        return np.where(thread >= 0, found, EMPTY).astype(np.int32)
-
-    def _any_at(self, edges: I8, thread: Column, time: I8) -> Bool:
-        """Whether some range of ``thread`` has its edge (start or end) exactly at ``time``."""
-        keys = pack([np.concatenate([self._thread, thread]), np.concatenate([edges, time])])
-        there, asked = np.sort(keys[: len(edges)]), keys[len(edges) :]
-        place = np.searchsorted(there, asked)
-        found: Bool = np.append(there, -1)[place] == asked
+        before = self._moments.before(thread, time)
+        found: I4 = self._paths[before]
+        room = MAX_DEPTH - np.append(self.nesting.depth + 1, 0)[before]
+        first, last = self._moments.starting(thread, time)
+        last = np.minimum(last, first + room)
+        rows = np.flatnonzero(first < last)
+        while len(rows):
+            found[rows] = self._stacks.extend(found[rows], self._frame[first[rows]])
+            first[rows] += 1
+            rows = rows[first[rows] < last[rows]]
         return found
 
-    def _started(self, stack: int, thread: int, time: int) -> int:
-        """``stack`` with the ranges on top that start at ``time``."""
-        order, threads, starts = self._by_start
-        low, high = np.searchsorted(threads, [thread, thread + 1])
-        first, last = np.searchsorted(starts[low:high], [time, time + 1])
-        starting = order[low + first : low + last]
-        closed = starting[self._end[starting] >= time]
-        return self._stacks.path(self._ranges.frame[closed].tolist(), stack)
-
-    @cached_property
-    def _by_start(self) -> tuple[I8, Column, I8]:
-        """Ranges ordered by (thread, start, longest first): their rows, threads and starts."""
-        order = np.lexsort((-self._end, self._ranges.start, self._thread))
-        return order, self._thread[order], self._ranges.start[order]
+    def around(self, rows: I8) -> I4:
+        """The stacks of the ranges in which the ranges ``rows`` began, themselves included."""
+        first = np.full(len(self._ranges.start), -1)
+        first[self._moments.rows[self.nesting.source[::-1]]] = np.arange(len(self.nesting))[::-1]
+        found: I4 = self._paths[first[rows]]
+        alone = np.flatnonzero(first[rows] < 0)  # without length: inside all that starts with them
+        thread, start = self._ranges.thread[rows[alone]], self._ranges.start[rows[alone]]
+        outer = self._paths[self.nesting.innermost(np.maximum(thread, 0), start)]
+        found[alone] = self._stacks.extend(outer, self._ranges.frame[rows[alone]])
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +73,8 @@ class RangePieces:
 
 def range_pieces(ranges: Ranges, capture_end: int) -> RangePieces:
     """The pieces of ``ranges``, of which those still open last until ``capture_end``."""
-    thread, end = np.maximum(ranges.thread, 0), _ends(ranges, capture_end)
-    nesting = nest(thread, ranges.start, np.maximum(end, ranges.start))
+    thread, end = np.maximum(ranges.thread, 0), closed_at(ranges.end, capture_end)
+    nesting = nest(thread, ranges.start, np.where(ranges.thread >= 0, end, ranges.start))
     on = thread[nesting.source].astype(np.int64)
     order = np.argsort(on * MAX_DEPTH + nesting.depth, kind="stable")
     place = np.empty(len(order) + 1, np.int32)
@@ -98,12 +87,6 @@ def range_pieces(ranges: Ranges, capture_end: int) -> RangePieces:
         end=nesting.end[order],
         parent=place[nesting.parent[order]],
     )
-
-
-def _ends(ranges: Ranges, capture_end: int) -> I8:
-    """When each range ends, ns; before it starts if its thread is unknown."""
-    end = np.where(ranges.end == OPEN, capture_end, ranges.end)
-    return np.where(ranges.thread >= 0, end, ranges.start - 1)
 
 
 def _paths(nesting: Nesting, frame: I4, stacks: StackBuilder) -> I4:

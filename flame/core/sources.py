@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.profile import Meta
@@ -33,22 +35,45 @@ def path_labels(paths: Sequence[str | Path]) -> tuple[str, ...]:
     tails = [one[-length:] for one in parts]
     while len({one[-1] for one in tails}) == 1 and min(map(len, tails)) > 1:
         tails = [one[:-1] for one in tails]
-    return tuple(_without_suffix([os.sep.join(tail) for tail in tails]))
+    return tuple(_without_suffix([str(Path(*one)) for one in tails]))
 
 
 def _without_suffix(names: Sequence[str]) -> list[str]:
     """``names`` without the ends, from a dot on, that all of them have; none gets empty."""
-    turned = os.path.commonprefix([name[::-1] for name in names])[::-1]
-    dot = turned.find(".")
-    suffix = turned[dot:] if dot >= 0 else ""
-    if suffix and all(Path(name).name != suffix for name in names):
-        return [name.removesuffix(suffix) for name in names]
-    return list(names)
+    parts = [name.split(".") for name in names]
+    while len({one[-1] for one in parts}) == 1 and min(map(len, parts)) > 1:
+        parts = [one[:-1] for one in parts]
+    shorter = [".".join(one) for one in parts]
+    return shorter if all(Path(name).name for name in shorter) else list(names)
 
 
-def title_of(paths: Sequence[str | Path]) -> str:
-    """The file's name, or for several how many there are and what the first and last are called."""
-    if len(paths) == 1:
-        return Path(paths[0]).name
-    labels = path_labels(paths)
-    return f"{len(paths)} traces: {labels[0]}…{labels[-1]}"
+@dataclass(frozen=True)
+class Inputs:
+    """The files that are opened together, as they were named."""
+
+    paths: tuple[Path, ...]
+
+    @property
+    def title(self) -> str:
+        """The file's name; of several how many they are, and the first and last label."""
+        if len(self.paths) == 1:
+            return self.paths[0].name
+        labels = path_labels(self.paths)
+        between = ", " if len(labels) == 2 else "…"
+        return f"{len(labels)} traces: {labels[0]}{between}{labels[-1]}"
+
+    @property
+    def stem(self) -> str:
+        """What files that are written of them are called, before the suffix."""
+        if len(self.paths) == 1:
+            return self.paths[0].stem
+        first = Path(path_labels(self.paths)[0]).name
+        return f"{first}-and-{len(self.paths) - 1}-more"
+
+    def hold(self, path: Path) -> bool:
+        """Whether ``path`` is one of the files, under whatever name."""
+        for one in self.paths:
+            with suppress(OSError):
+                if path.samefile(one):
+                    return True
+        return False

@@ -17,6 +17,9 @@ MOST_LEVELS = 8
 """Rows for the activities of one stream that lie within others; deeper ones share the last."""
 
 
+_LONGEST_SOURCE = 10
+
+
 class Window(NamedTuple):
     """A stretch of time, [low, high), in ns since the beginning of the trace."""
 
@@ -33,7 +36,7 @@ class Lane(NamedTuple):
     """One row: intervals [first, last) of a timeline.
 
     ``label`` says whose it is; it is the same in all lanes of a thread or stream, of which
-    ``level`` 0 is the outermost. ``ranges``: NVTX ranges of a thread, else work on a GPU.
+    ``level`` 0 is the outermost. ``ranges``: ranges of a thread, else work on a GPU, or samples.
     """
 
     label: str
@@ -71,7 +74,9 @@ class Busy:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """All NVTX ranges and GPU activities as intervals, lane by lane and ordered by start in each.
+    """All ranges and activities as intervals, lane by lane and ordered by start in each.
+
+    Of stacks that a file has resolved the innermost frames, by thread.
 
     | column | dtype | meaning |
     |---|---|---|
@@ -193,9 +198,20 @@ def _ranks(profile: Profile) -> I8:
 
 
 def _thread_label(profile: Profile, thread: int) -> str:
+    if thread < 0:
+        return "samples"
     one = profile.threads[thread]
     name = one.name or (profile.processes[one.process].name if one.process >= 0 else "")
-    return f"{name or 'thread'} [{one.tid}]"
+    source = profile.processes[one.process].source if one.process >= 0 else 0
+    return f"{_source_label(profile, source)}{name or 'thread'} [{one.tid}]"
+
+
+def _source_label(profile: Profile, source: int) -> str:
+    """What comes before labels of one of several files: the end of its own, which tells most."""
+    if len(profile.sources) < 2:
+        return ""
+    label = profile.sources[source].label
+    return f"{label} " if len(label) <= _LONGEST_SOURCE else f"…{label[1 - _LONGEST_SOURCE :]} "
 
 
 def _bounds(columns: list[Column]) -> Iterator[tuple[int, int]]:
@@ -211,7 +227,9 @@ def _work_part(profile: Profile, offset: int) -> _Part:
     """Activities by GPU, process and stream; ``offset`` is where they begin in the timeline."""
     table = profile.activities
     rows = np.flatnonzero(timed(table))
-    stream = pack([table.device[rows], table.process[rows], table.stream[rows]])
+    on_gpu = [table.device, table.process, table.stream]
+    places = [table.thread] if profile.resolved else on_gpu
+    stream = pack([place[rows] for place in places])
     order = np.lexsort((table.start[rows], stream))
     rows, stream = rows[order], stream[order]
     start = table.start[rows] - profile.begin
@@ -225,7 +243,7 @@ def _work_part(profile: Profile, offset: int) -> _Part:
     shared = _shared_devices(table)
     lanes = [
         Lane(
-            _stream_label(profile, int(rows[a]), shared),
+            _work_label(profile, int(rows[a]), shared),
             int(level[a]),
             a + offset,
             b + offset,
@@ -233,8 +251,19 @@ def _work_part(profile: Profile, offset: int) -> _Part:
         )
         for a, b in _bounds([stream, level])
     ]
-    frame, kind = table.frame[rows], table.kind[rows]
+    frame, kind = _drawn(profile, rows)
     return _Part(rows, frame, kind, low, np.maximum(end, low), lanes)
+
+
+def _drawn(profile: Profile, rows: I8) -> tuple[Column, Column]:
+    """(frame, kind) of the activities ``rows``; of samples the innermost frame."""
+    table = profile.activities
+    if not profile.resolved:
+        return table.frame[rows], table.kind[rows]
+    frame = table.stacks.frame[table.stack[rows]]
+    kind = profile.frames.kind[frame]
+    # What is called a range in a timeline is a piece of `RangePieces`.
+    return frame, np.where(kind == Kind.NVTX, Kind.FRAME, kind)
 
 
 def timed(table: Activities) -> Bool:
@@ -273,6 +302,12 @@ def _shared_devices(table: Activities) -> Bool:
     return np.roll(used > 1, -1)
 
 
+def _work_label(profile: Profile, row: int, shared: Bool) -> str:
+    if profile.resolved:
+        return _thread_label(profile, int(profile.activities.thread[row]))
+    return _stream_label(profile, row, shared)
+
+
 def _stream_label(profile: Profile, row: int, shared: Bool) -> str:
     table = profile.activities
     device, stream, process = (
@@ -283,10 +318,15 @@ def _stream_label(profile: Profile, row: int, shared: Bool) -> str:
 
 
 def _device_label(profile: Profile, device: int) -> str:
-    return f"GPU{profile.devices[device].id}" if device >= 0 else "GPU"
+    if device < 0:
+        return "GPU"
+    one = profile.devices[device]
+    return f"{_source_label(profile, one.source)}GPU{one.id}"
 
 
 def _devices(profile: Profile) -> Iterator[tuple[str, Busy]]:
+    if profile.resolved:
+        return
     table = profile.activities
     has_time = timed(table)
     for device in np.unique(table.device).tolist():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from flame.core.options import LoadOptions
     from flame.core.selection import Selection
+    from flame.core.sources import Inputs
     from flame.state import State
     from flame.tui.session import Projection, Session
 
@@ -39,13 +39,13 @@ GRACE = 1.0
 
 
 def run(
-    path: str | Path,
+    inputs: Inputs,
     options: LoadOptions,
     selection: Selection,
     state: State | None = None,
     config: Config = DEFAULTS,
 ) -> int:
-    """Show the trace at ``path``, at the place of ``state``, until the user quits.
+    """Show the traces ``inputs``, at the place of ``state``, until the user quits.
 
     Returns the exit code.
 
@@ -54,7 +54,7 @@ def run(
     """
     if not is_in_browser():
         _check_terminal()
-    app = FlameApp(Path(path), options, selection, state, config)
+    app = FlameApp(inputs, options, selection, state, config)
     app.run()
     app.stop_loading()
     if app.crash is not None:
@@ -125,7 +125,7 @@ class FlameApp(App[None]):
 
     def __init__(
         self,
-        path: Path,
+        inputs: Inputs,
         options: LoadOptions,
         selection: Selection,
         state: State | None = None,
@@ -137,13 +137,13 @@ class FlameApp(App[None]):
         self.keymap = _keymap_of(config)
         self._drawn_through = filters_of(self, config.ascii)
         self.animation_level = "none"
-        self.path = path
+        self.inputs = inputs
         self.options = options
         self.selection = selection
         self.state = state
         self.failure: FlameError | None = None
         self.crash: Exception | None = None
-        self._loading = LoadingScreen(path)
+        self._loading = LoadingScreen(inputs.title)
         self._masked = False
         self._cancelled = Event()
         self._loader = Thread(target=self._load, daemon=True)
@@ -197,7 +197,7 @@ class FlameApp(App[None]):
         try:
             from flame.tui.session import open_session
 
-            opened = open_session(self.path, self.options, self.selection, self._progress)
+            opened = open_session(self.inputs, self.options, self.selection, self._progress)
         except CancelledError:
             return
         except Exception as error:

@@ -26,6 +26,7 @@ from flame.core.where import (
 )
 from flame.tui.lines import Line, Piece
 from flame.tui.patterns import exact, plain
+from flame.tui.terms import NVTX, terms_of
 from flame.tui.text import cut, printable, width_of
 
 WORDS: dict[type[Filter], str] = {
@@ -66,7 +67,15 @@ def quick(kind: str, name: str) -> Filter:
 
 def describe(one: Filter, profile: Profile | None = None) -> str:
     """``one`` in words, on one printable line; with ``profile`` a single device has its name."""
-    return f"{WORDS[type(one)]} {value_of(one, profile)}"
+    return f"{_word(one, profile)} {value_of(one, profile)}"
+
+
+def _word(one: Filter, profile: Profile | None) -> str:
+    if isinstance(one, Step) and one.first == one.last:
+        return "step"
+    if isinstance(one, NvtxRange) and profile and terms_of(profile) is not NVTX:
+        return "in"
+    return WORDS[type(one)]
 
 
 def value_of(one: Filter, profile: Profile | None = None) -> str:
@@ -74,7 +83,7 @@ def value_of(one: Filter, profile: Profile | None = None) -> str:
     if isinstance(one, Time):
         return _window(one)
     if isinstance(one, Step):
-        return str(one.first) if one.first == one.last else f"{one.first}-{one.last}"
+        return str(one.first) if one.first == one.last else f"{one.first}–{one.last}"
     if isinstance(one, NvtxRange):
         return printable(one.name if one.domain is None else f"{one.name} in {one.domain}")
     if isinstance(one, Include):
@@ -99,7 +108,8 @@ def _names(one: Devices | Streams | Pids | Tids, profile: Profile | None) -> str
         named = [(thread.tid, thread_name(thread)) for thread in profile.threads]
     else:
         named = []
-    return next((name for number, name in named if number == one.ids[0]), "")
+    names = {name for number, name in named if number == one.ids[0]}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _window(window: Time) -> str:

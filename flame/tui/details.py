@@ -9,6 +9,7 @@ from flame.tui.blocks import fields
 from flame.tui.facts import Facts, Part
 from flame.tui.lines import Line, Lines, Piece, line_width, side_by_side
 from flame.tui.palette import Palette
+from flame.tui.terms import NVTX, Terms, kind_word, lasts
 from flame.tui.text import cut, cut_start, width_of, wrap
 from flame.tui.view import View
 
@@ -51,24 +52,30 @@ def with_more(lines: list[Line], width: int, height: int) -> list[Line]:
 
 
 def details(
-    view: View, palette: Palette, width: int, facts: Facts | None = None, *, clicks: bool = True
+    view: View,
+    palette: Palette,
+    width: int,
+    facts: Facts | None = None,
+    *,
+    clicks: bool = True,
+    terms: Terms = NVTX,
 ) -> list[Line]:
     """Lines about ``view``'s selected frame, at most ``width`` cells wide.
 
     ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
-    which only those of the projected tree are.
+    which only those of the projected tree are; ``terms`` are the words for its ranges.
     """
     if width < _SIDE_BY_SIDE:
         # What comes later stands below: what is there at once is sent but once.
         parts = [
-            _summary(view, palette, width, _NAME_LINES),
+            _summary(view, palette, width, _NAME_LINES, terms),
             *_around(view, width, clicks),
             *_measured(view, facts, width),
             *_rest(view, facts, width),
         ]
         return _stacked(parts)
     half = (width - 2) // 2
-    left = _summary(view, palette, half, _SHORT_NAME_LINES)
+    left = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
     around, rest = _around(view, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, half), *around, *rest])
     return side_by_side(left, right, half + 2)
@@ -82,15 +89,16 @@ def _stacked(parts: list[list[Line]]) -> list[Line]:
     return lines
 
 
-def _summary(view: View, palette: Palette, width: int, most: int) -> list[Line]:
+def _summary(view: View, palette: Palette, width: int, most: int, terms: Terms) -> list[Line]:
     """What it is and what it weighs."""
     tree, node = view.tree, view.cursor
-    kind, frame = tree.kind(node), tree.frames[int(tree.frame[node])]
+    frame = tree.frames[int(tree.frame[node])]
+    word = kind_word(frame, terms)
     name = wrap(view.name(node), width, most)
     return [
         [
-            Piece(f" {kind.title} ", palette.kind(kind)),
-            *_run_note(view, width - len(kind.title) - 3),
+            Piece(f" {word} ", palette.kind(frame.kind)),
+            *_run_note(view, width - len(word) - 3),
         ],
         *([Piece(part, "strong")] for part in name),
         *fields([("source", _source(frame))], width),
@@ -131,7 +139,7 @@ def _weights(view: View, width: int) -> list[Line]:
         ("self", _self(int(tree.own[node]), total, unit)),
         ("of parent", format_percent(total, parent) if node else ""),
         ("of zoomed", format_percent(total, zoomed) if is_share else ""),
-        *(_count(count, total, room) if unit == "ns" else []),
+        *(_count(count, total, room) if lasts(tree.metric) else []),
     ]
     return [*fields(rows, width), *_everywhere(view, width)]
 
@@ -162,7 +170,7 @@ def _everywhere(view: View, width: int) -> list[Line]:
     if places < 2:
         return []
     text = f"{format_value(total, tree.metric.unit)}  {format_percent(total, view.whole)}"
-    if tree.metric.unit == "ns":
+    if lasts(tree.metric):
         text = _fitting(width - blocks.LABEL, f"{text}  {format_count(count)}×", text)
     return fields([(f"{format_count(places)} places", text)], width)
 
@@ -170,6 +178,8 @@ def _everywhere(view: View, width: int) -> list[Line]:
 def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
     """What activities are made of."""
     kind, metric = view.tree.kind(view.cursor), view.tree.metric
+    if metric.noun != "activities":
+        return []
     measured = metric.title if metric.unit == "ns" else "GPU time"
     title = f"{measured}, all places" if facts and facts.everywhere else f"{measured}, each"
     some = facts is not None or view.tree.count[view.cursor] > 1
@@ -233,9 +243,15 @@ def _parts(view: View, title: str, parts: list[Part], whole: int, width: int) ->
 
 
 def _attributes(frame: Frame, width: int) -> list[Line]:
+    keys = ("module", "domain", "category", "shapes", "detail", "placed")
+    return fields([*_marks(frame), *((key, frame.get(key)) for key in keys)], width)
+
+
+def _marks(frame: Frame) -> list[tuple[str, str]]:
+    """Why it stands here though it was not open at the launch."""
     captured = "when the CUDA graph was captured" if frame.get("captured") else ""
-    keys = ("module", "domain", "category", "shapes", "detail")
-    return fields([("open", captured), *((key, frame.get(key)) for key in keys)], width)
+    forward = "in the forward pass, which this is the backward of" if frame.get("forward") else ""
+    return [("open", captured), ("ran", forward)]
 
 
 def _texts(view: View, frame: Frame, width: int) -> list[Line]:

@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from flame.core.errors import FlameError
 from flame.core.profile import Profile
+from flame.core.sources import Inputs
 from flame.tui.background import hand_in
 from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.lines import Line, Piece
@@ -31,13 +32,13 @@ _SCOPE_LINES = 2
 _WRITING = "writing …"
 
 
-def save_screenshot(app: App[Any], trace: Path) -> str:
+def save_screenshot(app: App[Any], inputs: Inputs) -> str:
     """Save the screen as SVG in the current folder, under a free name; the name.
 
     InputError where that cannot be written.
     """
-    name = free_name(trace.stem, FORMATS[-1].suffix)
-    write_picture(app.export_screenshot(title=printable(trace.name)), name)
+    name = free_name(inputs.stem, FORMATS[-1].suffix)
+    write_picture(app.export_screenshot(title=printable(inputs.title)), name)
     return name
 
 
@@ -61,9 +62,9 @@ class ExportDialog(Dialog[str | None]):
             super().__init__()
             self.outcome = outcome
 
-    def __init__(self, path: Path, profile: Profile, shown: Projection) -> None:
+    def __init__(self, inputs: Inputs, profile: Profile, shown: Projection) -> None:
         super().__init__()
-        self._trace = path
+        self._inputs = inputs
         self._profile = profile
         self._shown = shown
         self._chosen = [0, 0]
@@ -87,7 +88,7 @@ class ExportDialog(Dialog[str | None]):
 
     @property
     def _usual_name(self) -> str:
-        return self._trace.stem + self._format.suffix
+        return self._inputs.stem + self._format.suffix
 
     # What is shown
 
@@ -179,7 +180,7 @@ class ExportDialog(Dialog[str | None]):
 
     def _check(self) -> Target:
         """Say what is wrong with the name, if anything."""
-        target = target_of(self.entry.value, self._trace)
+        target = target_of(self.entry.value, self._inputs)
         self.note = target.problem or ("is there already" if target.there else "")
         self.draw()
         return target
@@ -211,15 +212,14 @@ class ExportDialog(Dialog[str | None]):
 
     def _picture(self, path: str) -> None:
         """Save the screen, from which this dialog has been taken."""
-        svg = self.app.export_screenshot(title=printable(self._trace.name))
+        svg = self.app.export_screenshot(title=printable(self._inputs.title))
         self._start(lambda: write_picture(svg, path))
 
     @property
     def _stacks(self) -> Stacks:
         view = self._shown.view
-        return Stacks(
-            self._profile, self._trace, None if self._everything else view.tree.part(view.zoom.node)
-        )
+        part = None if self._everything else view.tree.part(view.zoom.node)
+        return Stacks(self._profile, self._inputs.title, part)
 
     def _start(self, write: Callable[[], str]) -> None:
         """Run ``write`` beside the event loop."""

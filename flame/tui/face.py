@@ -29,6 +29,7 @@ from flame.tui.sandwich import SandwichPane
 from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import warning_lines
+from flame.tui.terms import terms_of
 from flame.tui.text import cut, cut_start, width_of
 from flame.tui.timeline import TimelinePane
 from flame.tui.top import TopPane
@@ -111,7 +112,7 @@ class Face(Screen[None]):
         yield Lines(self._too_small, id="small")
 
     def _header(self, width: int, height: int) -> list[Line]:
-        trace, tree = (self.session.path, self.session.profile), self.shown.view.tree
+        trace, tree = (self.session.inputs.title, self.session.profile), self.shown.view.tree
         return [header.header(*trace, self.shown.selection, tree, palette_of(self), width)]
 
     def _tabs(self, width: int, height: int) -> list[Line]:
@@ -127,13 +128,16 @@ class Face(Screen[None]):
     def _details(self, width: int, height: int) -> list[Line]:
         own = self.view is self.shown.view
         facts = self.collector.ask(self.shown, self.view)
-        lines = details(self.view, palette_of(self), width, facts, clicks=own)
+        terms = terms_of(self.session.profile)
+        lines = details(self.view, palette_of(self), width, facts, clicks=own, terms=terms)
         return with_more(lines, width, height)
 
     def _empty(self, width: int, height: int) -> list[Line]:
         metric = self.shown.metric
-        text = "Nothing to show: the trace holds no GPU activity, NVTX range or CUDA call."
-        if not self._bare:
+        text = "Nothing to show: the trace holds no GPU activity, no range and no call."
+        if self.session.profile.resolved:
+            text = "Nothing to show: the file holds no stack that weighs anything."
+        elif not self._bare:
             text = f"Nothing to show: the {metric.title} is zero everywhere. m: another metric."
         return [[Piece(text, "strong")], [], *warning_lines(self.session.profile, width)]
 

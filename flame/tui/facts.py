@@ -18,6 +18,7 @@ from flame.core.profile import Activities, Profile
 from flame.core.tree import StackTree
 from flame.core.units import format_percent, format_whole_percent
 from flame.tui.session import Projection
+from flame.tui.terms import terms_of
 
 BINS = 720
 """Bins of the histogram, of which equally many are drawn as one: it has divisors for any width."""
@@ -26,9 +27,9 @@ _MOST = 4
 _PARENTS = 6
 _COVERED = 80.0  # per cent
 _COVERAGE = {
-    Kind.NVTX: "NVTX ranges cover {} of GPU time, the rest was launched outside any.",
-    Kind.PYTHON: "Python frames are known for {} of GPU time.",
-    Kind.NATIVE: "Native frames are known for {} of GPU time.",
+    Kind.NVTX: "{0} cover {1} of GPU time, the rest was launched outside any.",
+    Kind.PYTHON: "Python frames are known for {1} of GPU time.",
+    Kind.NATIVE: "Native frames are known for {1} of GPU time.",
 }
 _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
@@ -106,6 +107,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     profile, table = shown.profile, shown.profile.table(shown.metric)
     values = shown.metric.values(table)[rows]
     each = values if shown.metric.unit == "ns" else table.duration[rows]
+    each = each[:0] if profile.resolved else each
     groups = sum_by(table.groups.of[rows], values, len(table.groups))
     facts = Facts(
         not own,
@@ -146,7 +148,9 @@ def _parents(shown: Projection, frame: int) -> Parts:
 
 def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, Parts]:
     """Where it ran, of what it ran on several of; ``groups`` has the metric by group."""
+    source = np.array([*(process.source for process in profile.processes), -1], np.int32)
     names: dict[str, tuple[I4, Callable[[int], str]]] = {
+        "files": (source[table.groups.process], lambda at: profile.sources[at].label),
         "processes": (table.groups.process, lambda at: process_name(profile.processes[at])),
         "threads": (table.groups.thread, lambda at: thread_name(profile.threads[at])),
         "GPUs": (table.groups.device, lambda at: device_name(profile.devices[at])),
@@ -169,14 +173,15 @@ def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> Parts:
 def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     """What is missing from the trace that matters for this frame."""
     profile, one = shown.profile, shown.profile.frames[frame]
-    if shown.metric.table == "host":
+    if shown.metric.table == "host" or profile.resolved:
         return
     if one.kind == Kind.LAUNCH and one.name == NO_LAUNCH:
         yield "Launched before the capture began, or its API calls were not recorded."
     for kind, said in _COVERAGE.items():
         covered = profile.coverage[kind.title].percent
         if one.kind == kind and covered < _COVERED:
-            yield said.format(format_whole_percent(covered))
+            ranges = terms_of(profile).ranges
+            yield said.format(ranges[0].upper() + ranges[1:], format_whole_percent(covered))
     opaque = int(groups[profile.activities.groups.kind == Kind.GRAPH].sum())
     if opaque and opaque * 100 >= groups.sum():
         share = format_percent(opaque, int(groups.sum()))

@@ -12,7 +12,7 @@ from flame.core.columns import I8, Column, sum_by
 from flame.core.errors import UsageError
 from flame.core.frames import ACTIVITY_KINDS, Kind
 from flame.core.grouping import device_name, process_name, thread_name
-from flame.core.metrics import metric_of
+from flame.core.metrics import Metric
 from flame.core.profile import Profile
 from flame.core.spelling import spell_range, spell_window
 from flame.core.units import format_count, format_ns
@@ -28,14 +28,17 @@ from flame.core.where import (
     Pids,
     ShowFrom,
     ShowStacks,
+    Step,
     Streams,
     Tids,
     Time,
     parse_nvtx_range,
+    parse_steps,
     parse_window,
 )
 from flame.tui.patterns import exact
 from flame.tui.query import Query
+from flame.tui.terms import NVTX, OPERATORS, terms_of
 
 _AT_ONCE = 10_000
 """Frames up to which their names are compared in a few milliseconds."""
@@ -47,7 +50,8 @@ class TextField:
 
     ``spell`` is the text of a filter, ``read`` the filter of a text (UsageError where it is
     wrong), ``guess`` the text to begin with, from the selected frame's name and kind; ``doubt``
-    says why a filter would leave nothing, as far as that is known at once.
+    says why a filter would leave nothing, as far as that is known at once, ``applies`` whether
+    there is anything in the trace that such filters are about.
     """
 
     type: type[Filter]
@@ -58,15 +62,16 @@ class TextField:
     guess: Callable[[str, Kind], str]
     several: bool = False
     doubt: Callable[[Profile, Any], str] = lambda profile, one: ""
+    applies: Callable[[Profile], bool] = lambda profile: True
 
 
 @dataclass(frozen=True)
 class Option:
-    """One thing to choose: its number or kind, its name, and GPU time on it (None: not there)."""
+    """One thing to choose: its number or kind, its name, its weight (None: not in the trace)."""
 
     value: int
     name: str
-    time: int | None
+    weight: int | None
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,13 @@ class ListField:
     make: Callable[[tuple[int, ...]], Filter]
     several: bool = False
 
+    def applies(self, profile: Profile) -> bool:
+        """Whether the trace has anything to choose from."""
+        return bool(self.options(profile))
+
     def choices(self, profile: Profile, one: Filter | None) -> list[Option]:
         """All options, the heaviest first, then those of ``one`` that the trace does not have."""
-        found = sorted(self.options(profile), key=lambda option: -(option.time or 0))
+        found = sorted(self.options(profile), key=lambda option: -(option.weight or 0))
         known = {option.value for option in found}
         absent = [value for value in self.chosen(one) if value not in known] if one else []
         return [*found, *(Option(value, f"{self.title} {value}", None) for value in absent)]
@@ -145,6 +154,51 @@ def _says(text: str) -> Callable[[Profile], str]:
     return lambda profile: text
 
 
+def _steps_there(profile: Profile) -> str:
+    numbers = _step_numbers(profile)
+    said = "steps A-B, such as 3-5, or one"
+    return f"{said}; the trace has {_listed(numbers)}" if len(numbers) else said
+
+
+def _listed(numbers: I8) -> str:
+    """``0 to 12``, and how many of them there are where some are missing."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    if first == last:
+        return f"only {first}"
+    some = "" if last - first + 1 == len(numbers) else f"{format_count(len(numbers))} of "
+    return f"{some}{first} to {last}"
+
+
+def _step_numbers(profile: Profile) -> I8:
+    """The steps in the trace, ascending."""
+    return np.unique(np.zeros(0, np.int64) if profile.steps is None else profile.steps.number)
+
+
+def _no_such_step(profile: Profile, one: Step) -> str:
+    numbers = _step_numbers(profile)
+    known = (numbers >= one.first) & (numbers <= one.last)
+    return "" if known.any() else "the trace has no such step"
+
+
+def _read_steps(text: str) -> Step:
+    return parse_steps(text.replace("–", "-"))
+
+
+def _spell_steps(one: Any) -> str:
+    return str(one.first) if one.first == one.last else f"{one.first}-{one.last}"
+
+
+def _about_ranges(profile: Profile) -> str:
+    terms = terms_of(profile)
+    what = "a range" if terms is NVTX else f"an {OPERATORS.range}"
+    domain = "" if terms is OPERATORS else " or NAME@DOMAIN"
+    return f"below such {what}: NAME{domain}, * and ? stand for any text and letter"
+
+
+def _has(kind: Kind) -> Callable[[Profile], bool]:
+    return lambda profile: bool((profile.frames.kind == kind).any())
+
+
 def _span(profile: Profile) -> str:
     begin, end = format_ns(profile.begin), format_ns(profile.end)
     return f"begin/end, such as 5s/7s or 500ms/; the trace runs from {begin} to {end}"
@@ -153,43 +207,48 @@ def _span(profile: Profile) -> str:
 # Chosen
 
 
-def _gpu_time(profile: Profile, index: Column, size: int) -> I8:
-    """GPU time by ``index`` (i4 per group of activities, -1: none) from 0 to ``size``."""
-    value, _ = profile.totals_by_group(metric_of("gpu"))
+def weight_of(profile: Profile) -> Metric:
+    """What options are weighed by: the GPU time, or what a file of stacks measures first."""
+    return profile.metrics[0]
+
+
+def _weights(profile: Profile, index: Column, size: int) -> I8:
+    """Weights by ``index`` (i4 per group of activities, -1: none) from 0 to ``size``."""
+    value, _ = profile.totals_by_group(weight_of(profile))
     return sum_by(index + 1, value, size + 1)[1:]
 
 
-def _options(rows: Iterable[tuple[int, str]], times: I8) -> list[Option]:
+def _options(rows: Iterable[tuple[int, str]], weights: I8) -> list[Option]:
     """Options of (number, name) rows; those with the same number are one."""
     found: dict[int, Option] = {}
-    for (number, name), time in zip(rows, times.tolist(), strict=True):
+    for (number, name), weight in zip(rows, weights.tolist(), strict=True):
         known = found.setdefault(number, Option(number, name, 0))
-        found[number] = Option(number, known.name, (known.time or 0) + time)
+        found[number] = Option(number, known.name, (known.weight or 0) + weight)
     return list(found.values())
 
 
 def _devices(profile: Profile) -> list[Option]:
     rows = [(device.id, device_name(device)) for device in profile.devices]
-    return _options(rows, _gpu_time(profile, profile.activities.groups.device, len(rows)))
+    return _options(rows, _weights(profile, profile.activities.groups.device, len(rows)))
 
 
 def _streams(profile: Profile) -> list[Option]:
     ids, stream = profile.grouping.stream_ids, profile.activities.groups.stream
     index = np.where(stream < 0, -1, np.searchsorted(ids, stream))
     rows = [(number, f"stream {number}") for number in ids.tolist()]
-    return _options(rows, _gpu_time(profile, index, len(rows)))
+    return _options(rows, _weights(profile, index, len(rows)))
 
 
 def _processes(profile: Profile) -> list[Option]:
     rows = [(process.pid, process_name(process)) for process in profile.processes]
-    return _options(rows, _gpu_time(profile, profile.activities.groups.process, len(rows)))
+    return _options(rows, _weights(profile, profile.activities.groups.process, len(rows)))
 
 
 def _threads(profile: Profile) -> list[Option]:
     rows = [
         (thread.tid, _thread_name(profile, place)) for place, thread in enumerate(profile.threads)
     ]
-    return _options(rows, _gpu_time(profile, profile.activities.groups.thread, len(rows)))
+    return _options(rows, _weights(profile, profile.activities.groups.thread, len(rows)))
 
 
 def _thread_name(profile: Profile, place: int) -> str:
@@ -201,8 +260,10 @@ def _thread_name(profile: Profile, place: int) -> str:
 
 
 def _kinds(profile: Profile) -> list[Option]:
-    times = _gpu_time(profile, profile.activities.groups.kind.astype(np.int64), len(Kind))
-    return [Option(kind, kind.title, int(times[kind])) for kind in ACTIVITY_KINDS]
+    if profile.resolved or not len(profile.activities):
+        return []
+    weights = _weights(profile, profile.activities.groups.kind.astype(np.int64), len(Kind))
+    return [Option(kind, kind.title, int(weights[kind])) for kind in ACTIVITY_KINDS]
 
 
 def _ids(one: Any) -> tuple[int, ...]:
@@ -228,15 +289,34 @@ FIELDS: tuple[Field, ...] = (
     _stacks(HideStacks, "without", f"no stacks with such a frame; {_RE}"),
     _stacks(ShowFrom, "from", f"stacks from such a frame on; {_RE}"),
     _stacks(HideFrames, "hide", f"such frames left out, what is below kept; {_RE}"),
-    TextField(Time, "time", _span, spell_window, parse_window, _nothing),
+    TextField(
+        Time,
+        "time",
+        _span,
+        spell_window,
+        parse_window,
+        _nothing,
+        applies=lambda profile: profile.timed,
+    ),
+    TextField(
+        Step,
+        "steps",
+        _steps_there,
+        _spell_steps,
+        _read_steps,
+        _nothing,
+        doubt=_no_such_step,
+        applies=lambda profile: len(_step_numbers(profile)) > 0,
+    ),
     TextField(
         NvtxRange,
         "NVTX range",
-        _says("below such a range: NAME or NAME@DOMAIN, * and ? stand for any text and letter"),
+        _about_ranges,
         spell_range,
         parse_nvtx_range,
         _range,
         doubt=_no_such_range,
+        applies=_has(Kind.NVTX),
     ),
     ListField(Devices, "device", _devices, _ids, Devices),
     ListField(Streams, "stream", _streams, _ids, Streams),
@@ -249,6 +329,7 @@ FIELDS: tuple[Field, ...] = (
         _pattern,
         _regex(Kernel),
         _kernel,
+        applies=_has(Kind.KERNEL),
     ),
     ListField(Include, "kinds", _kinds, _included, _include),
     TextField(

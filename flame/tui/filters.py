@@ -12,12 +12,13 @@ from textual.widgets import Input
 from flame.core.errors import UsageError
 from flame.core.frames import Kind
 from flame.core.profile import Profile
-from flame.core.units import format_ns, format_percent
-from flame.core.where import Filter
+from flame.core.units import format_percent, format_value
+from flame.core.where import Filter, NvtxRange
 from flame.tui.chips import value_of
 from flame.tui.dialog import CURSOR, Dialog
-from flame.tui.fields import FIELDS, Field, ListField, Option, TextField
+from flame.tui.fields import FIELDS, Field, ListField, Option, TextField, weight_of
 from flame.tui.lines import Line, Piece
+from flame.tui.terms import NVTX, terms_of
 from flame.tui.text import cut, fill, wrap
 
 _TITLE = 18
@@ -32,13 +33,13 @@ class Slot(NamedTuple):
     place: int | None
 
 
-def slots(where: Sequence[Filter]) -> list[Slot]:
-    """Rows for all of ``where`` by kind, and for what may be added."""
+def slots(where: Sequence[Filter], offered: Sequence[Field] = FIELDS) -> list[Slot]:
+    """Rows for all of ``where`` by kind, and for what may be added of the kinds ``offered``."""
     rows: list[Slot] = []
     for field in FIELDS:
         places = [place for place, one in enumerate(where) if isinstance(one, field.type)]
         rows += [Slot(field, place) for place in places]
-        if field.several or not places:
+        if field in offered and (field.several or not places):
             rows.append(Slot(field, None))
     return rows
 
@@ -61,6 +62,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     def __init__(self, profile: Profile, where: tuple[Filter, ...], name: str, kind: Kind) -> None:
         super().__init__()
         self._profile = profile
+        self._offered = [field for field in FIELDS if field.applies(profile)]
         self._before = where
         self._where = list(where)
         self._frame = (name, kind)
@@ -74,7 +76,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     def head(self, width: int) -> list[Line]:
         if self._slot is None:
             return [[Piece("Filters: all of them hold", "strong")], []]
-        title: Line = [Piece("Filter: ", "dim"), Piece(self._slot.field.title, "strong")]
+        title: Line = [Piece("Filter: ", "dim"), Piece(self._title(self._slot), "strong")]
         if isinstance(self._slot.field, ListField):
             return [title, []]
         about = wrap(self._slot.field.about(self._profile), width, _ABOUT)
@@ -82,7 +84,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
 
     def rows(self, width: int) -> list[Line]:
         if self._slot is None:
-            shown = enumerate(slots(self._where))
+            shown = enumerate(self._slots)
             return [*(self._slot_row(n, slot, width) for n, slot in shown), self._apply_row()]
         return [self._option_row(n, one, width) for n, one in enumerate(self._options)]
 
@@ -99,7 +101,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     def _slot_row(self, row: int, slot: Slot, width: int) -> Line:
         selected = row == self.cursor
         more = slot.place is None and slot.field.several
-        title = fill(f"{slot.field.title}{' +' if more else ''}", _TITLE)
+        title = fill(f"{self._title(slot)}{' +' if more else ''}", _TITLE)
         value = "·" if slot.place is None else value_of(self._where[slot.place], self._profile)
         tone = "dim" if slot.place is None else "strong"
         return [
@@ -108,8 +110,14 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
             Piece(" " + cut(value, width - _TITLE - 3), tone),
         ]
 
+    def _title(self, slot: Slot) -> str:
+        """What filters of the kind are called for this trace."""
+        if slot.field.type is NvtxRange and terms_of(self._profile) is not NVTX:
+            return "range"
+        return slot.field.title
+
     def _apply_row(self) -> Line:
-        selected = self.cursor == len(slots(self._where))
+        selected = self.cursor == len(self._slots)
         changed = tuple(self._where) != self._before
         number = len(self._where)
         what = f"{number} filter{'' if number == 1 else 's'}" if number else "no filter"
@@ -129,21 +137,31 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         ]
 
     def _share(self, option: Option) -> str:
-        """How much of the GPU time an option has, where there is any."""
-        whole = self._profile.gpu_time
-        if option.time is None:
+        """How much of what there is an option has, if there is anything."""
+        if option.weight is None:
             return "not in this trace"
-        if not whole:
+        if not self._whole:
             return ""
-        return f"{format_percent(option.time, whole):>7} {format_ns(option.time):>10}"
+        value = format_value(option.weight, weight_of(self._profile).unit)
+        return f"{format_percent(option.weight, self._whole):>7} {value:>10}"
+
+    @property
+    def _whole(self) -> int:
+        """What all options are weighed against."""
+        profile, metric = self._profile, weight_of(self._profile)
+        return int(metric.values(profile.activities).sum())
 
     # Choosing what to edit
 
     @property
     def _selected(self) -> Slot | None:
         """The selected filter, or room for one; None on the row that applies."""
-        rows = slots(self._where)
+        rows = self._slots
         return rows[self.cursor] if self.cursor < len(rows) else None
+
+    @property
+    def _slots(self) -> list[Slot]:
+        return slots(self._where, self._offered)
 
     def clicked(self) -> None:
         self.action_choose()
@@ -238,7 +256,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
             self._where[place : place + 1] = [one] if one else []
         elif one and one not in self._where:
             self._where.append(one)
-        self._close(len(slots(self._where)))
+        self._close(len(self._slots))
 
     def _close(self, cursor: int) -> None:
         """Back to the list of filters."""

@@ -36,9 +36,9 @@ def _command(screen: MainScreen) -> str:
 
     session, selection = screen.session, screen.shown.selection
     state = screen.state()
-    line = command_line(session.path, session.options, selection, state)
+    line = command_line(session.inputs.paths, session.options, selection, state)
     note = copied(screen.app, line, "the command line of this view")
-    state.path = str(session.path.absolute())
+    state.paths = [str(path.absolute()) for path in session.inputs.paths]
     state.options = options_of(session.options, selection)
     try:
         save(state)
@@ -59,7 +59,7 @@ def export(screen: MainScreen, say: Callable[[str], None]) -> None:
     """Ask what to export and where, and do it."""
     from flame.tui.export import ExportDialog
 
-    dialog = ExportDialog(screen.session.path, screen.session.profile, screen.shown)
+    dialog = ExportDialog(screen.session.inputs, screen.session.profile, screen.shown)
     screen.app.push_screen(dialog, lambda note: say(note or ""))
 
 
@@ -68,7 +68,7 @@ def screenshot(screen: MainScreen) -> str:
     from flame.tui.export import save_screenshot
 
     try:
-        return f"saved {printable(save_screenshot(screen.app, screen.session.path))}"
+        return f"saved {printable(save_screenshot(screen.app, screen.session.inputs))}"
     except (FlameError, OSError) as error:
         return f"not saved: {error}"
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
-from pathlib import Path
 
 import numpy as np
 
-from flame.core.frames import Kind
+from flame.core.frames import ACTIVITY_KINDS
 from flame.core.profile import Profile
 from flame.core.selection import Selection
 from flame.core.tree import StackTree
@@ -21,7 +20,8 @@ from flame.core.units import (
 )
 from flame.tui.keys import Command
 from flame.tui.lines import Line, Piece, line_width
-from flame.tui.palette import Palette
+from flame.tui.palette import LEVEL_KINDS, Palette
+from flame.tui.terms import lasts, terms_of
 from flame.tui.text import cut, cut_start, width_of
 from flame.tui.view import View
 
@@ -32,7 +32,7 @@ _LEAST_CRUMB = 8
 
 
 def header(
-    path: Path,
+    title: str,
     profile: Profile,
     selection: Selection,
     tree: StackTree,
@@ -49,15 +49,18 @@ def header(
     if room < 24:
         right = [*_modes(selection), *_metric(tree)]
         room = width - line_width(left) - line_width(right) - 2
-    left.append(Piece(" " + _contents(path, profile, room - 1)))
+    left.append(Piece(" " + _contents(title, profile, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
     return [*left, Piece(" " * space), *right]
 
 
-def _contents(path: Path, profile: Profile, width: int) -> str:
+def _contents(title: str, profile: Profile, width: int) -> str:
     """File name and, as far as there is room, GPUs, their time, and number of activities."""
-    name = cut(path.name, max(min(width, 40), 1))
-    gpus, time, number = _gpus(profile), _gpu_time(profile), _activities(profile)
+    name = cut(title, max(min(width, 40), 1))
+    if profile.resolved:
+        gpus, time, number = "", _measured(profile), _rows(profile)
+    else:
+        gpus, time, number = _gpus(profile), _gpu_time(profile), _rows(profile)
     for shown in ((gpus, time, number), (gpus, time), (time, number), (time,)):
         text = " · ".join([name, *filter(None, shown)])
         if width_of(text) <= width:
@@ -69,9 +72,17 @@ def _gpu_time(profile: Profile) -> str:
     return format_ns(profile.gpu_time) if len(profile.activities) else "nothing ran on a GPU"
 
 
-def _activities(profile: Profile) -> str:
+def _measured(profile: Profile) -> str:
+    """What a file of stacks has measured in all."""
+    metric = profile.metrics[0]
+    total = int(metric.values(profile.activities).sum())
+    return f"{metric.title} {format_value(total, metric.unit)}"
+
+
+def _rows(profile: Profile) -> str:
     number = len(profile.activities)
-    return f"{format_count(number)} GPU activities" if number else ""
+    word = "stacks" if profile.resolved else "GPU activities"
+    return f"{format_count(number)} {word}" if number else ""
 
 
 def _gpus(profile: Profile) -> str:
@@ -112,23 +123,26 @@ def _choices(tree: StackTree, palette: Palette) -> Line:
     line = [*_metric(tree), Piece("  ")]
     for place, level in enumerate(shown_levels(tree)):
         line += [Piece("›", "dim")] if place else []
-        line.append(Piece(f" {level} ", palette.kind(Kind[level.upper()]), "screen.levels"))
+        line.append(Piece(f" {level} ", palette.kind(LEVEL_KINDS[level]), "screen.levels"))
     return line
 
 
 def shown_levels(tree: StackTree) -> list[str]:
     """The levels of ``tree`` that have any frame in it."""
     kinds = {tree.frames[frame].kind for frame in np.flatnonzero(np.bincount(tree.frame)).tolist()}
-    leaves = {Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH}
-    titles = {"kernel" if kind in leaves else kind.title for kind in kinds}
-    return [level for level in tree.levels if level in titles]
+    titles = {"kernel" if kind in ACTIVITY_KINDS else kind.title for kind in kinds}
+    # What stands in a stack that a file has resolved may be of any kind.
+    return [level for level in tree.levels if level in titles or level == "stack"]
 
 
 def coverage_gap(profile: Profile) -> str:
-    """How much of the GPU time has a launch and an NVTX range, where that is below 95 %."""
-    if not profile.gpu_time:
+    """How much of the GPU time has a launch and a range, where that is below 95 %."""
+    if profile.resolved or not profile.gpu_time:
         return ""
-    shares = {"launch": profile.coverage["launch"], "NVTX": profile.coverage["nvtx"]}
+    shares = {
+        "launch": profile.coverage["launch"],
+        terms_of(profile).short: profile.coverage["nvtx"],
+    }
     low = [
         f"{format_whole_percent(share.percent)} {name}"
         for name, share in shares.items()
@@ -200,7 +214,7 @@ def frame_status(view: View, node: int, width: int) -> Line:
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
     facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
-    if unit == "ns":
+    if lasts(tree.metric):
         facts.append(f"{format_count(int(tree.count[node]))}×")
     text = " · ".join(facts)
     name = cut(view.name(node), max(width - width_of(text) - 4, 8))

@@ -13,17 +13,17 @@ from flame.core.units import format_count, format_percent, format_value
 from flame.tui.layout import Item
 from flame.tui.lines import Rows
 from flame.tui.palette import Palette
+from flame.tui.terms import mark_of, short_place
 from flame.tui.text import cut, fill, width_of
 from flame.tui.view import View, Zoom
 
 EDGE = "▏"
 """Drawn at the left of every frame, so that neighbours of one colour stay apart."""
 
-CAPTURED = "↻"
-"""Before the name of a range that was open when a CUDA graph was captured."""
-
 _QUIET = "░"
 _LEAST_LABEL = 3
+_PLACED = len("    100.0 %  1.234 ms")
+"""Cells that stay free beside a name and its source line: room for the numbers."""
 
 
 def _width(view: View, item: Item, depth: int) -> int:
@@ -198,11 +198,15 @@ class Icicle(Rows):
 
     def _frame_text(self, item: Item, width: int) -> str:
         tree = self._view.tree
-        mark = CAPTURED if tree.frames[int(tree.frame[item.node])].get("captured") else ""
+        frame = tree.frames[int(tree.frame[item.node])]
+        mark, place = mark_of(frame), short_place(frame)
         label = ""
         if width > _LEAST_LABEL:
             label = mark + cut(self._view.name(item.node), width - 1 - len(mark))
         free = width - 1 - width_of(label)
+        if place and free >= _PLACED + width_of(place):
+            label += f"  {cut(place, free)}"
+            free = width - 1 - width_of(label)
         if free > len("  100.0 %"):
             label += self._numbers(item.node, free)
         return EDGE + fill(label, width - 1)

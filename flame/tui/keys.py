@@ -10,8 +10,12 @@ from textual.binding import Binding
 
 from flame.core.project import LEVELS
 
-DIGITS = "1234567890"
-"""The keys that switch a level, in the order of `LEVELS`."""
+LEVEL_KEYS = {
+    **dict(zip((one for one in LEVELS if one not in ("rank", "stack")), "1234567890", strict=True)),
+    "rank": "R",
+    "stack": "F",
+}
+"""The key that switches each level: digits in their order, and letters for the rare ones."""
 
 
 class Command(NamedTuple):
@@ -34,7 +38,7 @@ class Command(NamedTuple):
 _ENTER_HELP = "zoom to the frame, or to its run of narrow ones"
 _BRUSH_HELP = "begin a window of time; enter filters by it"
 _LEVEL_HELP = "a level on or off: " + " ".join(
-    f"{key} {level}" for key, level in zip(DIGITS, LEVELS, strict=True)
+    f"{key} {level}" for level, key in LEVEL_KEYS.items()
 )
 _WIDE = ("icicle", "timeline")
 _ZOOMED = ("icicle", "sandwich", "timeline")
@@ -100,7 +104,7 @@ SEARCHING = (
 )
 
 FILTERING = (
-    Command("f", "f", "filters", "filter", "filters: frames, time, ranges, devices, …", 7),
+    Command("f", "f", "filters", "filter", "filters: frames, time, steps, ranges, devices, …", 7),
     Command("A", "A", "quick('only')", "", "only stacks with the selected frame"),
     Command("X", "X", "quick('without')", "", "only stacks without it"),
     Command("greater_than_sign", ">", "quick('from')", "", "stacks from it on"),
@@ -113,11 +117,11 @@ SHOWING = (
     Command("L", "L", "levels", "levels", "choose, order and fold the levels", 9),
     *(
         Command(
-            key, "" if place else "1 … 0", f"level('{level}')", "", "" if place else _LEVEL_HELP
+            key, "" if place else "1 … 0 R F", f"level('{level}')", "", "" if place else _LEVEL_HELP
         )
-        for place, (key, level) in enumerate(zip(DIGITS, LEVELS, strict=True))
+        for place, (level, key) in enumerate(LEVEL_KEYS.items())
     ),
-    Command("i", "i", "invert", "invert", "invert: kernels first, callers below", 11, ("icicle",)),
+    Command("i", "i", "invert", "invert", "invert: leaves first, callers below", 11, ("icicle",)),
     Command("c", "c", "collapse", "", "collapse frames directly below themselves"),
     Command("s", "s", "sort(1)", "sort", "order: weight, name, start; columns of the table", 14),
     Command("v", "v", "move('kinds', 1)", "rows", "which frames the table has", 6, ("top",)),

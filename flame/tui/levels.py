@@ -9,27 +9,14 @@ from typing import ClassVar, NamedTuple
 from rich.style import Style
 from textual.binding import Binding, BindingType
 
-from flame.core.frames import Kind
 from flame.core.project import LEVELS
 from flame.tui.dialog import CURSOR, Dialog
-from flame.tui.keys import DIGITS
+from flame.tui.keys import LEVEL_KEYS
 from flame.tui.lines import Line, Lines, Piece, line_width, palette_of
+from flame.tui.palette import LEVEL_KINDS
+from flame.tui.terms import NVTX, Terms, level_about
 from flame.tui.text import cut_start
 
-ABOUT = {
-    "process": "the process that launched it",
-    "thread": "the thread that launched it",
-    "device": "the GPU it ran on",
-    "stream": "the CUDA stream it ran on",
-    "python": "Python frames of the launch",
-    "native": "C and C++ frames of the launch",
-    "launch": "the CUDA API call",
-    "nvtx": "NVTX ranges open at the launch",
-    "shapes": "tensor shapes of the innermost range",
-    "kernel": "kernel, copy, memset or graph",
-}
-
-_FOLD = len(LEVELS)
 _NEED_ONE = "switch at least one level on"
 
 
@@ -44,6 +31,7 @@ PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
     ("by layer", LevelsChoice(("nvtx", "kernel"), fold=True)),
     ("by kernel", LevelsChoice(("kernel", "nvtx"))),
     ("by Python function", LevelsChoice(("python", "kernel"))),
+    ("Python alone", LevelsChoice(("python",))),
     ("by shape", LevelsChoice(("shapes", "kernel"))),
     ("by stream", LevelsChoice(("device", "stream", "kernel"))),
 )
@@ -59,11 +47,23 @@ def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:
     return (*levels[:place], level, *levels[place:])
 
 
+def offered(levels: tuple[str, ...], recorded: Iterable[str]) -> tuple[str, ...]:
+    """The levels worth a row beside ``levels``, which are shown.
+
+    Of stacks that a file has resolved only what is there; of traces all that one could record.
+    """
+    recorded = frozenset(recorded)
+    rare = {"stack", "rank"} - recorded
+    fits = recorded if "stack" in recorded else {*LEVELS} - rare
+    return tuple(level for level in LEVELS if level in fits or level in levels)
+
+
 @dataclass
 class Choice:
-    """All levels in the order of the dialog, and those that are on."""
+    """The ``offered`` levels in the order of the dialog, and those that are on."""
 
     levels: tuple[str, ...]
+    offered: tuple[str, ...] = LEVELS
     order: list[str] = field(init=False)
     on: set[str] = field(init=False)
 
@@ -72,7 +72,7 @@ class Choice:
 
     def set(self, levels: tuple[str, ...]) -> None:
         """Switch on exactly ``levels``, in this order; the others follow."""
-        self.order = [*levels, *(level for level in LEVELS if level not in levels)]
+        self.order = [*levels, *(level for level in self.offered if level not in levels)]
         self.on = set(levels)
 
     @property
@@ -104,17 +104,23 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         Binding("r", "reset"),
         Binding("enter", "apply"),
         Binding("escape,q,L", "leave"),
-        *(Binding(key, f"switch('{level}')") for key, level in zip(DIGITS, LEVELS, strict=True)),
+        *(Binding(key, f"switch('{level}')") for level, key in LEVEL_KEYS.items()),
     ]
 
     def __init__(
-        self, choice: LevelsChoice, usual: tuple[str, ...], recorded: Iterable[str]
+        self,
+        choice: LevelsChoice,
+        usual: tuple[str, ...],
+        recorded: Iterable[str],
+        terms: Terms = NVTX,
     ) -> None:
         super().__init__()
-        self._choice = Choice(choice.levels)
-        self._fold = choice.fold
         self._recorded = frozenset(recorded)
-        self._presets = (*PRESETS, (USUAL, LevelsChoice(usual)))
+        self._choice = Choice(choice.levels, offered((*choice.levels, *usual), self._recorded))
+        self._fold = choice.fold
+        self._terms = terms
+        presets = () if "stack" in self._recorded else PRESETS
+        self._presets = (*presets, (USUAL, LevelsChoice(usual)))
 
     # What is shown
 
@@ -122,7 +128,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         return [[Piece("Levels, from the root down", "strong")], []]
 
     def rows(self, width: int) -> list[Line]:
-        return [*(self._level(place, width) for place in range(_FOLD)), self._folding(width)]
+        return [*(self._level(place, width) for place in range(self._below)), self._folding(width)]
 
     def tail(self, width: int) -> list[Line]:
         return [[], *self._preset_lines(width)]
@@ -132,16 +138,17 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
 
     def _level(self, place: int, width: int) -> Line:
         level = self._choice.order[place]
-        about = ABOUT[level] if level in self._recorded else "not in this trace"
+        known = level in self._recorded
+        about = level_about(level, self._terms) if known else "not in this trace"
         on = level in self._choice.on
-        tone = palette_of(self.query_one(Lines)).kind(Kind[level.upper()]) if on else "dim"
-        key = DIGITS[LEVELS.index(level)]
-        return self._switch(place, key, on, Piece(f" {level} ".ljust(10), tone), about, width)
+        tone = palette_of(self.query_one(Lines)).kind(LEVEL_KINDS[level]) if on else "dim"
+        name = Piece(f" {level} ".ljust(10), tone)
+        return self._switch(place, LEVEL_KEYS[level], on, name, about, width)
 
     def _folding(self, width: int) -> Line:
         name = Piece(" fold ".ljust(10), "strong" if self._fold else "dim")
         about = "layers as one: model.layers.18 is model.layers.*"
-        return self._switch(_FOLD, "f", self._fold, name, about, width)
+        return self._switch(self._below, "f", self._fold, name, about, width)
 
     def _switch(self, place: int, key: str, on: bool, name: Piece, about: str, width: int) -> Line:
         selected = place == self.cursor
@@ -183,7 +190,12 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
     @property
     def _on_level(self) -> bool:
         """Whether a level is selected, and not the switch below them."""
-        return self.cursor < _FOLD
+        return self.cursor < self._below
+
+    @property
+    def _below(self) -> int:
+        """The row below the levels, with the switch that folds layers."""
+        return len(self._choice.order)
 
     def _changed(self, note: str = "") -> None:
         self.note = note if self._choice.on else _NEED_ONE
@@ -205,8 +217,11 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
             self.action_fold()
 
     def action_switch(self, level: str) -> None:
-        self.cursor = self._choice.order.index(level)
-        self.action_flip()
+        if level in self._choice.order:
+            self.cursor = self._choice.order.index(level)
+            self.action_flip()
+        else:
+            self._changed(f"this trace has no {level} frames")
 
     def action_fold(self) -> None:
         self._fold = not self._fold

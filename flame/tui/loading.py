@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -24,9 +23,9 @@ class LoadingScreen(Screen[None]):
     class Left(Message):
         """The user does not want to wait, or has read the error."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, title: str) -> None:
         super().__init__()
-        self._path = path
+        self._title = title
         self._stage = "opening"
         self._done = 0
         self._expected = 0
@@ -50,7 +49,7 @@ class LoadingScreen(Screen[None]):
             lines.update()
 
     def _compose_lines(self, width: int, height: int) -> list[Line]:
-        title: Line = [Piece(" flame ", "accent"), Piece(f" {cut(self._path.name, width - 9)}")]
+        title: Line = [Piece(" flame ", "accent"), Piece(f" {cut(self._title, width - 9)}")]
         return [title, [], *(self._failure(width) if self._error else self._progress(width))]
 
     def _failure(self, width: int) -> list[Line]:
@@ -78,8 +77,7 @@ def bar(done: int, expected: int, width: int) -> str:
 
 
 def progress_text(done: int, expected: int) -> str:
-    """Rows read and, where the end is known, the share."""
-    if not done:
-        return ""
-    rows = f"{done:,} rows"
-    return f"{rows}  {min(100 * done // expected, 100)} %" if expected > 0 else rows
+    """The share, or what is done where the end is not known; formats count different things."""
+    if expected > 0:
+        return f"{min(100 * done // expected, 100)} %"
+    return f"{done:,}" if done else ""

@@ -1,4 +1,4 @@
-"""Colours: hue is the level, lightness a stable hash of the name."""
+"""Colours: hue is the level, lightness a stable hash of the name; frames of no level are warm."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.color import Color
 from rich.style import Style
 
 from flame.core.frames import Kind
+from flame.core.project import LEVELS
 
 RGB = tuple[int, int, int]
 
@@ -31,8 +32,24 @@ HUES: dict[Kind, RGB] = {
     Kind.SASS: (214, 140, 110),
     Kind.STALL: (212, 130, 140),
     Kind.REST: (148, 148, 154),
+    Kind.FRAME: (238, 138, 88),
+    Kind.RANK: (190, 182, 164),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
+
+LEVEL_KINDS = {level: Kind.FRAME if level == "stack" else Kind[level.upper()] for level in LEVELS}
+"""The kind in whose colour a level's name is written; its frames may be of several."""
+
+WARM = (
+    HUES[Kind.FRAME],
+    (242, 178, 84),
+    (236, 200, 104),
+    (228, 134, 118),
+    (246, 158, 72),
+    (222, 176, 120),
+    (240, 164, 124),
+)
+"""Hues of frames of no known kind, by name: whole flame graphs are made of nothing else."""
 
 ON_DARK = (-0.10, -0.03, 0.05, 0.16, 0.28)
 ON_LIGHT = (-0.10, -0.06, -0.01, 0.05, 0.11)
@@ -60,14 +77,23 @@ def mix(one: RGB, other: RGB, part: float) -> RGB:
 
 def shade_of(name: str) -> int:
     """The shade that frames called ``name`` have, the same in every run."""
-    return crc32(name.encode("utf-8", "surrogatepass")) % SHADES
+    return _hash(name) % SHADES
+
+
+def hue_of(kind: Kind, name: str) -> int:
+    """Which of the hues of ``kind`` frames called ``name`` have; most kinds have but one, 0."""
+    return _hash(name) // SHADES % len(WARM) if kind == Kind.FRAME else 0
+
+
+def _hash(name: str) -> int:
+    return crc32(name.encode("utf-8", "surrogatepass"))
 
 
 @lru_cache(1024)
-def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK) -> RGB:
-    """The colour of frames of ``kind`` in ``shade`` of ``shades``."""
-    part = shades[shade]
-    return mix(HUES[kind], _WHITE if part > 0 else _BLACK, abs(part))
+def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int = 0) -> RGB:
+    """The colour of frames of ``kind`` in ``shade`` of ``shades``, and in one of its hues."""
+    part, own = shades[shade], WARM[hue] if kind == Kind.FRAME else HUES[kind]
+    return mix(own, _WHITE if part > 0 else _BLACK, abs(part))
 
 
 @dataclass(frozen=True)
@@ -83,7 +109,7 @@ class Palette:
 
     def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
         """A frame; ``faded`` while a search marks others."""
-        return _frame(self, kind, shade_of(name), faded)
+        return _frame(self, kind, shade_of(name), faded, hue_of(kind, name))
 
     def kind(self, kind: Kind) -> Style:
         """A word that stands for a kind, such as a level's name."""
@@ -138,8 +164,8 @@ class Palette:
 
 
 @lru_cache(2048)
-def _frame(palette: Palette, kind: Kind, shade: int, faded: bool) -> Style:
-    own = colour(kind, shade, palette.shades)
+def _frame(palette: Palette, kind: Kind, shade: int, faded: bool, hue: int = 0) -> Style:
+    own = colour(kind, shade, palette.shades, hue)
     if not faded:
         return _style(_BLACK if palette.strong else _INK, own)
     dull = mix(own, palette.background, _FADED)
@@ -178,6 +204,7 @@ _NAMED: dict[Kind, tuple[str, ...]] = {
     Kind.GRAPH: ("red", "bright_red"),
     Kind.SASS: ("bright_red", "red"),
     Kind.STALL: ("bright_magenta", "magenta"),
+    Kind.FRAME: ("yellow", "bright_yellow", "bright_red", "red"),
 }
 """The colours of a kind, the first also for its name; grey where there is none."""
 

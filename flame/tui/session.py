@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Lock
 
 import numpy as np
@@ -16,6 +15,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.profile import Profile
 from flame.core.project import LEVELS
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.core.steps import STACK_LEVELS
 from flame.tui.view import View
 
@@ -61,7 +61,7 @@ class Projection:
 class Session:
     """A trace and the metrics that may have something to show."""
 
-    path: Path
+    inputs: Inputs
     profile: Profile
     metrics: tuple[str, ...]
     options: LoadOptions
@@ -99,15 +99,15 @@ class Session:
 
 
 def open_session(
-    path: Path, options: LoadOptions, selection: Selection, progress: Progress
+    inputs: Inputs, options: LoadOptions, selection: Selection, progress: Progress
 ) -> tuple[Session, Projection]:
-    """Load ``path`` and project it; FlameError if it cannot be read or nothing matches."""
-    from flame.core.load import load
+    """Load ``inputs`` and project them; FlameError if one cannot be read or nothing matches."""
+    from flame.core.load_many import load_all
 
-    profile = load(path, options, progress)
+    profile = load_all(inputs.paths, options, progress)
     metrics = tuple(metric.key for metric in profile.metrics if _weighs(profile, metric))
     progress("building the tree", 0, 0)
-    session, shown = Session(path, profile, metrics, options), project(profile, selection)
+    session, shown = Session(inputs, profile, metrics, options), project(profile, selection)
     session.keep(shown)
     return session, shown
 

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
+import numpy as np
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from flame.core.frames import Kind
+from flame.core.grouping import process_name
 from flame.core.profile import Profile
-from flame.core.units import format_count, format_ns
+from flame.core.units import format_count, format_ns, format_value
 from flame.tui.keys import MOUSE, Command, grouped
 from flame.tui.lines import Line, Lines, Piece, side_by_side
 from flame.tui.palette import Palette
-from flame.tui.text import printable, wrap
+from flame.tui.terms import terms_of
+from flame.tui.text import cut, printable, wrap
 
 _KEY = 16
 _FACT = 18
 _LINES = 40
 _TWO_COLUMNS = 100
+_LISTED = 12
 _LEFT = 5
 """Groups of keys in the left column of the help."""
 
@@ -29,10 +33,11 @@ _Section = tuple[str, Iterable[tuple[str, str]]]
 
 _COVERED = {
     "launch": "launching API call",
-    "nvtx": "NVTX range",
+    "nvtx": "",
     "python": "Python frames",
     "native": "native frames",
 }
+"""What of the GPU time may be known; ranges are called as the trace has them."""
 
 
 class Sheet(ModalScreen[None]):
@@ -103,7 +108,9 @@ def _reading(palette: Palette, width: int) -> list[Line]:
         "lightness the name. The line above the icicle is the whole trace: its bright part is "
         "what is zoomed, and marks are matches of the search.",
         "Frames under two cells are merged into quiet runs: enter zooms into one.",
-        "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
+        "Frames whose file does not say what they are have warm colours of their own, by name.",
+        "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched; "
+        "↶ (with --forward) operators of the forward pass, above work of the backward pass.",
     )
     reading = [[Piece(f"  {part}")] for text in texts for part in wrap(text, width - 2, _LINES)]
     return [[Piece("Reading the picture", "strong")], colours, *reading]
@@ -114,32 +121,50 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
     lines: list[Line] = [[Piece("The trace", "strong")]]
     for label, value in _facts(profile):
         lines += _indented(f"  {label}".ljust(_FACT), "dim", value, width)
-    if profile.gpu_time:
+    if profile.gpu_time and not profile.resolved:
         lines += [[], [Piece("GPU time that has a", "strong")], *_shares(profile)]
     return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
 
 
 def _facts(profile: Profile) -> list[tuple[str, str]]:
-    meta, counts = profile.meta, profile.counts
+    meta, counts, length = profile.meta, profile.counts, profile.duration
     activities = ", ".join(f"{format_count(n)} {kind}" for kind, n in counts.items() if n)
     nodes = profile.graph_nodes
     graphs = f"{format_count(nodes.activities)}, ranges at capture found for {nodes.captured:,}"
+    steps = [] if profile.steps is None else np.unique(profile.steps.number).tolist()
+    more = " …" if len(steps) > _LISTED else ""
     rows = [
-        ("file", meta.path),
+        *_files(profile),
         ("made by", " ".join(filter(None, (meta.producer, meta.schema_version)))),
         ("synthetic", "yes: generated, not measured" if meta.synthetic else ""),
-        ("length", format_ns(profile.duration)),
+        ("length", format_ns(length) if profile.timed else "not known: the file has no times"),
         ("GPUs", ", ".join(f"{device.id} {device.name}".strip() for device in profile.devices)),
-        ("processes", ", ".join(f"{p.name or 'process'} [{p.pid}]" for p in profile.processes)),
-        ("GPU activities", activities or "none"),
+        ("processes", ", ".join(map(process_name, profile.processes))),
+        ("GPU activities", "" if profile.resolved else activities or "none"),
+        *(_measured(profile) if profile.resolved else ()),
+        ("profiler steps", ", ".join(map(str, steps[:_LISTED])) + more),
         ("graph kernels", graphs if nodes.activities else ""),
     ]
     return [(label, printable(value)) for label, value in rows if value]
 
 
+def _files(profile: Profile) -> list[tuple[str, str]]:
+    if len(profile.sources) < 2:
+        return [("file", profile.meta.path)]
+    return [(cut(printable(one.label), _FACT - 3), one.meta.path) for one in profile.sources]
+
+
+def _measured(profile: Profile) -> Iterator[tuple[str, str]]:
+    """What a file of stacks measures, in all."""
+    yield "stacks", format_count(len(profile.activities))
+    for metric in profile.metrics:
+        total = int(metric.values(profile.activities).sum())
+        yield metric.title, format_value(total, metric.unit)
+
+
 def _shares(profile: Profile) -> list[Line]:
     rows = []
-    for key, title in _COVERED.items():
+    for key, title in (_COVERED | {"nvtx": terms_of(profile).range}).items():
         share = profile.coverage[key]
         numbers = f"{share.percent:6.1f} %  {format_ns(share.ns)}"
         rows.append([Piece(f"  {title}".ljust(24), "dim"), Piece(numbers)])

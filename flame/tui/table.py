@@ -64,9 +64,12 @@ _OF_TIMES = ("count", "mean", "p50", "p95", "p99", "maximum", "tail")
 _SPREAD = ("p50", "p95", "p99", "maximum", "tail")
 
 
-def heads_for(width: int, unit: str, order: str = "own") -> tuple[Head, ...]:
-    """The columns before the name that fit ``width``, left to right, that of ``order`` always."""
-    fitting = {head.key: head for head in _heads_of(unit)}
+def heads_for(width: int, timed: bool, order: str = "own") -> tuple[Head, ...]:
+    """The columns before the name that fit ``width``, left to right, that of ``order`` always.
+
+    ``timed``: the metric is a time of single activities, which `flame.tui.terms.lasts` says.
+    """
+    fitting = {head.key: head for head in _heads_of(timed)}
     room = width - max(LEAST_NAME, int(width * NAME_SHARE))
     chosen: set[str] = set()
     for key in dict.fromkeys((order, *_WANTED)):
@@ -78,13 +81,13 @@ def heads_for(width: int, unit: str, order: str = "own") -> tuple[Head, ...]:
     return tuple(head for key, head in fitting.items() if key in chosen)
 
 
-def orders_of(unit: str) -> tuple[str, ...]:
+def orders_of(timed: bool) -> tuple[str, ...]:
     """What a table can be sorted by, in the order of its columns, also of those without room."""
-    return tuple(dict.fromkeys(head.sorts for head in (*_heads_of(unit), NAME)))
+    return tuple(dict.fromkeys(head.sorts for head in (*_heads_of(timed), NAME)))
 
 
-def _heads_of(unit: str) -> list[Head]:
-    if unit == "ns":
+def _heads_of(timed: bool) -> list[Head]:
+    if timed:
         return list(HEADS)
     return [head._replace(width=head.width + 3) for head in HEADS if head.key not in _OF_TIMES]
 

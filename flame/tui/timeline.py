@@ -1,4 +1,4 @@
-"""The timeline: NVTX ranges and GPU work over time, by thread and by stream."""
+"""The timeline: ranges and GPU work, or samples, over time, by thread and by stream."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from textual.message import Message
 from flame.core.where import Time
 from flame.tui import timeline_head
 from flame.tui.background import hand_in
-from flame.tui.lines import Line, Lines
+from flame.tui.lines import Line, Lines, Piece
 from flame.tui.pane import NOT_HERE, Pane
 from flame.tui.session import Projection
+from flame.tui.text import cut_start
 from flame.tui.timeline_nodes import item_of, node_of
 from flame.tui.timeline_rows import TimelineRows
 from flame.tui.timeline_view import TimeView
@@ -23,7 +24,8 @@ from flame.tui.timeline_work import Work
 PATIENCE = 0.03
 """Seconds that a key may wait for the rows; if they take longer, they come by message."""
 
-_NOTHING = "…"
+_LATER = "…"
+_NO_TIMES = "this file has no times: it says how much every stack weighs, but not when"
 
 
 class TimelinePane(Pane):
@@ -69,7 +71,7 @@ class TimelinePane(Pane):
 
     def show(self, shown: Projection) -> None:
         self.shown = shown
-        if self._work is None or not self._work.fits(shown):
+        if shown.profile.timed and (self._work is None or not self._work.fits(shown)):
             self._begin(Work(shown, self._work))
         self._draw()
 
@@ -112,13 +114,22 @@ class TimelinePane(Pane):
         """Draw the axis anew once the rows know how much room their labels leave it."""
         self.call_after_refresh(self._draw)
 
+    @property
+    def _nothing(self) -> str:
+        """Why nothing moves."""
+        return _LATER if self.shown.profile.timed else _NO_TIMES
+
     def _head(self, width: int, height: int) -> list[Line]:
+        if not self.shown.profile.timed:
+            return [[], [Piece(cut_start(f" {_NO_TIMES}", width))]]
         if self._time is None:
             return [[], []]
         note = " working …" if self.busy else ""
         return timeline_head.head(self._time, self.rows.labels, note, width)
 
     def hint(self) -> str:
+        if not self.shown.profile.timed:
+            return ""
         if self._time is None:
             return "laying out the trace over time …"
         return timeline_head.hint(self._time, self.shown.view.tree.text)
@@ -165,36 +176,36 @@ class TimelinePane(Pane):
     # Moves
 
     def across(self, step: int) -> str:
-        return self._selected(self._time.move_across(step)) if self._time else _NOTHING
+        return self._selected(self._time.move_across(step)) if self._time else self._nothing
 
     def up(self) -> str:
-        return self._selected(self._time.move_row(-1)) if self._time else _NOTHING
+        return self._selected(self._time.move_row(-1)) if self._time else self._nothing
 
     def down(self) -> str:
-        return self._selected(self._time.move_row(1)) if self._time else _NOTHING
+        return self._selected(self._time.move_row(1)) if self._time else self._nothing
 
     def home(self) -> str:
-        return self._selected(self._time.move_home(end=False)) if self._time else _NOTHING
+        return self._selected(self._time.move_home(end=False)) if self._time else self._nothing
 
     def end(self) -> str:
-        return self._selected(self._time.move_home(end=True)) if self._time else _NOTHING
+        return self._selected(self._time.move_home(end=True)) if self._time else self._nothing
 
     def page(self, step: int) -> str:
         rows = max(self.rows.size.height, 1)
-        return self._selected(self._time.move_row(step * rows)) if self._time else _NOTHING
+        return self._selected(self._time.move_row(step * rows)) if self._time else self._nothing
 
     def pan(self, step: int) -> str:
-        return self._time.pan(step) if self._time else _NOTHING
+        return self._time.pan(step) if self._time else self._nothing
 
     def closer(self, step: int) -> str:
-        return self._time.closer(step) if self._time else _NOTHING
+        return self._time.closer(step) if self._time else self._nothing
 
     def out(self) -> str:
-        return self._time.out() if self._time else _NOTHING
+        return self._time.out() if self._time else self._nothing
 
     def enter(self) -> str:
         if self._time is None:
-            return _NOTHING
+            return self._nothing
         if self._time.brush is None:
             return self._time.zoom_in()
         origin, window = self._time.timeline.origin, self._time.brush.window
@@ -215,14 +226,14 @@ class TimelinePane(Pane):
 
     def match(self, step: int) -> str:
         if self.busy:
-            return _NOTHING
-        return self._selected(self._time.match(step)) if self._time else _NOTHING
+            return self._nothing
+        return self._selected(self._time.match(step)) if self._time else self._nothing
 
     def sort(self, step: int) -> str | None:
         return NOT_HERE
 
     def mark(self) -> str:
-        return self._time.mark() if self._time else _NOTHING
+        return self._time.mark() if self._time else self._nothing
 
     # Mouse
 

@@ -74,7 +74,7 @@ def hint(time: TimeView, text: tuple[str, ...]) -> str:
     name = cut(text[int(timeline.frame[item])], _NAME)
     start = clock(timeline.origin + window.low, 1000)
     facts = [name, f"{format_ns(window.length)} from {start}"]
-    if timeline.kind[item] != Kind.NVTX:
+    if timeline.devices and timeline.kind[item] != Kind.NVTX:
         idle = int(timeline.table.idle[timeline.source[item]])
         facts.append(f"GPU idle {format_ns(idle)} before" if idle else "no idle time before")
     if not time.light.passing[item]:

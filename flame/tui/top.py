@@ -13,17 +13,17 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I4
-from flame.core.frames import Kind
+from flame.core.frames import Frame, Kind
 from flame.core.units import format_count
 from flame.tui.background import Done, in_background
-from flame.tui.icicle import CAPTURED
 from flame.tui.lines import Line, Lines, Piece, Rows
 from flame.tui.pane import Pane
 from flame.tui.places import select_frame
 from flame.tui.query import Found
 from flame.tui.session import Projection
 from flame.tui.table import NAME, TITLES, UNKNOWN, Head, Later, Table, heads_for, orders_of
-from flame.tui.text import cut, cut_start, fill
+from flame.tui.terms import NVTX, Terms, kind_word, lasts, mark_of, short_place, terms_of
+from flame.tui.text import cut, cut_start, fill, printable, width_of
 
 AT_ONCE = 50_000
 """Tree nodes up to which totals take a few milliseconds."""
@@ -67,12 +67,16 @@ class TableRows(Rows):
         self._rows: I4 = np.zeros(0, np.int32)
         self._selected = -1
         self._order = ""
+        self._terms = NVTX
         self._drawn: tuple[Table | None, bool, int, str] = (None, False, 0, "")
         self._revealed: tuple[int, Size] | None = None
         self._strips: dict[tuple[int, bool], Strip] = {}
 
-    def show(self, table: Table | None, rows: I4, selected: int, order: str) -> None:
+    def show(
+        self, table: Table | None, rows: I4, selected: int, order: str, terms: Terms = NVTX
+    ) -> None:
         """Draw ``rows`` of ``table``, the one at the place ``selected`` as the selected one."""
+        self._terms = terms
         if rows is not self._rows:
             self._revealed = None
         self._table, self._rows, self._selected, self._order = table, rows, selected, order
@@ -81,7 +85,7 @@ class TableRows(Rows):
         self.redraw()
 
     def on_resize(self) -> None:
-        self.show(self._table, self._rows, self._selected, self._order)
+        self.show(self._table, self._rows, self._selected, self._order, self._terms)
 
     def _reveal(self) -> None:
         """Scroll a newly selected row into sight."""
@@ -118,15 +122,15 @@ class TableRows(Rows):
     def _draw(self, table: Table, row: int, selected: bool) -> Strip:
         base, palette, _ = self.look
         width = self.inner.width
-        heads = heads_for(width, table.tree.metric.unit, self._order)
+        heads = heads_for(width, lasts(table.tree.metric), self._order)
         cells = "".join(table.cell(row, head.key).rjust(head.width) for head in heads)
         frame = table.tree.frames[int(table.totals.frame[row])]
         style = palette.cursor if selected else base
-        tag = Segment(f"{frame.kind.title:^{_TAG}}", palette.kind(frame.kind))
+        tag = Segment(f"{kind_word(frame, self._terms):^{_TAG}}", palette.kind(frame.kind))
         room = max(width - len(cells) - _TAG - 2, 0)
-        mark = CAPTURED if frame.get("captured") else ""
-        name = mark + cut(table.name(row), room - len(mark))
-        segments = [Segment(f"{cells} ", style), tag, Segment(f" {fill(name, room)}", style)]
+        name, place = _named(frame, table.name(row), room)
+        segments = [Segment(f"{cells} ", style), tag, Segment(f" {name}", style)]
+        segments.append(Segment(place, style if selected else base + palette.quiet))
         return self.padded(segments, width)
 
     # Mouse
@@ -135,6 +139,16 @@ class TableRows(Rows):
         place = self.scroll_offset.y + event.y
         if place < len(self._rows):
             self.post_message(self.Chosen(place, opens=event.chain == 2))
+
+
+def _named(frame: Frame, name: str, room: int) -> tuple[str, str]:
+    """The name of ``frame``, and where it stands in the sources if that fits: ``room`` cells."""
+    mark, place = mark_of(frame), short_place(frame)
+    name = mark + cut(name, room - len(mark))
+    place = f"  {printable(place)}" if place else ""
+    if width_of(name) + width_of(place) > room:
+        return fill(name, room), ""
+    return name, fill(place, room - width_of(name))
 
 
 class TopPane(Pane):
@@ -173,7 +187,8 @@ class TopPane(Pane):
         self._choose()
         self.query_one(Heads).update()
         rows = self.query_one(TableRows)
-        rows.show(self._table, self._rows, self._place(), self._wanted[0])
+        terms = terms_of(shown.profile)
+        rows.show(self._table, self._rows, self._place(), self._wanted[0], terms)
 
     @property
     def busy(self) -> bool:
@@ -284,7 +299,7 @@ class TopPane(Pane):
         return ""
 
     def sort(self, step: int) -> str:
-        keys = orders_of(self.shown.metric.unit)
+        keys = orders_of(lasts(self.shown.metric))
         at = keys.index(self._wanted[0]) if self._wanted[0] in keys else 0
         self._wanted = (keys[(at + step) % len(keys)], False)
         return f"sorted by {TITLES[self._wanted[0]]}"
@@ -300,7 +315,7 @@ class TopPane(Pane):
 
     def _columns(self) -> tuple[Head, ...]:
         width = self.query_one(Heads).inner.width
-        return (*heads_for(width, self.shown.metric.unit, self._wanted[0]), NAME)
+        return (*heads_for(width, lasts(self.shown.metric), self._wanted[0]), NAME)
 
     def _heads(self, width: int, height: int) -> list[Line]:
         line = [self._head(head) for head in self._columns()]
@@ -344,5 +359,5 @@ class TopPane(Pane):
 def _rest(table: Table, shown: Projection) -> Later:
     """The part of ``table`` that takes its time."""
     metric = shown.metric
-    members = shown.members() if metric.unit == "ns" else None
+    members = shown.members() if lasts(metric) else None
     return table.later(members, metric.values(shown.profile.table(metric)))

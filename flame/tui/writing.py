@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import BinaryIO, NamedTuple
 from flame.core.errors import NoMatchError
 from flame.core.profile import Profile
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_value
 from flame.exporters.atomic import atomic_output
@@ -41,33 +41,32 @@ class Target(NamedTuple):
     there: bool = False
 
 
-def target_of(name: str, trace: Path) -> Target:
-    """What ``name``, as typed, stands for; ``trace`` itself is never written to."""
+def target_of(name: str, inputs: Inputs) -> Target:
+    """What ``name``, as typed, stands for; ``inputs`` are never written to."""
     path = os.path.expanduser(name.strip())  # noqa: PTH111 (Path fails on unknown users)
     if not path:
         return Target(path, "type a file name")
     try:
-        return Target(path, _problem(path, trace), os.path.lexists(path))
+        return Target(path, _problem(path, inputs), os.path.lexists(path))
     except OSError as error:
         return Target(path, f"cannot be written: {error.strerror}")
 
 
-def _problem(path: str, trace: Path) -> str:
+def _problem(path: str, inputs: Inputs) -> str:
     folder = Path(path).parent
     if not folder.is_dir():
         return f"there is no folder {folder}"
     if Path(path).is_dir() or path.endswith(os.sep):
         return "that is a folder"
     if os.path.lexists(path):
-        return _occupied(Path(path), trace)
+        return _occupied(Path(path), inputs)
     return "" if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} is read-only"
 
 
-def _occupied(path: Path, trace: Path) -> str:
+def _occupied(path: Path, inputs: Inputs) -> str:
     """Why what is at ``path`` must not be replaced, if it must not."""
-    with suppress(OSError):
-        if path.samefile(trace):
-            return "that is the trace itself"
+    if inputs.hold(path):
+        return "that is the trace itself"
     if path.exists() and not path.is_file():
         return "that is no ordinary file"
     return "" if os.access(path, os.W_OK) or not path.exists() else "that file is read-only"
@@ -78,7 +77,7 @@ class Stacks:
     """Stacks to write: those of ``tree``, or of all of ``profile`` if that is None."""
 
     profile: Profile
-    trace: Path
+    name: str
     tree: StackTree | None
 
     def write(self, format: str, path: str) -> str:
@@ -100,8 +99,8 @@ class Stacks:
             folded.write(tree, file)
             return []
         if self.tree is None:
-            return speedscope.write(self.profile, Selection(), file, name=self.trace.name)
-        return speedscope.write_tree(tree, file, self.trace.name)
+            return speedscope.write(self.profile, Selection(), file, name=self.name)
+        return speedscope.write_tree(tree, file, self.name)
 
 
 def write_picture(svg: str, path: str) -> str:

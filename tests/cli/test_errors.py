@@ -15,7 +15,7 @@ from tests.nsysfile import NsysFile
     [
         ([], "flame PATH"),
         (["view"], "PATH"),
-        (["info", "a", "b"], "unknown: b"),
+        (["info", "a", "--depth", "b"], "unknown: --depth (see flame info --help)"),
         (["export", "x"], "-f"),
         (["export", "x", "-f", "svg"], "'svg'"),
         (["view", "x", "--level", "kernel"], "--level"),

@@ -52,11 +52,29 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
     assert told.pop("warnings")
     assert told == {
         "path": str(trace),
+        "sources": [
+            {
+                "label": "",
+                "path": str(trace),
+                "format": "nsys-sqlite",
+                "producer": "Nsight Systems",
+                "schema_version": "3.25.0",
+                "rank": None,
+                "activities": 4,
+                "gpu_time_ns": 200,
+            }
+        ],
         "format": "nsys-sqlite",
         "producer": "Nsight Systems",
         "schema_version": "3.25.0",
-        "devices": [{"id": 0, "name": "NVIDIA Test"}, {"id": 1, "name": "NVIDIA Test"}],
-        "processes": [{"pid": 100, "name": "trainer"}, {"pid": 200, "name": "loader"}],
+        "devices": [
+            {"id": 0, "name": "NVIDIA Test", "source": 0},
+            {"id": 1, "name": "NVIDIA Test", "source": 0},
+        ],
+        "processes": [
+            {"pid": 100, "name": "trainer", "source": 0},
+            {"pid": 200, "name": "loader", "source": 0},
+        ],
         "activities": {"kernel": 3, "memcpy": 1, "memset": 0, "graph": 0},
         "gpu_time_ns": 200,
         "duration_ns": 3030,
@@ -67,6 +85,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
             "native": {"ns": 0, "percent": 0.0},
         },
         "graph_nodes": {"activities": 0, "captured": 0},
+        "measures": [],
         "levels": ["process", "thread", "device", "stream", "launch", "nvtx", "shapes", "kernel"],
     }
 

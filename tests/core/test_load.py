@@ -61,7 +61,7 @@ def test_progress_counts_up_to_all_rows_and_names_each_stage(path: Path) -> None
         "reading API calls",
         "reading NVTX ranges",
         "joining launches",
-        "nesting NVTX ranges",
+        "nesting ranges",
         "attributing",
     ]
     assert [(done, expected) for _, done, expected in seen if expected] == [(1, 4), (2, 4), (4, 4)]

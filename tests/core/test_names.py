@@ -92,6 +92,8 @@ def test_cut_off_suffixes_leave_what_is_whole(text: str, name: str, shapes: str)
         "ProfilerStep#12 (warm)",
         "execute_context_0(0)",
         "execute_context_0(0)_generation_8(99999999999)",
+        "execute_32_context_0(sq0sk0)",
+        "execute_model",
         "[Executor] _forward_step 103: warm",
         "[Executor] _forward_step 103: 1 ctx reqs!",
         "{ForeignNode[/ConstantOfShape_3_output_0.../ScatterND_23]}",
@@ -147,6 +149,9 @@ def test_quotes_brackets_and_commas_inside_strings_do_not_split_a_layer_dict() -
         ("execute_context_0(0)_generation_8(8)", "generation"),
         ("execute_context_2(512)_generation_0(0)", "context"),
         ("execute_context_2(512)_generation_8(8)", "mixed"),
+        ("execute_context_1(888_788544)_generation_0(0)", "context"),
+        ("execute_context_1(888_788544)_generation_8(8_64)", "mixed"),
+        ("execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086)", "generation"),
     ],
 )
 def test_vllm_step_names_its_phase(text: str, phase: str) -> None:
@@ -158,6 +163,15 @@ def test_vllm_step_names_its_phase(text: str, phase: str) -> None:
 def test_vllm_step_keeps_its_counts() -> None:
     _, _, detail = cleaned("execute_context_2(512)_generation_8(9)")
     assert detail == "phase=mixed, 2 ctx reqs, 512 ctx tokens, 8 gen reqs, 9 gen tokens"
+
+
+def test_newer_vllm_steps_keep_their_counts_and_drop_sums_over_lengths() -> None:
+    _, _, squared = cleaned("execute_context_1(888_788544)_generation_0(0)")
+    assert squared == "phase=context, 1 ctx reqs, 888 ctx tokens, 0 gen reqs, 0 gen tokens"
+    _, _, sums = cleaned(
+        "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)"
+    )
+    assert sums == "phase=generation, 0 ctx reqs, 0 ctx tokens, 32 gen reqs, 32 gen tokens"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 from flame.config import DEFAULTS, Config
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.tui.app import FlameApp
 from flame.tui.lines import Rows
 from tests.tui import traces
@@ -125,7 +126,7 @@ async def open_app(
     config: Config = DEFAULTS,
 ) -> AsyncIterator[User]:
     """The app on ``path``, loaded (or failed)."""
-    app = FlameApp(path, LoadOptions(), selection or Selection(), config=config)
+    app = FlameApp(Inputs((path,)), LoadOptions(), selection or Selection(), config=config)
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.failure or main_screen(app))

@@ -21,11 +21,13 @@ OWN = ("NO_COLOR", "FLAME_ASCII")
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
+from pathlib import Path
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.tui.app import run
 {prepare}
-sys.exit(run(sys.argv[1], LoadOptions(), Selection()))
+sys.exit(run(Inputs((Path(sys.argv[1]),)), LoadOptions(), Selection()))
 """
 
 

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from flame.core.load import load
 from flame.core.profile import Profile
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.core.where import ShowStacks
 from flame.tui.export import ExportDialog, save_screenshot
 from flame.tui.session import Projection, project
@@ -49,7 +50,7 @@ def shown(profile: Profile) -> Projection:
 
 @pytest.fixture
 def dialog(trace: Path, profile: Profile, shown: Projection) -> ExportDialog:
-    return ExportDialog(trace, profile, shown)
+    return ExportDialog(Inputs((trace,)), profile, shown)
 
 
 async def written(user: Player) -> str:
@@ -130,7 +131,7 @@ async def test_what_would_be_written_is_said_in_words(
 async def test_what_weighs_nothing_is_not_written(tmp_path: Path, trace: Path) -> None:
     bare = traces.nothing(tmp_path / "nothing.sqlite")
     profile = load(bare)
-    async with stage(ExportDialog(bare, profile, project(profile, Selection()))) as user:
+    async with stage(ExportDialog(Inputs((bare,)), profile, project(profile, Selection()))) as user:
         await user.press("enter")
         await user.until(lambda: user.dialog.note)
         assert user.dialog.note == "nothing to export: host self time is zero"
@@ -248,24 +249,26 @@ async def test_it_works_on_the_smallest_screen(dialog: ExportDialog) -> None:
 )
 def test_where_nothing_is_written(trace: Path, name: str, problem: str) -> None:
     Path("link").symlink_to(trace)
-    assert target_of(name, trace).problem == problem
+    assert target_of(name, Inputs((trace,))).problem == problem
 
 
 def test_where_something_is_written(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(Path.cwd()))
     Path("old").touch()
-    assert target_of("new", trace) == ("new", "", False)
-    assert target_of(" old ", trace) == ("old", "", True)
-    assert target_of("~/new", trace).path == str(Path.cwd() / "new")
-    assert target_of("~nobody-here/new", trace).problem == "there is no folder ~nobody-here"
+    assert target_of("new", Inputs((trace,))) == ("new", "", False)
+    assert target_of(" old ", Inputs((trace,))) == ("old", "", True)
+    assert target_of("~/new", Inputs((trace,))).path == str(Path.cwd() / "new")
+    assert (
+        target_of("~nobody-here/new", Inputs((trace,))).problem == "there is no folder ~nobody-here"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_read_only_places(trace: Path) -> None:
     Path("file").touch(0o400)
     Path("folder").mkdir(0o500)
-    assert target_of("file", trace).problem == "that file is read-only"
-    assert target_of("folder/file", trace).problem == "the folder folder is read-only"
+    assert target_of("file", Inputs((trace,))).problem == "that file is read-only"
+    assert target_of("folder/file", Inputs((trace,))).problem == "the folder folder is read-only"
 
 
 # Screenshots
@@ -275,8 +278,8 @@ async def test_screenshots_take_a_free_name(trace: Path) -> None:
     async with stage() as user:
         await user.app.push_screen(Label())
         await user.settle()
-        assert save_screenshot(user.app, trace) == "decode.svg"
-        assert save_screenshot(user.app, trace) == "decode-2.svg"
+        assert save_screenshot(user.app, Inputs((trace,))) == "decode.svg"
+        assert save_screenshot(user.app, Inputs((trace,))) == "decode-2.svg"
         assert "the&#160;view&#160;below" in Path("decode-2.svg").read_text("utf-8")
 
 

@@ -21,6 +21,7 @@ from flame.core.where import (
     Pids,
     ShowFrom,
     ShowStacks,
+    Step,
     Streams,
     Tids,
     Time,
@@ -28,7 +29,7 @@ from flame.core.where import (
 from flame.tui.fields import FIELDS, TextField
 from flame.tui.filters import FiltersDialog, slots
 from tests.nsysfile import HTOD, NsysFile
-from tests.tui import traces
+from tests.tui import sources, traces
 from tests.tui.dialogs import PENDING, stage
 from tests.tui.traces import HOSTILE
 
@@ -44,10 +45,21 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
             trace.process(pid, f"rank{place}")
             trace.thread(pid, pid + 1, "worker")
             trace.api("cudaLaunchKernel", 10, 20, place + 1, pid=pid, tid=pid + 1)
+        trace.nvtx("step", 0, 5, pid=100, tid=101)
         trace.kernel("gemm", 100, 400, 1, pid=100, stream=7)
         trace.kernel("argmax", 100, 200, 2, device=1, pid=200, stream=13)
         trace.memcpy(HTOD, 500, 600, corr=None, device=1, pid=200, stream=13)
     return load(trace.path)
+
+
+@pytest.fixture(scope="module")
+def stacks() -> Profile:
+    return sources.stacks()
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    return sources.training(tmp_path_factory.mktemp("training") / "decode.sqlite")
 
 
 def dialog(
@@ -79,7 +91,7 @@ def test_set_filters_come_before_room_for_more_of_their_kind() -> None:
     "one",
     [
         *(ShowStacks("a|b"), HideFrames("^$"), Kernel("gemm"), MinShare(0.25)),
-        *(Time(1, 2_500 * MS), NvtxRange("user@host", "NCCL")),
+        *(Time(1, 2_500 * MS), NvtxRange("user@host", "NCCL"), Step(3, 3), Step(3, 12)),
     ],
 )
 def test_what_is_spelled_is_read_back(one: Filter) -> None:
@@ -275,12 +287,54 @@ async def test_a_list_can_be_left_without_a_change(profile: Profile) -> None:
         assert user.result is None
 
 
-async def test_a_trace_without_a_gpu_has_nothing_to_choose(tmp_path: Path) -> None:
+def titles(shown: str) -> list[str]:
+    """The kinds of filters that the list ``shown`` offers."""
+    rows = [line.removeprefix("▸").strip() for line in shown.splitlines() if line.endswith("·")]
+    return [row.removesuffix("·").strip() for row in rows]
+
+
+ON_STACKS = ["only stacks with +", "without +", "from +", "hide +"]
+
+
+async def test_a_trace_without_a_gpu_offers_no_filter_by_what_it_has_not(tmp_path: Path) -> None:
     bare = load(traces.host_only(tmp_path / "host.sqlite"))
     async with stage(dialog(bare)) as user:
+        others = ["time", "NVTX range", "process", "thread", "minimum share"]
+        assert titles(user.read()) == [*ON_STACKS, *others]
+
+
+async def test_a_filter_that_cannot_apply_is_shown_where_it_is_set(tmp_path: Path) -> None:
+    bare = load(traces.host_only(tmp_path / "host.sqlite"))
+    async with stage(dialog(bare, Devices((3,)))) as user:
         await user.click("  device")
-        await user.press("space", "down", "enter", "a")
+        assert "not in this trace" in user.line("device 3")
+        await user.press("r", "enter", "a")
         assert user.result == ()
+
+
+async def test_stacks_of_a_file_offer_what_can_be_said_of_them(stacks: Profile) -> None:
+    async with stage(dialog(stacks, name="work", kind=Kind.FRAME)) as user:
+        assert titles(user.read()) == [*ON_STACKS, "process", "thread", "minimum share"]
+        await user.click("  thread")
+        assert user.line("main [7]").split()[-3:] == ["75.0", "%", "30"]
+
+
+async def test_operators_are_called_so_and_steps_are_offered(training: Profile) -> None:
+    async with stage(dialog(training)) as user:
+        assert "NVTX" not in user.read()
+        assert titles(user.read())[4:7] == ["time", "steps", "range"]
+        await user.click("  range")
+        assert "below such an operator or annotation: NAME, * and ?" in user.read()
+        await user.press("escape")
+        await user.click("  steps")
+        assert "steps A-B, such as 3-5, or one; the trace has 3 to 5" in user.read()
+        await user.type("7")
+        assert "the trace has no such step" in user.read()
+        await user.type("5-4")
+        assert "no step at all" in user.read()
+        await user.type("4–5")
+        await user.press("enter", "enter")
+        assert user.result == (Step(4, 5),)
 
 
 # The list

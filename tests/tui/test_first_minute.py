@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 import flame
-from flame.core.project import LEVELS
 from flame.core.selection import Selection
 from flame.core.tree import StackTree
 from flame.core.units import format_count
-from flame.tui.keys import DIGITS
+from flame.tui.keys import LEVEL_KEYS
 from tests.conftest import TRACES
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
@@ -131,8 +130,7 @@ def found(tree: StackTree, name: str) -> str:
 def keys_to(tree: StackTree) -> list[str]:
     """Keys that take out of ``tree``'s stack what is not in `STACK`."""
     kinds = {tree.kind(node).title for node in range(len(tree))}
-    pairs = zip(DIGITS, LEVELS, strict=True)
-    return [key for key, level in pairs if level in kinds.difference(STACK)]
+    return [key for level, key in LEVEL_KEYS.items() if level in kinds.difference(STACK)]
 
 
 def stacks(path: Path) -> dict[str, int]:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.project import LEVELS
-from flame.tui.keys import DIGITS
-from flame.tui.levels import ABOUT, PRESETS, Choice, LevelsChoice, LevelsDialog, toggled
+from flame.tui.keys import LEVEL_KEYS
+from flame.tui.levels import PRESETS, Choice, LevelsChoice, LevelsDialog, offered, toggled
+from flame.tui.terms import NVTX, OPERATORS, level_about
 from tests.tui.dialogs import PENDING, stage
 
 level_lists = st.lists(st.sampled_from(LEVELS), unique=True, min_size=1).map(tuple)
@@ -47,7 +48,7 @@ def test_toggling_twice_keeps_the_set_and_the_order_of_the_others(
 
 def test_a_choice_lists_the_shown_levels_first() -> None:
     choice = Choice(("kernel", "nvtx"))
-    assert choice.order[:3] == ["kernel", "nvtx", "process"]
+    assert choice.order[:4] == ["kernel", "nvtx", "rank", "process"]
     assert set(choice.order) == set(LEVELS)
     assert choice.result == ("kernel", "nvtx")
 
@@ -73,8 +74,31 @@ def test_no_move_loses_a_level(levels: tuple[str, ...], moves: list[tuple[int, i
 
 
 def test_every_level_has_a_key_and_an_explanation() -> None:
-    assert len(DIGITS) == len(LEVELS)
-    assert set(ABOUT) == set(LEVELS)
+    assert set(LEVEL_KEYS) == set(LEVELS)
+    assert len(set(LEVEL_KEYS.values())) == len(LEVELS)
+    assert len({level_about(level, NVTX) for level in LEVELS}) == len(LEVELS)
+    assert level_about("nvtx", NVTX) == "NVTX ranges open at the launch"
+    assert level_about("nvtx", OPERATORS) == "operators and annotations open at the launch"
+
+
+def test_only_levels_that_can_be_in_the_trace_are_offered() -> None:
+    usual = tuple(level for level in LEVELS if level not in ("rank", "stack"))
+    assert offered(("nvtx", "kernel"), ("nvtx", "kernel")) == usual
+    assert offered(("nvtx",), ("rank", "nvtx")) == ("rank", *usual)
+    assert offered(("stack",), ("stack", "thread")) == ("thread", "stack")
+    assert offered(("stack", "kernel"), ("stack",)) == ("stack", "kernel")
+
+
+async def test_stacks_of_a_file_have_no_levels_and_presets_of_a_trace() -> None:
+    own = LevelsDialog(LevelsChoice(("stack",)), ("stack",), ("thread", "stack"))
+    async with stage(own) as user:
+        assert "the stack, as the file has it" in user.line("▸ F [x]  stack")
+        assert "thread" in user.read() and "python" not in user.read()
+        assert user.line("presets").split() == ["p", "presets", "usual"]
+        await user.press("5")
+        assert "this trace has no python frames" in user.read()
+        await user.press("F", "2", "enter")
+        assert user.result == LevelsChoice(("thread",))
 
 
 def test_presets_are_made_of_levels() -> None:

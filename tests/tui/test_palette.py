@@ -16,10 +16,12 @@ from flame.tui.palette import (
     RGB,
     SHADES,
     STRONG,
+    WARM,
     NoColours,
     Palette,
     SixteenColours,
     colour,
+    hue_of,
     mix,
     shade_of,
 )
@@ -102,8 +104,13 @@ def seen(rgb: RGB, kind: str) -> tuple[float, float, float]:
 
 
 def names() -> list[str]:
-    """One name for each shade."""
-    return [next(str(n) for n in range(1000) if shade_of(str(n)) == s) for s in range(SHADES)]
+    """One name for each shade in each hue."""
+    wanted = product(range(SHADES), range(len(WARM)))
+    return [next(n for n in map(str, range(1000)) if look_of(n) == one) for one in wanted]
+
+
+def look_of(name: str) -> tuple[int, int]:
+    return shade_of(name), hue_of(Kind.FRAME, name)
 
 
 @in_all_themes
@@ -249,6 +256,16 @@ def test_shades_are_used_evenly_and_any_name_has_one() -> None:
     shades = [shade_of(f"kernel_{n}") for n in range(1000)]
     assert all(150 < shades.count(shade) < 250 for shade in range(SHADES))
     assert shade_of("\ud800") in range(SHADES)
+
+
+@in_all_themes
+def test_frames_of_no_known_kind_are_of_many_colours(palette: Palette) -> None:
+    papers = [colours(palette.frame(Kind.FRAME, f"function_{n}"))[1] for n in range(500)]
+    assert len(set(papers)) == SHADES * len(WARM)
+    assert max(map(papers.count, papers)) < 40
+    assert len({colours(palette.frame(Kind.NVTX, str(n)))[1] for n in range(500)}) == SHADES
+    sixteen = {SixteenColours().frame(Kind.FRAME, str(n)).bgcolor for n in range(50)}
+    assert len(sixteen) == 4
 
 
 def test_runs_are_quieter_than_frames() -> None:

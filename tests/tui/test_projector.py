@@ -12,6 +12,7 @@ from textual.message import Message
 from flame.core.errors import NoMatchError
 from flame.core.options import LoadOptions, silent
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.core.where import HideFrames, ShowStacks
 from flame.tui.projector import Projected, Projector, Ready
 from flame.tui.query import Query
@@ -25,7 +26,7 @@ class Desk:
 
     def __init__(self, path: Path) -> None:
         self.inbox: queue.Queue[Message] = queue.Queue()
-        session, shown = open_session(path, LoadOptions(), Selection(), silent)
+        session, shown = open_session(Inputs((path,)), LoadOptions(), Selection(), silent)
         self.projector = Projector(session, shown, self.inbox.put)
 
     def take(self) -> object:

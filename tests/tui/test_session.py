@@ -9,6 +9,7 @@ import pytest
 from flame.core.errors import NoMatchError
 from flame.core.options import LoadOptions, silent
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.core.where import ShowStacks
 from flame.tui import session
 from flame.tui.session import Session, open_session
@@ -16,7 +17,7 @@ from flame.tui.session import Session, open_session
 
 @pytest.fixture
 def opened(decode: Path) -> Session:
-    return open_session(decode, LoadOptions(), Selection(), silent)[0]
+    return open_session(Inputs((decode,)), LoadOptions(), Selection(), silent)[0]
 
 
 def test_a_selection_shown_again_is_not_worked_out_again(opened: Session) -> None:

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from flame.config import Config
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.tui.app import FlameApp
 from tests.tui.conftest import User, main_screen
 
@@ -46,7 +47,7 @@ def taken(path: Path, compare: Compare, scene: str, size: tuple[int, int], theme
         await user.press(*SCENES[scene])
         await user.rest()
 
-    app = FlameApp(path, LoadOptions(), Selection(), config=Config(theme=theme))
+    app = FlameApp(Inputs((path,)), LoadOptions(), Selection(), config=Config(theme=theme))
     return compare(app, terminal_size=size, run_before=play)
 
 

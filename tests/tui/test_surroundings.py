@@ -11,6 +11,7 @@ from textual.widgets import Input
 from flame.core.errors import CancelledError, InputError, NoMatchError
 from flame.core.options import LoadOptions, Progress
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.core.where import where
 from flame.tui.app import FlameApp
 from flame.tui.loading import LoadingScreen
@@ -186,11 +187,11 @@ async def test_a_load_can_be_left_at_once(
 ) -> None:
     load = SlowLoad()
     monkeypatch.setattr("flame.core.load.load", load)
-    app = FlameApp(tmp_path / "slow.sqlite", LoadOptions(), Selection())
+    app = FlameApp(Inputs((tmp_path / "slow.sqlite",)), LoadOptions(), Selection())
     async with app.run_test(size=(80, 24)) as pilot:
         user = User(app, pilot)
         await user.until(load.started.is_set)
-        await user.until(lambda: "rows" in user.read("loading"))
+        await user.until(lambda: "%" in user.read("loading"))
         text = user.read("loading")
         assert "reading ␛kernels" in text and "esc cancels" in text
         await pilot.press(key)

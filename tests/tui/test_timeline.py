@@ -17,6 +17,7 @@ from textual.pilot import Pilot
 from flame.core.options import LoadOptions, silent
 from flame.core.selection import Selection
 from flame.core.shading import Grid
+from flame.core.sources import Inputs
 from flame.core.timeline import Window
 from flame.core.where import Streams, Time
 from flame.tui.carrying import carry
@@ -41,7 +42,7 @@ class TimelineApp(App[None]):
 
     def __init__(self, path: Path, selection: Selection) -> None:
         super().__init__()
-        self.session, self.shown = open_session(path, LoadOptions(), selection, silent)
+        self.session, self.shown = open_session(Inputs((path,)), LoadOptions(), selection, silent)
         self.pane = TimelinePane(self.shown)
         self.note = ""
 

@@ -11,9 +11,7 @@ NO_NAME = "[empty]"
 """The name of a frame without one, as our own exports write it."""
 
 _PYTHON_FILE = (".py", ".pyx", ".pyi", ".pyw", ".ipynb")
-_NATIVE_FILE = (
-    *(".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inl", ".cu", ".cuh", ".rs", ".S", ".s"),
-)
+_NATIVE_FILE = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".inl", ".cu", ".cuh", ".rs", ".S")
 _LIBRARY = re.compile(r"\.(?:so(?:\.[0-9]+)*|dylib|dll|exe|pyd)\Z")
 
 # Each is tried where the text begins or ends with what none of the others has; no two parts of an
@@ -87,7 +85,7 @@ def _in_brackets(text: str) -> Frame | None:
     if not found:
         return None
     file, line = found["file"], int(found["line"] or 0)
-    if _is_python(file):
+    if _is_python(file) if line else file.endswith(_PYTHON_FILE):
         return Frame(Kind.PYTHON, name, file, line)
     if line and file.endswith(_NATIVE_FILE):
         return Frame(Kind.NATIVE, name, file, line)
@@ -107,7 +105,7 @@ def _ending(pattern: re.Pattern[str]) -> Callable[[str], Frame | None]:
     """Readings of a file's name followed by what ``pattern`` matches."""
 
     def reading(text: str) -> Frame | None:
-        found = pattern.search(text, text.rfind(":", 0, max(text.rfind(":"), 0)))
+        found = pattern.search(text)
         if not found or not _is_python(file := text[: found.start()]):
             return None
         return Frame(Kind.PYTHON, found["name"], file, int(found["line"]))

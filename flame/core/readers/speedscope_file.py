@@ -9,7 +9,9 @@ import json
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import Raw, Struct
+
+from flame.core.errors import InputError
 
 Number = int | float
 
@@ -48,8 +50,8 @@ class Evented(Struct, frozen=True, rename="camel", tag_field="type", tag="evente
 class Sampled(Struct, frozen=True, rename="camel", tag_field="type", tag="sampled"):
     """A profile told as stacks, outermost frame first, and the weight of each.
 
-    ``samples`` are left as text: a list for each of a million stacks is most of the time and of the
-    memory that reading a large file would take.
+    ``samples`` stay text here: a list for each of a million stacks is most of the time and of the
+    memory that it takes to decode a large file.
     """
 
     unit: str
@@ -64,34 +66,41 @@ class File(Struct, frozen=True, rename="camel"):
 
     shared: Shared
     profiles: list[Evented | Sampled]
-    name: str | None = None
     active_profile_index: Number | None = None
     exporter: str | None = None
-    schema: str | None | UnsetType = field(name="$schema", default=UNSET)
 
-
-def decode(data: bytes) -> File:
-    """The file that ``data`` is; ValueError, of one line, where it is none.
-
-    What only Python's own decoder accepts (lone surrogates, which JavaScript writes, and control
-    characters in names) is read as well, in three times the time.
-    """
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        return _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        if isinstance(error, msgspec.ValidationError) or (whole := _whole(data)) is None:
-            raise ValueError(str(error)) from None
-    return _DECODER.decode(whole)
+    @property
+    def shown(self) -> int:
+        """Index of the profile that is shown first."""
+        return int(self.active_profile_index or 0)
 
 
 _DECODER = msgspec.json.Decoder(File)
 
 
-def _whole(data: bytes) -> bytes | None:
-    """``data`` as strict JSON in valid UTF-8, None where it is no JSON at all."""
+def decode(data: bytes) -> File:
+    """The file that ``data`` is; InputError where it is none.
+
+    What only Python's own decoder takes (lone surrogates, which JavaScript writes, control
+    characters, bytes that are no UTF-8) is read too, though slower and with those replaced.
+    """
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return _DECODER.decode(data)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        repaired = _repaired(data)
+        if repaired is None:
+            raise InputError(f"damaged or cut off: {error}") from None
+    return decode(repaired)
+
+
+def _repaired(data: bytes) -> bytes | None:
+    """``data`` as strict JSON in UTF-8, None where it is no JSON for Python either."""
     try:
         document = json.loads(data.decode("utf-8", "replace"), strict=False)
-        return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+        strict = json.dumps(document, ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError):
         return None
+    return strict.encode("utf-8", "replace")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.core.profile import Device, Meta, Process, Thread
-from flame.core.readers.nsys.context import Context, pid_of, tid_of
+from flame.core.readers.nsys.context import TIME_LIMIT, Context, pid_of, tid_of
 
 _SCHEMA, _PRODUCT, _SYNTHETIC = "EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION", "FLAME_SYNTHETIC"
 _OPTIONS = (
@@ -26,11 +26,22 @@ def read_meta(context: Context, path: str) -> Meta:
     return Meta(
         path=path,
         format="nsys-sqlite",
+        origin=_origin(context),
         producer=f"Nsight Systems {version}".rstrip(),
         schema_version=exported.get(_SCHEMA, ""),
         synthetic=_SYNTHETIC in exported,
         options=_named(context, "META_DATA_CAPTURE", _OPTIONS),
     )
+
+
+def _origin(context: Context) -> int | None:
+    """The Unix time of the session's start, at which its clock is 0, ns.
+
+    By it nsys's own recipes align several reports; files without it are of 2020 and before.
+    """
+    rows = context.source.rows("TARGET_INFO_SESSION_START_TIME", ["utcEpochNs"])
+    known = [time for (time,) in rows if isinstance(time, int) and 0 < time < TIME_LIMIT]
+    return known[0] if len(known) == 1 else None
 
 
 def _named(context: Context, table: str, wanted: tuple[str, ...]) -> dict[str, str]:

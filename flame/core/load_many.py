@@ -1,0 +1,168 @@
+"""Opening several traces at once: each in a process of its own, then merged into one profile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from threading import Lock
+
+from flame.core.errors import CancelledError, InputError, UsageError
+from flame.core.load_process import GRACE, LoadProcess
+from flame.core.options import LoadOptions, Progress, silent
+from flame.core.profile import Profile
+
+_POLL = 0.05
+_PATTERN = frozenset("*?[")
+
+
+def load_all(
+    paths: Sequence[str | Path], options: LoadOptions | None = None, progress: Progress = silent
+) -> Profile:
+    """Read the traces at ``paths``, several at a time, as one profile; one as `load` does.
+
+    Raises what `load` raises for the first that cannot be read, UsageError for a file named twice,
+    CancelledError when ``progress`` does, which is always called from here.
+    """
+    files, options = [Path(path) for path in paths], options or LoadOptions()
+    if len(files) == 1:
+        from flame.core.load import load
+
+        _refuse_pattern(files[0])
+        return load(files[0], options, progress)
+    _check(files)
+    profiles = _read_all(files, options, progress)
+    progress("merging", 0, 0)
+    return _merged(profiles)
+
+
+def _merged(profiles: Sequence[Profile]) -> Profile:
+    """One profile of all, by rank where that is what they are called by."""
+    from flame.core.merge import merged
+    from flame.core.sources import labels_of
+
+    labels = labels_of([one.meta for one in profiles])
+    order = sorted(range(len(labels)), key=lambda at: profiles[at].meta.rank or 0)
+    if any(label != f"rank {one.meta.rank}" for label, one in zip(labels, profiles, strict=True)):
+        order = list(range(len(labels)))
+    return merged([profiles[at] for at in order], [labels[at] for at in order])
+
+
+def _refuse_pattern(file: Path) -> None:
+    """InputError for a pattern that the shell has left as it was."""
+    if _PATTERN & set(str(file)) and not file.exists():
+        raise InputError(f"{file}: no file here matches that pattern")
+
+
+def _check(files: Sequence[Path]) -> None:
+    """Before anything is read: all are there, and each once."""
+    first: dict[tuple[int, int], Path] = {}
+    for file in files:
+        try:
+            state = file.stat()
+        except FileNotFoundError:
+            _refuse_pattern(file)
+            raise InputError(f"{file}: no such file") from None
+        except (OSError, ValueError):
+            continue  # Its reader says why.
+        known = first.setdefault((state.st_dev, state.st_ino), file)
+        if known is not file:
+            same = "is named twice" if str(known) == str(file) else f"is the same file as {known}"
+            raise UsageError(f"{file}: {same}")
+
+
+def _size(file: Path) -> int:
+    try:
+        return max(file.stat().st_size, 1)
+    except (OSError, ValueError):
+        return 1
+
+
+def _read_all(files: Sequence[Path], options: LoadOptions, progress: Progress) -> list[Profile]:
+    reading = _Reading(files, options)
+    with ThreadPoolExecutor(min(len(files), _cores())) as pool:
+        futures = [pool.submit(reading.read, place) for place in range(len(files))]
+        try:
+            return _results(futures, reading, progress)
+        finally:
+            reading.stop()
+
+
+def _cores() -> int:
+    """Processors that this process may run on."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def _results(
+    futures: Sequence[Future[Profile]], reading: _Reading, progress: Progress
+) -> list[Profile]:
+    """What all have read, once they have; raises what the first that fails raises."""
+    pending = set(futures)
+    while pending:
+        progress(*reading.state())
+        done, pending = wait(pending, _POLL, FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+    return [future.result() for future in futures]
+
+
+class _Reading:
+    """The processes that read ``files``, and how far each is. `read` is called by several threads.
+
+    Files are weighed by size: what formats count (rows, bytes, events) does not compare.
+    """
+
+    def __init__(self, files: Sequence[Path], options: LoadOptions) -> None:
+        self._files = files
+        self._options = options
+        self._size = [_size(file) for file in files]
+        self._part = [0.0] * len(files)
+        self._stage = [""] * len(files)
+        self._lock = Lock()
+        self._running: set[LoadProcess] = set()
+        self._stopped = False
+
+    def read(self, place: int) -> Profile:
+        """The profile of one of the files."""
+        with self._lock:
+            if self._stopped:
+                raise CancelledError("stopped")
+            process = LoadProcess(self._files[place], self._options)
+            self._running.add(process)
+        try:
+            profile = process.result(partial(self._report, place))
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        self._part[place], self._stage[place] = 1.0, ""
+        return profile
+
+    def _report(self, place: int, stage: str, done: int, expected: int) -> None:
+        self._stage[place] = stage
+        if expected > 0:
+            self._part[place] = min(done / expected, 1.0)
+
+    def state(self) -> tuple[str, int, int]:
+        """How far all are together: a stage, bytes read, bytes there are."""
+        whole = sum(self._size)
+        done = sum(size * part for size, part in zip(self._size, self._part, strict=True))
+        stage = next(filter(None, self._stage), "")
+        text = f"reading {len(self._files)} traces"
+        return f"{text}: {stage}" if stage else text, int(done), whole
+
+    def stop(self) -> None:
+        """End all processes that still run, and start no more."""
+        with self._lock:
+            self._stopped = True
+            running = list(self._running)
+        due = time.monotonic() + GRACE
+        try:
+            for process in running:
+                process.stop()
+        finally:
+            for process in running:
+                process.kill(due - time.monotonic())

@@ -1,0 +1,79 @@
+"""Decimal numbers of a file as whole numbers of one unit, exactly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+
+from flame.core.columns import I8, Column
+
+MAX_DECIMALS = 9
+NUMBER = re.compile(rb"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+"""How a number that is not negative is written."""
+
+_SHORT = 18  # digits that always fit 64 bits
+_LIMIT = 1 << 62
+
+
+class Decimals:
+    """Collects numbers as text; the unit is the largest power of ten that all are wholes of.
+
+    ``rounded`` is how many had more than `MAX_DECIMALS` decimals.
+    """
+
+    def __init__(self) -> None:
+        self._whole: list[I8] = [np.zeros(0, np.int64)]
+        self._decimals: list[Column] = [np.zeros(0, np.int8)]
+        self.rounded = 0
+
+    def add(self, numbers: Sequence[bytes]) -> None:
+        """Append numbers that `NUMBER` matches; OverflowError for one of 2**62 units or more."""
+        if b"".join(numbers).isdigit() and max(map(len, numbers)) <= _SHORT:
+            self._whole.append(np.fromiter(map(int, numbers), np.int64, len(numbers)))
+            self._decimals.append(np.zeros(len(numbers), np.int8))
+        elif numbers:
+            pairs = np.array(list(map(self._parts, numbers)), np.int64)
+            self._whole.append(pairs[:, 0])
+            self._decimals.append(pairs[:, 1].astype(np.int8))
+
+    def build(self) -> tuple[I8, int]:
+        """The numbers times ten to a power, i8[n], and that power.
+
+        OverflowError where they add up to 2**62 or more.
+        """
+        whole, decimals = np.concatenate(self._whole), np.concatenate(self._decimals)
+        power = int(decimals.max(initial=0))
+        scale = 10 ** (power - decimals.astype(np.int64))
+        if float((whole * scale.astype(np.float64)).sum()) >= _LIMIT:
+            raise OverflowError
+        return whole * scale, power
+
+    def _parts(self, number: bytes) -> tuple[int, int]:
+        """(whole, decimals) of a number: as few decimals as it needs."""
+        before, _, after = number.partition(b".")
+        after = after.rstrip(b"0")
+        if len(before) + len(after) <= _SHORT and (before + after).isdigit():
+            if len(after) <= MAX_DECIMALS:
+                return int(before + after), len(after)
+        return self._odd_parts(Decimal(number.decode()))
+
+    def _odd_parts(self, number: Decimal) -> tuple[int, int]:
+        if number.adjusted() > _SHORT and number:
+            raise OverflowError
+        # Up to 19 + 9 digits: as many as decimals are counted with.
+        near = round(number, MAX_DECIMALS)
+        self.rounded += near != number
+        whole, decimals = int(near.scaleb(MAX_DECIMALS)), MAX_DECIMALS
+        while decimals and whole % 10 == 0:
+            whole, decimals = whole // 10, decimals - 1
+        if whole >= _LIMIT:
+            raise OverflowError
+        return whole, decimals
+
+
+def unit_of(power: int) -> str:
+    """The metric unit of numbers times ten to the ``power``."""
+    return f"1e-{power}" if power else "count"

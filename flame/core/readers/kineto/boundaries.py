@@ -1,0 +1,46 @@
+"""Where JSON values begin and end in a piece of text, found without decoding it."""
+
+from __future__ import annotations
+
+import re
+
+NEAR = 256
+"""White space between two events is shorter than this, in bytes."""
+
+EVENTS_KEY = re.compile(rb'"traceEvents"\s*+:\s*+(?=\[)')
+NEXT_EVENT = re.compile(rb'[}\]]\s*+,\s*+(?=\{\s*+"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*+:)')
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
+_SCALAR = re.compile(rb"[^\s,\]}]*+")
+# `}, {"ph` cannot stand in a JSON string: its quote would end the string, and then no letter can
+# follow. It may stand in an array inside an event: then the piece does not decode.
+_OPENS = re.compile(rb'\{\s*+"\w')
+_BEFORE = re.compile(rb"\}\s*+,\s*+\Z")
+
+
+def value_end(text: bytes, start: int) -> int | None:
+    """The end of the JSON value at ``start``; None if it goes on beyond ``text``.
+
+    Only brackets and strings are looked at, so that it finds the end of what is no JSON as well.
+    """
+    if text[start : start + 1] not in (b"{", b"[", b'"'):
+        found = _SCALAR.match(text, start)
+        end = found.end() if found else start
+        return end if end < len(text) else None
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        sign = token[0]
+        if sign == b'"':
+            return None  # a string without an end
+        depth += (sign in (b"{", b"[")) - (sign in (b"}", b"]"))
+        if depth <= 0:
+            return token.end()
+    return None
+
+
+def last_boundary(text: bytes, start: int, end: int) -> int | None:
+    """The end of the last event in ``text[start:end]`` that another surely follows."""
+    while (end := text.rfind(b"{", start, end)) > start:
+        before = _BEFORE.search(text, max(end - NEAR, start), end)
+        if before and _OPENS.match(text, end):
+            return before.start() + 1
+    return None

@@ -1,0 +1,145 @@
+"""What all parts of the reader share: frames, threads, and the times of events."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
+
+import numpy as np
+
+from flame.core.columns import I4, I8
+from flame.core.frames import FrameBuilder
+from flame.core.options import LoadOptions
+from flame.core.profile import NONE
+from flame.core.readers.kineto.events import Args, Event, Number
+from flame.core.readers.kineto.times import LIMIT, nanoseconds
+from flame.core.readers.kineto.vocabulary import FrameOf, detail, range_frame, raw_bytes
+from flame.core.stacks import StackBuilder
+
+AnyEvent = Event[Number | float] | Event[Decimal]
+Place = tuple[int | str, int | str]
+"""Process and thread of an event, or device and stream."""
+
+NO_ARGS = Args()
+
+
+class Threads(dict[Place, int]):
+    """Dense numbers of threads; ``places`` are the threads by number.
+
+    The same thread may be `5555` in one event and `"5555"` in another.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: list[Place] = []
+
+    def __missing__(self, place: Place) -> int:
+        plain = plain_place(place)
+        if plain != place:
+            number = self[plain]
+        else:
+            number = len(self.places)
+            self.places.append(place)
+        self[place] = number
+        return number
+
+
+def plain_place(place: Place) -> Place:
+    """``place`` with numbers for texts that spell one."""
+    process, thread = place
+    return _plain(process), _plain(thread)
+
+
+def _plain(value: int | str) -> int | str:
+    return int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+
+
+class Context:
+    """State of one load."""
+
+    def __init__(self, options: LoadOptions) -> None:
+        self.options = options
+        self.frames = FrameBuilder()
+        self.stacks = StackBuilder()
+        self.threads = Threads()
+        self.process_names: dict[int | str, str] = {}
+        self.thread_names: dict[Place, str] = {}
+        self.ranges = FrameOf(
+            self.frames, partial(range_frame, clean=options.nvtx_names == "clean")
+        )
+        self.first_time = LIMIT
+        self.last_time = -LIMIT
+        self.untimed: Counter[str] = Counter()
+
+    def timed(self, what: str, events: Sequence[AnyEvent]) -> tuple[list[AnyEvent], I8, I8]:
+        """Those of ``events`` that have a time, their starts and their ends.
+
+        An event without a duration ends where it starts.
+        """
+        whole = [event for event in events if event.ph == "X"]
+        start, started = nanoseconds([event.ts for event in whole])
+        length, lasting = nanoseconds([0 if event.dur is None else event.dur for event in whole])
+        end = start + length
+        good = started & lasting & (length >= 0) & (end <= LIMIT)
+        if not good.all():
+            self.untimed[what] += int((~good).sum())
+            whole = [event for event, known in zip(whole, good.tolist(), strict=True) if known]
+            start, end = start[good], end[good]
+        self.first_time = min(self.first_time, int(start.min(initial=LIMIT)))
+        self.last_time = max(self.last_time, int(end.max(initial=-LIMIT)))
+        return whole, start, end
+
+    def thread(self, events: Sequence[AnyEvent]) -> I4:
+        """Thread numbers of ``events``."""
+        threads = self.threads
+        return np.array([threads[event.pid, event.tid] for event in events], np.int32)
+
+    def name(self, events: Sequence[AnyEvent]) -> None:
+        """Take in what processes and threads are called."""
+        for event in events:
+            name, place = (event.args or NO_ARGS).name, plain_place((event.pid, event.tid))
+            if name and event.name == "process_name":
+                self.process_names[place[0]] = name
+            elif name and event.name == "thread_name":
+                self.thread_names[place] = name
+
+    def range_frames(self, events: Sequence[AnyEvent]) -> I4:
+        """Frames of operators and annotations."""
+        ranges, args = self.ranges, [event.args or NO_ARGS for event in events]
+        keys = [
+            (event.name, raw_bytes(one.dims), detail(one))
+            for event, one in zip(events, args, strict=True)
+        ]
+        return np.array([ranges[key] for key in keys], np.int32)
+
+    def warnings(self) -> list[str]:
+        """What had no times."""
+        return [
+            f"{count:,} {what} have no time that makes sense: left out"
+            for what, count in self.untimed.items()
+        ]
+
+
+def numbers(values: Sequence[int | None], absent: int) -> I8:
+    """Whole numbers, ``absent`` where there is none."""
+    return np.array([absent if value is None else value for value in values], np.int64)
+
+
+def small(values: Sequence[int | str | None]) -> I4:
+    """Numbers that fit 31 bits, unknown otherwise; `stream 7` is 7."""
+    known = map(_digits, values)
+    fitting = [value if 0 <= value < 1 << 31 else NONE for value in known]
+    return np.array(fitting, np.int32)
+
+
+def _digits(value: int | str | None) -> int:
+    if isinstance(value, str):
+        last = value.rpartition(" ")[2][:12]
+        return int(last) if last.isdecimal() else NONE
+    return NONE if value is None else value

@@ -1,0 +1,146 @@
+"""What the threads did: runtime calls, Python functions, operators and annotations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from flame.core.columns import I4, I8
+from flame.core.profile import ProfilerSteps
+from flame.core.raw import Batches, Calls, Functions, Operators, Ranges
+from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers
+from flame.core.readers.kineto.forward import Sequences
+from flame.core.readers.kineto.vocabulary import FrameOf, call_frame, python_frame
+from flame.core.stacks import EMPTY
+
+_STEP = re.compile(r"ProfilerStep#(\d{1,9})")
+_MAX_FRAMES = 500  # of one call stack
+
+
+class RuntimeCalls:
+    """Collects calls of the CUDA (HIP, XPU, …) runtime and driver."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._rows = Batches(Calls)
+        self._frames = FrameOf(context.frames, call_frame)
+
+    def add(self, events: Sequence[AnyEvent]) -> None:
+        """More calls."""
+        whole, start, end = self._context.timed("API calls", events)
+        none = np.zeros(len(whole), np.int32)
+        self._rows.add(
+            start=start,
+            end=end,
+            thread=self._context.thread(whole),
+            correlation=numbers([(event.args or NO_ARGS).correlation for event in whole], 0),
+            frame=np.array([self._frames[event.name] for event in whole], np.int32),
+            python=none,
+            native=none,
+            chain_only=none.astype(bool),
+        )
+
+    def build(self) -> Calls:
+        """All rows."""
+        return self._rows.build()
+
+
+class PythonCalls:
+    """Collects calls of Python functions."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._rows = Batches(Functions)
+        self._frames = FrameOf(context.frames, python_frame)
+
+    def add(self, events: Sequence[AnyEvent]) -> None:
+        """More calls."""
+        whole, start, end = self._context.timed("Python calls", events)
+        args = [event.args or NO_ARGS for event in whole]
+        self._rows.add(
+            start=start,
+            end=end,
+            thread=self._context.thread(whole),
+            frame=np.array([self._frames[event.name] for event in whole], np.int32),
+            call=numbers([one.call for one in args], 0),
+            caller=numbers([one.caller for one in args], 0),
+        )
+
+    def build(self) -> Functions:
+        """All rows."""
+        return self._rows.build()
+
+
+class Spans:
+    """Collects operators and annotations, and the steps among them."""
+
+    def __init__(self, context: Context) -> None:
+        self.sequences = Sequences()
+        self._context = context
+        self._rows = Batches(Ranges)
+        self._steps: dict[tuple[int, int], tuple[int, int]] = {}
+        self._call_stacks: dict[str, int] = {"": 0}
+        self._stack: list[I4] = [np.zeros(0, np.int32)]
+
+    def add(self, events: Sequence[AnyEvent]) -> None:
+        """More ranges."""
+        whole, start, end = self._context.timed("operators and annotations", events)
+        args = [event.args or NO_ARGS for event in whole]
+        thread = self._context.thread(whole)
+        self._rows.add(start=start, end=end, thread=thread, frame=self._context.range_frames(whole))
+        codes = self._call_stacks
+        texts = [one.call_stack or "" for one in args]
+        self._stack.append(
+            np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)
+        )
+        if self._context.options.forward:
+            self.sequences.add(args)
+        self._add_steps([event.name for event in whole], start, end, thread)
+
+    def _add_steps(self, names: list[str], start: I8, end: I8, thread: I4) -> None:
+        steps = [row for row, name in enumerate(names) if name.startswith("ProfilerStep#")]
+        for row in steps:
+            if found := _STEP.fullmatch(names[row]):
+                key = (int(found[1]), int(thread[row]))
+                self._steps.setdefault(key, (int(start[row]), int(end[row])))
+
+    def build(self) -> Ranges:
+        """All rows."""
+        return self._rows.build()
+
+    def operators(self, forward: I8 | None) -> Operators | None:
+        """What is known of the rows; None where that is nothing."""
+        code = np.concatenate(self._stack)
+        if len(self._call_stacks) == 1 and forward is None:
+            return None
+        stacks = _stacks(self._context, list(self._call_stacks))
+        return Operators(stacks[code], np.full(len(code), -1) if forward is None else forward)
+
+    def steps(self, process_of: I4) -> ProfilerSteps:
+        """The steps, each once in its process, in the order of their starts."""
+        steps, seen = Batches(ProfilerSteps), set()
+        for start, end, number, thread in sorted(
+            (*span, *key) for key, span in self._steps.items()
+        ):
+            process = process_of[thread]
+            if (number, process) not in seen:
+                seen.add((number, process))
+                row = {"number": number, "process": process, "start": start, "end": end}
+                steps.add(**{name: np.array([value]) for name, value in row.items()})
+        return steps.build()
+
+
+def _stacks(context: Context, texts: Sequence[str]) -> I4:
+    """Stacks by ``texts`` such as ``inner.py(3): f;outer.py(7): <module>``, i4[n]."""
+    frames = FrameOf(context.frames, python_frame)
+    paths = [[frames[name] for name in text.split(";") if name][::-1] for text in texts]
+    stacks = np.full(len(paths), EMPTY, np.int32)
+    deepest = min(max(map(len, paths)), _MAX_FRAMES)
+    for depth in range(deepest):
+        rows = np.array([row for row, path in enumerate(paths) if len(path) > depth])
+        stacks[rows] = context.stacks.extend(
+            stacks[rows], np.array([paths[row][depth] for row in rows])
+        )
+    return stacks

@@ -1,0 +1,203 @@
+"""The JSON document around the events: cut into pieces of whole events, damage passed over."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from flame.core.readers.kineto.boundaries import (
+    EVENTS_KEY,
+    NEAR,
+    NEXT_EVENT,
+    last_boundary,
+    value_end,
+)
+from flame.core.readers.kineto.events import EventDecoder, Events
+from flame.core.readers.kineto.stream import Stream
+
+EVENTS = "traceEvents"
+_SMALL = 64 << 10  # a piece of this size that does not decode is gone through event by event
+_LONGEST = 4 << 20  # bytes of one event: what is longer has lost its end
+_SPACE = re.compile(rb"\s*+")
+_SPACE_AND_COMMAS = re.compile(rb"[\s,]*+")
+
+
+class Document:
+    """A trace being read: its `pieces`, and when they are through, ``top`` and the damage.
+
+    ``top`` are the texts of the ``wanted`` keys beside the events; no others are kept. ``cut_at``
+    is the byte (of the unpacked file) at which it ends too early. ``damaged`` counts places that
+    are no JSON.
+    """
+
+    def __init__(self, stream: Stream, wanted: frozenset[str]) -> None:
+        self.top: dict[str, bytes] = {}
+        self.cut_at: int | None = None
+        self.damaged = 0
+        self.decoder = EventDecoder()
+        self._wanted = wanted
+        self._stream = stream
+        self._small = min(_SMALL, stream.piece // 4)
+
+    def pieces(self) -> Iterator[Events]:
+        """All events, some thousand at a time."""
+        opening = self._next(_SPACE)
+        if opening == b"\xef":
+            self._stream.at += len(b"\xef\xbb\xbf")  # a byte order mark
+            opening = self._next(_SPACE)
+        self._stream.at += len(opening)
+        if opening == b"[":
+            yield from self._array()
+        elif opening == b"{":
+            yield from self._object()
+
+    def _next(self, between: re.Pattern[bytes]) -> bytes:
+        """The next byte after what ``between`` passes over; none at the end."""
+        stream = self._stream
+        while stream.have(1):
+            found = between.match(stream.window, stream.at)
+            stream.at = found.end() if found else stream.at
+            if stream.at < len(stream.window):
+                return stream.window[stream.at : stream.at + 1]
+        return b""
+
+    def _cut(self) -> None:
+        """The file ends too early."""
+        self._stream.at = len(self._stream.window)
+        self.cut_at = self._stream.position
+
+    def _object(self) -> Iterator[Events]:
+        while (key := self._key()) is not None:
+            if key == EVENTS and self._next(_SPACE) == b"[":
+                self._stream.at += 1
+                yield from self._array()
+            elif (text := self._value()) is not None and key in self._wanted:
+                self.top[key] = text
+
+    def _key(self) -> str | None:
+        """The next key, passed over with its colon; None at the end of the object."""
+        opening = self._next(_SPACE_AND_COMMAS)
+        if opening in (b"", b"}"):
+            if not opening:
+                self._cut()
+            return None
+        text = self._value()
+        if text is None:
+            return None
+        if opening != b'"' or self._next(_SPACE) != b":":
+            self.damaged += 1
+            return EVENTS if self._search(EVENTS_KEY) else None
+        self._stream.at += 1
+        self._next(_SPACE)
+        return _unquoted(text)
+
+    def _value(self) -> bytes | None:
+        """The text of the value here, passed over; None where the file ends in it."""
+        length = self._length()
+        if length is None:
+            self._cut()
+            return None
+        stream = self._stream
+        stream.at += length
+        return stream.window[stream.at - length : stream.at]
+
+    def _length(self, longest: int | None = None) -> int | None:
+        """Bytes of the value here, all in the window; None where its end is not found."""
+        stream = self._stream
+        while (end := value_end(stream.window, stream.at)) is None:
+            too_long = longest is not None and len(stream.window) - stream.at > longest
+            if too_long or not stream.fill():
+                return None
+        return end - stream.at
+
+    def _search(self, pattern: re.Pattern[bytes]) -> bool:
+        """Go on behind the next place that matches; at the file's end where there is none."""
+        stream = self._stream
+        while (found := pattern.search(stream.window, stream.at)) is None:
+            stream.at = max(stream.at, len(stream.window) - NEAR)
+            if not stream.fill():
+                stream.at = len(stream.window)
+                return False
+        stream.at = found.end()
+        return True
+
+    def _array(self) -> Iterator[Events]:
+        """Events up to the array's end: large pieces at once, small ones where that fails."""
+        stream, size = self._stream, self._stream.piece
+        while (opening := self._next(_SPACE_AND_COMMAS)) not in (b"]", b""):
+            stream.have(size)
+            events = self._piece(size)
+            if events is not None:
+                yield events
+                size = min(2 * size, stream.piece)
+            elif size > self._small:
+                size //= 2
+            else:
+                yield from self._one_by_one(stream.position + size)
+        if opening:
+            stream.at += 1
+        else:
+            self._cut()
+
+    def _piece(self, size: int) -> Events | None:
+        """The events of the next ``size`` bytes, all but the last; None where that fails."""
+        stream = self._stream
+        end = last_boundary(stream.window, stream.at, min(stream.at + size, len(stream.window)))
+        if end is None:
+            return None
+        try:
+            events = self.decoder.decode(stream.window[stream.at : end])
+        except (ValueError, RecursionError):
+            return None
+        stream.at = end
+        return events
+
+    def _one_by_one(self, until: int) -> Iterator[Events]:
+        """Events up to the one that reaches ``until``, or to the array's end."""
+        while self._stream.position < until:
+            if self._next(_SPACE_AND_COMMAS) in (b"]", b""):
+                return
+            yield self._one()
+
+    def _one(self) -> Events:
+        """The next event; nothing where it is damaged."""
+        stream = self._stream
+        length = self._length(_LONGEST)
+        if length is None:
+            # Nothing after it: the file ends in this event, which then is not damaged but cut off.
+            stream.at += 1
+            self.damaged += self._search(NEXT_EVENT)
+            return []
+        text = stream.window[stream.at : stream.at + length]
+        try:
+            events = self.decoder.decode_odd(text)
+        except (ValueError, RecursionError):
+            self.damaged += 1
+            self._leave(text)
+            return []
+        stream.at += length
+        return events
+
+    def _leave(self, text: bytes) -> None:
+        """Go on behind ``text``, which is no event, or where the next one begins inside it."""
+        stream = self._stream
+        if text and not NEXT_EVENT.search(text, 1) and self._separated(len(text)):
+            stream.at += len(text)
+        else:
+            stream.at += 1
+            self._search(NEXT_EVENT)
+
+    def _separated(self, length: int) -> bool:
+        """Whether the value of ``length`` is followed by what may follow an event."""
+        stream = self._stream
+        stream.have(length + NEAR)
+        place = stream.at + length
+        return stream.window[place : place + NEAR].lstrip()[:1] in (b",", b"]", b"")
+
+
+def _unquoted(text: bytes) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return ""

@@ -1,0 +1,159 @@
+"""Events of a trace as they are decoded: the few fields that matter, fast where JSON is clean."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated, Generic, TypeVar
+
+import msgspec
+
+Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+Text = msgspec.Raw | msgspec.UnsetType
+Us = int | float | Decimal | None
+"""A time in µs, as the file spells it."""
+
+_Us = TypeVar("_Us")
+
+EXACT_US = float(1 << 43)
+"""Float µs below are within half a nanosecond of what the file says; above, digits are lost."""
+
+
+_SPELLED = {
+    "call": "Python id",
+    "caller": "Python parent id",
+    "sequence": "Sequence number",
+    "forward_thread": "Fwd thread id",
+    "registers": "registers per thread",
+    "dims": "Input Dims",
+    "call_stack": "Call stack",
+    "collective": "Collective name",
+    "elements": "In msg nelems",
+    "group_size": "Group size",
+    "backend": "kernel_backend",
+}
+
+
+class Args(msgspec.Struct, gc=False, rename=_SPELLED):
+    """What stands in an event's `args`; each is absent in most events.
+
+    `Raw` are values of many shapes, of which only the text is kept.
+    """
+
+    correlation: Number | None = None
+    device: Number | None = None
+    stream: Number | None = None
+    bytes: Number | None = None
+    call: Number | None = None
+    caller: Number | None = None
+    sequence: Number | None = None
+    forward_thread: Number | None = None
+    registers: Number | None = None
+    dims: Text = msgspec.UNSET
+    grid: Text = msgspec.UNSET
+    block: Text = msgspec.UNSET
+    call_stack: str | None = None
+    name: str | None = None
+    collective: str | None = None
+    dtype: str | None = None
+    elements: Number | None = None
+    group_size: Number | None = None
+    backend: str | None = None
+    num_warps: Number | None = None
+    num_stages: Number | None = None
+
+
+class Event(msgspec.Struct, Generic[_Us], gc=False):
+    """One entry of `traceEvents`. Processes and threads have numbers, some have names."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: int | str = 0
+    tid: int | str = 0
+    ts: _Us | None = None
+    dur: _Us | None = None
+    id: int | str | None = None
+    args: Args | None = None
+
+
+Events = Sequence[Event[Number | float]] | Sequence[Event[Decimal]]
+
+
+class EventDecoder:
+    """Decodes events; ``bad`` counts those that are no event although they are JSON.
+
+    Times are decoded as floats until one is met that a float cannot hold to the nanosecond.
+    """
+
+    def __init__(self) -> None:
+        self.bad = 0
+        self._exact = False
+        self._float = msgspec.json.Decoder(list[Event[Number | float]], strict=False)
+        self._decimal = msgspec.json.Decoder(list[Event[Decimal]], strict=False)
+
+    def decode(self, text: bytes) -> Events:
+        """All events of ``text``, objects with commas between them.
+
+        Raises ValueError where anything about it is unusual: not JSON, not UTF-8, a wrong type.
+        """
+        whole = b"".join((b"[", text, b"]"))
+        if not self._exact:
+            events = self._float.decode(whole)
+            self._exact = any(type(one.ts) is float and one.ts >= EXACT_US for one in events)
+            if not self._exact:
+                return events
+        return self._decimal.decode(whole)
+
+    def decode_odd(self, text: bytes) -> Events:
+        """The event that ``text`` is, however oddly it is written; none where it has wrong types.
+
+        Raises ValueError or RecursionError where it cannot be made JSON.
+        """
+        try:
+            return self.decode(_plain_json(text.decode("utf-8", "replace")))
+        except msgspec.ValidationError:
+            self.bad += 1
+            return []
+
+
+def _plain_json(text: str) -> bytes:
+    """``text`` as msgspec accepts it: control characters escaped, NaN null, numbers as they are."""
+    try:
+        value = _lenient.decode(text)
+    except ValueError:
+        value = _lenient.decode(_TOKEN.sub(_repaired, text))
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_without_surrogates(value))
+
+
+_lenient = json.JSONDecoder(
+    strict=False, parse_float=msgspec.Raw, parse_int=msgspec.Raw, parse_constant=lambda _: None
+)
+# Strings, and what C++ prints for a number that is none.
+_TOKEN = re.compile(
+    r'"(?:[^"\\]++|\\.)*+"|[-+]?\b(?:nan|inf(?:inity)?)\b', re.DOTALL | re.IGNORECASE
+)
+_BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
+
+
+def _repaired(token: re.Match[str]) -> str:
+    r"""A string with stray backslashes (`C:\lib`) doubled; null for a number that is none."""
+    if not token[0].startswith('"'):
+        return "null"
+    return _BAD_ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", token[0])
+
+
+def _without_surrogates(value: object) -> object:
+    """``value`` with `?` for halves of characters, which no text can be written with."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_without_surrogates(one) for one in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
+    return value

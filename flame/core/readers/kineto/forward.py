@@ -1,0 +1,116 @@
+"""Which forward operator made which operator of the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, pack, unique_rows
+from flame.core.profile import NONE
+from flame.core.raw import Ranges
+from flame.core.readers.kineto.context import AnyEvent, Context, numbers
+from flame.core.readers.kineto.events import Args
+from flame.core.readers.kineto.times import nanoseconds
+
+FLOWS = frozenset({"fwdbwd", "fwd_bwd", "forward_backward"})
+"""Categories of the arrows from forward to backward operators; the name has changed twice."""
+
+
+class Sequences:
+    """Collects the sequence numbers that autograd gives operators, row by row of the ranges.
+
+    An operator of the backward pass has the number of the forward one, and the number of the
+    thread that ran that: PyTorch's own count, from 1. Forward operators have 0 there.
+    """
+
+    def __init__(self) -> None:
+        self._number: list[Column] = [np.zeros(0, np.int64)]
+        self._thread: list[Column] = [np.zeros(0, np.int64)]
+
+    def add(self, args: Sequence[Args]) -> None:
+        """More rows."""
+        self._number.append(numbers([one.sequence for one in args], NONE))
+        self._thread.append(numbers([one.forward_thread for one in args], 0))
+
+    def links(self, ranges: Ranges, process_of: I4) -> I8:
+        """The row of each row's forward operator, -1 where there is none.
+
+        Of several with one number it is the one that started last, which is the innermost. Which
+        thread PyTorch's number means shows in whose operators fit most often.
+        """
+        number, home = np.concatenate(self._number), np.concatenate(self._thread)
+        process = process_of[ranges.thread]
+        forward = np.flatnonzero((number >= 0) & (home <= 0))
+        backward = np.flatnonzero((number >= 0) & (home > 0))
+        links = np.full(len(number), NONE, np.int64)
+        _, group = unique_rows([process[backward], home[backward]])
+        for one in range(int(group.max(initial=NONE)) + 1):
+            rows = backward[group == one]
+            near = forward[process[forward] == process[rows[0]]]
+            threads = np.unique(ranges.thread[near])
+            found = [_last(number, ranges, near[ranges.thread[near] == t], rows) for t in threads]
+            if found:
+                links[rows] = max(found, key=lambda fitting: int((fitting >= 0).sum()))
+        return links
+
+
+def _last(number: I8, ranges: Ranges, forward: I8, backward: I8) -> I8:
+    """For each of ``backward`` the row in ``forward`` of its number that started last before it."""
+    rows = np.concatenate([forward, backward])
+    keys = pack([number[rows], ranges.start[rows]])
+    have, want = keys[: len(forward)], keys[len(forward) :]
+    order = np.argsort(have, kind="stable")
+    found = forward[order[np.maximum(np.searchsorted(have[order], want, "right") - 1, 0)]]
+    fits = (number[found] == number[backward]) & (ranges.start[found] <= ranges.start[backward])
+    return np.where(fits, found, NONE)
+
+
+@dataclass(frozen=True)
+class _End:
+    """One end of an arrow: where and when an operator starts."""
+
+    thread: int
+    start: int
+
+
+class Flows:
+    """Collects the arrows from forward to backward operators."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._ends: dict[str, dict[int | str, _End]] = {"s": {}, "f": {}}
+
+    def add(self, events: Sequence[AnyEvent]) -> None:
+        """More ends of arrows."""
+        starts, known = nanoseconds([event.ts for event in events])
+        for event, start, timed in zip(events, starts.tolist(), known.tolist(), strict=True):
+            if timed and event.ph in self._ends and event.id is not None:
+                thread = self._context.threads[event.pid, event.tid]
+                self._ends[event.ph][event.id] = _End(thread, start)
+
+    def links(self, ranges: Ranges, links: I8) -> I8:
+        """``links`` with those that arrows show instead, where they do."""
+        sources, targets = self._ends["s"], self._ends["f"]
+        both = [number for number in targets if number in sources]
+        forward = _starting(ranges, [sources[number] for number in both], innermost=True)
+        backward = _starting(ranges, [targets[number] for number in both], innermost=False)
+        known = (forward >= 0) & (backward >= 0)
+        result = links.copy()
+        result[backward[known]] = forward[known]
+        return result
+
+
+def _starting(ranges: Ranges, ends: Sequence[_End], innermost: bool) -> I8:
+    """The row that starts at each of ``ends``: of several the shortest, or the longest; or -1."""
+    if not len(ranges.start):
+        return np.full(len(ends), NONE, np.int64)
+    length = ranges.end - ranges.start
+    order = np.lexsort((length if innermost else -length, ranges.start, ranges.thread))
+    thread = np.array([end.thread for end in ends], np.int64)
+    start = np.array([end.start for end in ends], np.int64)
+    keys = pack([np.append(ranges.thread[order], thread), np.append(ranges.start[order], start)])
+    have, want = keys[: len(order)], keys[len(order) :]
+    place = np.minimum(np.searchsorted(have, want), len(have) - 1)
+    return np.where(have[place] == want, order[place], NONE)

@@ -1,0 +1,117 @@
+"""GPU work: kernels, memory copies and sets, how they were launched, and ranges beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from flame.core.columns import Column
+from flame.core.frames import Kind
+from flame.core.launches import UNKNOWN, Dim, LaunchConfig, Launches
+from flame.core.profile import NONE
+from flame.core.raw import Activities, Batches, GpuRanges
+from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers, small
+from flame.core.readers.kineto.vocabulary import (
+    FrameOf,
+    copy_frame,
+    kernel_frame,
+    raw_bytes,
+    set_frame,
+)
+
+_NAMING = {Kind.KERNEL: kernel_frame, Kind.MEMCPY: copy_frame, Kind.MEMSET: set_frame}
+_DIM = re.compile(rb"\s*\[\s*(\d{1,12})\s*,\s*(\d{1,12})\s*,\s*(\d{1,12})\s*\]\s*")
+_Geometry = tuple[bytes, bytes, int | None]
+
+
+class Configs(dict[_Geometry, int]):
+    """Numbers of launch configurations by grid and block, as recorded, and registers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[LaunchConfig, int] = {LaunchConfig(): UNKNOWN}
+
+    def __missing__(self, key: _Geometry) -> int:
+        grid, block, registers = key
+        config = LaunchConfig(_dim(grid), _dim(block), registers=registers)
+        number = self[key] = self.known.setdefault(config, len(self.known) - 1)
+        return number
+
+
+def _dim(text: bytes) -> Dim | None:
+    found = _DIM.fullmatch(text)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+class Work:
+    """Collects the GPU activities of one trace."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._rows = Batches(Activities)
+        self._frames = {kind: FrameOf(context.frames, make) for kind, make in _NAMING.items()}
+        self._configs = Configs()
+        self._config: list[Column] = [np.zeros(0, np.int32)]
+        self._bytes: list[Column] = [np.zeros(0, np.int64)]
+
+    def add(self, kind: Kind, events: Sequence[AnyEvent]) -> None:
+        """More activities of one kind."""
+        whole, start, end = self._context.timed("GPU activities", events)
+        args = [event.args or NO_ARGS for event in whole]
+        frames = self._frames[kind]
+        self._rows.add(
+            kind=np.full(len(whole), kind),
+            start=start,
+            end=end,
+            process=np.full(len(whole), NONE),
+            device=small(_first([one.device for one in args], [event.pid for event in whole])),
+            stream=small(_first([one.stream for one in args], [event.tid for event in whole])),
+            correlation=numbers([one.correlation for one in args], 0),
+            frame=np.array([frames[event.name] for event in whole], np.int32),
+            graph_node=np.full(len(whole), NONE),
+        )
+        configs = self._configs
+        keys = [(raw_bytes(one.grid), raw_bytes(one.block), one.registers) for one in args]
+        self._config.append(np.array([configs[key] for key in keys], np.int32))
+        sizes = numbers([one.bytes for one in args], UNKNOWN)
+        self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
+
+    def build(self) -> Activities:
+        """All rows; ``device`` is the number the machine gives its GPU."""
+        return self._rows.build()
+
+    def launches(self) -> Launches:
+        """How they were launched, row by row."""
+        configs = tuple(self._configs.known)[1:]
+        return Launches(np.concatenate(self._config), np.concatenate(self._bytes), configs)
+
+
+def _first(values: Sequence[int | None], others: Sequence[int | str]) -> list[int | str | None]:
+    """Each of ``values``, or what stands in its place in ``others`` where there is none."""
+    pairs = zip(values, others, strict=True)
+    return [other if value is None else value for value, other in pairs]
+
+
+class GpuAnnotations:
+    """Collects the annotations on the GPU's own time lines."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._rows = Batches(GpuRanges)
+
+    def add(self, events: Sequence[AnyEvent]) -> None:
+        """More ranges."""
+        whole, start, end = self._context.timed("GPU annotations", events)
+        self._rows.add(
+            start=start,
+            end=end,
+            device=small([event.pid for event in whole]),
+            stream=small([event.tid for event in whole]),
+            frame=self._context.range_frames(whole),
+        )
+
+    def build(self) -> GpuRanges:
+        """All rows; ``device`` is the number the machine gives its GPU."""
+        return self._rows.build()

@@ -1,0 +1,67 @@
+"""Reads a PyTorch profiler trace into a `RawTrace`."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from flame.core.errors import InputError
+from flame.core.options import LoadOptions, Progress
+from flame.core.raw import RawTrace
+from flame.core.readers.kineto import machine
+from flame.core.readers.kineto.document import Document
+from flame.core.readers.kineto.stream import Stream
+from flame.core.readers.kineto.trace import Trace
+
+_HEAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[)")
+_TELLING = re.compile(
+    rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:|"ph"\s*:\s*"'
+)
+
+
+def looks_like(head: bytes) -> bool:
+    """Whether a file that begins with ``head`` (unpacked) is a Chrome trace."""
+    return bool(_HEAD.match(head) and _TELLING.search(head))
+
+
+def read(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
+    """Decode all events flame knows, in bounded memory; damage is passed over and counted.
+
+    Raises InputError where there is not one such event, or the file cannot be read at all.
+    """
+    try:
+        with closing(Stream(path, progress)) as stream:
+            document = Document(stream, machine.WANTED)
+            trace = Trace(options)
+            for events in document.pieces():
+                trace.add(events)
+            warnings = _damage(path, document, stream, trace.known)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    raw = trace.build(str(path), document.top)
+    return replace(raw, warnings=[*warnings, *raw.warnings])
+
+
+def _damage(path: Path, document: Document, stream: Stream, known: bool) -> list[str]:
+    """What was wrong with the file; InputError where nothing is left."""
+    place = " of the unpacked trace" if stream.packed else ""
+    end = (
+        ""
+        if document.cut_at is None
+        else f"{_HOW[stream.damage]} at byte {document.cut_at:,}{place}"
+    )
+    if not known:
+        if end:
+            raise InputError(f"{path}: {end}, before any event of a profiler: record it again")
+        raise InputError(
+            f"{path}: a Chrome trace, but not of the PyTorch profiler: no operator, kernel or "
+            "Python function in it"
+        )
+    spoilt = document.damaged + document.decoder.bad
+    damaged = [f"{spoilt:,} damaged events: left out"] if spoilt else []
+    return [*([f"{end}: everything before it is shown"] if end else []), *damaged]
+
+
+_HOW = {"": "cut off", "cut off": "cut off", "damaged": "damaged"}

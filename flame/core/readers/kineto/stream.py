@@ -1,0 +1,77 @@
+"""The bytes of a trace file as a window that moves on: bounded memory, however long the file."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from flame.core.options import Progress
+from flame.core.readers.compressed import open_binary, raw_position
+
+PIECE = 1 << 20
+"""As fast as more, which would only take memory and keep a progress bar waiting."""
+
+
+class Stream:
+    """``window`` holds the bytes from ``offset`` (in the unpacked file) on; ``at`` is in it.
+
+    ``piece`` is the number of bytes read at a time. ``damage`` says why a compressed file could not
+    be read to its end, where it could not.
+    """
+
+    def __init__(self, path: Path, progress: Progress, piece: int = PIECE) -> None:
+        self.piece = piece
+        self.window = b""
+        self.at = 0
+        self.offset = 0
+        self.damage = ""
+        self.ended = False
+        self._progress = progress
+        self._size = path.stat().st_size
+        self._file = open_binary(path)
+        self.packed = isinstance(self._file, gzip.GzipFile)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @property
+    def position(self) -> int:
+        """Place of ``at`` in the unpacked file."""
+        return self.offset + self.at
+
+    def have(self, size: int) -> bool:
+        """Read until ``size`` bytes from ``at`` on are there, or as many as the file still has."""
+        if len(self.window) - self.at < size and not self.ended:
+            self._read(size)
+        return len(self.window) - self.at >= size
+
+    def _read(self, size: int) -> None:
+        """Move the window to ``at`` and fill it up to ``size``."""
+        parts = [self.window[self.at :]]
+        have = len(parts[0])
+        while have < size and not self.ended:
+            parts.append(self._chunk(max(size - have, self.piece)))
+            have += len(parts[-1])
+            self.ended = not parts[-1]
+        self.window = b"".join(parts)
+        self.offset, self.at = self.offset + self.at, 0
+        self._progress("reading events", min(raw_position(self._file), self._size), self._size)
+
+    def _chunk(self, size: int) -> bytes:
+        """The next bytes, at most ``size``; none at the end or where the file is damaged."""
+        try:
+            # One step of decompression at a time: what came before damage is not lost.
+            return self._file.read1(size)  # type: ignore[attr-defined, no-any-return]
+        except EOFError:
+            self.damage = "cut off"
+        except (gzip.BadGzipFile, zlib.error):
+            self.damage = "damaged"
+        return b""
+
+    def fill(self) -> bool:
+        """Double what is there from ``at`` on; False at the end of the file."""
+        before = len(self.window) - self.at
+        self.have(2 * max(before, self.piece))
+        return len(self.window) - self.at > before

@@ -1,0 +1,109 @@
+"""Frames of a trace's names; each distinct name is worked out once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from flame.core.frames import Frame, FrameBuilder, Kind
+from flame.core.kernel_names import demangle, kernel_base
+from flame.core.names import RangeName, api_name, clean_range
+from flame.core.readers.kineto.events import Args, Text
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+# `torch/nn/modules/module.py(1743): _call_impl`. A path may hold brackets itself.
+_PYTHON = re.compile(r"(.+)\((\d{1,9})\): (.*)", re.DOTALL)
+# `<built-in method to of Tensor object at 0x7f5b…>`: an address is another in every process.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]++")
+_COPY = re.compile(r"Memcpy (\w{2,8})\b")
+
+
+class FrameOf(dict[_Key, int], Generic[_Key]):
+    """Frame ids by what names an event."""
+
+    def __init__(self, frames: FrameBuilder, make: Callable[[_Key], Frame]) -> None:
+        super().__init__()
+        self._frames = frames
+        self._make = make
+
+    def __missing__(self, key: _Key) -> int:
+        frame = self[key] = self._frames.add(self._make(key))
+        return frame
+
+
+def python_frame(name: str) -> Frame:
+    """`model.py(12): forward` by file, line and name; a built-in function without its address."""
+    found = _PYTHON.fullmatch(name)
+    if found is None:
+        return Frame(Kind.PYTHON, _ADDRESS.sub("", name))
+    file, line, function = found.groups()
+    return Frame(Kind.PYTHON, function, file, int(line))
+
+
+def kernel_frame(name: str) -> Frame:
+    """A kernel by its base name; the full name and the symbol are kept."""
+    full = demangle(name)
+    symbol = name if full != name or name.startswith("_Z") else ""
+    known = tuple(pair for pair in (("demangled", full), ("mangled", symbol)) if pair[1])
+    return Frame(Kind.KERNEL, kernel_base(full) or "[kernel without a name]", extra=known)
+
+
+def copy_frame(name: str) -> Frame:
+    """`Memcpy HtoD (Pinned -> Device)`: by its direction."""
+    found = _COPY.match(name)
+    return Frame(Kind.MEMCPY, f"memcpy {found[1]}" if found else "memcpy")
+
+
+def set_frame(_name: str) -> Frame:
+    """Memory sets are all one."""
+    return Frame(Kind.MEMSET, "memset")
+
+
+def call_frame(name: str) -> Frame:
+    """A call of the runtime or the driver."""
+    return Frame(Kind.LAUNCH, api_name(name) or "[API call without a name]")
+
+
+RangeKey = tuple[str, bytes, str]
+"""A range's name, its `Input Dims` as recorded, and what else is known of it."""
+
+
+def range_frame(key: RangeKey, clean: bool) -> Frame:
+    """An operator or annotation, in the place of an NVTX range."""
+    text, dims, detail = key
+    name = clean_range(text) if clean else RangeName(text)
+    known = {"shapes": name.shapes or shapes(dims), "detail": name.detail or detail}
+    extra = tuple((kind, value) for kind, value in known.items() if value)
+    return Frame(Kind.NVTX, name.name or "[range without a name]", extra=extra)
+
+
+_SPACE = re.compile(r"\s++")
+_COMMA = re.compile(r",(?=\S)")
+
+
+def shapes(dims: bytes) -> str:
+    """`Input Dims` on one line: `[[16, 2880], []]`; empty where no input has any."""
+    text = _COMMA.sub(", ", _SPACE.sub("", dims.decode("utf-8", "replace")))
+    return text if any(sign.isdigit() for sign in text) else ""
+
+
+def raw_bytes(text: Text) -> bytes:
+    """The JSON text of a value; nothing where it is absent."""
+    return b"" if text is msgspec.UNSET else bytes(text)
+
+
+def detail(args: Args) -> str:
+    """What is known of a collective (`allreduce, 4096 float, 8 ranks`) or a Triton kernel."""
+    if args.collective:
+        amount = f"{args.elements} {args.dtype or 'elements'}" if args.elements else ""
+        ranks = f"{args.group_size} ranks" if args.group_size else ""
+        return ", ".join(filter(None, (args.collective, amount, ranks)))
+    if args.backend:
+        counts = {"warps": args.num_warps, "stages": args.num_stages}
+        known = [f"{number} {what}" for what, number in counts.items() if number]
+        return ", ".join([args.backend, *known])
+    return ""

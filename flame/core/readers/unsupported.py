@@ -1,0 +1,102 @@
+"""What to do with a file that flame does not read: a line of advice for each format known by sight.
+
+Most formats are those of https://github.com/jlfwong/speedscope/tree/main/src/import.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_READS = (
+    "flame reads Nsight Systems reports and exports, PyTorch profiler traces, folded stacks, "
+    "speedscope and Triton Proton files"
+)
+_BY_SPEEDSCOPE = "open it at https://www.speedscope.app and save it there, flame reads that"
+
+
+class _Format(NamedTuple):
+    """A format: what its files have in their beginning, all of it, and what to do."""
+
+    advice: str
+    signs: tuple[re.Pattern[bytes], ...]
+
+
+def _format(advice: str, *signs: bytes) -> _Format:
+    return _Format(advice, tuple(re.compile(sign, re.MULTILINE) for sign in signs))
+
+
+_JSON = rb"\A(?:\xef\xbb\xbf)?\s*[\[{]"
+
+# Inside of a JSON text quotes have a backslash before them, so that `"name":` is always a key.
+_FORMATS = (
+    _format("a zip archive: unpack it first", rb"\APK\x03\x04"),
+    _format("compressed by zstd: unpack it first (unzstd)", rb"\A\x28\xb5\x2f\xfd"),
+    _format("compressed by xz: unpack it first (unxz)", rb"\A\xfd7zXZ\x00"),
+    _format("compressed by bzip2: unpack it first (bunzip2)", rb"\ABZh[1-9]1AY&SY"),
+    _format(
+        "a recording of Linux perf: perf script -i FILE | stackcollapse-perf.pl > FILE.folded",
+        rb"\APERFILE2",
+    ),
+    _format("a Java flight recording: fold it with jfrconv (async-profiler)", rb"\AFLR\x00"),
+    _format("a .NET trace: dotnet-trace convert --format speedscope FILE", rb"\ANettrace"),
+    # Somewhere stands field 1, a type of sample, which is two small numbers (profile.proto).
+    _format(
+        "a pprof profile: go tool pprof -raw FILE | stackcollapse-go.pl > FILE.folded",
+        rb"\x0a\x04\x08[\x01-\x7f]\x10[\x01-\x7f]",
+    ),
+    _format(
+        f"a Chrome heap profile (.heapprofile): {_BY_SPEEDSCOPE}",
+        _JSON,
+        rb'"callFrame"\s*:\s*\{',
+        rb'"selfSize"\s*:',
+    ),
+    _format(
+        f"a Chrome DevTools timeline, which has no GPU work: {_BY_SPEEDSCOPE}",
+        _JSON,
+        rb'"(?:cat|source)"\s*:\s*"(?:toplevel|DevTools|devtools\.timeline)"',
+    ),
+    _format(
+        f"a Chrome trace event file without PyTorch profiler events: {_BY_SPEEDSCOPE}",
+        _JSON,
+        rb'"ph"\s*:|"traceEvents"\s*:',
+    ),
+    _format(
+        f"a Chrome CPU profile (.cpuprofile): {_BY_SPEEDSCOPE}",
+        _JSON,
+        rb'"callFrame"\s*:\s*\{',
+        rb'"(?:hitCount|timeDeltas|positionTicks)"\s*:',
+    ),
+    _format(f"a Firefox profile: {_BY_SPEEDSCOPE}", _JSON, rb'"preprocessedProfileVersion"\s*:'),
+    _format(f"JSON, but not a trace flame knows; {_READS}", _JSON),
+    _format("a picture: open the folded stacks that it was drawn from", rb"<svg\b"),
+    _format(
+        f"callgrind output, which has calls but no stacks: {_BY_SPEEDSCOPE}",
+        rb"^events: ",
+        rb"^fn=",
+    ),
+    _format(
+        "linux perf script output: fold it with stackcollapse-perf.pl or inferno-collapse-perf",
+        rb"^\S[^\n]{0,200}?[ \t]\d{1,9}(?:/\d{1,9})?[ \t]+(?:\[\d{1,5}\][ \t]+)?"
+        rb"\d{1,12}\.\d{1,9}:[ \t]+(?:\d{1,19}[ \t]+)?[\w-]+:",
+    ),
+)
+"""The first that fits is it."""
+
+_BY_SUFFIX = {
+    ".ncu-rep": "a report of Nsight Compute, which profiles single kernels",
+    ".qdstrm": "a recording that Nsight Systems has not converted: QdstrmImporter -i FILE",
+}
+
+
+def advice(head: bytes, name: str) -> str:
+    """What the file called ``name`` that begins with ``head`` is, and what to do with it.
+
+    One line, for a file in none of the formats that flame reads; ``head`` is unpacked where the
+    file is gzipped.
+    """
+    for one in _FORMATS:
+        if all(sign.search(head) for sign in one.signs):
+            return one.advice
+    by_suffix = (text for suffix, text in _BY_SUFFIX.items() if name.endswith(suffix))
+    return next(by_suffix, f"not a trace flame knows; {_READS}")

@@ -1,0 +1,81 @@
+"""What things are called on screen, after the kind of trace that a profile was read from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from flame.core.frames import Frame, Kind
+from flame.core.metrics import Metric
+from flame.core.profile import Profile
+
+CAPTURED = "↻"
+"""Before the name of a range that was open when a CUDA graph was captured."""
+
+FORWARD = "↶"
+"""Before the name of a range of the forward pass, above work of the backward pass."""
+
+
+class Terms(NamedTuple):
+    """Words for the ranges of a trace: one, many, and as short as can be."""
+
+    range: str
+    ranges: str
+    short: str
+
+
+NVTX = Terms("NVTX range", "NVTX ranges", "NVTX")
+OPERATORS = Terms("operator or annotation", "operators and annotations", "operators")
+_MIXED = Terms("range or operator", "ranges and operators", "ranges")
+
+
+def terms_of(profile: Profile) -> Terms:
+    """What the ranges of ``profile`` are; in PyTorch traces they are operators."""
+    formats = {source.meta.format == "kineto" for source in profile.sources}
+    if len(formats) > 1:
+        return _MIXED
+    return OPERATORS if formats == {True} else NVTX
+
+
+def lasts(metric: Metric) -> bool:
+    """Whether ``metric`` is a time of single activities: their number and spread mean something."""
+    return metric.unit == "ns" and metric.noun == "activities"
+
+
+def level_about(level: str, terms: Terms) -> str:
+    """What the frames of ``level`` are."""
+    return _LEVELS.get(level) or f"{terms.ranges} open at the launch"
+
+
+_LEVELS = {
+    "rank": "the file it was read from, or its rank",
+    "process": "the process that launched it",
+    "thread": "the thread that launched it",
+    "device": "the GPU it ran on",
+    "stream": "the stream it ran on",
+    "stack": "the stack, as the file has it",
+    "python": "Python frames of the launch",
+    "native": "C and C++ frames of the launch",
+    "launch": "the API call that launched it",
+    "shapes": "tensor shapes of the innermost range",
+    "kernel": "kernel, copy, memset or graph",
+}
+
+
+def mark_of(frame: Frame) -> str:
+    """The sign before the name of ``frame``, mostly none."""
+    if frame.get("captured"):
+        return CAPTURED
+    return FORWARD if frame.get("forward") else ""
+
+
+def short_place(frame: Frame) -> str:
+    """File and line of ``frame`` in short, ``modeling.py:117``; empty where it has none."""
+    name = frame.file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{frame.line}" if name and frame.line else name
+
+
+def kind_word(frame: Frame, terms: Terms) -> str:
+    """What ``frame`` is, in a word of at most nine letters."""
+    if frame.kind != Kind.NVTX or terms is NVTX:
+        return frame.kind.title
+    return "range"
