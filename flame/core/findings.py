@@ -3,12 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from flame.core.frames import Kind
 from flame.core.profile import Profile
+from flame.core.stacks import EMPTY
 from flame.core.units import format_percent, format_whole_percent
 
 _MUCH = 0.2
+
+
+class _Advice(NamedTuple):
+    """What gaps mean and how to close them, after what the trace was recorded with."""
+
+    host: str
+    nothing: str
+    unlaunched: str
+    no_ranges: str
+    ranges: str
+    no_python: str
+
+
+_NSYS = _Advice(
+    host="NVTX ranges and CUDA API calls",
+    nothing="nothing on a GPU, no NVTX range, no CUDA call: record with --trace=cuda,nvtx",
+    unlaunched="capture began later, or API calls were filtered",
+    no_ranges="no NVTX ranges around launches: record with --trace=cuda,nvtx and annotate the code",
+    ranges="NVTX coverage {} of GPU time: the rest was launched outside any range",
+    no_python="record with --cudabacktrace=kernel --python-backtrace=cuda",
+)
+_TORCH = _Advice(
+    host="Python calls, operators and annotations",
+    nothing="nothing on a GPU, no operator, no Python call: record with the CPU activity too",
+    unlaunched="the profiler started later, or was not told of it",
+    no_ranges="no operators or annotations around launches: record with activities CPU and CUDA",
+    ranges="operators and annotations are around {} of GPU time: the rest was launched outside any",
+    no_python="record with torch.profiler.profile(with_stack=True)",
+)
+
+
+def _advice(profile: Profile) -> _Advice:
+    return _TORCH if profile.meta.format == "kineto" else _NSYS
 
 
 def findings(profile: Profile) -> tuple[str, ...]:
@@ -20,6 +55,7 @@ def findings(profile: Profile) -> tuple[str, ...]:
         _graph_nodes,
         _no_ranges,
         _no_python,
+        _little_python,
     )
     return tuple(line for check in checks for line in check(profile))
 
@@ -30,9 +66,9 @@ def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
     if profile.meta.options.get("COLLECT_CUDA_TRACE") == "false":
         yield "CUDA was not traced: record with --trace=cuda,nvtx"
     elif len(profile.host):
-        yield "no GPU activity in this trace: the host metric shows NVTX ranges and CUDA API calls"
+        yield f"no GPU activity in this trace: the host metric shows {_advice(profile).host}"
     else:
-        yield "nothing on a GPU, no NVTX range, no CUDA call: record with --trace=cuda,nvtx"
+        yield _advice(profile).nothing
 
 
 def _opaque_graphs(profile: Profile) -> Iterator[str]:
@@ -54,7 +90,7 @@ def _unlaunched(profile: Profile) -> Iterator[str]:
         ns = int(table.duration[~table.launched].sum())
         yield (
             f"{count:,} of {len(table):,} GPU activities ({format_percent(ns, profile.gpu_time)} "
-            "of GPU time) have no recorded launch: capture began later, or API calls were filtered"
+            f"of GPU time) have no recorded launch: {_advice(profile).unlaunched}"
         )
 
 
@@ -75,12 +111,32 @@ def _no_ranges(profile: Profile) -> Iterator[str]:
     if covered == 0 and profile.meta.options.get("COLLECT_NVTX_TRACE") == "false":
         yield "NVTX was not traced: record with --trace=cuda,nvtx"
     elif covered == 0:
-        yield "no NVTX ranges around launches: record with --trace=cuda,nvtx and annotate the code"
-    elif covered < 100 * (1 - _MUCH):
-        share = format_whole_percent(covered)
-        yield f"NVTX coverage {share} of GPU time: the rest was launched outside any range"
+        yield _advice(profile).no_ranges
+    elif _missing(profile, "nvtx") > _MUCH:
+        yield _advice(profile).ranges.format(format_whole_percent(covered))
 
 
 def _no_python(profile: Profile) -> Iterator[str]:
     if profile.gpu_time and profile.coverage["python"].percent == 0:
-        yield "no Python frames: record with --cudabacktrace=kernel --python-backtrace=cuda"
+        yield f"no Python frames: {_advice(profile).no_python}"
+
+
+def _little_python(profile: Profile) -> Iterator[str]:
+    """A backward pass runs on threads of its own, where no Python function is open."""
+    covered = profile.coverage["python"].percent
+    if profile.meta.format != "kineto" or not covered or _missing(profile, "python") <= _MUCH:
+        return
+    remedy = "; --forward shows a backward pass below its forward pass"
+    linked = any(frame.get("forward") for frame in profile.frames.frames)
+    share = format_whole_percent(covered)
+    yield (
+        f"Python frames for {share} of GPU time: the rest was launched where no Python function "
+        f"was recorded{'' if linked else remedy}"
+    )
+
+
+def _missing(profile: Profile, column: str) -> float:
+    """The part of the GPU time whose launch is known, but not its ``column`` (a stack)."""
+    table = profile.activities
+    missing = table.launched & (getattr(table, column) == EMPTY)
+    return int(table.duration[missing].sum()) / max(profile.gpu_time, 1)

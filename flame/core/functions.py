@@ -32,7 +32,9 @@ class FunctionIndex:
         recorded = _recorded(process, functions.call[order], functions.caller[order])
         fits = self._fits(recorded)
         self.contradicted = int((~fits & (recorded != _ABSENT)).sum())
-        self._caller = np.where(fits, recorded, self._enclosing())
+        alone = np.flatnonzero(~fits)
+        recorded[alone] = self._enclosing(alone)
+        self._caller = recorded
         self._depth = _depth(self._caller)
         self.too_deep = int((self._depth >= MAX_DEPTH).sum())
 
@@ -72,14 +74,17 @@ class FunctionIndex:
         fits: Bool = (caller >= 0) & earlier & same & (self.end[known] >= self.start)
         return fits
 
-    def _enclosing(self) -> I8:
-        """The call around each one by time, or -1."""
+    def _enclosing(self, calls: I8) -> I8:
+        """The calls around ``calls`` by time, or -1."""
         nesting, rows = self._moments.nesting, np.append(self._moments.rows, -1)
-        piece = nesting.innermost(np.maximum(self.thread, 0), self.start)
-        around = np.where(self.thread >= 0, piece, -1)
-        first = rows[nesting.source[::-1]]
-        around[first] = nesting.parent[::-1]
-        enclosing: I8 = rows[np.append(nesting.source, -1)[around]]
+        first = np.full(len(self), -1)
+        first[rows[nesting.source[::-1]]] = np.arange(len(nesting))[::-1]
+        own = first[calls]
+        piece = np.append(nesting.parent, -1)[own]
+        short = np.flatnonzero((own < 0) & (self.thread[calls] >= 0))  # no time is theirs
+        at = calls[short]
+        piece[short] = nesting.innermost(self.thread[at], self.start[at])
+        enclosing: I8 = rows[np.append(nesting.source, -1)[piece]]
         return enclosing
 
 
@@ -88,16 +93,18 @@ _AMBIGUOUS = -2
 
 
 def _recorded(process: Column, call: I8, caller: I8) -> I8:
-    """The row of each one's recorded caller; `_ABSENT`, or `_AMBIGUOUS` if several are so called."""
+    """The row of each one's recorded caller; `_ABSENT`, or `_AMBIGUOUS` for one of several."""
     numbered = np.flatnonzero(call > 0)
     if not len(numbered):
         return np.full(len(call), _ABSENT)
     keys = pack([np.append(process[numbered], process), np.append(call[numbered], caller)])
     have, want = keys[: len(numbered)], keys[len(numbered) :]
     order = np.argsort(have, kind="stable")
-    first, last = (np.searchsorted(have[order], want, side) for side in ("left", "right"))
-    row = np.where(last - first == 1, np.append(numbered[order], _ABSENT)[first], _AMBIGUOUS)
-    return np.where((last == first) | (caller <= 0), _ABSENT, row)
+    ordered, rows = np.append(have[order], -1), np.append(numbered[order], _ABSENT)
+    twice = np.flatnonzero(ordered[:-1] == ordered[1:])
+    rows[twice] = _AMBIGUOUS  # the first one of them is found
+    place = np.searchsorted(ordered[:-1], want)
+    return np.where((ordered[place] == want) & (caller > 0), rows[place], _ABSENT)
 
 
 def _depth(caller: I8) -> I8:

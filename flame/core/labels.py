@@ -23,7 +23,8 @@ KERNEL_NAMES = ("base", "demangled", "mangled")
 class Naming:
     """Choices that change how frames are named, not what was measured.
 
-    ``fold`` shows ranges without their layer's index, after all ``rename`` rules.
+    ``fold`` shows ranges without their layer's index, and modules without their number, after all
+    ``rename`` rules.
     """
 
     kernel_names: str = "base"
@@ -38,14 +39,15 @@ class Naming:
 
     def text(self, frame: Frame) -> str:
         """What ``frame`` is called."""
-        from flame.core.names import apply_renames, fold_indices
+        from flame.core.names import apply_renames, fold_indices, fold_module
 
         name = frame.name
         if frame.kind == Kind.KERNEL and self.kernel_names != "base":
             name = frame.get(self.kernel_names) or frame.get("demangled") or name
         if self.rename:
             name = apply_renames(name, self.rename)
-        return fold_indices(name) if self.fold and frame.kind == Kind.NVTX else name
+        fold = {Kind.NVTX: fold_indices, Kind.PYTHON: fold_module}.get(frame.kind)
+        return fold(name) if self.fold and fold else name
 
 
 @dataclass(frozen=True)

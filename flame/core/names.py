@@ -278,3 +278,14 @@ def fold_indices(name: str) -> str:
     if not any(word in name for word in _LAYER_WORDS):
         return name
     return _LAYER_INDEX.sub(r"\1*", _NUMBERED_LAYER.sub(r"\1.*", name))
+
+
+_MODULE_NUMBER = re.compile(r"\A(nn\.Module: .*)_\d+\Z", re.DOTALL)
+
+
+def fold_module(name: str) -> str:
+    """A Python function's name with `*` for the number that the PyTorch profiler gives a module.
+
+    `nn.Module: DecoderLayer_12` → `nn.Module: DecoderLayer_*`; other names stay as they are.
+    """
+    return _MODULE_NUMBER.sub(r"\1_*", name)

@@ -156,6 +156,8 @@ def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, Parts]:
         "GPUs": (table.groups.device, lambda at: device_name(profile.devices[at])),
         "streams": (table.groups.stream, str),
     }
+    if len(profile.processes) < 2:  # what is not known to be of the only one says nothing
+        del names["files"], names["processes"]
     parts = {title: _parts(column, groups, name) for title, (column, name) in names.items()}
     return {title: found for title, found in parts.items() if found.number > 1}
 

@@ -49,6 +49,10 @@ class IciclePane(Pane):
         self.view.move_to_leaf()
         return ""
 
+    def fork(self) -> str:
+        self.view.move_to_fork()
+        return ""
+
     def page(self, step: int) -> str:
         icicle = self.query_one(Icicle)
         icicle.scroll_to(y=icicle.scroll_offset.y + step * icicle.size.height, animate=False)

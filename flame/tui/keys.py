@@ -62,6 +62,15 @@ MOVING = (
         "the zoomed frame, its widest leaf; first, last row",
     ),
     Command("end,G", "", "move('end')", "", ""),
+    Command(
+        "space",
+        "space",
+        "move('fork')",
+        "",
+        "down past frames with a single heavy child",
+        0,
+        ("icicle", "sandwich"),
+    ),
     Command("pageup", "pgup pgdn", "move('page', -1)", "", "scroll a deep tree, a long table"),
     Command("pagedown", "", "move('page', 1)", "", ""),
 )

@@ -88,6 +88,10 @@ class Pane(Vertical):
         """To the last of what this view shows."""
         return NOT_HERE
 
+    def fork(self) -> str:
+        """Down to where the stacks fork."""
+        return NOT_HERE
+
     def page(self, step: int) -> str:
         """A screenful up (-1) or down (+1)."""
         return NOT_HERE

@@ -241,6 +241,11 @@ class SandwichPane(Pane):
             self.view.move_to_leaf()
         return ""
 
+    def fork(self) -> str:
+        if self._halves is not None:
+            self.view.move_to_fork()
+        return ""
+
     def page(self, step: int) -> str:
         icicle = self.query_one("#callers" if self._above else "#callees", Icicle)
         icicle.scroll_to(y=icicle.scroll_offset.y + step * icicle.size.height, animate=False)

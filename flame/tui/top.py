@@ -68,15 +68,25 @@ class TableRows(Rows):
         self._selected = -1
         self._order = ""
         self._terms = NVTX
-        self._drawn: tuple[Table | None, bool, int, str] = (None, False, 0, "")
+        self._tag = _TAG
+        self._drawn: tuple[object, ...] = ()
         self._revealed: tuple[int, Size] | None = None
         self._strips: dict[tuple[int, bool], Strip] = {}
 
     def show(
-        self, table: Table | None, rows: I4, selected: int, order: str, terms: Terms = NVTX
+        self,
+        table: Table | None,
+        rows: I4,
+        selected: int,
+        order: str,
+        terms: Terms = NVTX,
+        tag: int = _TAG,
     ) -> None:
-        """Draw ``rows`` of ``table``, the one at the place ``selected`` as the selected one."""
-        self._terms = terms
+        """Draw ``rows`` of ``table``, the one at the place ``selected`` as the selected one.
+
+        ``tag`` cells say of each row what it is; ``terms`` are the words for ranges.
+        """
+        self._terms, self._tag = terms, tag
         if rows is not self._rows:
             self._revealed = None
         self._table, self._rows, self._selected, self._order = table, rows, selected, order
@@ -85,7 +95,8 @@ class TableRows(Rows):
         self.redraw()
 
     def on_resize(self) -> None:
-        self.show(self._table, self._rows, self._selected, self._order, self._terms)
+        known = (self._table, self._rows, self._selected, self._order)
+        self.show(*known, self._terms, self._tag)
 
     def _reveal(self) -> None:
         """Scroll a newly selected row into sight."""
@@ -104,7 +115,7 @@ class TableRows(Rows):
     def strip(self, row: int) -> Strip:
         table = self._table
         known = table is not None and table.spread is not None
-        drawn = (table, known, self.size.width, self._order)
+        drawn = (table, known, self.size.width, self._order, self._tag)
         if drawn != self._drawn:
             self._drawn = drawn
             self._strips.clear()
@@ -126,9 +137,10 @@ class TableRows(Rows):
         cells = "".join(table.cell(row, head.key).rjust(head.width) for head in heads)
         frame = table.tree.frames[int(table.totals.frame[row])]
         style = palette.cursor if selected else base
-        tag = Segment(f"{kind_word(frame, self._terms):^{_TAG}}", palette.kind(frame.kind))
-        room = max(width - len(cells) - _TAG - 2, 0)
+        word = f"{kind_word(frame, self._terms):^{_TAG}}" if self._tag else ""
+        room = max(width - len(cells) - len(word) - 2, 0)
         name, place = _named(frame, table.name(row), room)
+        tag = Segment(word, palette.kind(frame.kind))
         segments = [Segment(f"{cells} ", style), tag, Segment(f" {name}", style)]
         segments.append(Segment(place, style if selected else base + palette.quiet))
         return self.padded(segments, width)
@@ -188,7 +200,7 @@ class TopPane(Pane):
         self.query_one(Heads).update()
         rows = self.query_one(TableRows)
         terms = terms_of(shown.profile)
-        rows.show(self._table, self._rows, self._place(), self._wanted[0], terms)
+        rows.show(self._table, self._rows, self._place(), self._wanted[0], terms, self._tag)
 
     @property
     def busy(self) -> bool:
@@ -313,6 +325,12 @@ class TopPane(Pane):
 
     # Drawing
 
+    @property
+    def _tag(self) -> int:
+        """Cells that say what a row is: none where all are of one kind."""
+        alike = self._kind is not None or (self._table and len(self._table.kinds) < 2)
+        return 0 if alike else _TAG
+
     def _columns(self) -> tuple[Head, ...]:
         width = self.query_one(Heads).inner.width
         return (*heads_for(width, lasts(self.shown.metric), self._wanted[0]), NAME)
@@ -329,7 +347,7 @@ class TopPane(Pane):
         falls = (key == NAME.key) == backwards
         mark = ("▾" if falls else "▴") if self._order[0] == key else UNKNOWN
         text = head.title + (mark if marked else "")
-        text = text.rjust(head.width) if head.width else f"{'':{_TAG + 2}}{text}"
+        text = text.rjust(head.width) if head.width else f"{'':{self._tag + 2}}{text}"
         return Piece(text, "key" if marked else "dim", f"sort('{head.sorts}')")
 
     def _number(self) -> str:

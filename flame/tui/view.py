@@ -19,6 +19,7 @@ NO_NAME = "[empty]"
 
 _NARROWEST = 16
 _PREPARED = 64
+_FORK = 0.9
 
 
 class Zoom(NamedTuple):
@@ -217,6 +218,16 @@ class View:
         while self.cursor != above:
             above = self.cursor
             self.move_down()
+
+    def move_to_fork(self) -> None:
+        """Select the next frame below from which on no single child has nearly all of it."""
+        above = self.cursor
+        self.move_down()
+        while self.cursor != above:
+            above = self.cursor
+            self.move_down()
+            if self.tree.total[self.cursor] < _FORK * self.tree.total[above]:
+                self.cursor = above
 
     def move_up(self) -> None:
         """Select the parent, within the zoomed part."""

@@ -12,7 +12,18 @@ from flame.core.columns import I8
 from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.metrics import metric_of
 from flame.core.profile import Device, Meta, Process, Profile, Thread
-from flame.core.raw import OPEN, Activities, Batches, Calls, Nodes, Ranges, RawTrace
+from flame.core.raw import (
+    OPEN,
+    Activities,
+    Batches,
+    Calls,
+    Functions,
+    GpuRanges,
+    Nodes,
+    Operators,
+    Ranges,
+    RawTrace,
+)
 from flame.core.stacks import StackBuilder
 from flame.core.tree import Breadth, StackTree, in_preorder
 
@@ -97,10 +108,22 @@ class Recorded:
         )
 
     def range(
-        self, name: str, start: int, end: int | None, *, thread: int = 0, **extra: str
-    ) -> None:
-        """One NVTX range; ``end`` None: still open when the capture stopped."""
+        self,
+        name: str,
+        start: int,
+        end: int | None,
+        *,
+        thread: int = 0,
+        python: Iterable[str] = (),
+        forward: int = -1,
+        **extra: str,
+    ) -> int:
+        """One range; ``end`` None: still open when the capture stopped. Returns its row.
+
+        ``python`` is the stack recorded with it, ``forward`` the row of its forward operator.
+        """
         self._last = max(self._last, start if end is None else end)
+        self._row(Operators, python=self._stack(Kind.PYTHON, python), forward=forward)
         frame = Frame(Kind.NVTX, name, extra=tuple(item for item in extra.items() if item[1]))
         self._row(
             Ranges,
@@ -108,6 +131,35 @@ class Recorded:
             end=int(OPEN) if end is None else end,
             thread=thread,
             frame=self.frames.add(frame),
+        )
+        return sum(of is Ranges for of, _ in self._rows) - 1
+
+    def function(
+        self, name: str, start: int, end: int, call: int = 0, caller: int = 0, *, thread: int = 0
+    ) -> None:
+        """One call of a Python function; ``call`` and ``caller`` 0: numbers not recorded."""
+        self._last = max(self._last, end)
+        self._row(
+            Functions,
+            start=start,
+            end=end,
+            thread=thread,
+            frame=self.frames.add(Frame(Kind.PYTHON, name)),
+            call=call,
+            caller=caller,
+        )
+
+    def gpu_range(
+        self, name: str, start: int, end: int, *, device: int = 0, stream: int = 7
+    ) -> None:
+        """One range on a GPU's own time line."""
+        self._row(
+            GpuRanges,
+            start=start,
+            end=end,
+            device=device,
+            stream=stream,
+            frame=self.frames.add(Frame(Kind.NVTX, name)),
         )
 
     def node(
@@ -123,7 +175,7 @@ class Recorded:
             thread=thread,
         )
 
-    def profile(self) -> Profile:
+    def profile(self, meta: Meta | None = None) -> Profile:
         """The trace, attributed."""
         return attribute(
             RawTrace(
@@ -136,8 +188,11 @@ class Recorded:
                 PROCESSES,
                 THREADS,
                 DEVICES,
-                Meta(),
+                meta or Meta(),
                 self._last,
+                functions=self._table(Functions),
+                gpu_ranges=self._table(GpuRanges),
+                operators=self._table(Operators),
             )
         )
 

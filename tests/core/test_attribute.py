@@ -7,7 +7,7 @@ import pytest
 from flame.core.errors import InputError
 from flame.core.frames import NO_LAUNCH, Kind
 from flame.core.nesting import MAX_DEPTH
-from flame.core.profile import GraphNodes, Profile
+from flame.core.profile import GraphNodes, Meta, Profile
 from tests.core.recorded import Recorded, leaves
 
 
@@ -192,6 +192,14 @@ def test_ranges_nested_too_deep_are_warned_about() -> None:
         trace.range("recursion", level, 3_000 - level)
     (warning,) = warnings_about(trace, "nested deeper")
     assert warning.startswith(f"2 NVTX ranges are nested deeper than {MAX_DEPTH}")
+
+
+def test_odd_ranges_of_pytorch_traces_are_called_what_they_are() -> None:
+    trace = Recorded()
+    trace.range("backwards", 9, 5)
+    assert "1 operators and annotations end before they start: left out" in (
+        trace.profile(Meta(format="kineto")).warnings
+    )
 
 
 def test_usual_times_are_not_warned_about() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flame.core.findings import findings
 from flame.core.frames import Kind
+from flame.core.profile import Meta
 from tests.core.recorded import Recorded
 
 
@@ -97,6 +98,67 @@ def test_a_trace_without_gpu_work_is_told_of_the_host_metric_and_nothing_else() 
     trace.range("step", 0, 5)
     (line,) = findings(trace.profile())
     assert "host metric" in line
+
+
+def test_work_without_a_launch_is_not_said_to_be_launched_outside_ranges() -> None:
+    trace = Recorded()
+    trace.range("step", 0, 5)
+    trace.call("cudaLaunchKernel", 1, 2, corr=1)
+    trace.kernel("gemm", 10, 60, corr=1)
+    trace.kernel("gemm", 60, 110)
+    assert said(trace, "NVTX") == []
+
+
+def said_of_torch(trace: Recorded, about: str) -> list[str]:
+    """The findings on the trace, had it been recorded with PyTorch's profiler."""
+    return [line for line in findings(trace.profile(Meta(format="kineto"))) if about in line]
+
+
+def test_advice_fits_pytorch_traces() -> None:
+    assert said_of_torch(covered(100), "Python") == [
+        "no Python frames: record with torch.profiler.profile(with_stack=True)"
+    ]
+    assert len(said_of_torch(covered(0), "no operators or annotations")) == 1
+    assert said_of_torch(covered(47), "operators") == [
+        "operators and annotations are around 47 % of GPU time: the rest was launched outside any"
+    ]
+    trace = Recorded()
+    trace.kernel("gemm", 0, 9)
+    assert len(said_of_torch(trace, "the profiler started later")) == 1
+    for recorded in (covered(0), covered(47), trace, Recorded()):
+        assert said_of_torch(recorded, "NVTX") == said_of_torch(recorded, "--trace") == []
+
+
+def test_a_pytorch_trace_without_gpu_work_is_told_what_there_is() -> None:
+    trace = Recorded()
+    trace.function("main", 0, 5)
+    assert said_of_torch(trace, "") == [
+        "no GPU activity in this trace: the host metric shows Python calls, operators and "
+        "annotations"
+    ]
+
+
+def little_python(forward: bool) -> Recorded:
+    """Work launched below a Python function, and twice as much from a backward pass."""
+    trace = Recorded()
+    trace.function("main", 0, 9)
+    row = trace.range("aten::mm", 1, 3)
+    trace.range("unknown operator", 0, 100, thread=1)
+    trace.range("MmBackward", 20, 30, thread=1, forward=row if forward else -1)
+    for correlation, (start, thread) in enumerate([(2, 0), (25, 1), (40, 1)], 1):
+        trace.call("cudaLaunchKernel", start, start + 1, correlation, thread=thread)
+        trace.kernel("gemm", 100 * correlation, 100 * correlation + 50, correlation)
+    return trace
+
+
+def test_launches_without_python_frames_are_told_of_the_forward_option() -> None:
+    (line,) = said_of_torch(little_python(forward=False), "Python frames")
+    assert line.startswith("Python frames for 33 % of GPU time") and "--forward" in line
+
+
+def test_the_forward_option_is_not_recommended_to_who_has_given_it() -> None:
+    (line,) = said_of_torch(little_python(forward=True), "Python frames")
+    assert line.startswith("Python frames for 67 % of GPU time") and "--forward" not in line
 
 
 def test_findings_are_among_the_warnings_of_a_profile() -> None:

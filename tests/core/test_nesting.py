@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -98,6 +100,46 @@ def test_going_by_depth_visits_parents_first(rows: list[Interval]) -> None:
     depths = [pieces.depth[at].tolist() for at in pieces.by_depth()]
     assert depths == [[level] * len(found) for level, found in enumerate(depths)]
     assert sum(map(len, depths)) == len(pieces)
+
+
+def swept(rows: list[Interval], lane: int) -> Iterator[tuple[int, int, int, int]]:
+    """Pieces (interval, start, end, depth) of one lane, by going through its times in order."""
+    upcoming = sorted(
+        ((start, -end, row) for row, (on, start, end) in enumerate(rows) if on == lane and start < end),
+        reverse=True,
+    )
+    opened: list[tuple[int, int]] = []  # (interval, start of its current piece), outermost first
+    for stop in sorted({-end for _, end, _ in upcoming}):
+        while upcoming and upcoming[-1][0] < stop:
+            start, _, row = upcoming.pop()
+            opened.append((row, start))
+        first = next(place for place, (row, _) in enumerate(opened) if rows[row][2] == stop)
+        for place in range(first, len(opened)):
+            row, begin = opened[place]
+            yield row, begin, stop, place
+        opened[first:] = [(row, stop) for row, _ in opened[first:] if rows[row][2] > stop]
+
+
+@given(st.lists(st.tuples(st.integers(0, LANES - 1), st.integers(0, 60), st.integers(0, 60))))
+@example([(0, start, start + 25) for start in range(30)])  # all cross their neighbours
+@example([(0, 0, 5), (0, 1, 10), (0, 2, 12), (0, 6, 7)])  # as many open at the end as at the start
+def test_the_pieces_are_those_of_a_sweep_through_time(rows: list[Interval]) -> None:
+    pieces = nested(rows)
+    columns = (pieces.source, pieces.start, pieces.end, pieces.depth)
+    found = list(zip(*(column.tolist() for column in columns), strict=True))
+    expected = [
+        piece
+        for lane in range(LANES)
+        for piece in sorted(swept(rows, lane), key=lambda piece: (piece[1], piece[3]))
+    ]
+    assert found == expected
+
+
+def test_a_long_chain_of_crossings_takes_no_time() -> None:
+    start = np.arange(0, 400_000, 2)
+    pieces = nest(np.zeros_like(start), start, start + 3)
+    assert len(pieces) == 2 * len(start) - 1
+    assert pieces.own_time().sum() == 400_001
 
 
 def test_an_interval_that_outlives_its_outer_one_is_cut_there() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core.nesting import MAX_DEPTH
 from flame.core.ranges import RangeIndex
 from flame.core.raw import OPEN, Batches, Ranges
 from flame.core.stacks import StackBuilder
@@ -66,6 +67,12 @@ def test_a_range_that_ends_before_it_starts_is_never_open() -> None:
 @pytest.mark.parametrize("thread", [-1, 0])
 def test_nobody_knows_the_ranges_of_an_unknown_thread(thread: int) -> None:
     assert open_frames([(-1, 0, 9)], thread, 0, 5, 9) == [[], [], []]
+
+
+def test_of_ranges_that_start_at_one_moment_no_more_than_the_limit_are_open_then() -> None:
+    rows = [(0, 1, 9)] + [(0, 5, 5)] * (MAX_DEPTH + 3)
+    (found,) = open_frames(rows, 0, 5)
+    assert found == list(range(MAX_DEPTH))
 
 
 @given(

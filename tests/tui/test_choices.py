@@ -71,7 +71,7 @@ async def test_the_last_level_stays(decode: Path) -> None:
 async def test_each_table_keeps_its_own_levels(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("7", "M")
-        assert user.levels == "thread,nvtx,launch"
+        assert user.levels == "thread,python,nvtx,launch"
         await user.press("2", "m")
         assert user.levels == "python,native,nvtx,kernel"
         await user.press("M")

@@ -55,9 +55,9 @@ class Decimals:
         """(whole, decimals) of a number: as few decimals as it needs."""
         before, _, after = number.partition(b".")
         after = after.rstrip(b"0")
-        if len(before) + len(after) <= _SHORT and (before + after).isdigit():
-            if len(after) <= MAX_DECIMALS:
-                return int(before + after), len(after)
+        digits = before + after
+        if len(after) <= MAX_DECIMALS and len(digits) <= _SHORT and digits.isdigit():
+            return int(digits), len(after)
         return self._odd_parts(Decimal(number.decode()))
 
     def _odd_parts(self, number: Decimal) -> tuple[int, int]:

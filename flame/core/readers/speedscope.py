@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from flame.core.columns import I4, I8
+from flame.core.columns import I4
 from flame.core.errors import InputError
 from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.options import LoadOptions, Progress
@@ -32,7 +32,7 @@ from flame.core.readers.speedscope_rows import (
     profile_by_profile,
     unit_of,
 )
-from flame.core.readers.speedscope_stacks import Working, event_stacks, samples_of
+from flame.core.readers.speedscope_stacks import Samples, Working, event_stacks
 from flame.core.readers.spelled import spelled_stacks
 from flame.core.stacks import StackBuilder
 
@@ -115,11 +115,11 @@ def _all_rows(
     """
     if not profiles:
         raise InputError("profiles: there is none")
-    samples = _for_each(lambda one: _samples(one, len(frames), working), profiles)
-    indices, lengths = map(np.concatenate, zip(*samples, strict=True))
+    samples = Samples(len(frames))
+    chosen = _for_each(lambda one: _chosen(one, samples, working), profiles)
+    indices, lengths = samples.build()
     stacks, ids = spelled_stacks(frames[indices], lengths, working)
-    ends = np.cumsum([len(of_one) for _, of_one in samples])[:-1]
-    spelled = list(zip(profiles, np.split(ids, ends), strict=True))
+    spelled = [(one, ids[which]) for one, which in zip(profiles, chosen, strict=True)]
     return stacks, _for_each(lambda one: _rows(*one, frames, stacks, working), spelled)
 
 
@@ -134,11 +134,11 @@ def _for_each(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Re
     return done
 
 
-def _samples(profile: Evented | Sampled, limit: int, working: Working) -> tuple[I4, I8]:
-    """Frame indices of all samples and how many each has; none in a profile told as events."""
+def _chosen(profile: Evented | Sampled, samples: Samples, working: Working) -> I4:
+    """Which of ``samples`` the profile has; none where it is told as events."""
     if isinstance(profile, Evented):
-        return np.zeros(0, np.int32), np.zeros(0, np.int64)
-    return samples_of(profile.samples, limit, working)
+        return np.zeros(0, np.int32)
+    return samples.add(profile.samples, working)
 
 
 def _rows(

@@ -15,6 +15,8 @@ from flame.core.errors import InputError
 
 Number = int | float
 
+_LONGEST_REASON = 200  # it may quote the file
+
 
 class Frame(Struct, frozen=True, gc=False):
     """A frame, referred to by its index."""
@@ -88,7 +90,7 @@ def decode(data: bytes) -> File:
     try:
         return _DECODER.decode(data)
     except msgspec.ValidationError as error:
-        raise InputError(str(error)) from None
+        raise InputError(str(error)[:_LONGEST_REASON]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         repaired = _repaired(data)
         if repaired is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from msgspec import Raw
@@ -14,88 +15,113 @@ from flame.core.readers.speedscope_file import Event
 from flame.core.stacks import EMPTY, StackBuilder
 
 _PIECE = 1 << 22
+_BATCH = 1 << 15
 _CLOSE = re.compile(rb"\]")
 _SPACES = b" \t\r\n"
-_BLANKS = bytes.maketrans(b"[],", b"   ")
-_STRANGE = ~np.isin(np.arange(256), list(b"0123456789[],"))
+_BLANKS = bytes.maketrans(b",\n", b"  ")
+_STRANGE = ~np.isin(np.arange(256), list(b"0123456789,\n"))
 
 Working = Callable[[], None]
 """Called between pieces of work; may raise to stop."""
 
 
-def samples_of(text: Raw, limit: int, working: Working) -> tuple[I4, I8]:
-    """The samples in ``text``, a JSON list of lists of indices below ``limit``.
+class Samples:
+    """The samples of all profiles of a file; ``limit`` is the number of frames they may name.
 
-    Returns the indices of all samples one after another, and how many each sample has. Raises
-    InputError, which begins with the place in the profile, where it is something else.
+    Each text of a sample is taken apart once. A profiler writes the same few thousand ones again
+    and again, and so does our own exporter, once for each metric.
     """
-    indices: list[I4] = [np.zeros(0, np.int32)]
-    lengths: list[I8] = [np.zeros(0, np.int64)]
-    samples = 0
-    for piece in _pieces(memoryview(text)):
-        working()
-        found, length = _numbers(piece, samples)
-        beyond = np.flatnonzero(found >= limit)
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._texts: dict[bytes, int] = {}
+        self._indices: list[I4] = [np.zeros(0, np.int32)]
+        self._lengths: list[I8] = [np.zeros(0, np.int64)]
+
+    def add(self, text: Raw, working: Working) -> I4:
+        """Which of all different samples each one in ``text`` is, i4[n].
+
+        ``text`` is a JSON list of lists of indices of frames. Raises InputError, which begins with
+        the place in the profile, where it is something else.
+        """
+        known, texts = len(self._texts), self._texts
+        found: list[I4] = [np.zeros(0, np.int32)]
+        for piece in _pieces(memoryview(text)):
+            working()
+            ids = (texts.setdefault(sample, len(texts)) for sample in piece)
+            found.append(np.fromiter(ids, np.int32, len(piece)))
+        which = np.concatenate(found)
+        new = islice(texts, known, None)
+        while batch := list(islice(new, _BATCH)):
+            working()
+            try:
+                self._take(batch)
+            except _WrongSampleError as wrong:
+                first = int(np.flatnonzero(which == known + wrong.sample)[0])
+                raise InputError(f"samples[{first + wrong.behind}]: {wrong}") from None
+            known += len(batch)
+        return which
+
+    def build(self) -> tuple[I4, I8]:
+        """Frame indices of all different samples in a row, and how many each of them has."""
+        return np.concatenate(self._indices), np.concatenate(self._lengths)
+
+    def _take(self, samples: Sequence[bytes]) -> None:
+        indices, lengths = _numbers(samples)
+        beyond = np.flatnonzero(indices >= self._limit)
         if len(beyond):
-            at = samples + int(np.searchsorted(np.cumsum(length), beyond[0], side="right"))
-            raise InputError(f"samples[{at}]: {_no_frame(int(found[beyond[0]]), limit)}")
-        indices.append(found.astype(np.int32))
-        lengths.append(length)
-        samples += len(length)
-    return np.concatenate(indices), np.concatenate(lengths)
+            sample = int(np.searchsorted(np.cumsum(lengths), beyond[0], side="right"))
+            raise _WrongSampleError(sample, _no_frame(int(indices[beyond[0]]), self._limit))
+        self._indices.append(indices.astype(np.int32))
+        self._lengths.append(lengths)
+
+
+class _WrongSampleError(Exception):
+    """What is wrong with ``sample`` or, if ``behind`` is 1, with the one that comes after it."""
+
+    def __init__(self, sample: int, what: str, behind: int = 0) -> None:
+        super().__init__(what)
+        self.sample, self.behind = sample, behind
 
 
 def _no_frame(index: int, limit: int) -> str:
     return f"frame {index} of shared.frames, which has {limit:,}"
 
 
-def _pieces(text: memoryview) -> Iterator[bytes]:
-    """What is in the JSON list ``text``, without spaces, in parts that end with an inner list."""
+def _pieces(text: memoryview) -> Iterator[list[bytes]]:
+    """The inside of the lists in the JSON list ``text``, without spaces, some thousand at a time.
+
+    Where an element is no list, or one with a list in it, brackets are left: the first of them
+    opens the element that is wrong, or closes the one before it.
+    """
     begin, last = 1, len(text) - 1
     if text[0] != ord("["):
         raise InputError("samples: no list")
     while begin < last:
         cut = _CLOSE.search(text, begin + _PIECE, last)
         end = cut.end() if cut else last
-        yield bytes(text[begin:end]).translate(None, _SPACES)
+        piece = bytes(text[begin:end]).translate(None, _SPACES).removeprefix(b",")
+        if piece:
+            inside = piece[1:] if piece.startswith(b"[") else b"[" + piece
+            yield inside.removesuffix(b"]").split(b"],[")
         begin = end
 
 
-def _numbers(piece: bytes, samples: int) -> tuple[I8, I8]:
-    """The numbers in lists of whole numbers, one after another, and how many each list has."""
-    text = np.frombuffer(piece, np.uint8)
-    opened, closed = np.flatnonzero(text == ord("[")), np.flatnonzero(text == ord("]"))
-    _check_lists(text, opened, closed, samples)
-    commas = np.flatnonzero(text == ord(","))
-    lengths = np.searchsorted(commas, closed) - np.searchsorted(commas, opened)
-    lengths += closed > opened + 1
+def _numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
+    """The whole numbers between the commas of all ``samples``, and how many each sample has."""
+    joined = b"\n".join((*samples, b""))
+    text = np.frombuffer(joined, np.uint8)
+    ends, commas = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord(","))
+    strange = np.flatnonzero(_STRANGE[text])
+    if len(strange):
+        behind = text[strange[0]] == ord("]")
+        sample = int(np.searchsorted(ends, strange[0]))
+        raise _WrongSampleError(sample, "no list of frame numbers", int(behind))
+    lengths = np.diff(np.searchsorted(commas, ends), prepend=0)
+    lengths += np.diff(ends, prepend=-1) > 1
     if not lengths.any():
         return np.zeros(0, np.int64), lengths  # NumPy reads a 0 from blanks alone
-    return np.fromstring(piece.translate(_BLANKS), np.int64, sep=" "), lengths
-
-
-def _check_lists(text: Column, opened: I8, closed: I8, samples: int) -> None:
-    """InputError unless ``text``, a part of a JSON list, is nothing but lists of whole numbers."""
-    strange = np.flatnonzero(_STRANGE[text])
-    place = int(np.searchsorted(closed, strange[0])) if len(strange) else None
-    if place is None:
-        place = _first_no_list(text, opened, closed)
-    if place is not None:
-        raise InputError(f"samples[{samples + place}]: no list of frame numbers")
-
-
-def _first_no_list(text: Column, opened: I8, closed: I8) -> int | None:
-    """Which of the elements in ``text`` is no list, or one with a list in it; None if all are."""
-    size = min(len(opened), len(closed))
-    if not size:
-        return 0 if len(text) else None
-    # Between a list and the next there is a comma, and one before the first but in the first piece.
-    begins = np.concatenate([[text[0] == ord(",")], closed[: size - 1] + 2])
-    wrong = np.flatnonzero(opened[:size] != begins)
-    if len(wrong):
-        first = int(wrong[0])
-        return first - int(first > 0 and opened[first] < closed[first - 1])
-    return None if closed[-1] == len(text) - 1 else size
+    return np.fromstring(joined.translate(_BLANKS), np.int64, sep=" "), lengths
 
 
 def event_stacks(
