@@ -83,12 +83,15 @@ def _size(file: Path) -> int:
 
 def _read_all(files: Sequence[Path], options: LoadOptions, progress: Progress) -> list[Profile]:
     reading = _Reading(files, options)
-    with ThreadPoolExecutor(min(len(files), _cores())) as pool:
-        futures = [pool.submit(reading.read, place) for place in range(len(files))]
-        try:
-            return _results(futures, reading, progress)
-        finally:
-            reading.stop()
+    try:
+        with ThreadPoolExecutor(min(len(files), _cores())) as pool:
+            futures = [pool.submit(reading.read, place) for place in range(len(files))]
+            try:
+                return _results(futures, reading, progress)
+            finally:
+                reading.stop()
+    finally:
+        reading.close()
 
 
 def _cores() -> int:
@@ -123,23 +126,32 @@ class _Reading:
         self._part = [0.0] * len(files)
         self._stage = [""] * len(files)
         self._lock = Lock()
-        self._running: set[LoadProcess] = set()
+        self._processes: list[LoadProcess] = []
+        self._idle: list[LoadProcess] = []
         self._stopped = False
 
     def read(self, place: int) -> Profile:
         """The profile of one of the files."""
+        file = self._files[place]
+        process = self._process(file)
+        profile = process.load(file, self._options, partial(self._report, place))
+        self._part[place], self._stage[place] = 1.0, ""
+        self._idle.append(process)
+        return profile
+
+    def _process(self, file: Path) -> LoadProcess:
+        """One that has nothing to do: starting one takes longer than reading a small trace."""
         with self._lock:
             if self._stopped:
                 raise CancelledError("stopped")
-            process = LoadProcess(self._files[place], self._options)
-            self._running.add(process)
-        try:
-            profile = process.result(partial(self._report, place))
-        finally:
-            with self._lock:
-                self._running.discard(process)
-        self._part[place], self._stage[place] = 1.0, ""
-        return profile
+            if self._idle:
+                return self._idle.pop()
+            try:
+                self._processes.append(LoadProcess())
+            except OSError as error:
+                reason = error.strerror or error
+                raise InputError(f"{file}: no process can be started for it: {reason}") from None
+            return self._processes[-1]
 
     def _report(self, place: int, stage: str, done: int, expected: int) -> None:
         self._stage[place] = stage
@@ -155,14 +167,18 @@ class _Reading:
         return f"{text}: {stage}" if stage else text, int(done), whole
 
     def stop(self) -> None:
-        """End all processes that still run, and start no more."""
+        """End all processes, and start no more."""
         with self._lock:
             self._stopped = True
-            running = list(self._running)
         due = time.monotonic() + GRACE
         try:
-            for process in running:
+            for process in self._processes:
                 process.stop()
         finally:
-            for process in running:
+            for process in self._processes:
                 process.kill(due - time.monotonic())
+
+    def close(self) -> None:
+        """Leave nothing of the processes, once nobody reads from them any more."""
+        for process in self._processes:
+            process.close()

@@ -1,4 +1,4 @@
-"""Reading one trace in a process of its own: both ends of the pipe between it and this one."""
+"""Reading traces in another process: both ends of the pipes between it and this one."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ _PROGRAM = "import sys; sys.path[:] = {path}; from flame.core.load_process impor
 
 
 class LoadProcess:
-    """A process that reads the trace at ``path``; InputError where none can be started.
+    """A process that reads traces, one after another; OSError where none can be started.
 
     It is the program anew and no fork: those with threads must not be forked. Ctrl+c in a terminal
     does not reach it, `stop` does; it also ends when nobody reads what it says.
     """
 
-    def __init__(self, path: Path, options: LoadOptions) -> None:
-        self._path = path
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `result`)
+    def __init__(self) -> None:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM.format(path=ascii(sys.path))],
@@ -48,54 +47,48 @@ class LoadProcess:
                 pipesize=_PIPE,
                 process_group=0,
             )
-        except OSError as error:
+        except OSError:
             self._said.close()
-            reason = error.strerror or error
-            raise InputError(f"{path}: no process can be started to read it: {reason}") from None
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError), self._process.stdin as request:
-            pickle.dump((path, options), request)
+            raise
+        self._requests = cast(BinaryIO, self._process.stdin)
+        self._answers = cast(BinaryIO, self._process.stdout)
 
-    def result(self, progress: Progress) -> Profile:
-        """Wait for the profile; ``progress`` is handed on. Raises what reading it has raised.
+    def load(self, path: Path, options: LoadOptions, progress: Progress) -> Profile:
+        """The profile of the trace at ``path``; ``progress`` is handed on.
 
-        InputError where the process has died.
+        Raises what reading it has raised, InputError where the process has died.
         """
-        with self._said, cast(BinaryIO, self._process.stdout) as answers:
-            try:
-                return self._result(answers, progress)
-            except (EOFError, pickle.UnpicklingError):
-                raise self._death() from None
-            finally:
-                self._process.kill()
-                self._process.wait()
+        try:
+            pickle.dump((path, options), self._requests)
+            self._requests.flush()
+            return self._answer(progress)
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            raise self._death(path) from None
 
-    def _result(self, answers: BinaryIO, progress: Progress) -> Profile:
+    def _answer(self, progress: Progress) -> Profile:
         while True:
-            what, *details = pickle.load(answers)
+            what, *details = pickle.load(self._answers)
             if what == "progress":
                 progress(*details)
             elif what == "profile":
-                return _received(answers, *details)
+                return _received(self._answers, *details)
             else:
                 raise details[0]
 
-    def _death(self) -> InputError:
+    def _death(self, path: Path) -> InputError:
         """Why there is no answer."""
         code = self._process.wait()
         if code < 0:
             name = signal.strsignal(-code) or f"signal {-code}"
             hint = ": is there enough memory?" if -code == signal.SIGKILL else ""
-            return InputError(f"{self._path}: the process reading it was ended: {name}{hint}")
+            return InputError(f"{path}: the process reading it was ended: {name}{hint}")
         self._said.seek(0)
         lines = self._said.read().decode("utf-8", "replace").split("\n")
         reason = next((line.strip() for line in reversed(lines) if line.strip()), f"exit {code}")
-        return InputError(
-            f"{self._path}: the process reading it failed: {reason[:_LONGEST_REASON]}"
-        )
+        return InputError(f"{path}: the process reading it failed: {reason[:_LONGEST_REASON]}")
 
     def stop(self) -> None:
-        """Ask it to clean up and end; `kill` for those that do not."""
+        """Ask it to clean up and end."""
         self._process.terminate()
 
     def kill(self, patience: float) -> None:
@@ -103,6 +96,13 @@ class LoadProcess:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(max(patience, 0))
         self._process.kill()
+
+    def close(self) -> None:
+        """Wait for its end, which has been seen to."""
+        self._process.wait()
+        for file in (self._said, self._requests, self._answers):
+            with suppress(BrokenPipeError):
+                file.close()
 
 
 def _received(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
@@ -127,17 +127,15 @@ def _bytes(answers: BinaryIO, size: int) -> Any:
 
 
 def serve() -> None:
-    """Read the trace that standard input names, and answer on standard output; does not return."""
+    """Read the traces that standard input names, and answer on standard output; never returns."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # Whatever else is printed is no answer.
-    path, options = pickle.load(sys.stdin.buffer)
-    try:
-        _answer(answers, path, options)
-        answers.flush()
-    except (KeyboardInterrupt, CancelledError, BrokenPipeError):
-        os._exit(CancelledError.exit_code)
-    # Taking a large profile apart takes time, and nobody needs that.
+    with suppress(KeyboardInterrupt, CancelledError, BrokenPipeError, EOFError):
+        while True:
+            _answer(answers, *pickle.load(sys.stdin.buffer))
+            answers.flush()
+    # As it is: what is still buffered is for nobody.
     os._exit(0)
 
 

@@ -16,6 +16,7 @@ Mark = tuple[str, str]
 CAPTURED: Mark = ("captured", "yes")
 FORWARD: Mark = ("forward", "yes")
 PLACED: Mark = ("placed", "by GPU time")
+MARKS = (CAPTURED, FORWARD, PLACED)
 
 
 @dataclass(frozen=True)

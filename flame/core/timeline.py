@@ -314,7 +314,8 @@ def _stream_label(profile: Profile, row: int, shared: Bool) -> str:
         int(column[row]) for column in (table.device, table.stream, table.process)
     )
     label = f"{_device_label(profile, device)} stream {stream if stream >= 0 else '?'}"
-    return f"{label} [{profile.processes[process].pid}]" if shared[device] else label
+    known = shared[device] and process >= 0
+    return f"{label} [{profile.processes[process].pid}]" if known else label
 
 
 def _device_label(profile: Profile, device: int) -> str:

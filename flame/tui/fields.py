@@ -76,18 +76,15 @@ class Option:
 
 @dataclass(frozen=True)
 class ListField:
-    """A kind of filter that is chosen from what the trace has."""
+    """A kind of filter that is chosen from what the trace has, if it ``applies``: has anything."""
 
     type: type[Filter]
     title: str
     options: Callable[[Profile], list[Option]]
     chosen: Callable[[Any], tuple[int, ...]]
     make: Callable[[tuple[int, ...]], Filter]
+    applies: Callable[[Profile], bool]
     several: bool = False
-
-    def applies(self, profile: Profile) -> bool:
-        """Whether the trace has anything to choose from."""
-        return bool(self.options(profile))
 
     def choices(self, profile: Profile, one: Filter | None) -> list[Option]:
         """All options, the heaviest first, then those of ``one`` that the trace does not have."""
@@ -199,6 +196,14 @@ def _has(kind: Kind) -> Callable[[Profile], bool]:
     return lambda profile: bool((profile.frames.kind == kind).any())
 
 
+def _has_streams(profile: Profile) -> bool:
+    return len(profile.grouping.stream_ids) > 0
+
+
+def _has_work(profile: Profile) -> bool:
+    return not profile.resolved and len(profile.activities) > 0
+
+
 def _span(profile: Profile) -> str:
     begin, end = format_ns(profile.begin), format_ns(profile.end)
     return f"begin/end, such as 5s/7s or 500ms/; the trace runs from {begin} to {end}"
@@ -260,8 +265,6 @@ def _thread_name(profile: Profile, place: int) -> str:
 
 
 def _kinds(profile: Profile) -> list[Option]:
-    if profile.resolved or not len(profile.activities):
-        return []
     weights = _weights(profile, profile.activities.groups.kind.astype(np.int64), len(Kind))
     return [Option(kind, kind.title, int(weights[kind])) for kind in ACTIVITY_KINDS]
 
@@ -318,10 +321,10 @@ FIELDS: tuple[Field, ...] = (
         doubt=_no_such_range,
         applies=_has(Kind.NVTX),
     ),
-    ListField(Devices, "device", _devices, _ids, Devices),
-    ListField(Streams, "stream", _streams, _ids, Streams),
-    ListField(Pids, "process", _processes, _ids, Pids),
-    ListField(Tids, "thread", _threads, _ids, Tids),
+    ListField(Devices, "device", _devices, _ids, Devices, lambda one: bool(one.devices)),
+    ListField(Streams, "stream", _streams, _ids, Streams, _has_streams),
+    ListField(Pids, "process", _processes, _ids, Pids, lambda one: bool(one.processes)),
+    ListField(Tids, "thread", _threads, _ids, Tids, lambda one: bool(one.threads)),
     TextField(
         Kernel,
         "kernel",
@@ -331,7 +334,7 @@ FIELDS: tuple[Field, ...] = (
         _kernel,
         applies=_has(Kind.KERNEL),
     ),
-    ListField(Include, "kinds", _kinds, _included, _include),
+    ListField(Include, "kinds", _kinds, _included, _include, _has_work),
     TextField(
         MinShare,
         "minimum share",

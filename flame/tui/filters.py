@@ -18,7 +18,7 @@ from flame.tui.chips import value_of
 from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.fields import FIELDS, Field, ListField, Option, TextField, weight_of
 from flame.tui.lines import Line, Piece
-from flame.tui.terms import NVTX, terms_of
+from flame.tui.terms import NVTX, terms_of, whole_of
 from flame.tui.text import cut, fill, wrap
 
 _TITLE = 18
@@ -140,16 +140,11 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         """How much of what there is an option has, if there is anything."""
         if option.weight is None:
             return "not in this trace"
-        if not self._whole:
+        whole = whole_of(self._profile)
+        if not whole:
             return ""
         value = format_value(option.weight, weight_of(self._profile).unit)
-        return f"{format_percent(option.weight, self._whole):>7} {value:>10}"
-
-    @property
-    def _whole(self) -> int:
-        """What all options are weighed against."""
-        profile, metric = self._profile, weight_of(self._profile)
-        return int(metric.values(profile.activities).sum())
+        return f"{format_percent(option.weight, whole):>7} {value:>10}"
 
     # Choosing what to edit
 

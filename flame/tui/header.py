@@ -21,7 +21,7 @@ from flame.core.units import (
 from flame.tui.keys import Command
 from flame.tui.lines import Line, Piece, line_width
 from flame.tui.palette import LEVEL_KINDS, Palette
-from flame.tui.terms import lasts, terms_of
+from flame.tui.terms import lasts, terms_of, whole_of
 from flame.tui.text import cut, cut_start, width_of
 from flame.tui.view import View
 
@@ -75,8 +75,7 @@ def _gpu_time(profile: Profile) -> str:
 def _measured(profile: Profile) -> str:
     """What a file of stacks has measured in all."""
     metric = profile.metrics[0]
-    total = int(metric.values(profile.activities).sum())
-    return f"{metric.title} {format_value(total, metric.unit)}"
+    return f"{metric.title} {format_value(whole_of(profile), metric.unit)}"
 
 
 def _rows(profile: Profile) -> str:

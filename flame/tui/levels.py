@@ -32,7 +32,7 @@ PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
     ("by kernel", LevelsChoice(("kernel", "nvtx"))),
     ("by Python function", LevelsChoice(("python", "kernel"))),
     ("by module", LevelsChoice(("python", "kernel"), fold=True)),
-    ("Python alone", LevelsChoice(("python",))),
+    ("Python alone", LevelsChoice(("python",), fold=True)),
     ("by shape", LevelsChoice(("shapes", "kernel"))),
     ("by stream", LevelsChoice(("device", "stream", "kernel"))),
 )
@@ -148,7 +148,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
 
     def _folding(self, width: int) -> Line:
         name = Piece(" fold ".ljust(10), "strong" if self._fold else "dim")
-        about = "layers as one: layers.18 is layers.*, Linear_7 is Linear_*"
+        about = "layers.18 is layers.*, Linear_7 is Linear_*"
         return self._switch(self._below, "f", self._fold, name, about, width)
 
     def _switch(self, place: int, key: str, on: bool, name: Piece, about: str, width: int) -> Line:

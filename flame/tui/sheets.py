@@ -109,8 +109,7 @@ def _reading(palette: Palette, width: int) -> list[Line]:
         "what is zoomed, and marks are matches of the search.",
         "Frames under two cells are merged into quiet runs: enter zooms into one.",
         "Frames whose file does not say what they are have warm colours of their own, by name.",
-        "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched; "
-        "↶ (with --forward) operators of the forward pass, above work of the backward pass.",
+        "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
     )
     reading = [[Piece(f"  {part}")] for text in texts for part in wrap(text, width - 2, _LINES)]
     return [[Piece("Reading the picture", "strong")], colours, *reading]

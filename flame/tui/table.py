@@ -18,7 +18,11 @@ from flame.tui.view import NO_NAME
 
 LEAST_NAME = 32
 NAME_SHARE = 0.3
-"""Cells, and part of the width, that the kind and the name keep when columns are chosen."""
+LONG_NAME_SHARE = 0.5
+"""Cells, and part of the width, that the kind and the name keep when columns are chosen.
+
+The larger part where there are few columns: names of functions are long.
+"""
 
 NONE = "–"
 UNKNOWN = "…"
@@ -70,7 +74,7 @@ def heads_for(width: int, timed: bool, order: str = "own") -> tuple[Head, ...]:
     ``timed``: the metric is a time of single activities, which `flame.tui.terms.lasts` says.
     """
     fitting = {head.key: head for head in _heads_of(timed)}
-    room = width - max(LEAST_NAME, int(width * NAME_SHARE))
+    room = width - max(LEAST_NAME, int(width * (NAME_SHARE if timed else LONG_NAME_SHARE)))
     chosen: set[str] = set()
     for key in dict.fromkeys((order, *_WANTED)):
         if key in fitting:

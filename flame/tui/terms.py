@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from flame.core.frames import Frame, Kind
@@ -10,9 +11,6 @@ from flame.core.profile import Profile
 
 CAPTURED = "↻"
 """Before the name of a range that was open when a CUDA graph was captured."""
-
-FORWARD = "↶"
-"""Before the name of a range of the forward pass, above work of the backward pass."""
 
 
 class Terms(NamedTuple):
@@ -41,6 +39,12 @@ def lasts(metric: Metric) -> bool:
     return metric.unit == "ns" and metric.noun == "activities"
 
 
+@lru_cache(1)
+def whole_of(profile: Profile) -> int:
+    """All that ``profile`` weighs by its first metric: GPU time, or what a file measures first."""
+    return int(profile.metrics[0].values(profile.activities).sum())
+
+
 def level_about(level: str, terms: Terms) -> str:
     """What the frames of ``level`` are."""
     return _LEVELS.get(level) or f"{terms.ranges} open at the launch"
@@ -63,9 +67,7 @@ _LEVELS = {
 
 def mark_of(frame: Frame) -> str:
     """The sign before the name of ``frame``, mostly none."""
-    if frame.get("captured"):
-        return CAPTURED
-    return FORWARD if frame.get("forward") else ""
+    return CAPTURED if frame.get("captured") else ""
 
 
 def short_place(frame: Frame) -> str:

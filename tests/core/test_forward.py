@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+import flame
+from flame.core.options import LoadOptions
 from flame.core.profile import Profile
-from tests.core.recorded import Recorded
+from tests.conftest import TRACES
+from tests.core.recorded import Recorded, leaves
 
 
 def ranges_of(profile: Profile, activity: int = 0) -> list[str]:
@@ -130,3 +135,13 @@ def test_work_with_a_launch_is_where_it_was_launched_from() -> None:
     trace.kernel("gemm", 600, 700)
     profile = trace.profile()
     assert [ranges_of(profile, activity) for activity in range(2)] == [["launching"], ["[running]"]]
+
+
+def test_forward_operators_change_stacks_only_in_a_real_trace() -> None:
+    path = TRACES / "kineto" / "v100_old_categories.json.gz"
+    if not path.exists():
+        pytest.skip(f"no real trace {path}")
+    plain, linked = flame.load(path), flame.load(path, LoadOptions(forward=True))
+    assert leaves(linked.tree(levels="launch,kernel")) == leaves(plain.tree(levels="launch,kernel"))
+    assert plain.coverage["python"].percent < 40
+    assert linked.coverage["python"].percent > 95

@@ -163,7 +163,7 @@ def test_no_program_at_all_is_an_input_error(
     traces: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.executable", "/no/python")
-    with pytest.raises(InputError, match=r"rank\d\.sqlite: no process can be started"):
+    with pytest.raises(InputError, match=r"rank\d\.sqlite: no process can be started for it"):
         load_all(traces)
 
 

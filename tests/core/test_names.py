@@ -20,6 +20,7 @@ from flame.core.names import (
     apply_renames,
     clean_range,
     fold_indices,
+    fold_module,
     parse_rename,
     payload_text,
 )
@@ -441,3 +442,18 @@ def test_indices_of_layers_fold(name: str, folded: str) -> None:
 )
 def test_other_numbers_stay(name: str) -> None:
     assert fold_indices(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "folded"),
+    [
+        ("nn.Module: Qwen2DecoderLayer_12", "nn.Module: Qwen2DecoderLayer_*"),
+        ("nn.Module: Linear_0", "nn.Module: Linear_*"),
+        ("nn.Module: Conv2d", "nn.Module: Conv2d"),
+        ("forward_12", "forward_12"),
+        ("my nn.Module: Linear_0", "my nn.Module: Linear_0"),
+        ("nn.Module: two\nlines_3", "nn.Module: two\nlines_*"),
+    ],
+)
+def test_numbers_of_modules_fold(name: str, folded: str) -> None:
+    assert fold_module(name) == folded

@@ -105,7 +105,11 @@ def test_going_by_depth_visits_parents_first(rows: list[Interval]) -> None:
 def swept(rows: list[Interval], lane: int) -> Iterator[tuple[int, int, int, int]]:
     """Pieces (interval, start, end, depth) of one lane, by going through its times in order."""
     upcoming = sorted(
-        ((start, -end, row) for row, (on, start, end) in enumerate(rows) if on == lane and start < end),
+        (
+            (start, -end, row)
+            for row, (on, start, end) in enumerate(rows)
+            if on == lane and start < end
+        ),
         reverse=True,
     )
     opened: list[tuple[int, int]] = []  # (interval, start of its current piece), outermost first

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.frames import Kind
 from flame.core.load import load
-from flame.core.profile import Profile
+from flame.core.profile import Device, Profile
 from flame.core.where import (
     Devices,
     Filter,
@@ -21,13 +24,14 @@ from flame.core.where import (
     Pids,
     ShowFrom,
     ShowStacks,
+    Step,
     Streams,
     Tids,
     Time,
 )
 from flame.tui.chips import chips, describe, quick
 from flame.tui.lines import Line, line_width
-from tests.tui import traces
+from tests.tui import sources, traces
 from tests.tui.traces import HOSTILE
 
 MS = 1_000_000
@@ -58,6 +62,8 @@ def text(line: Line) -> str:
         (Time(), "time from 0 ns"),
         (NvtxRange("decode*"), "NVTX decode*"),
         (NvtxRange("step", "NCCL"), "NVTX step in NCCL"),
+        (Step(3, 5), "steps 3–5"),
+        (Step(4, 4), "step 4"),
         (Devices((0, 1)), "device 0, 1"),
         (Streams((7,)), "stream 7"),
         (Pids((100,)), "process 100"),
@@ -70,6 +76,18 @@ def text(line: Line) -> str:
 )
 def test_filters_in_words(one: Filter, words: str) -> None:
     assert describe(one) == words
+
+
+def test_a_filter_by_operator_is_not_called_nvtx(tmp_path: Path) -> None:
+    training = sources.training(tmp_path / "decode.sqlite")
+    assert describe(NvtxRange("aten::mm"), training) == "in aten::mm"
+
+
+def test_a_number_that_several_have_is_no_name(profile: Profile) -> None:
+    alike = replace(profile, devices=(Device(0, "H100"), Device(0, "H100")))
+    assert describe(Devices((0,)), alike) == "device GPU 0 H100"
+    other = replace(profile, devices=(Device(0, "H100"), Device(0, "A100")))
+    assert describe(Devices((0,)), other) == "device 0"
 
 
 def test_what_the_trace_names_has_its_name(profile: Profile) -> None:

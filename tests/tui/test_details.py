@@ -18,7 +18,9 @@ from flame.tui.facts import BINS, Facts, Launched, Moved, Part, Parts, Used
 from flame.tui.layout import Span
 from flame.tui.lines import Line, line_width
 from flame.tui.palette import Palette
+from flame.tui.terms import OPERATORS
 from flame.tui.view import View, Zoom
+from tests.tui import sources
 from tests.tui.trees import node, stack_tree
 
 PALETTE = Palette((18, 18, 18), (224, 224, 224))
@@ -33,6 +35,7 @@ RANGE = Frame(
     extra=(("domain", "torch"), ("shapes", "[[16, 2880]]"), ("captured", "1")),
 )
 PYTHON = Frame(Kind.PYTHON, "forward", "model.py", 42)
+OPERATOR = Frame(Kind.NVTX, "aten::mm", extra=(("forward", "yes"), ("placed", "by GPU time")))
 
 
 def shown(
@@ -345,3 +348,23 @@ def test_a_name_cut_at_the_top_stands_in_full_below() -> None:
     name = "void gemm<" + ", ".join(f"Tile{place}" for place in range(40)) + ">(int)"
     tree = stack_tree({(name,): 1})
     assert "".join(after(shown(tree, name, width=60), "name")).count("Tile") == 40
+
+
+def test_operators_are_ranges_and_say_why_they_stand_there() -> None:
+    view = View(stack_tree({(OPERATOR, "gemm"): 10}), 100)
+    view.select(1)
+    lines = [text(line) for line in details(view, PALETTE, 60, terms=OPERATORS)]
+    assert lines[0] == " range"
+    assert "ran         in the forward pass, which this is the backward of" in lines
+    assert "placed      by GPU time" in lines
+
+
+def test_samples_have_no_count_no_mean_and_no_spread() -> None:
+    tree = sources.stacks().tree()
+    view = View(tree, 100)
+    view.select(node(tree, "main [7]", "main", "work"))
+    lines = [text(line) for line in details(view, PALETTE, 60)]
+    assert lines[:3] == [" frame", "work", "source      lib/server.py:12"]
+    assert "total       30  75.0 % of all" in lines
+    assert not [line for line in lines if line.startswith(("count", "GPU", "samples"))]
+    assert view.tree.metric.title == "samples"

@@ -56,6 +56,17 @@ def test_the_end_is_the_leaf_of_the_widest_way() -> None:
     assert TREE.names(shown.cursor) == ("b", "x", "deep")
 
 
+def test_a_fork_is_the_next_frame_that_no_child_has_nearly_all_of() -> None:
+    tree = stack_tree({("a", "b", "c", "d"): 95, ("a", "b", "c", "e"): 5, ("a", "x"): 12})
+    shown = View(tree, 100)
+    seen = []
+    for _ in range(4):
+        shown.move_to_fork()
+        seen.append(tree.names(shown.cursor))
+    deepest = ("a", "b", "c", "d")
+    assert seen == [("a",), deepest, deepest, deepest]
+
+
 def test_across_goes_along_the_row_over_parents_and_stops_at_the_ends() -> None:
     shown = view()
     shown.select(node(TREE, "a", "x"))

@@ -26,6 +26,8 @@ from flame.core.readers.spelled import spelled_stacks
 # The frames of a batch live at the same time, as texts of 60 bytes each.
 _BATCH = 1 << 20
 _HEAD = 1 << 16
+# Deeper stacks exist in broken files only, and everything here takes its time per level.
+_MAX_FRAMES = 10_000
 _LETTER = re.compile(rb"[A-Za-z_\x80-\xff]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_FRAMES = b"all"
@@ -93,9 +95,10 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
 
     A line is frames joined by ``;``, white space, and a value: a whole number, or one with decimals
     (``30.5``, ``1e6``), of which 9 are kept, exactly. Lines that begin with ``#`` and white space
-    are comments. Frames without a text are called ``[empty]``; at the end of a stack there are
-    none (py-spy ended stacks with ``;``). The stack ``all`` is the empty one, which our own exports
-    write so, unless ``all`` begins other stacks.
+    are comments. Frames without a text are called ``[empty]``; at the end of a stack they are
+    none, as for flamegraph.pl (py-spy ended stacks with ``;``). The stack ``all`` is the empty one,
+    which our own exports write so, unless ``all`` begins other stacks. Of more than 10,000 frames
+    the innermost are left out.
 
     Where every line ends in two numbers (difffolded.pl), the last is the value, and the other one
     is the measure ``before``. Lines that are none of this are left out, and counted in a warning.
@@ -201,6 +204,7 @@ class _Lines:
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
         self._line = 0
         self._strange: list[int] = []
+        self._too_deep = 0
 
     def add(self, batch: bytes) -> None:
         """Take in whole lines. Raises OverflowError and `_NotDifferentialError`."""
@@ -239,11 +243,15 @@ class _Lines:
 
     def _spell(self, stacks: Sequence[bytes]) -> None:
         self.stacks += len(stacks)
-        lengths = [stack.count(b";") + 1 if stack else 0 for stack in stacks]
-        texts = b";".join(filter(None, stacks)).split(b";") if any(lengths) else []
+        lengths = np.array([stack.count(b";") + 1 if stack else 0 for stack in stacks], np.int64)
+        if lengths.max() > _MAX_FRAMES:
+            self._too_deep += int((lengths > _MAX_FRAMES).sum())
+            stacks = [b";".join(stack.split(b";", _MAX_FRAMES)[:_MAX_FRAMES]) for stack in stacks]
+            lengths = np.minimum(lengths, _MAX_FRAMES)
+        texts = b";".join(filter(None, stacks)).split(b";") if lengths.any() else []
         ids = map(self._ids.__getitem__, texts)
         self._spelled.append(np.fromiter(ids, np.int32, len(texts)))
-        self._lengths.append(np.array(lengths, np.int64))
+        self._lengths.append(lengths)
 
     def build(self, meta: Meta, working: Callable[[], None]) -> RawStacks:
         """What the lines say, one row per distinct stack; ``working`` is called now and then."""
@@ -285,10 +293,16 @@ class _Lines:
         if len(self._columns) > 1:
             found.append("two numbers on each line: shown is the last, the other is `before`")
         if self._strange:
-            count, first = len(self._strange), self._strange[0]
-            what = "line is no stack" if count == 1 else "lines are no stacks"
-            found.append(f"{count:,} {what} with a value, left out; first: line {first:,}")
+            found.append(
+                f"lines that are no stack and its value, left out: {len(self._strange):,}, "
+                f"first: line {self._strange[0]:,}"
+            )
+        if self._too_deep:
+            found.append(
+                f"stacks of more than {_MAX_FRAMES:,} frames: {self._too_deep:,}, "
+                "their innermost left out"
+            )
         rounded = sum(numbers.rounded for numbers in self._values)
         if rounded:
-            found.append(f"{rounded:,} values are rounded to {MAX_DECIMALS} decimals")
+            found.append(f"values rounded to {MAX_DECIMALS} decimals: {rounded:,}")
         return found

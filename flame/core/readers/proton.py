@@ -250,7 +250,7 @@ class _Metrics:
 
     def _warn(self) -> None:
         if self._negative:
-            self.warnings.append(f"{self._negative:,} negative metrics count as 0")
+            self.warnings.append(f"metrics below 0 count as 0: {self._negative:,}")
         if self._strange:
             names = ", ".join(sorted(self._strange))
             self.warnings.append(f"metrics that are no numbers are left out: {names}")

@@ -38,7 +38,7 @@ class Document:
         self.decoder = EventDecoder()
         self._wanted = wanted
         self._stream = stream
-        self._small = min(_SMALL, stream.piece // 4)
+        self._small = min(_SMALL, stream.piece // 4 + 1)
 
     def pieces(self) -> Iterator[Events]:
         """All events, some thousand at a time."""
@@ -85,7 +85,11 @@ class Document:
         text = self._value()
         if text is None:
             return None
-        if opening != b'"' or self._next(_SPACE) != b":":
+        colon = self._next(_SPACE)
+        if colon == b"":
+            self._cut()
+            return None
+        if opening != b'"' or colon != b":":
             self.damaged += 1
             return EVENTS if self._search(EVENTS_KEY) else None
         self._stream.at += 1
@@ -182,7 +186,8 @@ class Document:
     def _leave(self, text: bytes) -> None:
         """Go on behind ``text``, which is no event, or where the next one begins inside it."""
         stream = self._stream
-        if text and not NEXT_EVENT.search(text, 1) and self._separated(len(text)):
+        closed = text[:1] != b"{" or text.endswith(b"}")
+        if text and closed and not NEXT_EVENT.search(text, 1) and self._separated(len(text)):
             stream.at += len(text)
         else:
             stream.at += 1
