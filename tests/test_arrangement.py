@@ -232,11 +232,8 @@ def weights_by_group(profile: Profile, metric: str, chosen: dict[str, Any]) -> t
     """(value, count) per group, of the rows in the time window."""
     measure = metric_of(metric)
     window = where(time=chosen.get("time"))
-    rows = np.ones(len(profile.table(measure)), bool)
-    if window:
-        (one,) = window
-        rows = one.rows(profile.table(measure))  # type: ignore[union-attr]
-    return profile.totals_by_group(measure, np.flatnonzero(rows))
+    rows = passing_rows(profile, profile.table(measure), window)
+    return profile.totals_by_group(measure, None if rows is None else np.flatnonzero(rows))
 
 
 @random_traces

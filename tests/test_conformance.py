@@ -83,13 +83,20 @@ def test_a_file_is_known_by_its_content_alone(name: str, tmp_path: Path) -> None
 
 
 def _folded(path: Path) -> Stacks:
-    """Lines of frames and a whole number; what speedscope takes for something else is left out."""
+    """Lines of frames and a whole number, as speedscope reads them.
+
+    Only blank frames at the end of a stack are none for flame: some versions of py-spy wrote a `;`
+    there.
+    """
     data = path.read_bytes()
     text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
     found: Stacks = Counter()
     for line in text.splitlines():
         if matched := re.fullmatch(r"(.*) (\d+)", line):
-            found[tuple(matched[1].split(";"))] += int(matched[2])
+            frames = matched[1].split(";")
+            while not frames[-1].strip():
+                frames.pop()
+            found[tuple(frames)] += int(matched[2])
     return found
 
 

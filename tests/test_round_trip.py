@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flame
@@ -150,6 +150,7 @@ unambiguous = some_rows.filter(
 )
 
 
+@settings(max_examples=50)
 @given(unambiguous, st.sampled_from(["gpu", "count", "host"]))
 def test_any_tree_comes_back_from_speedscope(rows: list[Row], metric: str) -> None:
     check_speedscope(profile_of(rows, host=rows), Selection(metric=metric))

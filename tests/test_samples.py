@@ -1,7 +1,10 @@
-"""The sample is deterministic, small, labelled, and says what its generator knows."""
+"""The samples are deterministic, small, labelled, and say what their generators know."""
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -15,8 +18,9 @@ from benchmarks.generate import generate
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
 from flame.core.tree import Node, StackTree
-from samples import make_samples
+from samples import make_samples, make_torch_sample
 
+TORCH = Path(make_torch_sample.__file__).with_name(make_torch_sample.NAME)
 SAMPLE = Path(make_samples.__file__).with_name("decode_small.sqlite")
 ACTIVITIES = (
     "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -210,6 +214,81 @@ def test_large_file_generator_keeps_its_proportions(tmp_path: Path) -> None:
         assert scalar(db, f"SELECT count(DISTINCT text) {numbered}") == count > 1_500
     profile = flame.load(path)
     assert profile.coverage["nvtx"].ns == profile.coverage["launch"].ns == profile.gpu_time
+
+
+# The trace of PyTorch
+
+
+@pytest.fixture(scope="module")
+def trained() -> make_torch_sample.Expected:
+    return make_torch_sample.expected()
+
+
+@pytest.fixture(scope="module")
+def training() -> Profile:
+    return flame.load(TORCH, LoadOptions(nvtx_names="raw"))
+
+
+def test_committed_trace_is_what_the_script_writes(tmp_path: Path) -> None:
+    # Not byte for byte: another zlib packs it otherwise.
+    assert gzip.decompress(TORCH.read_bytes()).decode() == make_torch_sample.text()
+    make_torch_sample.write(tmp_path / "again.gz")
+    assert (
+        gzip.decompress((tmp_path / "again.gz").read_bytes()).decode() == make_torch_sample.text()
+    )
+
+
+def test_trace_is_under_60_kb_labelled_and_valid() -> None:
+    assert TORCH.stat().st_size < 60_000
+    trace = json.loads(make_torch_sample.text())
+    assert trace["FLAME_SYNTHETIC"] == "true, made by samples/make_torch_sample.py"
+    assert [one["name"] for one in trace["deviceProperties"]] == [
+        "NVIDIA H100 80GB HBM3 (synthetic)"
+    ]
+
+
+def test_flame_finds_the_operators_of_the_trace(
+    training: Profile, trained: make_torch_sample.Expected
+) -> None:
+    assert own_by_path(training.tree(levels="nvtx")) == trained.ranges
+    assert training.gpu_time == trained.gpu_ns
+    assert training.counts["kernel"] == sum(trained.kernels.values())
+    assert training.steps is not None
+    assert tuple(training.steps.number.tolist()) == trained.steps
+
+
+def test_flame_finds_the_python_functions_of_the_trace(
+    training: Profile, trained: make_torch_sample.Expected
+) -> None:
+    expected: Counter[NvtxPath] = Counter()
+    for path, ns in trained.python.items():
+        expected[tuple(map(function, path))] += ns
+    assert own_by_path(training.tree(levels="python")) == expected
+    lines = {(frame.name, frame.file, frame.line) for frame in training.frames.frames}
+    assert ("attention", "model.py", 33) in lines
+
+
+def function(name: str) -> str:
+    """What is called so in the trace: without its file, or without its address."""
+    return re.sub(r"^\S+\(\d+\): | at 0x[0-9a-f]+", "", name)
+
+
+def test_one_graph_launch_has_all_kernels_of_a_decode_step(training: Profile) -> None:
+    tree = training.tree(levels="launch,kernel")
+    (replays,) = [one for one in tree.root.children if one.name == "cudaGraphLaunch"]
+    assert replays.count == 3 * 16 and len(replays.children) == 4
+
+
+def test_work_of_the_backward_pass_has_a_forward_operator(
+    trained: make_torch_sample.Expected,
+) -> None:
+    backward = sum(
+        ns for path, ns in trained.ranges.items() if path and path[0].startswith("autograd")
+    )
+    linked = flame.load(TORCH, LoadOptions(forward=True))
+    roots = {one.name for one in linked.tree(levels="nvtx").root.children}
+    assert roots == {"ProfilerStep"} and backward > trained.gpu_ns / 3
+    assert linked.gpu_time == trained.gpu_ns
 
 
 def own_by_path(tree: StackTree) -> Counter[NvtxPath]:

@@ -78,7 +78,7 @@ class Activities:
 
     | column | dtype | meaning |
     |---|---|---|
-    | kind | u8 | `Kind` of the leaf; LAUNCH or NVTX in a host table |
+    | kind | u8 | `Kind` of the leaf; LAUNCH, NVTX or PYTHON in a host table |
     | start, duration | i8 | ns; duration is what the row is charged with, never negative |
     | process, thread, device | i4 | index into the profile's lists, -1 unknown |
     | stream | i4 | stream id, -1 unknown |
@@ -238,7 +238,7 @@ class Profile:
 
     @cached_property
     def host(self) -> Activities:
-        """Wall self time of NVTX ranges and API calls per thread."""
+        """Wall self time of Python functions, ranges and API calls per thread."""
         return self.host_builder()
 
     @cached_property

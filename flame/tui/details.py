@@ -250,7 +250,7 @@ def _attributes(frame: Frame, width: int) -> list[Line]:
 def _marks(frame: Frame) -> list[tuple[str, str]]:
     """Why it stands here though it was not open at the launch."""
     captured = "when the CUDA graph was captured" if frame.get("captured") else ""
-    forward = "in the forward pass, which this is the backward of" if frame.get("forward") else ""
+    forward = "in the forward pass of what is below" if frame.get("forward") else ""
     return [("open", captured), ("ran", forward)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flame.core.options import LoadOptions, silent
-from flame.core.readers import kineto
+from flame.core.readers.kineto import reader as kineto
 from tests.kinetofile import KinetoFile
 
 MAIN, AUTOGRAD, OTHER = 1, 2, 3

@@ -15,7 +15,7 @@ import pytest
 from flame.core.frames import Kind
 from flame.core.options import LoadOptions, silent
 from flame.core.raw import RawTrace
-from flame.core.readers import kineto
+from flame.core.readers.kineto import reader as kineto
 from tests.conftest import TRACES
 
 NAMES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))

@@ -95,3 +95,9 @@ def test_folding_is_of_ranges_and_comes_after_the_renames() -> None:
     assert shown(ranges, naming) == [("model.layers.seventh.mlp", 0), (folded, 1), (folded, 1)]
     kernel = Frame(Kind.KERNEL, names[1])
     assert naming.text(kernel) == kernel.name
+
+
+def test_folding_takes_the_numbers_of_modules_from_python_functions_alone() -> None:
+    modules = [Frame(Kind.PYTHON, f"nn.Module: Linear_{number}") for number in (3, 14)]
+    assert shown(modules, Naming(fold=True)) == [("nn.Module: Linear_*", 0)] * 2
+    assert Naming(fold=True).text(Frame(Kind.FRAME, "nn.Module: Linear_3")).endswith("_3")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,14 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flame.core.columns import I8
 from flame.core.errors import NoMatchError
-from flame.core.frames import Kind
+from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.load import load
 from flame.core.members import Members
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
+from flame.core.profile import Meta, Process, Profile, Thread
+from flame.core.raw_stacks import Measure, RawStacks
+from flame.core.resolved import profile_of
 from flame.core.search import search
 from flame.core.shading import Grid, Light, Shading, light, matches, passing, shade
+from flame.core.stacks import StackBuilder
 from flame.core.timeline import Lane, Timeline, Window, timed, timeline
 from flame.core.where import where
 from tests.nsysfile import NsysFile
@@ -293,3 +298,57 @@ def test_the_shortest_kernel_of_a_long_trace_leaves_a_mark(tmp_path: Path) -> No
     time = timeline(load(tmp_path / "t.sqlite"))
     [(_, shading)] = shaded(time, light(time, np.ones(3, bool)), Grid(time.whole, 60))
     assert np.flatnonzero(shading.cover).tolist() == [0, 5, 59]
+
+
+def samples(threads: int) -> Profile:
+    """Three samples of 10 ns on each of ``threads`` (0: no thread is known), from 100 ns on."""
+    frames, stacks = FrameBuilder(), StackBuilder()
+    main, work = frames.add(Frame(Kind.FRAME, "main")), frames.add(Frame(Kind.NVTX, "work"))
+    stack = [stacks.path([main]), stacks.path([main, work]), stacks.path([main])]
+    rounds = max(threads, 1)
+    ten: I8 = np.full(3 * rounds, 10, np.int64)
+    raw = RawStacks(
+        frames,
+        stacks,
+        np.array(stack * rounds, np.int32),
+        (Measure("time", "time", "ns", ten),),
+        Meta(format="speedscope"),
+        thread=np.repeat(np.arange(threads, dtype=np.int32), 3) if threads else None,
+        start=np.array([100, 110, 120] * rounds, np.int64),
+        processes=(Process(7, "server"),),
+        threads=tuple(Thread(0, tid, "") for tid in range(threads)),
+    )
+    return profile_of(raw)
+
+
+@pytest.mark.parametrize(
+    ("threads", "labels"), [(0, ["samples"]), (2, ["server [0]", "server [1]"])]
+)
+def test_samples_have_a_row_per_thread_with_the_innermost_frame(
+    threads: int, labels: list[str]
+) -> None:
+    profile = samples(threads)
+    time = timeline(profile)
+    assert [lane.label for lane in time.lanes] == labels
+    assert time.devices == () and time.whole == Window(0, 30)
+    for lane in time.lanes:
+        items = range(lane.first, lane.last)
+        names = [profile.frames[int(time.frame[item])].name for item in items]
+        assert names == ["main", "work", "main"]
+        assert [time.window(item) for item in items] == [(0, 10), (10, 20), (20, 30)]
+    # What a file calls a range is a sample here, and passes as such.
+    assert Kind.NVTX not in time.kind
+    assert passing(time, profile, profile.tree(), ()).all()
+
+
+def test_work_of_no_known_process_names_none(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "t.sqlite") as trace:
+        trace.process(100, "python")
+        trace.kernel("gemm", 0, 10, corr=None)
+        trace.kernel("gemm", 20, 30, corr=None)
+    profile = load(tmp_path / "t.sqlite")
+    process = np.array([0, -1], np.int32)
+    lanes = timeline(
+        replace(profile, activities=replace(profile.activities, process=process))
+    ).lanes
+    assert sorted(lane.label for lane in lanes) == ["GPU0 stream 7", "GPU0 stream 7 [100]"]

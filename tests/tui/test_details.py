@@ -355,7 +355,7 @@ def test_operators_are_ranges_and_say_why_they_stand_there() -> None:
     view.select(1)
     lines = [text(line) for line in details(view, PALETTE, 60, terms=OPERATORS)]
     assert lines[0] == " range"
-    assert "ran         in the forward pass, which this is the backward of" in lines
+    assert "ran         in the forward pass of what is below" in lines
     assert "placed      by GPU time" in lines
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from textual.message import Message
 
@@ -12,6 +14,7 @@ import flame
 from flame.core.arrangement import Arrangement
 from flame.core.frames import NO_LAUNCH
 from flame.core.launches import LaunchConfig
+from flame.core.profile import Process, Source
 from flame.core.sandwich import sandwich
 from flame.core.selection import Selection
 from flame.core.where import Filter, Streams, Time
@@ -20,6 +23,7 @@ from flame.tui.facts import Facts, collect
 from flame.tui.session import Projection, project
 from flame.tui.view import View
 from tests.nsysfile import HTOD, NsysFile
+from tests.tui import sources
 from tests.tui.trees import node
 
 
@@ -178,6 +182,39 @@ def test_low_coverage_is_noted_at_the_frames_of_its_level(path: Path) -> None:
         "NVTX ranges cover 50 % of GPU time, the rest was launched outside any.",
     )
     assert facts_of(shown, *STEP, "gemm").notes == ()
+
+
+def test_coverage_is_of_operators_in_traces_of_pytorch(path: Path) -> None:
+    with NsysFile(path.with_name("other.sqlite")) as trace:
+        trace.nvtx("step", 0, 100)
+        for corr, begin in ((1, 10), (2, 200)):
+            trace.api("cudaLaunchKernel_v7000", begin, begin + 5, corr)
+            trace.kernel("gemm", begin, begin + 50, corr)
+    profile = flame.load(path.with_name("other.sqlite"))
+    meta = replace(profile.meta, format="kineto")
+    shown = project(replace(profile, sources=(Source("", meta),)), Selection())
+    said = "Operators and annotations cover 50 % of GPU time, the rest was launched outside any."
+    assert facts_of(shown, *STEP).notes == (said,)
+
+
+def test_samples_are_no_activities() -> None:
+    shown = project(sources.stacks(), Selection())
+    facts = facts_of(shown)
+    assert facts.spread is None and facts.histogram is None and facts.notes == ()
+    assert {title: parts.number for title, parts in facts.on.items()} == {"threads": 2}
+    assert facts.on["threads"].heaviest[0].name == "main [7]"
+
+
+def test_of_several_files_it_says_in_which_it_is() -> None:
+    one = replace(sources.stacks(), processes=(Process(7, "a"), Process(7, "b", source=1)))
+    meta = one.meta
+    two = replace(
+        one,
+        sources=(Source("rank 0", meta), Source("rank 1", meta)),
+        activities=replace(one.activities, process=np.array([0, 1], np.int32)),
+    )
+    facts = facts_of(project(two, Selection(levels=("stack",))))
+    assert [part[:2] for part in facts.on["files"].heaviest] == [("rank 0", 30), ("rank 1", 10)]
 
 
 def test_graphs_as_a_whole_are_noted_above_them(path: Path) -> None:

@@ -105,7 +105,8 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
 
     ``options`` make no difference. Raises InputError where no line is a stack, where the file is
     damaged or cut off, and where its values add up to 2**62 or more. ``progress`` is told of bytes
-    on disk. Takes 8 bytes of memory per frame of every line, and 60 per distinct stack.
+    on disk. Takes 8 bytes of memory per frame of every line, and 150 per node of the stacks' tree:
+    800 MB for a file of 314 MB.
     """
     try:
         try:

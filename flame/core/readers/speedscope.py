@@ -46,7 +46,7 @@ _SIGNS = (
     re.compile(rb'"profiles"\s*:\s*\[\s*\{[^{}]*"type"\s*:\s*"(?:sampled|evented)"'),
 )
 _OURS = "flame@"
-_KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind}
+_KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind if kind != Kind.ROOT}
 
 
 def looks_like(head: bytes) -> bool:
@@ -93,8 +93,9 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
 
 
 def _content(path: Path, progress: Progress) -> bytes:
-    size, pieces = path.stat().st_size, []
+    pieces = []
     try:
+        size = path.stat().st_size
         with open_binary(path) as file:
             while piece := file.read(_PIECE):
                 pieces.append(piece)

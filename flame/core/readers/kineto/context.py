@@ -83,8 +83,11 @@ class Context:
         An event without a duration ends where it starts.
         """
         whole = [event for event in events if event.ph == "X"]
+        durations = [event.dur for event in whole]
         start, started = nanoseconds([event.ts for event in whole])
-        length, lasting = nanoseconds([0 if event.dur is None else event.dur for event in whole])
+        length, lasting = nanoseconds(durations)
+        if not lasting.all():
+            lasting |= np.array([duration is None for duration in durations])
         end = start + length
         good = started & lasting & (length >= 0) & (end <= LIMIT)
         if not good.all():
@@ -113,7 +116,7 @@ class Context:
         """Frames of operators and annotations."""
         ranges, args = self.ranges, [event.args or NO_ARGS for event in events]
         keys = [
-            (event.name, raw_bytes(one.dims), detail(one))
+            (event.name, raw_bytes(one.dims), detail(one) if one.collective or one.backend else "")
             for event, one in zip(events, args, strict=True)
         ]
         return np.array([ranges[key] for key in keys], np.int32)
