@@ -23,7 +23,7 @@ from flame.core.metrics import metric_of
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
 from flame.core.tree import StackTree
-from flame.core.where import MinShare, where
+from flame.core.where import MinShare, passing_rows, where
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.core.recorded import Recorded, leaves
 from tests.naive import Row, naive

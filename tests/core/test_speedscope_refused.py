@@ -1,4 +1,4 @@
-"""speedscope files that are refused, each with the place of what is wrong, and how others are told."""
+"""speedscope files that are refused, with the place of what is wrong; how others are told."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ async def test_each_table_keeps_its_own_levels(decode: Path) -> None:
         await user.press("2", "m")
         assert user.levels == "python,native,nvtx,kernel"
         await user.press("M")
-        assert user.levels == "nvtx,launch"
+        assert user.levels == "python,nvtx,launch"
 
 
 async def test_selection_and_zoom_survive_a_metric_and_a_level(decode: Path) -> None:

@@ -222,7 +222,7 @@ class _Lines:
                 values.add(column)
 
     def _all_plain(self, batch: bytes, parts: Sequence[list[bytes]]) -> bool:
-        """Whether there is nothing but stacks and whole numbers: as a rule, and 10 times faster."""
+        """Whether there is nothing but stacks and whole numbers: 40 % less time for short lines."""
         size = len(self._columns) + 1
         if batch.startswith(b"#") or b"\n#" in batch or set(map(len, parts)) != {size}:
             return False

@@ -45,23 +45,18 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
 
 
 def _damage(path: Path, document: Document, stream: Stream, known: bool) -> list[str]:
-    """What was wrong with the file; InputError where nothing is left."""
-    place = " of the unpacked trace" if stream.packed else ""
-    end = (
-        ""
-        if document.cut_at is None
-        else f"{_HOW[stream.damage]} at byte {document.cut_at:,}{place}"
-    )
+    """What was wrong with the file; InputError where nothing is left of it."""
+    end = ""
+    if document.cut_at is not None:
+        place = " of the unpacked trace" if stream.packed else ""
+        end = f"{stream.damage or 'cut off'} at byte {document.cut_at:,}{place}"
+    if not known and end:
+        raise InputError(f"{path}: {end}, before any event of a profiler: record it again")
     if not known:
-        if end:
-            raise InputError(f"{path}: {end}, before any event of a profiler: record it again")
         raise InputError(
             f"{path}: a Chrome trace, but not of the PyTorch profiler: no operator, kernel or "
             "Python function in it"
         )
     spoilt = document.damaged + document.decoder.bad
-    damaged = [f"{spoilt:,} damaged events: left out"] if spoilt else []
-    return [*([f"{end}: everything before it is shown"] if end else []), *damaged]
-
-
-_HOW = {"": "cut off", "cut off": "cut off", "damaged": "damaged"}
+    warnings = [f"{end}: everything before it is shown"] if end else []
+    return [*warnings, *([f"{spoilt:,} damaged events: left out"] if spoilt else [])]
