@@ -11,7 +11,7 @@ from flame.core.frames import Kind
 from flame.core.functions import FunctionIndex
 from flame.core.moments import closed_at
 from flame.core.nesting import Nesting, nest
-from flame.core.profile import NONE, Activities
+from flame.core.profile import NONE, Activities, off_gpu
 from flame.core.raw import Calls, Functions, Ranges
 from flame.core.stacks import EMPTY, StackBuilder
 
@@ -76,26 +76,14 @@ def _table(pieces: Nesting, spans: _Spans, process: I4, stacks: StackBuilder) ->
         ranges = rows[kind == Kind.NVTX]
         nvtx[ranges] = stacks.extend(nvtx[ranges], frames[ranges])
     on = spans.thread[pieces.source]
-    none, zeros = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
-    no_time: I8 = np.zeros(size, np.int64)
-    return Activities(
-        kind=kinds,
-        start=pieces.start,
-        duration=pieces.own_time(),
-        process=process[on].astype(np.int32),
-        thread=on.astype(np.int32),
-        device=none,
-        stream=none,
-        launch_start=no_time - 1,
-        launch_end=no_time - 1,
-        launch_share=no_time,
-        idle=no_time,
-        python=python[:-1],
-        native=zeros,
-        launch=launch[:-1],
-        nvtx=nvtx[:-1],
-        frame=none,
-        stack=zeros,
-        launched=np.zeros(size, bool),
-        stacks=stacks.build(),
-    )
+    known = {
+        "kind": kinds,
+        "start": pieces.start,
+        "duration": pieces.own_time(),
+        "process": process[on].astype(np.int32),
+        "thread": on.astype(np.int32),
+        "python": python[:-1],
+        "launch": launch[:-1],
+        "nvtx": nvtx[:-1],
+    }
+    return Activities(**off_gpu(size) | known, stacks=stacks.build())

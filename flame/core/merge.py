@@ -124,9 +124,14 @@ class _Who:
         )
 
     def _add_processes(self, profile: Profile, source: int) -> I4:
-        """Their new numbers. What is nobody's gets a process too: every row has its rank."""
+        """Their new numbers. What is nobody's gets a process too: every row has its rank.
+
+        That is the only one where there is but one.
+        """
         first, size = len(self.processes), len(profile.processes)
         self.processes += [replace(process, source=source) for process in profile.processes]
+        if size == 1:
+            return np.full(2, first, np.int32)
         threads = any(thread.process < 0 for thread in profile.threads)
         if threads or bool((profile.activities.process < 0).any()):
             self.processes.append(Process(NONE, "unknown process", source))

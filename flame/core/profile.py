@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -125,6 +125,19 @@ class Activities:
         first, group = unique_rows(columns)
         kept = [column[first] for column in columns]
         return Groups(group.astype(np.int32), *kept)
+
+
+def off_gpu(size: int) -> dict[str, Any]:
+    """Columns of `Activities` for ``size`` rows that no GPU ran: no stack, all else unknown."""
+    none, empty = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
+    no_time = np.zeros(size, np.int64)
+    return {
+        **dict.fromkeys(("process", "thread", "device", "stream", "launch", "frame"), none),
+        **dict.fromkeys(("python", "native", "nvtx", "stack"), empty),
+        **dict.fromkeys(("launch_share", "idle"), no_time),
+        **dict.fromkeys(("launch_start", "launch_end"), no_time + NONE),
+        "launched": np.zeros(size, bool),
+    }
 
 
 @dataclass(frozen=True, eq=False)

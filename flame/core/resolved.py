@@ -6,12 +6,12 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8
+from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
 from flame.core.frames import Kind
 from flame.core.grouping import add_grouping
 from flame.core.metrics import Metric
-from flame.core.profile import NONE, Activities, GraphNodes, Profile, Source
+from flame.core.profile import NONE, Activities, GraphNodes, Profile, Source, off_gpu
 from flame.core.raw_stacks import Measure, RawStacks
 
 _SUM_LIMIT = 1 << 62
@@ -68,31 +68,19 @@ def _measure(key: str, table: Activities) -> I8:
 
 def _table(raw: RawStacks) -> Activities:
     size = len(raw.stack)
-    stacks = raw.stacks.build()
-    none, zeros = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
     no_time: I8 = np.zeros(size, np.int64)
-    thread = none if raw.thread is None else raw.thread
-    process = np.array([*(one.process for one in raw.threads), NONE], np.int32)[thread]
+    known: dict[str, Column] = {
+        "kind": np.full(size, Kind.FRAME, np.uint8),
+        "start": no_time if raw.start is None else raw.start,
+        "duration": next((one.values for one in raw.measures if one.unit == "ns"), no_time),
+        "stack": raw.stack,
+    }
+    if raw.thread is not None:
+        of_thread = np.array([*(one.process for one in raw.threads), NONE], np.int32)
+        known |= {"thread": raw.thread, "process": of_thread[raw.thread]}
     return Activities(
-        kind=np.full(size, Kind.FRAME, np.uint8),
-        start=no_time if raw.start is None else raw.start,
-        duration=next((one.values for one in raw.measures if one.unit == "ns"), no_time),
-        process=process,
-        thread=thread,
-        device=none,
-        stream=none,
-        launch_start=no_time - 1,
-        launch_end=no_time - 1,
-        launch_share=no_time,
-        idle=no_time,
-        python=zeros,
-        native=zeros,
-        launch=none,
-        nvtx=zeros,
-        frame=none,
-        stack=raw.stack,
-        launched=np.zeros(size, bool),
-        stacks=stacks,
+        **off_gpu(size) | known,
+        stacks=raw.stacks.build(),
         measures={one.key: one.values for one in raw.measures},
     )
 

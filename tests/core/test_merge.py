@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from flame.core.errors import InputError
 from flame.core.frames import Kind
+from flame.core.grouping import process_name
 from flame.core.load import load
 from flame.core.merge import merged
 from flame.core.metrics import METRICS
@@ -135,6 +136,18 @@ def test_work_of_an_unknown_process_has_its_rank_too() -> None:
         ("lost", "unknown process"): 7,
         ("found", whole.frames[whole.grouping.process[-2]].name): 20,
     }
+
+
+def test_work_of_an_unknown_process_is_that_of_the_only_one() -> None:
+    recorded = Recorded()
+    recorded.kernel("gemm", 0, 7, process=-1)
+    one = recorded.profile()
+    one = replace(one, processes=one.processes[:1], threads=one.threads[:2])
+    whole = merged([one, trace()], ["lost", "found"])
+    assert [process.pid for process in whole.processes] == [100, 100, 200]
+    assert [one for one in leaves(whole.tree("rank,process")) if one[0] == "lost"] == [
+        ("lost", f"{process_name(one.processes[0])} · lost")
+    ]
 
 
 def test_the_usual_levels_begin_with_the_rank() -> None:
