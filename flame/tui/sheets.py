@@ -137,7 +137,7 @@ def _facts(profile: Profile) -> list[tuple[str, str]]:
         ("made by", " ".join(filter(None, (meta.producer, meta.schema_version)))),
         ("synthetic", "yes: generated, not measured" if meta.synthetic else ""),
         ("length", format_ns(length) if profile.timed else "not known: the file has no times"),
-        ("GPUs", ", ".join(f"{device.id} {device.name}".strip() for device in profile.devices)),
+        ("GPUs", ", ".join(_gpus(profile))),
         ("processes", ", ".join(map(process_name, profile.processes))),
         ("GPU activities", "" if profile.resolved else activities or "none"),
         *(_measured(profile) if profile.resolved else ()),
@@ -145,6 +145,13 @@ def _facts(profile: Profile) -> list[tuple[str, str]]:
         ("graph kernels", graphs if nodes.activities else ""),
     ]
     return [(label, printable(value)) for label, value in rows if value]
+
+
+def _gpus(profile: Profile) -> list[str]:
+    """The GPUs, by number and model, and by file where several have the same."""
+    if len(profile.sources) > 1:
+        return [profile.frames[frame].name for frame in profile.grouping.device.tolist()]
+    return [f"{device.id} {device.name}".strip() for device in profile.devices]
 
 
 def _files(profile: Profile) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from flame.core.readers.kineto.boundaries import (
     EVENTS_KEY,
@@ -18,7 +19,7 @@ from flame.core.readers.kineto.stream import Stream
 
 EVENTS = "traceEvents"
 _SMALL = 64 << 10  # a piece of this size that does not decode is gone through event by event
-_LONGEST = 4 << 20  # bytes of one event: what is longer has lost its end
+_LONGEST = 1 << 20  # bytes of one event: what is longer has lost its end
 _SPACE = re.compile(rb"\s*+")
 _SPACE_AND_COMMAS = re.compile(rb"[\s,]*+")
 
@@ -74,6 +75,7 @@ class Document:
                 yield from self._array()
             elif (text := self._value()) is not None and key in self._wanted:
                 self.top[key] = text
+            self._stream.report()
 
     def _key(self) -> str | None:
         """The next key, passed over with its colon; None at the end of the object."""
@@ -138,7 +140,7 @@ class Document:
             elif size > self._small:
                 size //= 2
             else:
-                yield from self._one_by_one(stream.position + size)
+                yield self._one_by_one(stream.position + size)
         if opening:
             stream.at += 1
         else:
@@ -157,12 +159,15 @@ class Document:
         stream.at = end
         return events
 
-    def _one_by_one(self, until: int) -> Iterator[Events]:
+    def _one_by_one(self, until: int) -> Events:
         """Events up to the one that reaches ``until``, or to the array's end."""
+        events: list[Any] = []
         while self._stream.position < until:
             if self._next(_SPACE_AND_COMMAS) in (b"]", b""):
-                return
-            yield self._one()
+                break
+            events += self._one()
+        self._stream.report()
+        return events
 
     def _one(self) -> Events:
         """The next event; nothing where it is damaged."""

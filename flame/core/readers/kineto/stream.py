@@ -57,6 +57,10 @@ class Stream:
             self.ended = not parts[-1]
         self.window = b"".join(parts)
         self.offset, self.at = self.offset + self.at, 0
+        self.report()
+
+    def report(self) -> None:
+        """Tell the progress how far it is; what it raises stops the reading."""
         self._progress("reading events", min(raw_position(self._file), self._size), self._size)
 
     def _chunk(self, size: int) -> bytes:
