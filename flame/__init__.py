@@ -1,8 +1,8 @@
 """The GPU flame graph in your terminal.
 
-``load`` reads a trace as a `Profile` (`LoadOptions` say how), ``Profile.tree`` projects it to a
-`StackTree`, ``where`` makes filters, ``exporters`` holds one module per format. Each is imported
-on first use.
+``load`` reads a trace as a `Profile` (`LoadOptions` say how), ``load_all`` several as one,
+``Profile.tree`` projects it to a `StackTree`, ``where`` makes filters, ``exporters`` holds one
+module per format. Each is imported on first use.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flame import exporters
     from flame.core.arrangement import Arrangement
     from flame.core.load import load
+    from flame.core.load_many import load_all
     from flame.core.options import LoadOptions
     from flame.core.profile import Profile
     from flame.core.tree import StackTree
@@ -29,6 +30,7 @@ __all__ = [
     "__version__",
     "exporters",
     "load",
+    "load_all",
     "where",
 ]
 
@@ -38,6 +40,7 @@ _HOMES = {
     "Profile": "flame.core.profile",
     "StackTree": "flame.core.tree",
     "load": "flame.core.load",
+    "load_all": "flame.core.load_many",
     "where": "flame.core.where",
 }
 

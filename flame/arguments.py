@@ -61,6 +61,7 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
 
     add("--time", "A/B", "what starts in this window, such as 5s/7s, 500ms/ or -20ms/1s2ms")
     add("--step", "A-B", "what was launched in these steps of the PyTorch profiler")
+    add("--rank", "R,…", "of several traces those of these ranks or names; * and ? work")
     text = "what was launched in such an NVTX range: NAME or NAME@DOMAIN, both may hold * and ?"
     add("--nvtx-range", "R", text)
     for name, text in _NUMBERED.items():
@@ -128,6 +129,8 @@ def selection_of(args: argparse.Namespace) -> Selection:
     from flame.core.selection import Selection
 
     levels = None if args.levels is None else parse_levels(args.levels)
+    if args.metric == "":
+        raise UsageError("--metric: no metric given")
     return Selection(
         levels=with_shapes(levels) if levels and args.shapes else levels,
         where=_where(args),
@@ -144,6 +147,7 @@ def _where(args: argparse.Namespace) -> tuple[Filter, ...]:
     return where(
         time=tuple(args.time),
         step=tuple(args.step),
+        rank=tuple(args.rank),
         nvtx=tuple(args.nvtx_range),
         kernel=tuple(args.kernel),
         include=tuple(args.include),

@@ -20,6 +20,7 @@ from flame.core.where import (
     MinShare,
     NvtxRange,
     Pids,
+    Ranks,
     Step,
     Streams,
     Tids,
@@ -32,7 +33,8 @@ _LONGEST = 100_000
 
 _NUMBERED = Devices | Streams | Pids | Tids
 _NUMBERS = {Devices: "--device", Streams: "--stream", Pids: "--pid", Tids: "--tid"}
-_FILTERS = ("--time", "--step", "--nvtx-range", *_NUMBERS.values(), "--kernel", "--include")
+_FILTERS = ("--time", "--step", "--rank", "--nvtx-range", *_NUMBERS.values())
+_FILTERS += ("--kernel", "--include")
 _FILTERS += ("--show-stacks", "--hide-stacks", "--show-from", "--hide-frames", "--min-percent")
 
 
@@ -133,6 +135,8 @@ def _spelled(one: Filter) -> tuple[str, str]:
         case Step():
             first, last = one.first, one.last
             return "--step", str(first) if first == last else f"{first}-{last}"
+        case Ranks():
+            return "--rank", ",".join(one.names)
         case NvtxRange():
             return "--nvtx-range", spell_range(one)
         case Include():

@@ -36,6 +36,7 @@ from flame.core.where import (
     MinShare,
     NvtxRange,
     Pids,
+    Ranks,
     ShowFrom,
     ShowStacks,
     Step,
@@ -65,12 +66,15 @@ def several(filters: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy
     return st.lists(filters, max_size=most, unique=True)
 
 
+rank_names = texts.map(str.strip).filter(lambda text: text and "," not in text)
+
 # In the order in which options make them.
 wheres = st.tuples(
     several(windows),
     several(
         st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted).map(lambda at: Step(*at))
     ),
+    several(st.builds(Ranks, st.lists(rank_names, min_size=1, max_size=3).map(tuple))),
     several(st.builds(NvtxRange, names, st.none() | texts)),
     *(several(st.builds(kind, ids), 1) for kind in (Devices, Streams, Pids, Tids)),
     several(st.builds(Kernel, expressions)),

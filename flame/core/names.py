@@ -134,7 +134,7 @@ _EXECUTE_ALL = re.compile(
 
 
 def _execute(text: str) -> RangeName:
-    """vLLM's requests and tokens of one step, per phase; three spellings of it are known.
+    """Requests and tokens of one step of vLLM, per phase; three spellings of it are known.
 
     `execute_context_2(512)_generation_8(8)`; behind the tokens their squared sum
     (`context_1(888_788544)`); `execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086…)`

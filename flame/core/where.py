@@ -12,7 +12,7 @@ from flame.core.columns import Bool, Column
 from flame.core.errors import UsageError
 from flame.core.expressions import expression
 from flame.core.frames import ACTIVITY_KINDS, Frame, Kind
-from flame.core.profile import Activities, Profile
+from flame.core.profile import Activities, Profile, Source
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,26 @@ class NvtxRange:
             return domain is None or bool(domain(frame.get("domain")))
 
         return _marked(profile, fits)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Activities of these files of several, by rank number or by label; both may be globs."""
+
+    names: tuple[str, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups of one of the files."""
+        fits = [self._fits(source) for source in profile.sources]
+        return _pick([fits[process.source] for process in profile.processes], table.groups.process)
+
+    def known(self, profile: Profile) -> bool:
+        """Whether ``profile`` is of any such file."""
+        return any(map(self._fits, profile.sources))
+
+    def _fits(self, source: Source) -> bool:
+        called = (source.label, str(source.meta.rank))
+        return any(_glob(name).fullmatch(text) for name in self.names for text in called)
 
 
 @dataclass(frozen=True)
@@ -208,7 +228,7 @@ class MinShare:
             raise UsageError(f"--min-percent {self.percent:g}: choose a number from 0 to 100")
 
 
-GroupFilter = NvtxRange | Devices | Streams | Pids | Tids | Kernel | Include
+GroupFilter = NvtxRange | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
 StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames
 RowFilter = Time | Step
 Filter = RowFilter | GroupFilter | StackFilter | MinShare
@@ -296,6 +316,14 @@ def parse_steps(text: str) -> Step:
     return step
 
 
+def parse_ranks(text: str) -> Ranks:
+    """Files by rank or label from a list such as ``0,3``; ``*`` and ``?`` stand for any text."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise UsageError(f"--rank '{text}': no rank given, use a number or a list such as 0,3")
+    return Ranks(names)
+
+
 def parse_nvtx_range(text: str) -> NvtxRange:
     r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\@`` is an at sign in the name.
 
@@ -335,6 +363,7 @@ def where(
     *,
     time: Texts = None,
     step: Texts = None,
+    rank: Texts = None,
     nvtx: Texts = None,
     device: Ids = None,
     stream: Ids = None,
@@ -353,6 +382,7 @@ def where(
     A tuple of numbers is a choice of any of them. UsageError where a text is wrong.
     """
     found: list[Filter] = [*map(parse_window, _texts(time)), *map(parse_steps, _texts(step))]
+    found += map(parse_ranks, _texts(rank))
     found += map(parse_nvtx_range, _texts(nvtx))
     for kind, ids in ((Devices, device), (Streams, stream), (Pids, pid), (Tids, tid)):
         if ids is not None:

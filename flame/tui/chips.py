@@ -17,6 +17,7 @@ from flame.core.where import (
     MinShare,
     NvtxRange,
     Pids,
+    Ranks,
     ShowFrom,
     ShowStacks,
     Step,
@@ -35,6 +36,7 @@ WORDS: dict[type[Filter], str] = {
     ShowFrom: "from",
     HideFrames: "hide",
     Time: "time",
+    Ranks: "rank",
     Step: "steps",
     NvtxRange: "NVTX",
     Devices: "device",
@@ -84,6 +86,8 @@ def value_of(one: Filter, profile: Profile | None = None) -> str:
         return _window(one)
     if isinstance(one, Step):
         return str(one.first) if one.first == one.last else f"{one.first}–{one.last}"
+    if isinstance(one, Ranks):
+        return printable(", ".join(one.names))
     if isinstance(one, NvtxRange):
         return printable(one.name if one.domain is None else f"{one.name} in {one.domain}")
     if isinstance(one, Include):

@@ -26,6 +26,7 @@ from flame.core.where import (
     MinShare,
     NvtxRange,
     Pids,
+    Ranks,
     ShowFrom,
     ShowStacks,
     Step,
@@ -33,6 +34,7 @@ from flame.core.where import (
     Tids,
     Time,
     parse_nvtx_range,
+    parse_ranks,
     parse_steps,
     parse_window,
 )
@@ -40,6 +42,7 @@ from flame.tui.patterns import exact
 from flame.tui.query import Query
 from flame.tui.terms import NVTX, OPERATORS, terms_of
 
+_SOME = 4
 _AT_ONCE = 10_000
 """Frames up to which their names are compared in a few milliseconds."""
 
@@ -164,6 +167,12 @@ def _listed(numbers: I8) -> str:
         return f"only {first}"
     some = "" if last - first + 1 == len(numbers) else f"{format_count(len(numbers))} of "
     return f"{some}{first} to {last}"
+
+
+def _ranks_there(profile: Profile) -> str:
+    names = [source.label for source in profile.sources]
+    known = ", ".join(names[:_SOME]) + (", …" if len(names) > _SOME else "")
+    return f"numbers or names, such as {known}; * and ? stand for any text and letter"
 
 
 def _step_numbers(profile: Profile) -> I8:
@@ -310,6 +319,16 @@ FIELDS: tuple[Field, ...] = (
         _nothing,
         doubt=_no_such_step,
         applies=lambda profile: len(_step_numbers(profile)) > 0,
+    ),
+    TextField(
+        Ranks,
+        "ranks",
+        _ranks_there,
+        lambda one: ",".join(one.names),
+        parse_ranks,
+        _nothing,
+        doubt=lambda profile, one: "" if one.known(profile) else "no trace is called that",
+        applies=lambda profile: len(profile.sources) > 1,
     ),
     TextField(
         NvtxRange,

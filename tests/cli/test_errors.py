@@ -22,13 +22,14 @@ from tests.nsysfile import NsysFile
         (["view", "x", "--levels", "kernel,nope"], "'nope'"),
         (["view", "x", "--levels", ","], "--levels"),
         (["view", "x", "--levels", "nvtx,nvtx"], "twice"),
-        (["view", "x", "--metric", "nope"], "'nope'"),
         (["view", "x", "--metric", ""], "metric"),
         (["view", "x", "--shapes", "--levels", "kernel"], "--shapes"),
         (["view", "x", "--time", "7s/5s"], "empty"),
         (["view", "x", "--time", "soon/"], "soon"),
         (["view", "x", "--time"], "--time"),
         (["view", "x", "--nvtx-range", ""], "--nvtx-range"),
+        (["view", "x", "--step", "5-3"], "--step"),
+        (["view", "x", "--rank", ","], "--rank"),
         (["view", "x", "--device", "zero"], "'zero'"),
         (["view", "x", "--device", "-1"], "'-1'"),
         (["view", "x", "--stream", "1,,2"], "'1,,2'"),
@@ -71,6 +72,12 @@ def test_nothing_matches(command: list[str], flame: Flame, trace: Path, folder: 
     assert result.code == 4
     assert "nothing" in result.complaint()
     assert not list(folder.glob("*.txt"))
+
+
+def test_a_metric_that_the_trace_lacks_is_a_usage_error(flame: Flame, trace: Path) -> None:
+    result = flame("view", trace, "--metric", "nope")
+    assert result.code == 2
+    assert "'nope': choose from gpu, count" in result.complaint()
 
 
 def test_nothing_to_export(flame: Flame, folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flame.core.errors import InputError
+from flame.core.errors import InputError, NoMatchError
 from flame.core.frames import Kind
 from flame.core.grouping import process_name
 from flame.core.load import load
@@ -48,6 +48,34 @@ def trace(begin: int = 0, origin: int | None = 0, gemm: str = "gemm") -> Profile
     recorded.kernel(gemm, begin + 30, begin + 50, corr=1)
     profile = recorded.profile()
     return replace(profile, meta=replace(profile.meta, origin=origin))
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    ("ranks", "left"),
+    [
+        ("0", {("rank 0", "gemm")}),
+        ("rank 1", {("rank 1", "relu")}),
+        ("0,1", {("rank 0", "gemm"), ("rank 1", "relu")}),
+        ("rank *", {("rank 0", "gemm"), ("rank 1", "relu")}),
+        ("?, 7", {("rank 0", "gemm"), ("rank 1", "relu")}),
+    ],
+)
+def test_ranks_are_chosen_by_number_or_name(ranks: str, left: set[tuple[str, ...]]) -> None:
+    parts = [
+        replace(one, meta=replace(one.meta, rank=rank))
+        for rank, one in enumerate([trace(), trace(gemm="relu")])
+    ]
+    whole = merged(parts, labels_of([one.meta for one in parts]))
+    assert set(leaves(whole.tree(levels="rank,kernel", where=where(rank=ranks)))) == left
+
+
+def test_a_rank_that_is_not_there_has_nothing() -> None:
+    whole = merged([trace(), trace()], ["a", "b"])
+    with pytest.raises(NoMatchError):
+        whole.tree(where=where(rank="c"))
 
 
 # Sums

@@ -38,7 +38,7 @@ def shown(command: str, **keys: str) -> str:
         ("semicolon", "semicolon"),
         ("ctrl+?", "ctrl+question_mark"),
         ("Ö", "Ö"),
-        ("space,space", "space"),
+        ("f6,f6", "f6"),
         ("shift+f5", "shift+f5"),
     ],
 )

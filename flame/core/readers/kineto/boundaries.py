@@ -40,7 +40,8 @@ def value_end(text: bytes, start: int) -> int | None:
 def last_boundary(text: bytes, start: int, end: int) -> int | None:
     """The end of the last event in ``text[start:end]`` that another surely follows."""
     while (end := text.rfind(b"{", start, end)) > start:
-        before = _BEFORE.search(text, max(end - NEAR, start), end)
-        if before and _OPENS.match(text, end):
-            return before.start() + 1
+        if _OPENS.match(text, end):
+            before = _BEFORE.search(text, max(end - NEAR, start), end)
+            if before:
+                return before.start() + 1
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Generic, TypeVar
 
@@ -112,6 +113,8 @@ class EventDecoder:
 
         Raises ValueError or RecursionError where it cannot be made JSON.
         """
+        with suppress(ValueError, RecursionError):
+            return self.decode(text)
         try:
             return self.decode(_plain_json(text.decode("utf-8", "replace")))
         except msgspec.ValidationError:
