@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -10,6 +10,7 @@ from flame.config import Config
 from flame.core.errors import UsageError
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.tui.app import run
 from flame.tui.keymap import keymap_of, remapped, short_id
 from flame.tui.keys import COMMANDS, GROUPS, Command
@@ -80,7 +81,7 @@ def test_mistakes_are_told_before_the_app_appears(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.__stderr__.isatty", lambda: True, raising=False)
     with pytest.raises(UsageError, match="unknown command"):
-        run(decode, LoadOptions(), Selection(), config=Config(keys={"nothing": "x"}))
+        run(Inputs((decode,)), LoadOptions(), Selection(), config=Config(keys={"nothing": "x"}))
 
 
 def test_commands_have_short_ids_of_their_own() -> None:

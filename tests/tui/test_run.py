@@ -13,6 +13,7 @@ import pytest
 from flame.core.errors import UsageError
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
+from flame.core.sources import Inputs
 from flame.tui.app import run
 from tests.tui import traces
 from tests.tui.terminals import PROGRAM, ROOT, Terminal, start
@@ -102,7 +103,7 @@ def test_hostile_names_write_no_control_sequence_of_their_own(
 def test_a_dumb_terminal_is_refused(monkeypatch: pytest.MonkeyPatch, terminal: str) -> None:
     monkeypatch.setenv("TERM", terminal)
     with pytest.raises(UsageError, match=f"TERM={terminal} cannot show the app: use --print"):
-        run("any.sqlite", LoadOptions(), Selection())
+        run(Inputs((Path("any.sqlite"),)), LoadOptions(), Selection())
 
 
 def test_stderr_must_be_a_terminal(decode: Path) -> None:
