@@ -10,15 +10,19 @@ import gzip
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from flame.core.names import clean_range
+from tests.naive_python import Called, stack_at
 
 Event = dict[str, Any]
+"""A complete event as it stands in the file, and its ``start`` and ``end`` in ns."""
 Thread = tuple[str, str]
 
 _GPU = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
@@ -26,15 +30,22 @@ _CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
 _RANGES = {"cpu_op", "operator", "user_annotation"}
 _FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
 NO_LAUNCH = "[no launch recorded]"
+FORWARD, PLACED = "forward", "placed"
+_FEW = 60
+"""Python calls for which each is looked at at every moment: recorded callers may be wrong ones."""
 
 
 def events_of(path: Path) -> list[Event]:
-    """All complete events, as they stand there, times as exact decimals."""
+    """All complete events, times exact."""
     data = path.read_bytes()
     text = gzip.decompress(data) if path.suffix == ".gz" else data
     found = json.loads(text, parse_float=Decimal)
     events = found["traceEvents"] if isinstance(found, dict) else found
-    return [event for event in events if event.get("ph") == "X"]
+    whole = [event for event in events if event.get("ph") == "X"]
+    for event in whole:
+        event["start"] = round(event["ts"] * 1000)
+        event["end"] = event["start"] + round(event.get("dur", 0) * 1000)
+    return whole
 
 
 def category(event: Event) -> str:
@@ -42,16 +53,10 @@ def category(event: Event) -> str:
     return str(event.get("cat", "")).lower()
 
 
-def begin(event: Event) -> int:
-    """Nanoseconds."""
-    ns: int = round(event["ts"] * 1000)
-    return ns
-
-
-def length(event: Event) -> int:
-    """Nanoseconds."""
-    ns: int = round(event["dur"] * 1000)
-    return ns
+def args_of(event: Event) -> dict[str, Any]:
+    """Further facts."""
+    found: dict[str, Any] = event.get("args") or {}
+    return found
 
 
 def thread(event: Event) -> Thread:
@@ -68,7 +73,7 @@ def kernel_totals(events: Iterable[Event]) -> dict[str, int]:
     """Time by the full name of what ran on the GPU, ns."""
     totals: defaultdict[str, int] = defaultdict(int)
     for event in gpu_events(events):
-        totals[shown(event)] += length(event)
+        totals[shown(event)] += event["end"] - event["start"]
     return dict(totals)
 
 
@@ -82,103 +87,394 @@ def shown(event: Event) -> str:
     return name
 
 
+def kind_of(event: Event) -> str:
+    """``kernel``, ``memcpy`` or ``memset``."""
+    return category(event).removeprefix("gpu_")
+
+
 @dataclass(frozen=True)
-class Launched:
+class Range:
+    """An operator or annotation as it is shown; ``mark`` says that it was open elsewhere."""
+
+    name: str
+    shapes: str
+    mark: str = ""
+
+
+@dataclass
+class Work:
     """One GPU activity and where it came from, outermost frames first."""
 
-    python: tuple[str, ...]
-    launch: str
-    ranges: tuple[str, ...]
-    kernel: str
-    ns: int
+    event: Event
+    call: Event | None
+    pid: str | None
+    python: tuple[str, ...] = ()
+    ranges: tuple[Range, ...] = ()
+    share: int = 0
+    idle: int = 0
 
     @property
-    def stack(self) -> tuple[str, ...]:
-        """In the order in which flame shows it."""
-        return (*self.python, self.launch, *self.ranges, self.kernel)
+    def ns(self) -> int:
+        """How long it took."""
+        length: int = self.event["end"] - self.event["start"]
+        return length
+
+    @property
+    def launch(self) -> str:
+        """The call."""
+        return NO_LAUNCH if self.call is None else str(self.call["name"])
+
+    @property
+    def queue(self) -> int:
+        """From the end of the call to its own start."""
+        return 0 if self.call is None else max(self.event["start"] - self.call["end"], 0)
+
+    @property
+    def device(self) -> int:
+        """Number of its GPU."""
+        return int(args_of(self.event)["device"])
+
+    @property
+    def stream(self) -> int:
+        """Number of its stream."""
+        return int(args_of(self.event)["stream"])
+
+    @property
+    def moment(self) -> int:
+        """When it was launched; when it ran where nobody knows that."""
+        at: int = (self.event if self.call is None else self.call)["start"]
+        return at
 
 
-def launched(events: list[Event]) -> list[Launched]:
-    """Every GPU activity with the Python functions and ranges open where it was launched."""
-    calls = {event["args"]["correlation"]: event for event in events if category(event) in _CALLS}
-    gpu = gpu_events(events)
-    of = [calls.get(event["args"].get("correlation")) for event in gpu]
-    places = {id(call): call for call in of if call is not None}.values()
-    python = dict(_open_at([e for e in events if category(e) == "python_function"], places))
-    ranges = dict(_open_at([e for e in events if category(e) in _RANGES], places))
-    lanes = [e for e in events if category(e) == "gpu_user_annotation"]
-    alone = [event for event, call in zip(gpu, of, strict=True) if call is None]
-    placed = dict(_open_at(lanes, alone))
-    return [
-        _launched(event, call, python, ranges, placed) for event, call in zip(gpu, of, strict=True)
-    ]
+# What was open
 
 
-def _launched(
-    event: Event,
-    call: Event | None,
-    python: dict[int, list[Event]],
-    ranges: dict[int, list[Event]],
-    placed: dict[int, list[Event]],
-) -> Launched:
-    if call is None:
-        above = tuple(map(_range_name, placed[id(event)]))
-        return Launched((), NO_LAUNCH, above, shown(event), length(event))
-    functions, within = python[id(call)], ranges[id(call)]
-    frames = tuple(map(_function_name, functions)) or _call_stack(within)
-    return Launched(
-        frames, call["name"], tuple(map(_range_name, within)), shown(event), length(event)
-    )
+class Opened:
+    """Ranges or functions of all threads: which are open on one of them at a moment."""
 
+    def __init__(self, spans: Iterable[Event]) -> None:
+        self._by_thread: defaultdict[Thread, list[Event]] = defaultdict(list)
+        for span in spans:
+            self._by_thread[thread(span)].append(span)
 
-def _open_at(spans: list[Event], places: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
-    """(id of a place, spans of its thread open when it began, outermost first)."""
-    by_thread: defaultdict[Thread, list[Event]] = defaultdict(list)
-    for span in spans:
-        by_thread[thread(span)].append(span)
-    wanted: defaultdict[Thread, list[Event]] = defaultdict(list)
-    for place in places:
-        wanted[thread(place)].append(place)
-    for on, asked in wanted.items():
-        yield from _swept(by_thread[on], asked)
+    def at(self, places: Iterable[tuple[Thread, int]]) -> dict[tuple[Thread, int], list[Event]]:
+        """Spans open at each place, outermost first: the earlier, the longer, the first."""
+        wanted: defaultdict[Thread, set[int]] = defaultdict(set)
+        for on, time in places:
+            wanted[on].add(time)
+        return {
+            (on, time): spans
+            for on, times in wanted.items()
+            for time, spans in self._swept(on, sorted(times))
+        }
 
+    def ordered(self, on: Thread) -> list[Event]:
+        """The spans of a thread, outer ones first."""
+        return sorted(
+            self._by_thread[on],
+            key=lambda one: (one["start"], one["start"] - one["end"], _number(one)),
+        )
 
-def _swept(spans: list[Event], places: list[Event]) -> Iterator[tuple[int, list[Event]]]:
-    order = sorted(
-        range(len(spans)),
-        key=lambda at: (begin(spans[at]), -length(spans[at]), _number(spans[at]), at),
-    )
-    opened: list[Event] = []
-    upcoming = iter([spans[at] for at in order])
-    following = next(upcoming, None)
-    for place in sorted(places, key=begin):
-        now = begin(place)
-        while following is not None and begin(following) <= now:
-            opened.append(following)
-            following = next(upcoming, None)
-        opened = [span for span in opened if begin(span) + length(span) >= now]
-        yield id(place), list(opened)
+    def _swept(self, on: Thread, times: list[int]) -> Iterator[tuple[int, list[Event]]]:
+        opened: list[Event] = []
+        upcoming = iter(self.ordered(on))
+        following = next(upcoming, None)
+        for now in times:
+            while following is not None and following["start"] <= now:
+                opened.append(following)
+                following = next(upcoming, None)
+            opened = [span for span in opened if span["end"] >= now]
+            yield now, list(opened)
+
+    def around(self, one: Event) -> list[Event]:
+        """The spans in which ``one`` began, itself included."""
+        ordered, start = self.ordered(thread(one)), one["start"]
+        if one["start"] == one["end"]:
+            above = [span for span in ordered if span["start"] <= start < span["end"]]
+        else:
+            place = next(at for at, span in enumerate(ordered) if span is one)
+            above = [span for span in ordered[:place] if span["end"] > start]
+        return [*above, one]
 
 
 def _number(span: Event) -> int:
-    return int(span.get("args", {}).get("Python id") or 0)
+    return int(args_of(span).get("Python id") or 0)
 
 
-def _function_name(event: Event) -> str:
-    name = str(event["name"])
-    found = _FUNCTION.fullmatch(name)
-    return found[3] if found else re.sub(r" at 0x[0-9a-f]+", "", name)
+# Launches
 
 
-def _range_name(event: Event) -> str:
-    return clean_range(str(event["name"])).name
+def works(events: list[Event], forward: bool = False, raw: bool = False) -> list[Work]:
+    """Every GPU activity with the Python functions and ranges open where it was launched.
+
+    ``forward``: those around the forward operator stand above a backward pass. ``raw``: names of
+    ranges as recorded.
+    """
+    found = _joined(events)
+    _attribute(found, events, forward, raw)
+    _share_calls(found)
+    _count_idle(found)
+    return found
 
 
-def _call_stack(ranges: list[Event]) -> tuple[str, ...]:
+def processes_of(events: Iterable[Event]) -> set[str]:
+    """Processes with anything on a CPU; functions of unknown threads stand in process 0."""
+    hosts = {*_CALLS, *_RANGES, "python_function"}
+    pids = {str(event["pid"]) for event in events if category(event) in hosts}
+    return pids - {"0"} if len(pids) == 2 else pids
+
+
+def _joined(events: list[Event]) -> list[Work]:
+    """GPU events name no process: it is that of the last call with their number before them.
+
+    Within a process the earliest call of a number counts, of equally early ones the longest.
+    """
+    calls: defaultdict[int, list[Event]] = defaultdict(list)
+    for event in events:
+        number = args_of(event).get("correlation")
+        if category(event) in _CALLS and number:
+            calls[number].append(event)
+    pids, found = processes_of(events), []
+    for event in gpu_events(events):
+        candidates = calls.get(args_of(event).get("correlation"), [])
+        if len(pids) > 1:
+            before = [call for call in candidates if call["start"] <= event["start"]]
+            owner = max(before, key=itemgetter("start"), default=None)
+            candidates = [call for call in candidates if owner and call["pid"] == owner["pid"]]
+        ordered = sorted(candidates, key=lambda one: (one["start"], -one["end"]))
+        call = ordered[0] if ordered else None
+        pid = next(iter(pids)) if len(pids) == 1 else str(call["pid"]) if call else None
+        found.append(Work(event, call, pid))
+    return found
+
+
+def _attribute(found: list[Work], events: list[Event], forward: bool, raw: bool) -> None:
+    ranges = Opened(event for event in events if category(event) in _RANGES)
+    python = _Python(events)
+    launches = [(thread(one.call), one.call["start"]) for one in found if one.call]
+    within, functions = ranges.at(launches), python.at(launches)
+    links = forward_links(events) if forward else {}
+    linked = Opened(event for event in events if id(event) in links).at(launches)
+    lanes = Opened(event for event in events if category(event) == "gpu_user_annotation")
+    for one in found:
+        if one.call is None:
+            lane = (str(one.device), str(one.stream)), one.event["start"]
+            one.ranges = tuple(_range(span, raw, PLACED) for span in lanes.at([lane])[lane])
+            continue
+        place = thread(one.call), one.call["start"]
+        one.python = functions[place]
+        one.ranges = tuple(_range(span, raw) for span in within[place])
+        if linked.get(place):
+            source = links[id(linked[place][-1])]
+            one.python = one.python or python.alone(thread(source), source["start"])
+            outer = tuple(_range(span, raw) for span in ranges.around(source))
+            one.ranges = _below(outer, one.ranges, thread(source) == place[0])
+
+
+def _below(outer: tuple[Range, ...], inner: tuple[Range, ...], same: bool) -> tuple[Range, ...]:
+    """``outer``, marked, above ``inner``; on one thread what both begin with stands there once."""
+    shared = 0
+    while same and shared < min(len(outer), len(inner)) and outer[shared] == inner[shared]:
+        shared += 1
+    marked = (Range(one.name, one.shapes, FORWARD) for one in outer[shared:])
+    return (*outer[:shared], *marked, *inner[shared:])
+
+
+def _range(event: Event, raw: bool, mark: str = "") -> Range:
+    name = str(event["name"]) if raw else clean_range(str(event["name"])).name
+    return Range(name or "[range without a name]", _shapes(args_of(event).get("Input Dims")), mark)
+
+
+def _shapes(dims: Any) -> str:
+    text = json.dumps(dims or [])
+    return text if any(sign.isdigit() for sign in text) else ""
+
+
+class _Python:
+    """Python stacks: of functions, or where none is open those recorded with operators."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self._calls = [event for event in events if category(event) == "python_function"]
+        self._functions = Opened(self._calls)
+        self._recorded = Opened(event for event in events if args_of(event).get("Call stack"))
+        self._few = len(self._calls) < _FEW
+
+    def at(self, places: list[tuple[Thread, int]]) -> dict[tuple[Thread, int], tuple[str, ...]]:
+        """Names of the functions at each place, outermost first."""
+        functions, recorded = self._functions.at(places), self._recorded.at(places)
+        return {
+            place: self._names(place, functions[place]) or call_stack(recorded[place])
+            for place in functions
+        }
+
+    def alone(self, on: Thread, time: int) -> tuple[str, ...]:
+        """Names at one place."""
+        return self.at([(on, time)])[on, time]
+
+    def _names(self, place: tuple[Thread, int], opened: list[Event]) -> tuple[str, ...]:
+        """By time; in small traces by recorded callers, which real ones agree with."""
+        if not self._few:
+            return tuple(map(function_name, opened))
+        on, time = place
+        threads = {thread(one): number for number, one in enumerate(self._calls)}
+        calls = [
+            Called(
+                threads[thread(one)],
+                one["start"],
+                one["end"],
+                function_name(one),
+                _number(one),
+                int(args_of(one).get("Python parent id") or 0),
+            )
+            for one in self._calls
+            if one["pid"] == on[0] or str(one["pid"]) == on[0]
+        ]
+        return stack_at(calls, threads[on], time) if on in threads else ()
+
+
+def function_name(event: Event) -> str:
+    """`file.py(3): f` as recorded; built-in functions without their address."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(event["name"]))
+
+
+def call_stack(ranges: list[Event]) -> tuple[str, ...]:
     """The Python stack written down with the innermost range that has one."""
-    for event in reversed(ranges):
-        text = event.get("args", {}).get("Call stack")
-        if text:
-            frames = [_FUNCTION.fullmatch(frame) for frame in text.split(";")]
-            return tuple(found[3] for found in reversed(frames) if found)
-    return ()
+    if not ranges:
+        return ()
+    return tuple(reversed(args_of(ranges[-1])["Call stack"].split(";")))
+
+
+def forward_links(events: Iterable[Event]) -> dict[int, Event]:
+    """The forward operator of each operator of a backward pass, by its `id`.
+
+    That is the one with its sequence number that started last, and innermost, before it on the
+    forward thread: as PyTorch itself draws its arrows. Which thread is meant shows in whose
+    operators fit most often.
+    """
+    numbered = [event for event in events if (args_of(event).get("Sequence number") or -1) >= 0]
+    numbered += [event for event in events if args_of(event).get("Sequence number") == 0]
+    homes: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)
+    known: defaultdict[tuple[Thread, int], list[Event]] = defaultdict(list)
+    for event in numbered:
+        home = args_of(event).get("Fwd thread id") or 0
+        if home > 0:
+            homes[str(event["pid"]), home].append(event)
+        else:
+            known[thread(event), args_of(event)["Sequence number"]].append(event)
+    links: dict[int, Event] = {}
+    for (pid, _), backward in homes.items():
+        threads = list(dict.fromkeys(on for on, _ in known if on[0] == pid))
+        found = [_linked(backward, known, on) for on in threads]
+        links |= max(found, key=len, default={})
+    return links
+
+
+def _linked(
+    backward: list[Event], known: dict[tuple[Thread, int], list[Event]], on: Thread
+) -> dict[int, Event]:
+    found = {}
+    for event in backward:
+        number = args_of(event)["Sequence number"]
+        earlier = [one for one in known.get((on, number), []) if one["start"] <= event["start"]]
+        if earlier:
+            found[id(event)] = max(earlier, key=lambda one: (one["start"], -one["end"]))
+    return found
+
+
+def _share_calls(found: list[Work]) -> None:
+    """The time of a call goes to what it launched in equal parts, the rest to the first."""
+    by_call: defaultdict[int, list[Work]] = defaultdict(list)
+    for one in found:
+        if one.call:
+            by_call[id(one.call)].append(one)
+    for together in by_call.values():
+        call = together[0].call
+        assert call
+        length = call["end"] - call["start"]
+        for one in together:
+            one.share = length // len(together)
+        first = min(together, key=lambda one: one.event["start"])
+        first.share += length % len(together)
+
+
+def _count_idle(found: list[Work]) -> None:
+    """How long the GPU had been empty."""
+    busy: dict[int, int] = {}
+    for one in sorted(found, key=lambda one: one.event["start"]):
+        until = busy.get(one.device, one.event["start"])
+        one.idle = max(one.event["start"] - until, 0)
+        busy[one.device] = max(until, one.event["end"])
+
+
+# Steps
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that the program told its profiler of."""
+
+    number: int
+    pid: str
+    start: int
+    end: int
+
+
+def steps_of(events: Iterable[Event]) -> list[Step]:
+    """Each once in its process, by start."""
+    found: dict[tuple[str, int], Step] = {}
+    for event in sorted(events, key=itemgetter("start", "end")):
+        name = re.fullmatch(r"ProfilerStep#(\d+)", str(event["name"]))
+        if name and category(event) in _RANGES:
+            number, pid = int(name[1]), str(event["pid"])
+            found.setdefault((pid, number), Step(number, pid, event["start"], event["end"]))
+    return list(found.values())
+
+
+# Host
+
+
+@dataclass(frozen=True)
+class HostTime:
+    """Where a thread was for a while: what was open, outermost first."""
+
+    on: Thread
+    python: tuple[str, ...]
+    ranges: tuple[Range, ...]
+    call: str | None
+    ns: int = field(compare=False)
+
+
+def host_times(events: list[Event]) -> Iterator[HostTime]:
+    """Each thread's time, cut at every start and end, where anything was open."""
+    python = _Python(events)
+    kinds = ({"python_function"}, _RANGES, _CALLS)
+    tables = [Opened(event for event in events if category(event) in kind) for kind in kinds]
+    everything = set().union(*kinds)
+    hosts = [event for event in events if category(event) in everything]
+    for on in {thread(event) for event in hosts}:
+        own = [event for event in hosts if thread(event) == on and event["end"] > event["start"]]
+        cuts = sorted({time for event in own for time in (event["start"], event["end"])})
+        yield from _pieces(on, cuts, [table.ordered(on) for table in tables], python)
+
+
+def _pieces(
+    on: Thread, cuts: list[int], tables: Sequence[list[Event]], python: _Python
+) -> Iterator[HostTime]:
+    upcoming = [iter([one for one in table if one["end"] > one["start"]]) for table in tables]
+    following = [next(one, None) for one in upcoming]
+    opened: list[list[Event]] = [[], [], []]
+    for begin, end in pairwise(cuts):
+        for kind, one in enumerate(upcoming):
+            while (span := following[kind]) is not None and span["start"] <= begin:
+                opened[kind].append(span)
+                following[kind] = next(one, None)
+            opened[kind] = [span for span in opened[kind] if span["end"] > begin]
+        functions, ranges, calls = opened
+        if functions or ranges or calls:
+            yield HostTime(
+                on,
+                python.path(functions),
+                tuple(_range(span, raw=False) for span in ranges),
+                str(calls[-1]["name"]) if calls else None,
+                end - begin,
+            )
