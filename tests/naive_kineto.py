@@ -19,11 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from flame.core.names import clean_range
-from tests.naive_python import Called, stack_at
+from tests.naive_python import Called
+from tests.naive_python import path as recorded_path
 
 Event = dict[str, Any]
 """A complete event as it stands in the file, and its ``start`` and ``end`` in ns."""
 Thread = tuple[str, str]
+Place = tuple[Thread, int]
+"""A thread at a moment."""
 
 _GPU = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 _CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
@@ -157,7 +160,7 @@ class Opened:
         for span in spans:
             self._by_thread[thread(span)].append(span)
 
-    def at(self, places: Iterable[tuple[Thread, int]]) -> dict[tuple[Thread, int], list[Event]]:
+    def at(self, places: Iterable[Place]) -> dict[Place, list[Event]]:
         """Spans open at each place, outermost first: the earlier, the longer, the first."""
         wanted: defaultdict[Thread, set[int]] = defaultdict(set)
         for on, time in places:
@@ -266,9 +269,10 @@ def _attribute(found: list[Work], events: list[Event], forward: bool, raw: bool)
         one.ranges = tuple(_range(span, raw) for span in within[place])
         if linked.get(place):
             source = links[id(linked[place][-1])]
-            one.python = one.python or python.alone(thread(source), source["start"])
+            origin = thread(source), source["start"]
+            one.python = one.python or python.at([origin])[origin]
             outer = tuple(_range(span, raw) for span in ranges.around(source))
-            one.ranges = _below(outer, one.ranges, thread(source) == place[0])
+            one.ranges = _below(outer, one.ranges, origin[0] == place[0])
 
 
 def _below(outer: tuple[Range, ...], inner: tuple[Range, ...], same: bool) -> tuple[Range, ...]:
@@ -297,39 +301,37 @@ class _Python:
         self._calls = [event for event in events if category(event) == "python_function"]
         self._functions = Opened(self._calls)
         self._recorded = Opened(event for event in events if args_of(event).get("Call stack"))
-        self._few = len(self._calls) < _FEW
+        self._one_process = len(processes_of(events)) == 1
 
-    def at(self, places: list[tuple[Thread, int]]) -> dict[tuple[Thread, int], tuple[str, ...]]:
+    def at(self, places: list[Place]) -> dict[Place, tuple[str, ...]]:
         """Names of the functions at each place, outermost first."""
         functions, recorded = self._functions.at(places), self._recorded.at(places)
         return {
-            place: self._names(place, functions[place]) or call_stack(recorded[place])
-            for place in functions
+            place: self.path(functions[place]) or call_stack(recorded[place]) for place in functions
         }
 
-    def alone(self, on: Thread, time: int) -> tuple[str, ...]:
-        """Names at one place."""
-        return self.at([(on, time)])[on, time]
+    def path(self, opened: list[Event]) -> tuple[str, ...]:
+        """Names of the last function of ``opened`` and its callers.
 
-    def _names(self, place: tuple[Thread, int], opened: list[Event]) -> tuple[str, ...]:
-        """By time; in small traces by recorded callers, which real ones agree with."""
-        if not self._few:
+        By time; in small traces by recorded callers, which may be wrong there.
+        """
+        if len(self._calls) > _FEW or not opened:
             return tuple(map(function_name, opened))
-        on, time = place
-        threads = {thread(one): number for number, one in enumerate(self._calls)}
-        calls = [
-            Called(
-                threads[thread(one)],
-                one["start"],
-                one["end"],
-                function_name(one),
-                _number(one),
-                int(args_of(one).get("Python parent id") or 0),
-            )
-            for one in self._calls
-            if one["pid"] == on[0] or str(one["pid"]) == on[0]
-        ]
-        return stack_at(calls, threads[on], time) if on in threads else ()
+        last = opened[-1]
+        pids = {str(last["pid"])}
+        calls = [_called(one) for one in self._calls if self._one_process or str(one["pid"]) in pids]
+        return recorded_path(calls, _called(last))
+
+
+def _called(event: Event) -> Called:
+    return Called(
+        hash(thread(event)),
+        event["start"],
+        event["end"],
+        function_name(event),
+        _number(event),
+        int(args_of(event).get("Python parent id") or 0),
+    )
 
 
 def function_name(event: Event) -> str:
@@ -351,8 +353,7 @@ def forward_links(events: Iterable[Event]) -> dict[int, Event]:
     forward thread: as PyTorch itself draws its arrows. Which thread is meant shows in whose
     operators fit most often.
     """
-    numbered = [event for event in events if (args_of(event).get("Sequence number") or -1) >= 0]
-    numbered += [event for event in events if args_of(event).get("Sequence number") == 0]
+    numbered = [event for event in events if args_of(event).get("Sequence number", -1) >= 0]
     homes: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)
     known: defaultdict[tuple[Thread, int], list[Event]] = defaultdict(list)
     for event in numbered:
@@ -377,7 +378,8 @@ def _linked(
         number = args_of(event)["Sequence number"]
         earlier = [one for one in known.get((on, number), []) if one["start"] <= event["start"]]
         if earlier:
-            found[id(event)] = max(earlier, key=lambda one: (one["start"], -one["end"]))
+            ordered = sorted(earlier, key=lambda one: (one["start"], -one["end"]))
+            found[id(event)] = ordered[-1]
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from flame.core.columns import I4, I8
 from flame.core.errors import UsageError
 from flame.core.frames import Frame, FrameTable, Kind
-from flame.core.marks import MARKS
+from flame.core.marks import APART
 
 if TYPE_CHECKING:
     from flame.core.names import Rename
@@ -56,7 +56,7 @@ class Labels:
     """Display names of a frame table under one `Naming`.
 
     ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame each one is shown as:
-    frames of one kind, name, place and marks (see `flame.core.marks`) are one.
+    frames of one kind, name, place and marks (`flame.core.marks.APART`) are one.
     """
 
     text: tuple[str, ...]
@@ -84,7 +84,7 @@ def labels(frames: FrameTable, naming: Naming) -> Labels:
     first: dict[tuple[object, ...], int] = {}
     shown = np.empty(len(frames), np.int32)
     for index, frame in enumerate(frames.frames):
-        marks = tuple(pair for pair in frame.extra if pair in MARKS)
+        marks = tuple(pair for pair in frame.extra if pair in APART)
         key = (frame.kind, text[index], frame.file, frame.line, marks)
         shown[index] = first.setdefault(key, index)
     return Labels(text, shown)

@@ -16,7 +16,9 @@ Mark = tuple[str, str]
 CAPTURED: Mark = ("captured", "yes")
 FORWARD: Mark = ("forward", "yes")
 PLACED: Mark = ("placed", "by GPU time")
-MARKS = (CAPTURED, FORWARD, PLACED)
+APART = (CAPTURED, PLACED)
+"""Marks that keep a frame apart from the same one without: a backward pass and what caused it are
+to add up in one place."""
 
 
 @dataclass(frozen=True)

@@ -244,14 +244,8 @@ def _parts(view: View, title: str, parts: list[Part], whole: int, width: int) ->
 
 def _attributes(frame: Frame, width: int) -> list[Line]:
     keys = ("module", "domain", "category", "shapes", "detail", "placed")
-    return fields([*_marks(frame), *((key, frame.get(key)) for key in keys)], width)
-
-
-def _marks(frame: Frame) -> list[tuple[str, str]]:
-    """Why it stands here though it was not open at the launch."""
     captured = "when the CUDA graph was captured" if frame.get("captured") else ""
-    forward = "in the forward pass of what is below" if frame.get("forward") else ""
-    return [("open", captured), ("ran", forward)]
+    return fields([("open", captured), *((key, frame.get(key)) for key in keys)], width)
 
 
 def _texts(view: View, frame: Frame, width: int) -> list[Line]:

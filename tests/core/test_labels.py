@@ -78,12 +78,18 @@ def test_ranges_that_differ_in_shapes_are_shown_as_one() -> None:
         Frame(Kind.PYTHON, "step", "other.py", 7),
         Frame(Kind.PYTHON, "step", "train.py", 8),
         Frame(Kind.PYTHON, "step", "train.py", 7, (("captured", "yes"),)),
+        Frame(Kind.PYTHON, "step", "train.py", 7, (("placed", "by GPU time"),)),
     ],
-    ids=["kind", "file", "line", "captured"],
+    ids=["kind", "file", "line", "captured", "placed"],
 )
 def test_frames_of_one_name_stay_apart_where_they_differ_in(other: Frame) -> None:
     frame = Frame(Kind.PYTHON, "step", "train.py", 7)
     assert shown([frame, other]) == [("step", 0), ("step", 1)]
+
+
+def test_a_forward_operator_and_what_it_caused_backward_add_up() -> None:
+    frames = [Frame(Kind.NVTX, "mul"), Frame(Kind.NVTX, "mul", extra=(("forward", "yes"),))]
+    assert shown(frames) == [("mul", 0), ("mul", 0)]
 
 
 def test_folding_is_of_ranges_and_comes_after_the_renames() -> None:
