@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import sum_by
-from flame.core.frames import ACTIVITY_KINDS, Kind
-from flame.core.metrics import Metric
+from flame.core.metrics import Metric, metric_of
 from flame.core.profile import Device, Process, Profile, Share, Source
-from flame.core.project import LEVELS
+from flame.core.project import LEVELS, recorded_levels
 from flame.core.sources import Inputs
 from flame.core.units import format_count, format_ns, format_percent, format_value
 from flame.terminal import cells, cut, printable
@@ -117,9 +116,7 @@ def as_json(profile: Profile, inputs: Inputs) -> str:
 
 def levels_present(profile: Profile) -> tuple[str, ...]:
     """The levels that hold any frame of this profile, in natural order."""
-    tree = profile.tree(levels=LEVELS)
-    kinds = [Kind(kind) for kind in np.unique(profile.frames.kind[tree.frame[1:]])]
-    found = {"kernel" if kind in ACTIVITY_KINDS else kind.title for kind in kinds}
+    found = recorded_levels(profile, metric_of(profile.default_metric, profile.metrics))
     return tuple(level for level in LEVELS if level in found)
 
 

@@ -123,9 +123,7 @@ def _table(raw: RawTrace, launches: Launches, origins: Origins) -> tuple[Activit
         kind=work.kind,
         start=work.start,
         duration=duration,
-        process=np.where(work.process >= 0, work.process, _process_of(raw, thread)).astype(
-            np.int32
-        ),
+        process=_processes(raw, thread),
         thread=thread,
         device=work.device,
         stream=work.stream,
@@ -150,9 +148,12 @@ def _taken(column: Column, rows: I8, absent: int) -> I8:
     return np.append(column, np.array(absent, column.dtype))[rows].astype(np.int64)
 
 
-def _process_of(raw: RawTrace, thread: I4) -> I4:
-    of_thread = np.array([one.process for one in raw.threads] + [NONE], np.int32)
-    return of_thread[thread]
+def _processes(raw: RawTrace, thread: I4) -> I4:
+    """Whose each activity is: as recorded, else that of its launch, else of the only one."""
+    unknown = 0 if len(raw.processes) == 1 else NONE
+    of_thread = np.array([one.process for one in raw.threads] + [unknown], np.int32)
+    recorded = raw.activities.process
+    return np.where(recorded >= 0, recorded, of_thread[thread]).astype(np.int32)
 
 
 def _with_placed(raw: RawTrace, nvtx: I4, rows: I8, origins: Origins) -> I4:

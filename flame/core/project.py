@@ -12,7 +12,7 @@ from flame.core.labels import Naming
 from flame.core.metrics import Metric, metric_of
 from flame.core.profile import Activities, Profile
 from flame.core.share import merge_smaller
-from flame.core.steps import arranged, filtered, steps
+from flame.core.steps import STACK_LEVELS, arranged, filtered, steps
 from flame.core.tree import Breadth, StackTree, in_preorder
 from flame.core.where import Filter, GroupFilter, MinShare, passing_rows
 
@@ -65,6 +65,20 @@ def with_shapes(levels: tuple[str, ...]) -> tuple[str, ...]:
         raise UsageError("--shapes: name the place of shapes in --levels, nvtx is not there")
     place = levels.index("nvtx") + 1
     return (*levels[:place], "shapes", *levels[place:])
+
+
+def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
+    """The levels for which the table behind ``metric`` has at least one frame."""
+    table = profile.table(metric)
+    groups = table.groups
+    shapes = table.stacks.innermost(profile.grouping.shapes)[np.unique(groups.nvtx)]
+    found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
+    found["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
+    for level in LEVELS:
+        if level not in found:
+            column = getattr(groups, level)
+            found[level] = column > 0 if level in STACK_LEVELS else column >= 0
+    return frozenset(level for level, mask in found.items() if mask.any())
 
 
 def project(

@@ -6,17 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-import numpy as np
-
 from flame.core.errors import NoMatchError
 from flame.core.members import Members
 from flame.core.metrics import Metric
 from flame.core.options import LoadOptions, Progress
 from flame.core.profile import Profile
-from flame.core.project import LEVELS
+from flame.core.project import recorded_levels
 from flame.core.selection import Selection
 from flame.core.sources import Inputs
-from flame.core.steps import STACK_LEVELS
 from flame.tui.view import View
 
 _KEPT_NODES = 3_000_000
@@ -122,17 +119,3 @@ def project(profile: Profile, selection: Selection) -> Projection:
     view = View(selection.tree(profile))
     view.prepare()
     return Projection(selection, view, recorded_levels(profile, view.tree.metric), profile)
-
-
-def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
-    """The levels for which the table behind ``metric`` has at least one frame."""
-    table = profile.table(metric)
-    groups = table.groups
-    shapes = table.stacks.innermost(profile.grouping.shapes)[np.unique(groups.nvtx)]
-    found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
-    found["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
-    for level in LEVELS:
-        if level not in found:
-            column = getattr(groups, level)
-            found[level] = column > 0 if level in STACK_LEVELS else column >= 0
-    return frozenset(level for level, mask in found.items() if mask.any())
