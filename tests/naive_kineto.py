@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -159,6 +160,9 @@ class Opened:
         self._by_thread: defaultdict[Thread, list[Event]] = defaultdict(list)
         for span in spans:
             self._by_thread[thread(span)].append(span)
+        for own in self._by_thread.values():
+            own.sort(key=lambda one: (one["start"], one["start"] - one["end"], _number(one)))
+        self._around: dict[int, list[Event]] = {}
 
     def at(self, places: Iterable[Place]) -> dict[Place, list[Event]]:
         """Spans open at each place, outermost first: the earlier, the longer, the first."""
@@ -173,10 +177,7 @@ class Opened:
 
     def ordered(self, on: Thread) -> list[Event]:
         """The spans of a thread, outer ones first."""
-        return sorted(
-            self._by_thread[on],
-            key=lambda one: (one["start"], one["start"] - one["end"], _number(one)),
-        )
+        return self._by_thread.get(on, [])
 
     def _swept(self, on: Thread, times: list[int]) -> Iterator[tuple[int, list[Event]]]:
         opened: list[Event] = []
@@ -191,13 +192,15 @@ class Opened:
 
     def around(self, one: Event) -> list[Event]:
         """The spans in which ``one`` began, itself included."""
-        ordered, start = self.ordered(thread(one)), one["start"]
-        if one["start"] == one["end"]:
-            above = [span for span in ordered if span["start"] <= start < span["end"]]
-        else:
-            place = next(at for at, span in enumerate(ordered) if span is one)
-            above = [span for span in ordered[:place] if span["end"] > start]
-        return [*above, one]
+        if id(one) not in self._around:
+            above, start = [], one["start"]
+            for span in self.ordered(thread(one)):
+                if span is one or span["start"] > start:
+                    break
+                if span["end"] > start:
+                    above.append(span)
+            self._around[id(one)] = [*above, one]
+        return self._around[id(one)]
 
 
 def _number(span: Event) -> int:
@@ -254,25 +257,41 @@ def _joined(events: list[Event]) -> list[Work]:
 def _attribute(found: list[Work], events: list[Event], forward: bool, raw: bool) -> None:
     ranges = Opened(event for event in events if category(event) in _RANGES)
     python = _Python(events)
-    launches = [(thread(one.call), one.call["start"]) for one in found if one.call]
-    within, functions = ranges.at(launches), python.at(launches)
-    links = forward_links(events) if forward else {}
-    linked = Opened(event for event in events if id(event) in links).at(launches)
-    lanes = Opened(event for event in events if category(event) == "gpu_user_annotation")
-    for one in found:
-        if one.call is None:
-            lane = (str(one.device), str(one.stream)), one.event["start"]
-            one.ranges = tuple(_range(span, raw, PLACED) for span in lanes.at([lane])[lane])
-            continue
-        place = thread(one.call), one.call["start"]
+    launched = [(one, (thread(one.call), one.call["start"])) for one in found if one.call]
+    within = ranges.at(place for _, place in launched)
+    functions = python.at([place for _, place in launched])
+    for one, place in launched:
         one.python = functions[place]
         one.ranges = tuple(_range(span, raw) for span in within[place])
-        if linked.get(place):
-            source = links[id(linked[place][-1])]
-            origin = thread(source), source["start"]
-            one.python = one.python or python.at([origin])[origin]
-            outer = tuple(_range(span, raw) for span in ranges.around(source))
-            one.ranges = _below(outer, one.ranges, origin[0] == place[0])
+    lanes = Opened(event for event in events if category(event) == "gpu_user_annotation")
+    placed = lanes.at(_lane(one) for one in found if not one.call)
+    for one in found:
+        if not one.call:
+            one.ranges = tuple(_range(span, raw, PLACED) for span in placed[_lane(one)])
+    if forward:
+        _add_forward(launched, events, ranges, python, raw)
+
+
+def _lane(one: Work) -> Place:
+    """Its stream, where annotations of the GPU's own stand."""
+    return (str(one.device), str(one.stream)), one.event["start"]
+
+
+def _add_forward(
+    launched: list[tuple[Work, Place]],
+    events: list[Event],
+    ranges: Opened,
+    python: _Python,
+    raw: bool,
+) -> None:
+    links = forward_links(events)
+    linked = Opened(event for event in events if id(event) in links).at(p for _, p in launched)
+    pairs = [(*one, links[id(linked[one[1]][-1])]) for one in launched if linked[one[1]]]
+    functions = python.at([(thread(source), source["start"]) for *_, source in pairs])
+    for one, (on, _), source in pairs:
+        one.python = one.python or functions[thread(source), source["start"]]
+        outer = tuple(_range(span, raw) for span in ranges.around(source))
+        one.ranges = _below(outer, one.ranges, thread(source) == on)
 
 
 def _below(outer: tuple[Range, ...], inner: tuple[Range, ...], same: bool) -> tuple[Range, ...]:
@@ -285,13 +304,20 @@ def _below(outer: tuple[Range, ...], inner: tuple[Range, ...], same: bool) -> tu
 
 
 def _range(event: Event, raw: bool, mark: str = "") -> Range:
-    name = str(event["name"]) if raw else clean_range(str(event["name"])).name
-    return Range(name or "[range without a name]", _shapes(args_of(event).get("Input Dims")), mark)
+    name = str(event["name"]) if raw else _cleaned(str(event["name"]))
+    return Range(name or "[range without a name]", _shapes(event), mark)
 
 
-def _shapes(dims: Any) -> str:
-    text = json.dumps(dims or [])
-    return text if any(sign.isdigit() for sign in text) else ""
+@cache
+def _cleaned(name: str) -> str:
+    return clean_range(name).name
+
+
+def _shapes(event: Event) -> str:
+    if "shapes" not in event:
+        text = json.dumps(args_of(event).get("Input Dims", []))
+        event["shapes"] = text if any(sign.isdigit() for sign in text) else ""
+    return str(event["shapes"])
 
 
 class _Python:
@@ -336,7 +362,12 @@ def _called(event: Event) -> Called:
 
 def function_name(event: Event) -> str:
     """`file.py(3): f` as recorded; built-in functions without their address."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(event["name"]))
+    return _without_address(str(event["name"]))
+
+
+@cache
+def _without_address(name: str) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
 
 
 def call_stack(ranges: list[Event]) -> tuple[str, ...]:

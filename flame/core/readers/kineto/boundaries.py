@@ -7,6 +7,9 @@ import re
 NEAR = 256
 """White space between two events is shorter than this, in bytes."""
 
+ENDLESS = 1 << 62
+"""Bytes: more than any file has."""
+
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*+:\s*+(?=\[)')
 NEXT_EVENT = re.compile(rb'[}\]]\s*+,\s*+(?=\{\s*+"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*+:)')
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
@@ -17,17 +20,17 @@ _OPENS = re.compile(rb'\{\s*+"\w')
 _BEFORE = re.compile(rb"\}\s*+,\s*+\Z")
 
 
-def value_end(text: bytes, start: int) -> int | None:
-    """The end of the JSON value at ``start``; None if it goes on beyond ``text``.
+def value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
+    """The end of the JSON value at ``start``; None if it goes on beyond ``stop`` or ``text``.
 
     Only brackets and strings are looked at, so that it finds the end of what is no JSON as well.
     """
     if text[start : start + 1] not in (b"{", b"[", b'"'):
-        found = _SCALAR.match(text, start)
+        found = _SCALAR.match(text, start, stop)
         end = found.end() if found else start
-        return end if end < len(text) else None
+        return end if end < min(len(text), stop) else None
     depth = 0
-    for token in _TOKEN.finditer(text, start):
+    for token in _TOKEN.finditer(text, start, stop):
         sign = token[0]
         if sign == b'"':
             return None  # a string without an end

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from flame.core.readers.kineto.boundaries import (
+    ENDLESS,
     EVENTS_KEY,
     NEAR,
     NEXT_EVENT,
@@ -20,6 +21,7 @@ from flame.core.readers.kineto.stream import Stream
 EVENTS = "traceEvents"
 _SMALL = 64 << 10  # a piece of this size that does not decode is gone through event by event
 _LONGEST = 1 << 20  # bytes of one event: what is longer has lost its end
+_SHORTEST = 2 << 10  # bytes that one may have where many have lost it
 _SPACE = re.compile(rb"\s*+")
 _SPACE_AND_COMMAS = re.compile(rb"[\s,]*+")
 
@@ -40,6 +42,7 @@ class Document:
         self._wanted = wanted
         self._stream = stream
         self._small = min(_SMALL, stream.piece // 4 + 1)
+        self._longest = _LONGEST
 
     def pieces(self) -> Iterator[Events]:
         """All events, some thousand at a time."""
@@ -108,12 +111,11 @@ class Document:
         stream.at += length
         return stream.window[stream.at - length : stream.at]
 
-    def _length(self, longest: int | None = None) -> int | None:
+    def _length(self, longest: int = ENDLESS) -> int | None:
         """Bytes of the value here, all in the window; None where its end is not found."""
         stream = self._stream
-        while (end := value_end(stream.window, stream.at)) is None:
-            too_long = longest is not None and len(stream.window) - stream.at > longest
-            if too_long or not stream.fill():
+        while (end := value_end(stream.window, stream.at, stream.at + longest)) is None:
+            if len(stream.window) - stream.at > longest or not stream.fill():
                 return None
         return end - stream.at
 
@@ -170,23 +172,32 @@ class Document:
         return events
 
     def _one(self) -> Events:
-        """The next event; nothing where it is damaged."""
+        """The next event; nothing where it is damaged.
+
+        What may be one gets shorter with every damaged one, and longer again with every whole one:
+        else each could cost as much as all that follow it.
+        """
         stream = self._stream
-        length = self._length(_LONGEST)
+        length = self._length(self._longest)
         if length is None:
             # Nothing after it: the file ends in this event, which then is not damaged but cut off.
             stream.at += 1
-            self.damaged += self._search(NEXT_EVENT)
+            self._lose(self._search(NEXT_EVENT))
             return []
         text = stream.window[stream.at : stream.at + length]
         try:
             events = self.decoder.decode_odd(text)
         except (ValueError, RecursionError):
-            self.damaged += 1
+            self._lose(1)
             self._leave(text)
             return []
         stream.at += length
+        self._longest = min(2 * self._longest, _LONGEST)
         return events
+
+    def _lose(self, events: int) -> None:
+        self.damaged += events
+        self._longest = max(self._longest // 4, _SHORTEST)
 
     def _leave(self, text: bytes) -> None:
         """Go on behind ``text``, which is no event, or where the next one begins inside it."""
