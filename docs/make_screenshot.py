@@ -1,4 +1,4 @@
-"""Draws the pictures of the README: the app's views on the bundled sample, after a few keys."""
+"""Draws the pictures of the README: the app's views on the bundled samples, after a few keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from flame.tui.screen import MainScreen
 from flame.tui.themes import NAMES
 
 DOCS = Path(__file__).parent
-SAMPLE = DOCS.parent / "samples" / "decode_small.sqlite"
+SAMPLES = DOCS.parent / "samples"
+DECODE = SAMPLES / "decode_small.sqlite"
+TORCH = SAMPLES / "torch_small.pt.trace.json.gz"
 SIZE = (140, 32)
 DARK, LIGHT = NAMES[:2]
 STACK = ("python", "launch", "nvtx", "kernel")
@@ -35,6 +37,8 @@ class Scene(NamedTuple):
     levels: tuple[str, ...]
     keys: tuple[str, ...]
     theme: str = DARK
+    trace: Path = DECODE
+    options: LoadOptions = LoadOptions()
 
 
 SCENES = {
@@ -45,6 +49,9 @@ SCENES = {
         LAYERS,
         (*["tab"] * 3, "home", *["plus"] * 4, *["full_stop"] * 3, "d", "b", *["right"] * 12),
     ),
+    "torch": Scene(
+        ("python", "nvtx", "kernel"), ("space",), trace=TORCH, options=LoadOptions(forward=True)
+    ),
     "light": Scene(LAYERS, ("down", "down", "enter", "slash", *"moe|gemm", "enter"), LIGHT),
 }
 
@@ -52,23 +59,23 @@ SCENES = {
 async def picture(scene: Scene) -> str:
     """The app's screen as SVG, at the end of ``scene``."""
     selection = Selection(levels=scene.levels, naming=Naming(fold=True))
-    app = FlameApp(Inputs((SAMPLE,)), LoadOptions(), selection)
+    app = FlameApp(Inputs((scene.trace,)), scene.options, selection)
     async with app.run_test(size=SIZE) as pilot:
         app.theme = scene.theme
         while not isinstance(app.screen, MainScreen):
             await pilot.pause(0.05)
         for key in scene.keys:
             await pilot.press(key)
-            await still(pilot)
-        return await still(pilot)
+            await still(pilot, scene.trace)
+        return await still(pilot, scene.trace)
 
 
-async def still(pilot: Pilot[None]) -> str:
-    """The screen as SVG, once it no longer changes."""
+async def still(pilot: Pilot[None], trace: Path) -> str:
+    """The screen on ``trace`` as SVG, once it no longer changes."""
     shots = [""]
     while not shots[-1] or any(one != other for one, other in pairwise(shots[-3:])):
         await pilot.pause(STILL / 3)
-        shots.append(pilot.app.export_screenshot(title=f"flame samples/{SAMPLE.name}"))
+        shots.append(pilot.app.export_screenshot(title=f"flame samples/{trace.name}"))
     return shots[-1]
 
 

@@ -14,12 +14,15 @@ from flame.core.metrics import Metric, metric_of
 from flame.core.profile import Device, Process, Profile, Share, Source
 from flame.core.project import LEVELS, recorded_levels
 from flame.core.sources import Inputs
+from flame.core.step_totals import step_totals
+from flame.core.terms import coverage_of
 from flame.core.units import format_count, format_ns, format_percent, format_value
 from flame.terminal import cells, cut, printable
 
 _MOST_LISTED = 10
 _LABEL = 12
 _LONGEST_LABEL = 40
+_TITLE = 20
 
 
 def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
@@ -51,6 +54,10 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "measures": [
             {"key": one.key, "title": one.title, "unit": one.unit, "total": total}
             for one, total in _measured(profile)
+        ],
+        "steps": [
+            {"number": one.number, "duration_ns": one.duration, "gpu_time_ns": one.gpu_time}
+            for one in step_totals(profile)
         ],
         "levels": list(levels_present(profile)),
         "warnings": list(profile.warnings),
@@ -128,6 +135,7 @@ def as_text(profile: Profile, inputs: Inputs) -> str:
         list(_capture(profile)),
         list(_activities(profile)),
         list(_coverage(profile)),
+        list(_steps(profile)),
         notes(profile.warnings, 100),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -137,12 +145,16 @@ def _capture(profile: Profile) -> Iterator[str]:
     meta = profile.meta
     yield _line("format", " ".join(filter(None, (meta.format, meta.schema_version))))
     yield _line("producer", meta.producer or "unknown")
+    if meta.rank is not None and len(profile.sources) < 2:
+        yield _line("rank", str(meta.rank))
     if profile.timed:
         yield _line("duration", format_ns(profile.duration))
     if not profile.resolved:
-        yield from _list("GPUs", [_numbered(profile, one.id, one) for one in profile.devices])
+        yield from _list(
+            "GPUs", [_numbered(profile, "GPU", one.id, one) for one in profile.devices]
+        )
     if profile.processes or not profile.resolved:
-        known = [_numbered(profile, one.pid, one) for one in profile.processes]
+        known = [_numbered(profile, "pid", one.pid, one) for one in profile.processes]
         yield from _list("processes", known)
     yield _line("levels", ", ".join(levels_present(profile)) or "none")
 
@@ -162,10 +174,10 @@ def _each(profile: Profile) -> Iterator[str]:
         yield f"{padded}{amount}  {printable(one.source.meta.path)}"
 
 
-def _numbered(profile: Profile, number: int, one: Device | Process) -> str:
+def _numbered(profile: Profile, word: str, number: int, one: Device | Process) -> str:
     name = one.name or "(no name recorded)"
     label = f"  {profile.sources[one.source].label}" if len(profile.sources) > 1 else ""
-    return f"{number if number >= 0 else '?'}  {name}{label}"
+    return f"{word} {number if number >= 0 else '?'}  {name}{label}"
 
 
 def _line(label: str, text: str) -> str:
@@ -183,10 +195,11 @@ def _list(label: str, texts: Sequence[str]) -> Iterator[str]:
 def _activities(profile: Profile) -> Iterator[str]:
     if profile.resolved:
         for metric, total in _measured(profile):
-            yield _line(metric.title, format_value(total, metric.unit))
-        yield _line("stacks", format_count(len(profile.activities)))
+            yield f"{printable(metric.title):<{_TITLE}}  {format_value(total, metric.unit):>12}"
+        yield f"{'stacks':<{_TITLE}}  {format_count(len(profile.activities)):>12}"
         return
-    yield _line("GPU time", format_ns(profile.gpu_time))
+    known = len(profile.activities)
+    yield _line("GPU time", format_ns(profile.gpu_time) if known else "nothing ran on a GPU")
     for kind, count in profile.counts.items():
         if count:
             yield _line(f"  {kind}", f"{format_count(count):>12}")
@@ -197,13 +210,26 @@ def _coverage(profile: Profile) -> Iterator[str]:
     if profile.resolved or not profile.gpu_time:
         return
     yield "coverage of GPU time"
-    for level, share in profile.coverage.items():
+    for title, share in coverage_of(profile).values():
         percent = format_percent(share.ns, profile.gpu_time)
-        yield _line(f"  {level}", f"{percent:>12}{format_ns(share.ns):>12}")
+        yield _line(f"  {title}", f"{percent:>12}{format_ns(share.ns):>12}")
     nodes = profile.graph_nodes
     if nodes.activities:
         found = f"{format_count(nodes.captured)} of {format_count(nodes.activities)}"
         yield f"CUDA graph kernels that show the ranges of their capture: {found}"
+
+
+def _steps(profile: Profile) -> Iterator[str]:
+    """How long the first steps took, and what of the GPU time was launched in each."""
+    steps = step_totals(profile)
+    if steps:
+        on_gpu = "GPU time" if len(profile.activities) else ""
+        yield f"{'profiler step':<{_LABEL}}{'duration':>11}{on_gpu:>12}".rstrip()
+    for step in steps[:_MOST_LISTED]:
+        gpu_time = format_ns(step.gpu_time) if step.gpu_time else ""
+        yield _line(f"  {step.number}", f"{format_ns(step.duration):>12}{gpu_time:>12}")
+    if len(steps) > _MOST_LISTED:
+        yield f"  and {len(steps) - _MOST_LISTED} more"
 
 
 def notes(warnings: Sequence[str], width: int) -> list[str]:

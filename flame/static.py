@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flame.core.layers import layers_apart
 from flame.core.profile import Profile
 from flame.core.selection import Selection
-from flame.core.stats import NameTotal, top
+from flame.core.stats import FrameTotals, totals
+from flame.core.terms import Terms, coverage_of, kind_word, short_place, terms_of
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_ns, format_percent, format_value
 from flame.report import gpus, notes
@@ -22,6 +24,7 @@ MOST_NAMES = 15
 SMALLEST_SHARE = 0.01
 
 _BAR = 12
+_LONGEST_PLACE = 30
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _NUMBERS = "{percent:>7} {total:>9} {count:>10}  "
 
@@ -33,24 +36,34 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     """
     width = max(width, NARROWEST)
     tree = selection.tree(profile)
-    sections = [_header(profile, tree, title, width), _icicle(tree, width), _top(tree, width)]
+    icicle, table = _icicle(tree, width), _top(tree, terms_of(profile), width)
+    sections = [_header(profile, tree, title, width), icicle, table]
     sections.append(notes(profile.warnings, width))
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
 def _header(profile: Profile, tree: StackTree, title: str, width: int) -> list[str]:
     whole = [printable(title), gpus(profile.devices)]
-    if not profile.resolved:
-        whole.append(f"GPU time {format_ns(profile.gpu_time)} in {format_ns(profile.duration)}")
-    rows = "stacks" if profile.resolved else "activities"
-    whole.append(f"{format_count(len(profile.activities))} {rows}")
+    number = format_count(len(profile.activities))
+    whole += [f"{number} stacks"] if profile.resolved else _ran(profile)
     total = format_value(int(tree.total[0]), tree.metric.unit)
     shown = [f"{tree.metric.title} {total} by {', '.join(tree.levels)}"]
     if profile.gpu_time and not profile.resolved:
-        whole_ns, parts = profile.gpu_time, profile.coverage.items()
-        covered = [f"{key} {format_percent(part.ns, whole_ns)}" for key, part in parts]
+        parts = coverage_of(profile).values()
+        covered = [f"{word} {format_percent(part.ns, profile.gpu_time)}" for word, part in parts]
         shown.append(f"coverage: {', '.join(covered)}")
     return _joined([text for text in whole if text], "·", width) + _joined(shown, "·", width)
+
+
+def _ran(profile: Profile) -> list[str]:
+    """What ran on GPUs, and in which time."""
+    length, number = format_ns(profile.duration), len(profile.activities)
+    if not number:
+        return [f"nothing ran on a GPU in {length}"]
+    return [
+        f"GPU time {format_ns(profile.gpu_time)} in {length}",
+        f"{format_count(number)} activities",
+    ]
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,9 @@ def _icicle(tree: StackTree, width: int) -> list[str]:
     hidden = len(tree) - sum(line.length for line in drawn)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
+    if layers := layers_apart(tree):
+        said = f"{layers.number} of {printable(layers.name)} stand apart"
+        lines.append(cut(f"{said}: --fold-layers shows layers as one", width))
     return lines
 
 
@@ -127,12 +143,18 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
 def _chain(tree: StackTree, line: _Line) -> list[str]:
     """Names of the line's nodes; of a very long chain only its ends."""
     nodes: list[int] = [*range(line.node, line.last + 1)]
-    names = [printable(tree.name(node)) for node in nodes[:MOST_CHAINED]]
+    names = [_named(tree, node) for node in nodes[:MOST_CHAINED]]
     if len(nodes) <= MOST_CHAINED:
         return names
     half = MOST_CHAINED // 2
-    tail = [printable(tree.name(node)) for node in nodes[-half:]]
+    tail = [_named(tree, node) for node in nodes[-half:]]
     return [*names[:half], f"({format_count(len(nodes) - 2 * half)} frames)", *tail]
+
+
+def _named(tree: StackTree, node: int) -> str:
+    """The name, and in brackets where it stands in the sources."""
+    place = short_place(tree.frames[int(tree.frame[node])])
+    return printable(f"{tree.name(node)} ({place})" if place else tree.name(node))
 
 
 def _joined(texts: Sequence[str], sign: str, room: int) -> list[str]:
@@ -154,20 +176,24 @@ def _bar(share: float) -> str:
     return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR)
 
 
-def _top(tree: StackTree, width: int) -> list[str]:
-    rows = sorted(top(tree), key=lambda row: (-row.own, -row.total))
-    rows = [row for row in rows[:MOST_NAMES] if row.own]
+def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
+    found = totals(tree)
+    heaviest = np.lexsort((-found.total, -found.own))[:MOST_NAMES]
+    rows = [row for row in heaviest.tolist() if found.own[row]]
     if not rows:
         return []
     head = f"{'%':>7} {'self':>9} {'total':>9} {'count':>10} {'mean':>9}  {'level':<7} name"
-    return [head, *(_top_row(tree, row, width) for row in rows)]
+    return [head, *(_top_row(tree, found, row, terms, width) for row in rows)]
 
 
-def _top_row(tree: StackTree, row: NameTotal, width: int) -> str:
-    unit = tree.metric.unit
-    share = format_percent(row.own, int(tree.total[0])).removesuffix(" %")
-    mean = format_value(row.total / row.count, unit) if row.count else ""
-    own, total = format_value(row.own, unit), format_value(row.total, unit)
-    left = f"{share:>7} {own:>9} {total:>9} {format_count(row.count):>10} {mean:>9}  "
-    left += f"{row.kind.title:<7} "
-    return left + cut(printable(row.name), width - cells(left))
+def _top_row(tree: StackTree, found: FrameTotals, row: int, terms: Terms, width: int) -> str:
+    unit, frame = tree.metric.unit, tree.frames[int(found.frame[row])]
+    own, total, count = int(found.own[row]), int(found.total[row]), int(found.count[row])
+    share = format_percent(own, int(tree.total[0])).removesuffix(" %")
+    mean = format_value(total / count, unit) if count else ""
+    left = f"{share:>7} {format_value(own, unit):>9} {format_value(total, unit):>9} "
+    left += f"{format_count(count):>10} {mean:>9}  {kind_word(frame, terms):<7} "
+    place = short_place(frame)
+    place = f"  {cut(printable(place), _LONGEST_PLACE)}" if place else ""
+    name = printable(tree.text[int(found.frame[row])])
+    return left + cut(name, width - cells(left) - cells(place)) + place

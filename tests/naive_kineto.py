@@ -231,7 +231,7 @@ def processes_of(events: Iterable[Event]) -> set[str]:
 
 
 def _joined(events: list[Event]) -> list[Work]:
-    """GPU events name no process: it is that of the last call with their number before them.
+    """GPU events name no process: it is that of a call with their number.
 
     Within a process the earliest call of a number counts, of equally early ones the longest.
     """
@@ -244,14 +244,21 @@ def _joined(events: list[Event]) -> list[Work]:
     for event in gpu_events(events):
         candidates = calls.get(args_of(event).get("correlation"), [])
         if len(pids) > 1:
-            before = [call for call in candidates if call["start"] <= event["start"]]
-            owner = max(before, key=itemgetter("start"), default=None)
-            candidates = [call for call in candidates if owner and call["pid"] == owner["pid"]]
+            owner = _owner(candidates, event)
+            candidates = [call for call in candidates if str(call["pid"]) == owner]
         ordered = sorted(candidates, key=lambda one: (one["start"], -one["end"]))
         call = ordered[0] if ordered else None
         pid = next(iter(pids)) if len(pids) == 1 else str(call["pid"]) if call else None
         found.append(Work(event, call, pid))
     return found
+
+
+def _owner(calls: list[Event], event: Event) -> str | None:
+    """The process of the last of ``calls`` before ``event``, else of the first one after."""
+    ordered = sorted(calls, key=itemgetter("start"))
+    before = [call for call in ordered if call["start"] <= event["start"]]
+    nearest = [*before[-1:], *ordered[:1]]
+    return str(nearest[0]["pid"]) if nearest else None
 
 
 def _attribute(found: list[Work], events: list[Event], forward: bool, raw: bool) -> None:
@@ -343,21 +350,20 @@ class _Python:
         """
         if len(self._calls) > _FEW or not opened:
             return tuple(map(function_name, opened))
-        last = opened[-1]
-        pids = {str(last["pid"])}
-        calls = [_called(one) for one in self._calls if self._one_process or str(one["pid"]) in pids]
-        return recorded_path(calls, _called(last))
+        last, calls = opened[-1], self._calls
+        if not self._one_process:
+            calls = [one for one in calls if str(one["pid"]) == str(last["pid"])]
+        named = [_called(one, place) for place, one in enumerate(calls)]
+        start = next(named[place] for place, one in enumerate(calls) if one is last)
+        return tuple(name.partition("#")[2] for name in recorded_path(named, start))
 
 
-def _called(event: Event) -> Called:
-    return Called(
-        hash(thread(event)),
-        event["start"],
-        event["end"],
-        function_name(event),
-        _number(event),
-        int(args_of(event).get("Python parent id") or 0),
-    )
+def _called(event: Event, place: int) -> Called:
+    """Equal calls are told apart by their places."""
+    name = f"{place}#{function_name(event)}"
+    caller = int(args_of(event).get("Python parent id") or 0)
+    on = hash(thread(event))
+    return Called(on, event["start"], event["end"], name, _number(event), caller)
 
 
 def function_name(event: Event) -> str:
@@ -463,6 +469,14 @@ def steps_of(events: Iterable[Event]) -> list[Step]:
     return list(found.values())
 
 
+def in_steps(one: Work, steps: Iterable[Step], first: int, last: int) -> bool:
+    """Whether it was launched in the steps ``first`` to ``last`` of its process."""
+    return any(
+        first <= step.number <= last and step.pid == one.pid and step.start <= one.moment < step.end
+        for step in steps
+    )
+
+
 # Host
 
 
@@ -477,7 +491,7 @@ class HostTime:
     ns: int = field(compare=False)
 
 
-def host_times(events: list[Event]) -> Iterator[HostTime]:
+def host_times(events: list[Event], raw: bool = False) -> Iterator[HostTime]:
     """Each thread's time, cut at every start and end, where anything was open."""
     python = _Python(events)
     kinds = ({"python_function"}, _RANGES, _CALLS)
@@ -487,11 +501,11 @@ def host_times(events: list[Event]) -> Iterator[HostTime]:
     for on in {thread(event) for event in hosts}:
         own = [event for event in hosts if thread(event) == on and event["end"] > event["start"]]
         cuts = sorted({time for event in own for time in (event["start"], event["end"])})
-        yield from _pieces(on, cuts, [table.ordered(on) for table in tables], python)
+        yield from _pieces(on, cuts, [table.ordered(on) for table in tables], python, raw)
 
 
 def _pieces(
-    on: Thread, cuts: list[int], tables: Sequence[list[Event]], python: _Python
+    on: Thread, cuts: list[int], tables: Sequence[list[Event]], python: _Python, raw: bool
 ) -> Iterator[HostTime]:
     upcoming = [iter([one for one in table if one["end"] > one["start"]]) for table in tables]
     following = [next(one, None) for one in upcoming]
@@ -507,7 +521,7 @@ def _pieces(
             yield HostTime(
                 on,
                 python.path(functions),
-                tuple(_range(span, raw=False) for span in ranges),
+                tuple(_range(span, raw) for span in ranges),
                 str(calls[-1]["name"]) if calls else None,
                 end - begin,
             )

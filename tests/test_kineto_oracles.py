@@ -2,21 +2,334 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import flame
+from flame.core.errors import NoMatchError
 from flame.core.frames import Frame, Kind
-from flame.core.marks import MARKS
+from flame.core.marks import FORWARD, PLACED
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
 from flame.core.tree import StackTree
+from flame.core.where import where
 from tests import naive_kineto as naive
 from tests.conftest import TRACES
-from tests.naive_kineto import Range, Work
+from tests.facts import differences
+from tests.kineto_scripts import KERNELS, STEPS, Script, moments, scripts
+from tests.naive_kineto import Event, Range, Work
 
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
 every_trace = pytest.mark.parametrize("name", KINETO_TRACES)
+random_traces = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture(scope="module")
+def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where random traces are written, one after the other."""
+    return tmp_path_factory.mktemp("random") / "trace.json"
+
+
+@cache
+def events(name: str) -> list[Event]:
+    return naive.events_of(TRACES / "kineto" / name)
+
+
+@cache
+def profile(name: str, forward: bool = False) -> Profile:
+    return flame.load(TRACES / "kineto" / name, LoadOptions(forward=forward))
+
+
+@cache
+def works(name: str, forward: bool = False) -> list[Work]:
+    return naive.works(events(name), forward)
+
+
+# Row by row
+
+
+class Fact(NamedTuple):
+    """What there is to say of one activity."""
+
+    kind: str
+    name: str
+    start: int
+    ns: int
+    pid: str | None
+    tid: str | None
+    gpu: int
+    stream: int
+    launch: str
+    call: tuple[int, int] | None
+    python: tuple[str, ...]
+    ranges: tuple[Range, ...]
+
+
+def naive_facts(found: list[Work]) -> list[Fact]:
+    return [
+        Fact(
+            naive.kind_of(one.event),
+            KERNELS.get(naive.shown(one.event), [naive.shown(one.event)] * 2)[1],
+            one.event["start"],
+            one.ns,
+            one.pid,
+            naive.thread(one.call)[1] if one.call else None,
+            one.device,
+            one.stream,
+            one.launch,
+            (one.call["start"], one.call["end"]) if one.call else None,
+            one.python,
+            one.ranges,
+        )
+        for one in found
+    ]
+
+
+def flame_facts(found: Profile) -> list[Fact]:
+    return [_fact(found, row) for row in range(len(found.activities))]
+
+
+def _fact(found: Profile, row: int) -> Fact:
+    table, frames = found.activities, found.frames
+    process, thread = int(table.process[row]), int(table.thread[row])
+    frame = frames[int(table.frame[row])]
+    call = int(table.launch_start[row]), int(table.launch_end[row])
+    return Fact(
+        Kind(int(table.kind[row])).title,
+        frame.get("demangled") or frame.name,
+        int(table.start[row]),
+        int(table.duration[row]),
+        str(found.processes[process].pid) if process >= 0 else None,
+        str(found.threads[thread].tid) if thread >= 0 else None,
+        found.devices[int(table.device[row])].id,
+        int(table.stream[row]),
+        frames[int(table.launch[row])].name,
+        call if table.launched[row] else None,
+        tuple(python_text(frames[one]) for one in table.stacks.path(int(table.python[row]))),
+        tuple(range_of(frames[one]) for one in table.stacks.path(int(table.nvtx[row]))),
+    )
+
+
+def python_text(frame: Frame) -> str:
+    """As it is recorded."""
+    return f"{frame.file}({frame.line}): {frame.name}" if frame.file else frame.name
+
+
+def range_of(frame: Frame) -> Range:
+    return Range(frame.name, frame.get("shapes"), mark_of(frame))
+
+
+def mark_of(frame: Frame) -> str:
+    return next((mark[0] for mark in (FORWARD, PLACED) if mark in frame.extra), "")
+
+
+@every_trace
+@pytest.mark.parametrize("forward", [False, True], ids=["as launched", "forward"])
+def test_every_activity_is_attributed_as_by_a_naive_reading(name: str, forward: bool) -> None:
+    found = flame_facts(profile(name, forward))
+    assert differences(found, naive_facts(works(name, forward))) == []
+
+
+@given(script=scripts(), forward=st.booleans(), raw=st.booleans())
+@random_traces
+def test_random_activities_are_attributed_as_by_a_naive_reading(
+    script: Script, forward: bool, raw: bool, trace_file: Path
+) -> None:
+    path = script.write(trace_file)
+    found = flame.load(path, LoadOptions("raw" if raw else "clean", forward=forward))
+    expected = naive.works(naive.events_of(path), forward, raw)
+    assert differences(flame_facts(found), naive_facts(expected)) == []
+    assert flame_host(found) == naive_host(naive.events_of(path), raw)
+
+
+# Host
+
+
+def flame_host(found: Profile) -> dict[object, int]:
+    """Time by thread, and by what was open there."""
+    table, frames, times = found.host, found.frames, Counter[object]()
+    ids = (table.thread, table.python, table.nvtx, table.launch, table.duration)
+    for thread, python, nvtx, launch, ns in zip(*(one.tolist() for one in ids), strict=True):
+        times[thread, python, nvtx, launch] += ns
+    spelled = Counter[object]()
+    for (thread, python, nvtx, launch), ns in times.items():
+        one = found.threads[thread]
+        spelled[
+            str(found.processes[one.process].pid),
+            str(one.tid),
+            tuple(python_text(frames[frame]) for frame in table.stacks.path(python)),
+            tuple(range_of(frames[frame]) for frame in table.stacks.path(nvtx)),
+            frames[launch].name if launch >= 0 else None,
+        ] += ns
+    return {key: ns for key, ns in spelled.items() if ns}
+
+
+def naive_host(found: list[Event], raw: bool = False) -> dict[object, int]:
+    pids, times = naive.processes_of(found), Counter[object]()
+    for one in naive.host_times(found, raw):
+        pid, tid = one.on
+        pid = pid if len(pids) > 1 else next(iter(pids))
+        times[pid, tid, one.python, one.ranges, one.call] += one.ns
+    return dict(times)
+
+
+@every_trace
+def test_host_time_is_that_of_a_naive_sweep(name: str) -> None:
+    assert flame_host(profile(name)) == naive_host(events(name))
+
+
+# Trees
+
+
+Label = tuple[str, str]
+Stack = tuple[Label, ...]
+METRICS: dict[str, Callable[[Work], int]] = {
+    "gpu": lambda one: one.ns,
+    "count": lambda one: 1,
+    "launch": lambda one: one.share,
+    "queue": lambda one: one.queue,
+    "idle": lambda one: one.idle,
+}
+
+
+def label_of(tree: StackTree, node: int) -> Label:
+    frame = tree.frames[int(tree.frame[node])]
+    place = f"{frame.file}({frame.line}): " if frame.file else ""
+    mark = " [placed]" if mark_of(frame) == naive.PLACED else ""
+    return frame.kind.title, place + tree.name(node) + mark
+
+
+def found_stacks(tree: StackTree) -> dict[Stack, tuple[int, int]]:
+    """(own value, own activities) per stack; every stack is a node of its own."""
+    nodes = np.flatnonzero(tree.own_count).tolist()
+    found = {
+        tuple(label_of(tree, step) for step in tree.path(node)[1:]): (
+            int(tree.own[node]),
+            int(tree.own_count[node]),
+        )
+        for node in nodes
+    }
+    assert len(found) == len(nodes)
+    return found
+
+
+def stack_of(one: Work, levels: Iterable[str], kernel_names: str = "demangled") -> Stack:
+    return tuple(label for level in levels for label in _step(one, level, kernel_names))
+
+
+def _step(one: Work, level: str, kernel_names: str) -> list[Label]:
+    call = one.call and naive.thread(one.call)
+    shapes = [each.shapes for each in one.ranges if each.shapes]
+    name = naive.shown(one.event)
+    if level == "kernel" and name in KERNELS:
+        name = KERNELS[name][("base", "demangled", "mangled").index(kernel_names)]
+    of: dict[str, list[str]] = {
+        "process": [f"process [{one.pid}]"] if one.pid else [],
+        "thread": [f"thread [{call[1]}]"] if call else [],
+        "device": [f"GPU {one.device}"],
+        "stream": [f"stream {one.stream}"],
+        "python": list(one.python),
+        "launch": [one.launch],
+        "nvtx": [f"{r.name}{' [placed]' * (r.mark == naive.PLACED)}" for r in one.ranges],
+        "shapes": shapes[-1:],
+        "kernel": [name],
+    }
+    kind = naive.kind_of(one.event) if level == "kernel" else level
+    return [(kind, text) for text in of[level]]
+
+
+def passes(one: Work, chosen: dict[str, Any], steps: list[naive.Step]) -> bool:
+    """Whether it is in all that is ``chosen``, as `flame.where` takes it."""
+    tests: dict[str, Callable[[Any], bool]] = {
+        "time": lambda window: window[0] <= one.event["start"] < window[1],
+        "step": lambda numbers: naive.in_steps(one, steps, *numbers),
+        "nvtx": lambda glob: any(fnmatchcase(each.name, glob) for each in one.ranges),
+        "device": lambda numbers: one.device in numbers,
+        "stream": lambda numbers: one.stream in numbers,
+        "pid": lambda pids: one.pid is not None and int(one.pid) in pids,
+        "tid": lambda tids: one.call is not None and int(one.call["tid"]) in tids,
+        "kernel": lambda regex: _is_kernel(one, regex),
+        "include": lambda kinds: naive.kind_of(one.event) in kinds.split(","),
+    }
+    return all(tests[name](value) for name, value in chosen.items())
+
+
+def _is_kernel(one: Work, regex: str) -> bool:
+    names = KERNELS.get(one.event["name"], ())[:2]
+    return naive.kind_of(one.event) == "kernel" and any(re.search(regex, name) for name in names)
+
+
+def spelled(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Windows as texts."""
+    texts = {"time": "{}ns/{}ns", "step": "{}-{}"}
+    return {
+        name: texts[name].format(*value) if name in texts else value
+        for name, value in chosen.items()
+    }
+
+
+LEVELS = ("process", "thread", "device", "stream", "python", "launch", "nvtx", "shapes", "kernel")
+some_levels = st.permutations(LEVELS).flatmap(
+    lambda order: st.integers(1, len(order)).map(lambda size: tuple(order[:size]))
+)
+one_filter = st.one_of(
+    st.tuples(st.just("time"), st.tuples(moments, st.integers(1, 10))),
+    st.tuples(st.just("step"), st.tuples(st.integers(1, STEPS), st.integers(0, STEPS))),
+    st.tuples(st.just("step"), st.tuples(st.integers(1, STEPS), st.integers(0, STEPS))),
+    st.tuples(st.just("nvtx"), st.sampled_from(["aten::mm", "*e*", "ProfilerStep"])),
+    st.tuples(st.just("device"), st.sampled_from([(0,), (1, 5)])),
+    st.tuples(st.just("stream"), st.sampled_from([(7,), (20, 3)])),
+    st.tuples(st.just("pid"), st.sampled_from([(100,), (101,), (0,)])),
+    st.tuples(st.just("tid"), st.sampled_from([(1,), (2, 0)])),
+    st.tuples(st.just("kernel"), st.sampled_from(["gemm", "float", "^soft"])),
+    st.tuples(st.just("include"), st.sampled_from(["kernel", "memcpy,memset"])),
+)
+
+
+@random_traces
+@given(
+    script=scripts(),
+    forward=st.booleans(),
+    levels=some_levels,
+    metric=st.sampled_from(sorted(METRICS)),
+    names=st.sampled_from(["base", "demangled", "mangled"]),
+    chosen=st.lists(one_filter, max_size=2).map(dict),
+)
+def test_random_trees_are_the_activities_grouped_by_their_stacks(
+    script: Script,
+    forward: bool,
+    levels: tuple[str, ...],
+    metric: str,
+    names: str,
+    chosen: dict[str, Any],
+    trace_file: Path,
+) -> None:
+    path = script.write(trace_file)
+    found = flame.load(path, LoadOptions(forward=forward))
+    for name, shift in (("time", script.offset), ("step", 0)):
+        if name in chosen:
+            first, length = chosen[name]
+            chosen = {**chosen, name: (first + shift, first + shift + length)}
+    recorded = naive.events_of(path)
+    expected: defaultdict[Stack, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for one in naive.works(recorded, forward):
+        if passes(one, chosen, naive.steps_of(recorded)):
+            stack = stack_of(one, levels, names)
+            value, count = expected[stack]
+            expected[stack] = value + METRICS[metric](one), count + 1
+    try:
+        tree = found.tree(levels, where(**spelled(chosen)), metric, kernel_names=names)
+    except NoMatchError:
+        assert not expected
+    else:
+        assert found_stacks(tree) == expected

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from flame.core.frames import Kind
-from flame.core.profile import Profile
+from flame.core.profile import Activities, Profile
 from flame.core.stacks import EMPTY
 from flame.core.units import format_percent, format_whole_percent
 
 _MUCH = 0.2
+_CALLS = "Python calls, "
 
 
 class _Advice(NamedTuple):
@@ -33,7 +36,7 @@ _NSYS = _Advice(
     no_python="record with --cudabacktrace=kernel --python-backtrace=cuda",
 )
 _TORCH = _Advice(
-    host="Python calls, operators and annotations",
+    host=f"{_CALLS}operators and annotations",
     nothing="nothing on a GPU, no operator, no Python call: record with the CPU activity too",
     unlaunched="the profiler started later, or was not told of it",
     no_ranges="no operators or annotations around launches: record with activities CPU and CUDA",
@@ -42,8 +45,18 @@ _TORCH = _Advice(
 )
 
 
+_QUEUED = (
+    "they are the first, and were queued before the profiler started; torch.cuda.synchronize() "
+    "just before that keeps them out"
+)
+
+
+def _is_torch(profile: Profile) -> bool:
+    return profile.meta.format == "kineto"
+
+
 def _advice(profile: Profile) -> _Advice:
-    return _TORCH if profile.meta.format == "kineto" else _NSYS
+    return _TORCH if _is_torch(profile) else _NSYS
 
 
 def findings(profile: Profile) -> tuple[str, ...]:
@@ -53,6 +66,7 @@ def findings(profile: Profile) -> tuple[str, ...]:
         _opaque_graphs,
         _unlaunched,
         _graph_nodes,
+        _replayed,
         _no_ranges,
         _no_python,
         _little_python,
@@ -66,7 +80,9 @@ def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
     if profile.meta.options.get("COLLECT_CUDA_TRACE") == "false":
         yield "CUDA was not traced: record with --trace=cuda,nvtx"
     elif len(profile.host):
-        yield f"no GPU activity in this trace: the host metric shows {_advice(profile).host}"
+        advice, has_python = _advice(profile), _has_python(profile.host)
+        host = advice.host if has_python else advice.host.removeprefix(_CALLS)
+        yield f"no GPU activity in this trace: the host metric shows {host}"
     else:
         yield _advice(profile).nothing
 
@@ -88,9 +104,33 @@ def _unlaunched(profile: Profile) -> Iterator[str]:
     count = int((~table.launched).sum())
     if count:
         ns = int(table.duration[~table.launched].sum())
+        why = _QUEUED if _is_torch(profile) and _are_first(table) else _advice(profile).unlaunched
         yield (
             f"{count:,} of {len(table):,} GPU activities ({format_percent(ns, profile.gpu_time)} "
-            f"of GPU time) have no recorded launch: {_advice(profile).unlaunched}"
+            f"of GPU time) have no recorded launch: {why}"
+        )
+
+
+def _are_first(table: Activities) -> bool:
+    """Whether what has no launch started before all that has one: it was waiting in a queue."""
+    launched = table.start[table.launched]
+    return len(launched) > 0 and bool(table.start[~table.launched].max() <= launched.min())
+
+
+def _replayed(profile: Profile) -> Iterator[str]:
+    """PyTorch's profiler does not know what was captured in a graph."""
+    if not _is_torch(profile):
+        return
+    table, frames = profile.activities, profile.frames
+    calls = {one: frames[one].name for one in np.unique(table.launch[table.launched]).tolist()}
+    graphs = [one for one, name in calls.items() if "GraphLaunch" in name]
+    ns = int(table.duration[np.isin(table.launch, graphs)].sum())
+    if ns and ns >= 0.01 * profile.gpu_time:
+        names = ", ".join(sorted({calls[one] for one in graphs}))
+        yield (
+            f"{format_percent(ns, profile.gpu_time)} of GPU time was replayed from graphs "
+            f"({names}): which operators and lines these were captured from is not recorded, "
+            "profile a run without graphs to see them"
         )
 
 
@@ -117,14 +157,20 @@ def _no_ranges(profile: Profile) -> Iterator[str]:
 
 
 def _no_python(profile: Profile) -> Iterator[str]:
-    if profile.gpu_time and profile.coverage["python"].percent == 0:
+    lacking = bool(profile.gpu_time) and profile.coverage["python"].percent == 0
+    on_host = not len(profile.activities) and len(profile.host) and _is_torch(profile)
+    if lacking or (on_host and not _has_python(profile.host)):
         yield f"no Python frames: {_advice(profile).no_python}"
+
+
+def _has_python(table: Activities) -> bool:
+    return bool((table.python != EMPTY).any())
 
 
 def _little_python(profile: Profile) -> Iterator[str]:
     """A backward pass runs on threads of its own, where no Python function is open."""
     covered = profile.coverage["python"].percent
-    if profile.meta.format != "kineto" or not covered or _missing(profile, "python") <= _MUCH:
+    if not _is_torch(profile) or not covered or _missing(profile, "python") <= _MUCH:
         return
     remedy = "; --forward shows a backward pass below its forward pass"
     linked = any(frame.get("forward") for frame in profile.frames.frames)

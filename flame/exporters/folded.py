@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import BinaryIO
 
+from flame.core.frames import Kind
 from flame.core.tree import StackTree
 from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
 
@@ -22,10 +23,11 @@ def write(tree: StackTree, file: BinaryIO) -> None:
 
     They are whole but for metrics with fractions (which flamegraph.pl reads, speedscope does not).
     In names ``;`` becomes ``:``, a line break a space, and no text at all ``[empty]``; stacks that
-    are equal then are one line. Stacks without a value are left out. Activities with no frame in
+    are equal then are one line. Python functions are written as py-spy does, with file and line:
+    ``forward (model.py:12)``. Stacks without a value are left out. Activities with no frame in
     the chosen levels make the line ``all``, so that the lines always add up to the root's total.
     """
-    names = {frame: _name(tree.text[frame]) for frame in used_frames(tree)}
+    names = {frame: _name(_placed(tree, frame)) for frame in used_frames(tree)}
     values: defaultdict[bytes, int] = defaultdict(int)
     for stack, value in weighed_stacks(tree, names):
         values[b";".join(stack) or NO_FRAMES] += value
@@ -40,6 +42,14 @@ def _number(value: int, digits: int) -> bytes:
         return b"%d" % value
     whole, rest = divmod(value, 10**digits)
     return f"{whole}.{rest:0{digits}}".rstrip("0").rstrip(".").encode()
+
+
+def _placed(tree: StackTree, frame: int) -> str:
+    """The frame's name; of a Python function also where it is: many are called ``forward``."""
+    name, known = tree.text[frame], tree.frames[frame]
+    if known.kind != Kind.PYTHON or not known.file:
+        return name
+    return f"{name} ({known.file}:{known.line})" if known.line else f"{name} ({known.file})"
 
 
 def _name(text: str) -> bytes:

@@ -7,6 +7,7 @@ from math import ceil, log10
 
 from flame.core.grouping import device_name, process_name, thread_name
 from flame.core.profile import Profile
+from flame.core.terms import NVTX, terms_of
 from flame.core.where import (
     Devices,
     Filter,
@@ -27,7 +28,6 @@ from flame.core.where import (
 )
 from flame.tui.lines import Line, Piece
 from flame.tui.patterns import exact, plain
-from flame.tui.terms import NVTX, terms_of
 from flame.tui.text import cut, printable, width_of
 
 WORDS: dict[type[Filter], str] = {

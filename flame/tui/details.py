@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flame.core.frames import Frame, Kind
+from flame.core.terms import NVTX, Terms, kind_word
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui import blocks
 from flame.tui.blocks import fields
 from flame.tui.facts import Facts, Part
 from flame.tui.lines import Line, Lines, Piece, line_width, side_by_side
 from flame.tui.palette import Palette
-from flame.tui.terms import NVTX, Terms, kind_word, lasts
-from flame.tui.text import cut, cut_start, width_of, wrap
+from flame.tui.terms import lasts
+from flame.tui.text import cut, cut_start, printable, width_of, wrap
 from flame.tui.view import View
 
 _NAME_LINES = 5
@@ -69,14 +72,14 @@ def details(
         # What comes later stands below: what is there at once is sent but once.
         parts = [
             _summary(view, palette, width, _NAME_LINES, terms),
-            *_around(view, width, clicks),
+            *_around(view, facts, width, clicks),
             *_measured(view, facts, width),
             *_rest(view, facts, width),
         ]
         return _stacked(parts)
     half = (width - 2) // 2
     left = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
-    around, rest = _around(view, half, clicks), _rest(view, facts, half)
+    around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, half), *around, *rest])
     return side_by_side(left, right, half + 2)
 
@@ -193,16 +196,18 @@ def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
     ]
 
 
-def _around(view: View, width: int, clicks: bool) -> list[list[Line]]:
+def _around(view: View, facts: Facts | None, width: int, clicks: bool) -> list[list[Line]]:
     """What it says besides, and what is below it."""
     frame = view.tree.frames[int(view.tree.frame[view.cursor])]
-    return [_attributes(frame, width), _children(view, width, clicks)]
+    several = facts is not None and facts.shapes is not None
+    return [_attributes(frame, several, width), _children(view, width, clicks)]
 
 
 def _rest(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
     """What is above it, where it ran, and long texts."""
     frame = view.tree.frames[int(view.tree.frame[view.cursor])]
     return [
+        _shapes(view, facts, width),
         _parents(view, facts, width),
         blocks.ran_on(facts, width),
         _texts(view, frame, width),
@@ -228,7 +233,24 @@ def _parents(view: View, facts: Facts | None, width: int) -> list[Line]:
     return _parts(view, title, parts, whole, width)
 
 
-def _parts(view: View, title: str, parts: list[Part], whole: int, width: int) -> list[Line]:
+def _shapes(view: View, facts: Facts | None, width: int) -> list[Line]:
+    """The heaviest shapes of an operator that was called with several."""
+    if facts is None or facts.shapes is None:
+        return []
+    parts, number, whole = facts.shapes
+    parts = [part._replace(name=printable(part.name)) for part in parts]
+    title = f"heaviest shapes, of {format_count(number)}"
+    return _parts(view, title, parts, whole, width, cut_start)
+
+
+def _parts(
+    view: View,
+    title: str,
+    parts: list[Part],
+    whole: int,
+    width: int,
+    shortened: Callable[[str, int], str] = cut,
+) -> list[Line]:
     """Each part's share of ``whole``, its value where there is room, and its name to click on."""
     if not whole or not parts:
         return []
@@ -236,14 +258,16 @@ def _parts(view: View, title: str, parts: list[Part], whole: int, width: int) ->
     for name, value, node in parts:
         share = format_percent(value, whole).rjust(7)
         weight = format_value(value, view.tree.metric.unit).rjust(10) if width >= _ROOMY else ""
-        label = cut(name, max(width - len(weight) - len(share) - 2, 4))
+        label = shortened(name, max(width - len(weight) - len(share) - 2, 4))
         select = f"screen.select({node})" if node >= 0 else ""
         lines.append([Piece(share), Piece(weight, "dim"), Piece(f"  {label}", "", select)])
     return lines
 
 
-def _attributes(frame: Frame, width: int) -> list[Line]:
-    keys = ("module", "domain", "category", "shapes", "detail", "placed")
+def _attributes(frame: Frame, has_several: bool, width: int) -> list[Line]:
+    """What the trace says of it; its shapes only if it does not have several."""
+    shapes = () if has_several else ("shapes",)
+    keys = ("module", "domain", "category", *shapes, "detail", "placed")
     captured = "when the CUDA graph was captured" if frame.get("captured") else ""
     return fields([("open", captured), *((key, frame.get(key)) for key in keys)], width)
 

@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from flame.config import Config
 from flame.core.selection import Selection
+from flame.core.terms import terms_of
 from flame.tui import header
 from flame.tui.chips import chips
 from flame.tui.collector import Collector
@@ -29,7 +30,6 @@ from flame.tui.sandwich import SandwichPane
 from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import warning_lines
-from flame.tui.terms import terms_of
 from flame.tui.text import cut, cut_start, width_of
 from flame.tui.timeline import TimelinePane
 from flame.tui.top import TopPane

@@ -14,11 +14,11 @@ from flame.core.errors import InputError
 from flame.core.frames import NO_LAUNCH, Kind
 from flame.core.grouping import device_name, process_name, thread_name
 from flame.core.launches import LaunchConfig, Launches
-from flame.core.profile import Activities, Profile
+from flame.core.profile import Activities, Device, Profile
+from flame.core.terms import terms_of
 from flame.core.tree import StackTree
 from flame.core.units import format_percent, format_whole_percent
 from flame.tui.session import Projection
-from flame.tui.terms import terms_of
 
 BINS = 720
 """Bins of the histogram, of which equally many are drawn as one: it has divisors for any width."""
@@ -79,8 +79,8 @@ class Facts:
 
     ``spread`` and ``histogram`` are of the metric per activity (of the time, where the metric only
     counts), ``queue`` of the delay from launch to start, ns. ``parents`` are those of all places,
-    ``on`` the GPUs, streams, … where there are several. Until ``complete``, the file is still
-    read for how it was launched; ``unread`` says why that failed.
+    ``on`` the GPUs, streams, … and ``shapes`` those of an operator, where there are several. Until
+    ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
     """
 
     everywhere: bool
@@ -94,6 +94,7 @@ class Facts:
     launched: Launched | None = None
     moved: Moved | None = None
     unread: str = ""
+    shapes: Parts | None = None
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -117,6 +118,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         _parents(shown, frame),
         _on(profile, table, groups),
         tuple(_notes(shown, frame, groups)),
+        shapes=_shapes(shown, frame, groups),
     )
     if tree.kind(node) not in _LAUNCHED or profile.launches_builder is None:
         yield facts
@@ -153,13 +155,32 @@ def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, Parts]:
         "files": (source[table.groups.process], lambda at: profile.sources[at].label),
         "processes": (table.groups.process, lambda at: process_name(profile.processes[at])),
         "threads": (table.groups.thread, lambda at: thread_name(profile.threads[at])),
-        "GPUs": (table.groups.device, lambda at: device_name(profile.devices[at])),
+        "GPUs": (table.groups.device, lambda at: _gpu(profile, profile.devices[at])),
         "streams": (table.groups.stream, str),
     }
     if len(profile.processes) < 2:  # what is not known to be of the only one says nothing
         del names["files"], names["processes"]
     parts = {title: _parts(column, groups, name) for title, (column, name) in names.items()}
     return {title: found for title, found in parts.items() if found.number > 1}
+
+
+def _gpu(profile: Profile, device: Device) -> str:
+    """Its number and model; of several files, in which many have the same, number and file."""
+    if len(profile.sources) < 2:
+        return device_name(device)
+    return f"{profile.sources[device.source].label} GPU {device.id}"
+
+
+def _shapes(shown: Projection, frame: int, groups: I8) -> Parts | None:
+    """The shapes that the range ``frame`` has, over its activities; ``groups`` has the metric."""
+    profile, table = shown.profile, shown.profile.table(shown.metric)
+    if profile.frames[frame].kind != Kind.NVTX or profile.resolved:
+        return None
+    of_frame = profile.grouping.shapes
+    same = profile.labels(shown.selection.naming).shown[: len(of_frame)] == frame
+    of_stack = table.stacks.innermost(np.where(same, of_frame, np.int32(-1)))
+    parts = _parts(of_stack[table.groups.nvtx], groups, lambda at: profile.frames[at].name)
+    return parts if parts.number > 1 else None
 
 
 def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> Parts:

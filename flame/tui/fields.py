@@ -15,6 +15,7 @@ from flame.core.grouping import device_name, process_name, thread_name
 from flame.core.metrics import Metric
 from flame.core.profile import Profile
 from flame.core.spelling import spell_range, spell_window
+from flame.core.terms import NVTX, OPERATORS, SCOPES, terms_of
 from flame.core.units import format_count, format_ns
 from flame.core.where import (
     Devices,
@@ -40,7 +41,6 @@ from flame.core.where import (
 )
 from flame.tui.patterns import exact
 from flame.tui.query import Query
-from flame.tui.terms import NVTX, OPERATORS, terms_of
 
 _SOME = 4
 _AT_ONCE = 10_000
@@ -155,9 +155,14 @@ def _says(text: str) -> Callable[[Profile], str]:
 
 
 def _steps_there(profile: Profile) -> str:
-    numbers = _step_numbers(profile)
-    said = "steps A-B, such as 3-5, or one"
-    return f"{said}; the trace has {_listed(numbers)}" if len(numbers) else said
+    """Which steps there are, and which took longest."""
+    said, steps = "steps A-B, such as 3-5, or one", profile.steps
+    if steps is None or not len(steps):
+        return said
+    numbers, length = _step_numbers(profile), steps.end - steps.start
+    longest = int(np.argmax(length))
+    told = f"; the longest is {steps.number[longest]}: {format_ns(int(length[longest]))}"
+    return f"{said}; the trace has {_listed(numbers)}{told if len(numbers) > 1 else ''}"
 
 
 def _listed(numbers: I8) -> str:
@@ -196,9 +201,10 @@ def _spell_steps(one: Any) -> str:
 
 def _about_ranges(profile: Profile) -> str:
     terms = terms_of(profile)
-    what = "a range" if terms is NVTX else f"an {OPERATORS.range}"
-    domain = "" if terms is OPERATORS else " or NAME@DOMAIN"
-    return f"below such {what}: NAME{domain}, * and ? stand for any text and letter"
+    what = "range" if terms is NVTX else terms.range
+    domain = "" if terms in (OPERATORS, SCOPES) else " or NAME@DOMAIN"
+    article = "an" if what.startswith("o") else "a"
+    return f"below such {article} {what}: NAME{domain}, * and ? stand for any text and letter"
 
 
 def _has(kind: Kind) -> Callable[[Profile], bool]:

@@ -12,13 +12,14 @@ from textual.widgets import Input
 from flame.core.errors import UsageError
 from flame.core.frames import Kind
 from flame.core.profile import Profile
+from flame.core.terms import NVTX, terms_of
 from flame.core.units import format_percent, format_value
 from flame.core.where import Filter, NvtxRange
 from flame.tui.chips import value_of
 from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.fields import FIELDS, Field, ListField, Option, TextField, weight_of
 from flame.tui.lines import Line, Piece
-from flame.tui.terms import NVTX, terms_of, whole_of
+from flame.tui.terms import whole_of
 from flame.tui.text import cut, fill, wrap
 
 _TITLE = 18

@@ -10,6 +10,7 @@ import numpy as np
 from flame.core.frames import ACTIVITY_KINDS
 from flame.core.profile import Profile
 from flame.core.selection import Selection
+from flame.core.terms import coverage_of
 from flame.core.tree import StackTree
 from flame.core.units import (
     format_count,
@@ -21,7 +22,7 @@ from flame.core.units import (
 from flame.tui.keys import Command
 from flame.tui.lines import Line, Piece, line_width
 from flame.tui.palette import LEVEL_KINDS, Palette
-from flame.tui.terms import lasts, terms_of, whole_of
+from flame.tui.terms import lasts, whole_of
 from flame.tui.text import cut, cut_start, width_of
 from flame.tui.view import View
 
@@ -73,9 +74,10 @@ def _gpu_time(profile: Profile) -> str:
 
 
 def _measured(profile: Profile) -> str:
-    """What a file of stacks has measured in all."""
+    """What a file of stacks has measured in all: ``285 samples``, ``time 28.0 s``."""
     metric = profile.metrics[0]
-    return f"{metric.title} {format_value(whole_of(profile), metric.unit)}"
+    value = format_value(whole_of(profile), metric.unit)
+    return f"{value} {metric.title}" if metric.unit == "count" else f"{metric.title} {value}"
 
 
 def _rows(profile: Profile) -> str:
@@ -138,13 +140,10 @@ def coverage_gap(profile: Profile) -> str:
     """How much of the GPU time has a launch and a range, where that is below 95 %."""
     if profile.resolved or not profile.gpu_time:
         return ""
-    shares = {
-        "launch": profile.coverage["launch"],
-        terms_of(profile).short: profile.coverage["nvtx"],
-    }
+    known = coverage_of(profile)
     low = [
         f"{format_whole_percent(share.percent)} {name}"
-        for name, share in shares.items()
+        for name, share in (known["launch"], known["nvtx"])
         if share.percent < GOOD_COVERAGE
     ]
     return f"coverage {' '.join(low)} " if low else ""

@@ -9,12 +9,13 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from flame.core.terms import short_place
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.layout import Item
 from flame.tui.lines import Rows
 from flame.tui.palette import Palette
-from flame.tui.terms import mark_of, short_place
-from flame.tui.text import cut, fill, width_of
+from flame.tui.terms import mark_of
+from flame.tui.text import cut, fill, printable, width_of
 from flame.tui.view import View, Zoom
 
 EDGE = "▏"
@@ -22,8 +23,6 @@ EDGE = "▏"
 
 _QUIET = "░"
 _LEAST_LABEL = 3
-_PLACED = len("    100.0 %  1.234 ms")
-"""Cells that stay free beside a name and its source line: room for the numbers."""
 
 
 def _width(view: View, item: Item, depth: int) -> int:
@@ -204,8 +203,8 @@ class Icicle(Rows):
         if width > _LEAST_LABEL:
             label = mark + cut(self._view.name(item.node), width - 1 - len(mark))
         free = width - 1 - width_of(label)
-        if place and free >= _PLACED + width_of(place):
-            label += f"  {cut(place, free)}"
+        if place and free >= 2 + width_of(printable(place)):
+            label += f"  {printable(place)}"
             free = width - 1 - width_of(label)
         if free > len("  100.0 %"):
             label += self._numbers(item.node, free)

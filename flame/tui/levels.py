@@ -10,11 +10,12 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from flame.core.project import LEVELS
+from flame.core.terms import NVTX, Terms
 from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.keys import LEVEL_KEYS
 from flame.tui.lines import Line, Lines, Piece, line_width, palette_of
 from flame.tui.palette import LEVEL_KINDS
-from flame.tui.terms import NVTX, Terms, level_about
+from flame.tui.terms import level_about
 from flame.tui.text import cut_start
 
 _NEED_ONE = "switch at least one level on"

@@ -13,9 +13,11 @@ from flame.config import Config
 from flame.core.arrangement import ORDERS, Arrangement
 from flame.core.errors import FlameError, UsageError
 from flame.core.frames import Kind
+from flame.core.layers import layers_apart
 from flame.core.metrics import metric_of
 from flame.core.project import default_levels
 from flame.core.selection import Selection
+from flame.core.terms import terms_of
 from flame.core.where import Filter
 from flame.state import State
 from flame.tui import handing
@@ -38,10 +40,10 @@ from flame.tui.sandwich import SandwichPane
 from flame.tui.searchbox import SearchBox
 from flame.tui.session import Projection, Session
 from flame.tui.sheets import Sheet, coverage_lines, help_lines
-from flame.tui.terms import terms_of
-from flame.tui.text import printable
+from flame.tui.text import cut, printable
 from flame.tui.top import TopPane
 
+_LAYER = 48
 PATIENCE = 0.15
 """Seconds that work may take before the status line says that it runs."""
 
@@ -65,10 +67,18 @@ class MainScreen(Face):
         self._turn_to(self.pane)
         self._take()
         self._restore(self._state)
+        if not self.shown.empty:
+            self._greet()
+
+    def _greet(self) -> None:
+        """Say what is wrong with the trace, or else how to see more in it."""
         warnings = self.session.profile.warnings
-        if warnings and not self.shown.empty:
+        if warnings:
             more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"
             self._show(printable(warnings[0]), "warning", more)
+        elif layers := layers_apart(self.shown.view.tree):
+            said = f"{layers.number} of {cut(layers.name, _LAYER)} stand apart"
+            self._show(said, more="L f: as one")
 
     def _restore(self, state: State) -> None:
         """Come back to the place that ``state`` names, as far as it is there."""

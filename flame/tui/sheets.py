@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
-import numpy as np
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,11 +13,12 @@ from textual.screen import ModalScreen
 from flame.core.frames import Kind
 from flame.core.grouping import process_name
 from flame.core.profile import Profile
+from flame.core.step_totals import StepTotal, step_totals
+from flame.core.terms import coverage_of, terms_of
 from flame.core.units import format_count, format_ns, format_value
 from flame.tui.keys import MOUSE, Command, grouped
 from flame.tui.lines import Line, Lines, Piece, side_by_side
 from flame.tui.palette import Palette
-from flame.tui.terms import terms_of
 from flame.tui.text import cut, printable, wrap
 
 _KEY = 16
@@ -33,11 +33,10 @@ _Section = tuple[str, Iterable[tuple[str, str]]]
 
 _COVERED = {
     "launch": "launching API call",
-    "nvtx": "",
     "python": "Python frames",
     "native": "native frames",
 }
-"""What of the GPU time may be known; ranges are called as the trace has them."""
+"""What of the GPU time may be known, but for ranges, which are called as the trace has them."""
 
 
 class Sheet(ModalScreen[None]):
@@ -122,6 +121,8 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
         lines += _indented(f"  {label}".ljust(_FACT), "dim", value, width)
     if profile.gpu_time and not profile.resolved:
         lines += [[], [Piece("GPU time that has a", "strong")], *_shares(profile)]
+    if steps := step_totals(profile):
+        lines += [[], [Piece("Profiler steps", "strong")], *_steps(steps)]
     return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
 
 
@@ -130,18 +131,17 @@ def _facts(profile: Profile) -> list[tuple[str, str]]:
     activities = ", ".join(f"{format_count(n)} {kind}" for kind, n in counts.items() if n)
     nodes = profile.graph_nodes
     graphs = f"{format_count(nodes.activities)}, ranges at capture found for {nodes.captured:,}"
-    steps = [] if profile.steps is None else np.unique(profile.steps.number).tolist()
-    more = " …" if len(steps) > _LISTED else ""
     rows = [
         *_files(profile),
-        ("made by", " ".join(filter(None, (meta.producer, meta.schema_version)))),
+        ("format", " ".join(filter(None, (meta.format, meta.schema_version)))),
+        ("made by", meta.producer),
+        ("rank", str(meta.rank) if meta.rank is not None and len(profile.sources) < 2 else ""),
         ("synthetic", "yes: generated, not measured" if meta.synthetic else ""),
         ("length", format_ns(length) if profile.timed else "not known: the file has no times"),
         ("GPUs", ", ".join(_gpus(profile))),
         ("processes", ", ".join(map(process_name, profile.processes))),
         ("GPU activities", "" if profile.resolved else activities or "none"),
         *(_measured(profile) if profile.resolved else ()),
-        ("profiler steps", ", ".join(map(str, steps[:_LISTED])) + more),
         ("graph kernels", graphs if nodes.activities else ""),
     ]
     return [(label, printable(value)) for label, value in rows if value]
@@ -169,12 +169,25 @@ def _measured(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _shares(profile: Profile) -> list[Line]:
+    titles = _COVERED | {"nvtx": terms_of(profile).range}
     rows = []
-    for key, title in (_COVERED | {"nvtx": terms_of(profile).range}).items():
-        share = profile.coverage[key]
+    for key, (_, share) in coverage_of(profile).items():
         numbers = f"{share.percent:6.1f} %  {format_ns(share.ns)}"
-        rows.append([Piece(f"  {title}".ljust(24), "dim"), Piece(numbers)])
+        rows.append([Piece(f"  {titles[key]}".ljust(26), "dim"), Piece(numbers)])
     return rows
+
+
+def _steps(steps: Sequence[StepTotal]) -> list[Line]:
+    """How long each of the longest steps took, in their order, and what ran for it on GPUs."""
+    longest = sorted(steps, key=lambda step: -step.duration)[:_LISTED]
+    lines: list[Line] = []
+    for step in sorted(longest):
+        gpu = f", {format_ns(step.gpu_time)} of GPU time launched" if step.gpu_time else ""
+        numbers = f"{format_ns(step.duration):>8}{gpu}"
+        lines.append([Piece(f"  {step.number}".ljust(_FACT), "dim"), Piece(numbers)])
+    if len(steps) > _LISTED:
+        lines.append([Piece(f"  the {_LISTED} longest of {format_count(len(steps))}", "dim")])
+    return lines
 
 
 def warning_lines(profile: Profile, width: int) -> list[Line]:

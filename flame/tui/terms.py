@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
-from flame.core.frames import Frame, Kind
+from flame.core.frames import Frame
 from flame.core.metrics import Metric
 from flame.core.profile import Profile
+from flame.core.terms import Terms
 
 CAPTURED = "↻"
 """Before the name of a range that was open when a CUDA graph was captured."""
-
-
-class Terms(NamedTuple):
-    """Words for the ranges of a trace: one, many, and as short as can be."""
-
-    range: str
-    ranges: str
-    short: str
-
-
-NVTX = Terms("NVTX range", "NVTX ranges", "NVTX")
-OPERATORS = Terms("operator or annotation", "operators and annotations", "operators")
-_MIXED = Terms("range or operator", "ranges and operators", "ranges")
-
-
-def terms_of(profile: Profile) -> Terms:
-    """What the ranges of ``profile`` are; in PyTorch traces they are operators."""
-    formats = {source.meta.format == "kineto" for source in profile.sources}
-    if len(formats) > 1:
-        return _MIXED
-    return OPERATORS if formats == {True} else NVTX
 
 
 def lasts(metric: Metric) -> bool:
@@ -68,16 +47,3 @@ _LEVELS = {
 def mark_of(frame: Frame) -> str:
     """The sign before the name of ``frame``, mostly none."""
     return CAPTURED if frame.get("captured") else ""
-
-
-def short_place(frame: Frame) -> str:
-    """File and line of ``frame`` in short, ``modeling.py:117``; empty where it has none."""
-    name = frame.file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{frame.line}" if name and frame.line else name
-
-
-def kind_word(frame: Frame, terms: Terms) -> str:
-    """What ``frame`` is, in a word of at most nine letters."""
-    if frame.kind != Kind.NVTX or terms is NVTX:
-        return frame.kind.title
-    return "range"

@@ -19,7 +19,16 @@ _MIDDLE_FROM = 16
 # terminal.
 _SILENT = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 _SILENT_RANGES = ((0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF))
-_PATH = re.compile(r"[\w\-+*@$\[\]]*(?:(?:::|[./])[\w\-+*@$\[\]]+)+")
+_PATH = re.compile(r"[\w\-+*@$\[\]]*(?:(?:::|:?[./])[\w\-+*@$\[\]]+)+")
+# What is the same for all names of a sort, around what tells them apart; none of it backtracks.
+_WRAPPED = re.compile(
+    r"nn\.Module: (?P<module>.+)"
+    r"|autograd::engine::evaluate_function: (?P<backward>.+)"
+    r"|<built-in (?:function|method) (?P<builtin>[^\s>]+)[^>]*>"
+    r"|Optimizer\.step#(?P<optimizer>.+)"
+    r"|## (?P<annotated>[^#]+) ##",
+    re.DOTALL,
+)
 
 
 def printable(name: str) -> str:
@@ -105,11 +114,15 @@ def is_path(name: str) -> bool:
 def cut(name: str, width: int) -> str:
     """``name`` made printable, in at most ``width`` cells, keeping its informative part.
 
-    Paths keep their end (``…layers.18.mlp.experts``), other names their beginning and, where
-    there is room, the end that tells siblings apart (``void cutlass::Ker…128x64>``).
+    What PyTorch puts around a name goes first (``nn.Module: Linear_3``). Paths keep their end
+    (``…layers.18.mlp.experts``), other names their beginning and, where there is room, the end
+    that tells siblings apart (``void cutlass::Ker…128x64>``).
     """
     name = shorten(name)
     text = printable(name)
+    if width_of(text) > width and (wrapped := _WRAPPED.fullmatch(name)):
+        name = wrapped[wrapped.lastgroup or 0]
+        text = printable(name)
     if width_of(text) <= width:
         return text
     if width < 2:

@@ -14,6 +14,7 @@ from textual.strip import Strip
 
 from flame.core.columns import I4
 from flame.core.frames import Frame, Kind
+from flame.core.terms import NVTX, Terms, kind_word, short_place, terms_of
 from flame.core.units import format_count
 from flame.tui.background import Done, in_background
 from flame.tui.lines import Line, Lines, Piece, Rows
@@ -22,7 +23,7 @@ from flame.tui.places import select_frame
 from flame.tui.query import Found
 from flame.tui.session import Projection
 from flame.tui.table import NAME, TITLES, UNKNOWN, Head, Later, Table, heads_for, orders_of
-from flame.tui.terms import NVTX, Terms, kind_word, lasts, mark_of, short_place, terms_of
+from flame.tui.terms import lasts, mark_of
 from flame.tui.text import cut, cut_start, fill, printable, width_of
 
 AT_ONCE = 50_000

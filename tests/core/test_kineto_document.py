@@ -226,7 +226,7 @@ def test_damage_costs_the_event_it_hits(read: Callable[..., Read], damage: str, 
     assert found.document.cut_at is None
 
 
-@settings(max_examples=3000)
+@settings(max_examples=800)
 @given(st.data())
 def test_random_damage_never_raises_and_never_invents(
     read: Callable[..., Read], data: st.DataObject

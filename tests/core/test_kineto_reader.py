@@ -265,6 +265,17 @@ def test_work_of_several_processes_goes_to_the_last_call_before_it(
     assert read(trace).activities.process.tolist() == [0, 1, -1]
 
 
+def test_of_several_processes_the_first_call_counts_where_none_was_before(
+    trace: KinetoFile, read: Read
+) -> None:
+    """The clock of a GPU may be behind."""
+    for correlation in (4, 5):
+        trace.runtime(correlation, 100, 110, pid=1)
+        trace.runtime(correlation, 900, 910, pid=2)
+        trace.kernel("a", 99, 130, correlation=correlation)
+    assert read(trace).activities.process.tolist() == [0, 0]
+
+
 @pytest.mark.parametrize(
     "info",
     [

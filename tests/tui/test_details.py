@@ -11,6 +11,7 @@ from flame.core.columns import I8
 from flame.core.distribution import distribution, histogram
 from flame.core.frames import Frame, Kind
 from flame.core.launches import LaunchConfig
+from flame.core.terms import OPERATORS
 from flame.core.tree import StackTree
 from flame.tui.blocks import bars
 from flame.tui.details import details
@@ -18,7 +19,6 @@ from flame.tui.facts import BINS, Facts, Launched, Moved, Part, Parts, Used
 from flame.tui.layout import Span
 from flame.tui.lines import Line, line_width
 from flame.tui.palette import Palette
-from flame.tui.terms import OPERATORS
 from flame.tui.view import View, Zoom
 from tests.tui import sources
 from tests.tui.trees import node, stack_tree

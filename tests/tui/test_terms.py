@@ -12,20 +12,12 @@ from flame.core.load import load
 from flame.core.metrics import METRICS
 from flame.core.profile import Profile, ProfilerSteps, Source
 from flame.core.selection import Selection
+from flame.core.terms import NVTX, OPERATORS, kind_word, short_place, terms_of
 from flame.tui.header import coverage_gap, header, shown_levels
 from flame.tui.lines import Line
 from flame.tui.palette import Palette
 from flame.tui.sheets import coverage_lines
-from flame.tui.terms import (
-    NVTX,
-    OPERATORS,
-    kind_word,
-    lasts,
-    mark_of,
-    short_place,
-    terms_of,
-    whole_of,
-)
+from flame.tui.terms import lasts, mark_of, whole_of
 from tests.tui import sources, traces
 
 PALETTE = Palette((18, 18, 18), (224, 224, 224))

@@ -6,7 +6,7 @@ Wider than the schema, which older versions and other tools' writers do not quit
 from __future__ import annotations
 
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 from flame.core.errors import InputError
 
 Number = int | float
+Index = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 _LONGEST_REASON = 200  # it may quote the file
 
@@ -36,7 +37,7 @@ class Event(Struct, frozen=True, gc=False):
     """A frame is entered (O) or left (C) at the value ``at``."""
 
     type: Literal["O", "C"]
-    frame: int
+    frame: Index
     at: Number
 
 

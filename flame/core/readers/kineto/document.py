@@ -21,7 +21,8 @@ from flame.core.readers.kineto.stream import Stream
 EVENTS = "traceEvents"
 _SMALL = 64 << 10  # a piece of this size that does not decode is gone through event by event
 _LONGEST = 1 << 20  # bytes of one event: what is longer has lost its end
-_SHORTEST = 2 << 10  # bytes that one may have where many have lost it
+_SHORTEST = 1 << 10  # as much is looked at even where all has lost its end
+_IN_VAIN = 8 << 20  # bytes that may be looked at again, beside those in whole pieces
 _SPACE = re.compile(rb"\s*+")
 _SPACE_AND_COMMAS = re.compile(rb"[\s,]*+")
 
@@ -42,7 +43,7 @@ class Document:
         self._wanted = wanted
         self._stream = stream
         self._small = min(_SMALL, stream.piece // 4 + 1)
-        self._longest = _LONGEST
+        self._spare = _IN_VAIN
 
     def pieces(self) -> Iterator[Events]:
         """All events, some thousand at a time."""
@@ -158,6 +159,7 @@ class Document:
             events = self.decoder.decode(stream.window[stream.at : end])
         except (ValueError, RecursionError):
             return None
+        self._spare = min(self._spare + end - stream.at, _IN_VAIN)
         stream.at = end
         return events
 
@@ -172,41 +174,43 @@ class Document:
         return events
 
     def _one(self) -> Events:
-        """The next event; nothing where it is damaged.
-
-        What may be one gets shorter with every damaged one, and longer again with every whole one:
-        else each could cost as much as all that follow it.
-        """
+        """The next event; nothing where it is damaged."""
         stream = self._stream
-        length = self._length(self._longest)
-        if length is None:
+        longest = min(max(self._spare, _SHORTEST), _LONGEST)
+        length = self._length(longest)
+        if not length:  # without an end, or a bracket that closes nothing
+            self._step_in(longest if length is None else 0)
             # Nothing after it: the file ends in this event, which then is not damaged but cut off.
-            stream.at += 1
-            self._lose(self._search(NEXT_EVENT))
+            self.damaged += self._search(NEXT_EVENT)
             return []
         text = stream.window[stream.at : stream.at + length]
         try:
             events = self.decoder.decode_odd(text)
         except (ValueError, RecursionError):
-            self._lose(1)
+            self.damaged += 1
             self._leave(text)
             return []
-        stream.at += length
-        self._longest = min(2 * self._longest, _LONGEST)
+        if text[:1] == b"[":
+            self._leave(text)  # a stray bracket, before events
+        else:
+            stream.at += length
         return events
 
-    def _lose(self, events: int) -> None:
-        self.damaged += events
-        self._longest = max(self._longest // 4, _SHORTEST)
+    def _step_in(self, size: int) -> None:
+        """Go on behind the next byte, although ``size`` bytes have been looked at.
+
+        Each damaged event could cost as much as all that follow it: what is to spare ends some day.
+        """
+        self._spare -= min(size, len(self._stream.window) - self._stream.at)
+        self._stream.at += 1
 
     def _leave(self, text: bytes) -> None:
         """Go on behind ``text``, which is no event, or where the next one begins inside it."""
-        stream = self._stream
         closed = text[:1] != b"{" or text.endswith(b"}")
-        if text and closed and not NEXT_EVENT.search(text, 1) and self._separated(len(text)):
-            stream.at += len(text)
+        if closed and not NEXT_EVENT.search(text, 1) and self._separated(len(text)):
+            self._stream.at += len(text)
         else:
-            stream.at += 1
+            self._step_in(len(text))
             self._search(NEXT_EVENT)
 
     def _separated(self, length: int) -> bool:
