@@ -24,9 +24,10 @@ MOST_NAMES = 15
 SMALLEST_SHARE = 0.01
 
 _BAR = 12
+_VALUE = 9
 _LONGEST_PLACE = 30
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_NUMBERS = "{percent:>7} {total:>9} {count:>10}  "
+_NUMBERS = "{percent:>7} {total:>{wide}} {count:>10}  "
 
 
 def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
@@ -91,7 +92,8 @@ def _icicle(tree: StackTree, width: int) -> list[str]:
         room -= len(drawn[line])
         if room <= 0:
             break
-    head = _NUMBERS.format(percent="%", total="total", count="count").rstrip()
+    wide = _wide(tree)
+    head = _NUMBERS.format(percent="%", total="total", count="count", wide=wide).rstrip()
     ordered = sorted(drawn, key=lambda line: line.node)
     lines = [head, *(text for line in ordered for text in drawn[line])]
     hidden = len(tree) - sum(line.length for line in drawn)
@@ -117,6 +119,11 @@ def _lines(tree: StackTree) -> Iterator[_Line]:
         yield _Line(node, last, indent[last])
 
 
+def _wide(tree: StackTree) -> int:
+    """Cells of the longest value: times are short, samples can be billions."""
+    return max(len(format_value(int(tree.total[0]), tree.metric.unit)), _VALUE)
+
+
 def _end_of_chain(tree: StackTree, node: int) -> int:
     """The last of the only children below ``node`` that hold its whole value; the root has none."""
     last = node
@@ -131,6 +138,7 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
         percent=format_percent(total, whole).removesuffix(" %"),
         total=format_value(total, tree.metric.unit),
         count=format_count(int(tree.count[line.node])),
+        wide=_wide(tree),
     )
     left = f"{numbers}{_bar(total / whole)} "
     room = width - cells(left)
@@ -182,7 +190,9 @@ def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
     rows = [row for row in heaviest.tolist() if found.own[row]]
     if not rows:
         return []
-    head = f"{'%':>7} {'self':>9} {'total':>9} {'count':>10} {'mean':>9}  {'level':<7} name"
+    wide = _wide(tree)
+    values = f"{'self':>{wide}} {'total':>{wide}} {'count':>10} {'mean':>{wide}}"
+    head = f"{'%':>7} {values}  {'level':<7} name"
     return [head, *(_top_row(tree, found, row, terms, width) for row in rows)]
 
 
@@ -191,8 +201,9 @@ def _top_row(tree: StackTree, found: FrameTotals, row: int, terms: Terms, width:
     own, total, count = int(found.own[row]), int(found.total[row]), int(found.count[row])
     share = format_percent(own, int(tree.total[0])).removesuffix(" %")
     mean = format_value(total / count, unit) if count else ""
-    left = f"{share:>7} {format_value(own, unit):>9} {format_value(total, unit):>9} "
-    left += f"{format_count(count):>10} {mean:>9}  {kind_word(frame, terms):<7} "
+    wide, values = _wide(tree), [format_value(own, unit), format_value(total, unit)]
+    left = f"{share:>7} {' '.join(value.rjust(wide) for value in values)} "
+    left += f"{format_count(count):>10} {mean:>{wide}}  {kind_word(frame, terms):<7} "
     place = short_place(frame)
     place = f"  {cut(printable(place), _LONGEST_PLACE)}" if place else ""
     name = printable(tree.text[int(found.frame[row])])

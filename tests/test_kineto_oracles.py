@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import cache
@@ -18,9 +18,12 @@ from hypothesis import strategies as st
 import flame
 from flame.core.errors import NoMatchError
 from flame.core.frames import Frame, Kind
+from flame.core.launches import LaunchConfig
 from flame.core.marks import FORWARD, PLACED
+from flame.core.metrics import metric_of
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
+from flame.core.stats import totals
 from flame.core.tree import StackTree
 from flame.core.where import where
 from tests import naive_kineto as naive
@@ -140,8 +143,59 @@ def test_every_activity_is_attributed_as_by_a_naive_reading(name: str, forward: 
     assert differences(found, naive_facts(works(name, forward))) == []
 
 
-@given(script=scripts(), forward=st.booleans(), raw=st.booleans())
+@every_trace
+def test_launch_queue_and_idle_times_are_those_of_a_naive_reading(name: str) -> None:
+    """Which of equally early activities ends an idle time or bears a remainder is left open."""
+    table = profile(name).activities
+    columns = table.start, table.launch_share, metric_of("queue").values(table), table.idle
+    found = zip(*(column.tolist() for column in columns), strict=True)
+    weights = ((one.event["start"], one.share, one.queue, one.idle) for one in works(name))
+    assert differences(found, weights) == []
+
+
+@every_trace
+def test_launch_geometry_and_bytes_are_those_of_each_event(name: str) -> None:
+    known = profile(name).launches
+    assert known is not None
+    expected = []
+    for one in works(name):
+        args = naive.args_of(one.event)
+        grid, block = (tuple(args.get(key, ())) or None for key in ("grid", "block"))
+        expected.append((grid, block, args.get("registers per thread"), args.get("bytes", -1)))
+    configs = [known.configs[at] if at >= 0 else LaunchConfig() for at in known.config.tolist()]
+    found = [(one.grid, one.block, one.registers) for one in configs]
+    sizes = [(size,) for size in known.bytes.tolist()]
+    starts = profile(name).activities.start.tolist()
+    rows = [(start, *one, *size) for start, one, size in zip(starts, found, sizes, strict=True)]
+    naive_starts = (one.event["start"] for one in works(name))
+    assert (
+        differences(rows, [(at, *one) for at, one in zip(naive_starts, expected, strict=True)])
+        == []
+    )
+
+
+@every_trace
+def test_coverage_and_warnings_count_what_is_there(name: str) -> None:
+    found, all_of_it = profile(name), works(name)
+    known: dict[str, Callable[[Work], object]] = {
+        "launch": lambda one: one.call,
+        "nvtx": lambda one: one.ranges,
+        "python": lambda one: one.python,
+        "native": lambda one: False,
+    }
+    for key, has in known.items():
+        assert found.coverage[key].ns == sum(one.ns for one in all_of_it if has(one))
+    kinds = Counter(naive.kind_of(one.event) for one in all_of_it)
+    assert found.counts == {"kernel": 0, "memcpy": 0, "memset": 0, "graph": 0} | kinds
+    alone = sum(one.call is None for one in all_of_it)
+    said = [line for line in found.warnings if "no recorded launch" in line]
+    assert [line.startswith(f"{alone:,} of {len(all_of_it):,} ") for line in said] == [True] * bool(
+        alone
+    )
+
+
 @random_traces
+@given(script=scripts(), forward=st.booleans(), raw=st.booleans())
 def test_random_activities_are_attributed_as_by_a_naive_reading(
     script: Script, forward: bool, raw: bool, trace_file: Path
 ) -> None:
@@ -223,8 +277,21 @@ def found_stacks(tree: StackTree) -> dict[Stack, tuple[int, int]]:
     return found
 
 
-def stack_of(one: Work, levels: Iterable[str], kernel_names: str = "demangled") -> Stack:
+def stack_of(one: Work, levels: Iterable[str], kernel_names: str) -> Stack:
     return tuple(label for level in levels for label in _step(one, level, kernel_names))
+
+
+def grouped(
+    found: Iterable[Work], levels: Iterable[str], metric: str, kernel_names: str
+) -> dict[Stack, tuple[int, int]]:
+    """(value, activities) per stack."""
+    levels = tuple(levels)
+    value, count = Counter[Stack](), Counter[Stack]()
+    for one in found:
+        stack = stack_of(one, levels, kernel_names)
+        value[stack] += METRICS[metric](one)
+        count[stack] += 1
+    return {stack: (value[stack], count[stack]) for stack in count}
 
 
 def _step(one: Work, level: str, kernel_names: str) -> list[Label]:
@@ -278,6 +345,47 @@ def spelled(chosen: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@every_trace
+@pytest.mark.parametrize("levels", ["python,launch,nvtx,kernel", "nvtx,shapes,kernel"])
+def test_trees_are_the_activities_grouped_by_their_stacks(name: str, levels: str) -> None:
+    tree = profile(name).tree(levels, metric="gpu", kernel_names="demangled")
+    assert found_stacks(tree) == grouped(works(name), levels.split(","), "gpu", "demangled")
+
+
+@every_trace
+def test_python_functions_have_what_was_launched_below_them(name: str) -> None:
+    """Recursion counted once."""
+    expected, count = Counter[str](), Counter[str]()
+    for one in works(name):
+        for text in set(one.python):
+            expected[text] += one.ns
+            count[text] += 1
+    tree = profile(name).tree("python", metric="gpu")
+    found = totals(tree)
+    texts = [python_text(tree.frames[frame]) for frame in found.frame.tolist()]
+    assert dict(zip(texts, found.total.tolist(), strict=True)) == expected
+    assert dict(zip(texts, found.count.tolist(), strict=True)) == count
+
+
+@every_trace
+def test_each_step_has_what_was_launched_in_it(name: str) -> None:
+    steps = naive.steps_of(events(name))
+    known = profile(name).steps
+    assert known is not None and known.number.tolist() == [step.number for step in steps]
+    times = [(step.start, step.end) for step in steps]
+    assert list(zip(known.start.tolist(), known.end.tolist(), strict=True)) == times
+    for step in steps:
+        inside = [one for one in works(name) if naive.in_steps(one, [step], 0, step.number)]
+        if not inside:
+            continue
+        tree = profile(name).tree("kernel", where(step=str(step.number)), "gpu")
+        assert (int(tree.total[0]), int(tree.count[0])) == (sum(w.ns for w in inside), len(inside))
+    everything = [one for one in works(name) if naive.in_steps(one, steps, 0, 10**9)]
+    if everything:
+        tree = profile(name).tree("kernel", where(step="0-1000000000"), "gpu")
+        assert int(tree.total[0]) == sum(one.ns for one in everything)
+
+
 LEVELS = ("process", "thread", "device", "stream", "python", "launch", "nvtx", "shapes", "kernel")
 some_levels = st.permutations(LEVELS).flatmap(
     lambda order: st.integers(1, len(order)).map(lambda size: tuple(order[:size]))
@@ -321,12 +429,9 @@ def test_random_trees_are_the_activities_grouped_by_their_stacks(
             first, length = chosen[name]
             chosen = {**chosen, name: (first + shift, first + shift + length)}
     recorded = naive.events_of(path)
-    expected: defaultdict[Stack, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for one in naive.works(recorded, forward):
-        if passes(one, chosen, naive.steps_of(recorded)):
-            stack = stack_of(one, levels, names)
-            value, count = expected[stack]
-            expected[stack] = value + METRICS[metric](one), count + 1
+    steps = naive.steps_of(recorded)
+    kept = [one for one in naive.works(recorded, forward) if passes(one, chosen, steps)]
+    expected = grouped(kept, levels, metric, names)
     try:
         tree = found.tree(levels, where(**spelled(chosen)), metric, kernel_names=names)
     except NoMatchError:

@@ -16,8 +16,9 @@ class LaunchConfig:
     """What a kernel was launched with; None is unknown.
 
     ``grid`` is in blocks (or clusters' blocks), ``block`` in threads, ``registers`` per thread,
-    shared memory in bytes per block (``shared_executed``: what the driver set aside), ``local`` in
-    bytes per thread. ``cluster`` is in blocks, None without clusters.
+    shared memory in bytes per block (``shared_executed``: what the driver set aside; ``shared``:
+    static and dynamic together, where only that is known), ``local`` in bytes per thread.
+    ``cluster`` is in blocks, None without clusters.
     """
 
     grid: Dim | None = None
@@ -28,6 +29,7 @@ class LaunchConfig:
     dynamic_shared: int | None = None
     shared_executed: int | None = None
     local: int | None = None
+    shared: int | None = None
 
     @property
     def blocks(self) -> int | None:

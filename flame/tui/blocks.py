@@ -176,7 +176,8 @@ def _besides(config: LaunchConfig) -> list[str]:
 
 def _shared(config: LaunchConfig) -> list[str]:
     sizes = {"static": config.static_shared, "dynamic": config.dynamic_shared}
-    return [f"{_memory(size)} {name}" for name, size in sizes.items() if size]
+    parts = [f"{_memory(size)} {name}" for name, size in sizes.items() if size]
+    return parts or ([f"{_memory(config.shared)} static + dynamic"] if config.shared else [])
 
 
 def _memory(size: int) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.errors import CancelledError
@@ -226,7 +226,6 @@ def test_damage_costs_the_event_it_hits(read: Callable[..., Read], damage: str, 
     assert found.document.cut_at is None
 
 
-@settings(max_examples=800)
 @given(st.data())
 def test_random_damage_never_raises_and_never_invents(
     read: Callable[..., Read], data: st.DataObject
@@ -237,9 +236,10 @@ def test_random_damage_never_raises_and_never_invents(
     damage = data.draw(st.binary(max_size=9) | st.text('"\\{}[],:', max_size=3).map(str.encode))
     text[at : at + data.draw(st.integers(0, 9))] = damage
     found = read(bytes(text), data.draw(st.sampled_from([64, 1 << 20])))
-    unhurt = sum(name in trace_names(trace) for name in found.names)
-    assert len(found.names) <= 12
-    assert unhurt >= 9 or b"]" in damage  # which may end the events
+    unhurt = [name for name in found.names if name in trace_names(trace)]
+    assert len(unhurt) == len(set(unhurt))
+    assert len(found.names) <= 13  # damage may be `{}`
+    assert len(unhurt) >= 9 or b"]" in damage  # which may end the events
 
 
 def test_deeply_nested_value_costs_one_event(read: Callable[..., Read]) -> None:

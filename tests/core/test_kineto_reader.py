@@ -11,7 +11,7 @@ import pytest
 
 from flame.core.errors import InputError
 from flame.core.frames import Frame, Kind
-from flame.core.launches import UNKNOWN
+from flame.core.launches import UNKNOWN, LaunchConfig
 from flame.core.options import LoadOptions, silent
 from flame.core.profile import Device, Process, Thread
 from flame.core.raw import RawTrace
@@ -81,14 +81,15 @@ def test_copies_and_sets_are_named_as_nsight_does(trace: KinetoFile, read: Read)
 def test_launch_geometry_and_bytes_stand_beside_the_activities(
     trace: KinetoFile, read: Read
 ) -> None:
-    trace.kernel("a", 0, 1, grid=(4, 2, 1), block=(128, 1, 1), registers_per_thread=32)
+    geometry = {"registers_per_thread": 32, "shared_memory": 2048}
+    trace.kernel("a", 0, 1, grid=(4, 2, 1), block=(128, 1, 1), **geometry)
     trace.memcpy(1, 2, size=4096)
-    trace.kernel("b", 2, 3, grid=(4, 2, 1), block=(128, 1, 1), registers_per_thread=32)
+    trace.kernel("b", 2, 3, grid=(4, 2, 1), block=(128, 1, 1), **geometry)
     raw = read(trace)
     launches = raw.launches
     assert launches is not None
     (config,) = launches.configs
-    assert (config.grid, config.block, config.registers) == ((4, 2, 1), (128, 1, 1), 32)
+    assert config == LaunchConfig((4, 2, 1), (128, 1, 1), registers=32, shared=2048)
     rows = zip(raw.activities.start, launches.config, launches.bytes, strict=True)
     by_start = [(int(config), int(size)) for _, config, size in sorted(rows)]
     assert by_start == [(0, UNKNOWN), (UNKNOWN, 4096), (0, UNKNOWN)]

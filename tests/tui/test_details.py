@@ -260,6 +260,14 @@ def test_how_a_kernel_was_launched() -> None:
     assert not any(line.startswith(("cluster", "local")) for line in lines)
 
 
+def test_shared_memory_known_only_in_sum_is_that_of_both_kinds() -> None:
+    sum_only = LaunchConfig((1, 1, 1), (32, 1, 1), shared=49_152)
+    lines = shown(
+        TREE, "other", "gemm", facts=known([5], launched=Launched([Used(sum_only, 1, 5)], 1, 5))
+    )
+    assert fact(lines, "shared") == "48 KiB static + dynamic"
+
+
 def test_what_the_trace_does_not_say_of_a_launch_is_left_out() -> None:
     facts = known([5, 6], launched=Launched([Used(LaunchConfig(block=(8, 8, 1)), 2, 9)], 1, 9))
     lines = shown(TREE, "other", "gemm", facts=facts)

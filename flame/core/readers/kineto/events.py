@@ -28,6 +28,7 @@ _SPELLED = {
     "sequence": "Sequence number",
     "forward_thread": "Fwd thread id",
     "registers": "registers per thread",
+    "shared": "shared memory",
     "dims": "Input Dims",
     "call_stack": "Call stack",
     "collective": "Collective name",
@@ -52,6 +53,7 @@ class Args(msgspec.Struct, gc=False, rename=_SPELLED):
     sequence: Number | None = None
     forward_thread: Number | None = None
     registers: Number | None = None
+    shared: Number | None = None
     dims: Text = msgspec.UNSET
     grid: Text = msgspec.UNSET
     block: Text = msgspec.UNSET

@@ -23,19 +23,19 @@ from flame.core.readers.kineto.vocabulary import (
 
 _NAMING = {Kind.KERNEL: kernel_frame, Kind.MEMCPY: copy_frame, Kind.MEMSET: set_frame}
 _DIM = re.compile(rb"\s*\[\s*(\d{1,12})\s*,\s*(\d{1,12})\s*,\s*(\d{1,12})\s*\]\s*")
-_Geometry = tuple[bytes, bytes, int | None]
+_Geometry = tuple[bytes, bytes, int | None, int | None]
 
 
 class Configs(dict[_Geometry, int]):
-    """Numbers of launch configurations by grid and block, as recorded, and registers."""
+    """Numbers of launch configurations by grid and block, as recorded, registers and memory."""
 
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[LaunchConfig, int] = {LaunchConfig(): UNKNOWN}
 
     def __missing__(self, key: _Geometry) -> int:
-        grid, block, registers = key
-        config = LaunchConfig(_dim(grid), _dim(block), registers=registers)
+        grid, block, registers, shared = key
+        config = LaunchConfig(_dim(grid), _dim(block), registers=registers, shared=shared)
         number = self[key] = self.known.setdefault(config, len(self.known) - 1)
         return number
 
@@ -73,7 +73,7 @@ class Work:
             graph_node=np.full(len(whole), NONE),
         )
         configs = self._configs
-        keys = [(raw_bytes(one.grid), raw_bytes(one.block), one.registers) for one in args]
+        keys = [(raw_bytes(one.grid), raw_bytes(one.block), one.registers, one.shared) for one in args]
         self._config.append(np.array([configs[key] for key in keys], np.int32))
         sizes = numbers([one.bytes for one in args], UNKNOWN)
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
