@@ -62,7 +62,9 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
     add("--time", "A/B", "what starts in this window, such as 5s/7s, 500ms/ or -20ms/1s2ms")
     add("--step", "A-B", "what was launched in these steps of the PyTorch profiler")
     add("--rank", "R,…", "of several traces those of these ranks or names; * and ? work")
-    text = "what was launched in such an NVTX range: NAME or NAME@DOMAIN, both may hold * and ?"
+    text = (
+        "what was launched in such a range or operator: NAME or NAME@DOMAIN, both may hold * and ?"
+    )
     add("--nvtx-range", "R", text)
     for name, text in _NUMBERED.items():
         help_text = f"{text}; also N,N,…"
@@ -83,7 +85,7 @@ def _add_names(group: argparse._ArgumentGroup) -> None:
     add("--kernel-names", metavar="NAMES", help=text)
     text = "clean (default: without volatile ids) or raw (as recorded)"
     add("--nvtx-names", metavar="NAMES", default="clean", help=text)
-    add("--shapes", action="store_true", help="tensor shapes of NVTX ranges as a level")
+    add("--shapes", action="store_true", help="tensor shapes of ranges and operators as a level")
     text = "all layers of a model as one: model.layers.18.mlp is model.layers.*.mlp"
     add("--fold-layers", action="store_true", help=text)
     text = r"replace in names, as in 'step \d+=step'; may be repeated"

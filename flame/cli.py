@@ -143,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_view(parser: argparse.ArgumentParser) -> None:
-    text = f"{_TRACES}; with --state, if left out, those of the state"
+    text = f"{_TRACES}. With --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
     text = "come back to a place that the app gave out: JSON, a file, or the last one"
     parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
@@ -183,10 +183,13 @@ _COMMANDS = {
 }
 
 
-_TRACE = "an Nsight Systems SQLite export, or a report (.nsys-rep) where nsys is installed"
+_TRACE = (
+    "an Nsight Systems SQLite export, or a report (.nsys-rep) where nsys is installed; a PyTorch "
+    "profiler trace; folded stacks, speedscope or Triton Proton"
+)
 
 
-_TRACES = f"{_TRACE}; several are shown as one, each as a rank"
+_TRACES = f"{_TRACE}. Several are shown as one, each as a rank"
 
 
 def _add_paths(parser: argparse.ArgumentParser) -> None:

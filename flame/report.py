@@ -153,9 +153,9 @@ def _capture(profile: Profile) -> Iterator[str]:
         yield from _list(
             "GPUs", [_numbered(profile, "GPU", one.id, one) for one in profile.devices]
         )
-    if profile.processes or not profile.resolved:
-        known = [_numbered(profile, "pid", one.pid, one) for one in profile.processes]
-        yield from _list("processes", known)
+    known = [one for one in profile.processes if one.pid >= 0 or not profile.resolved]
+    if known or not profile.resolved:
+        yield from _list("processes", [_numbered(profile, "pid", one.pid, one) for one in known])
     yield _line("levels", ", ".join(levels_present(profile)) or "none")
 
 

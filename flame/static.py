@@ -9,6 +9,7 @@ import numpy as np
 
 from flame.core.layers import layers_apart
 from flame.core.profile import Profile
+from flame.core.project import recorded_levels
 from flame.core.selection import Selection
 from flame.core.stats import FrameTotals, totals
 from flame.core.terms import Terms, coverage_of, kind_word, short_place, terms_of
@@ -27,7 +28,6 @@ _BAR = 12
 _VALUE = 9
 _LONGEST_PLACE = 30
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_NUMBERS = "{percent:>7} {total:>{wide}} {count:>10}  "
 
 
 def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
@@ -37,7 +37,7 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     """
     width = max(width, NARROWEST)
     tree = selection.tree(profile)
-    icicle, table = _icicle(tree, width), _top(tree, terms_of(profile), width)
+    icicle, table = _icicle(profile, tree, width), _top(tree, terms_of(profile), width)
     sections = [_header(profile, tree, title, width), icicle, table]
     sections.append(notes(profile.warnings, width))
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -81,7 +81,7 @@ class _Line:
         return self.last - self.node + 1
 
 
-def _icicle(tree: StackTree, width: int) -> list[str]:
+def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
     if not tree.total[0]:
         return [f"nothing to show: {tree.metric.title} is zero"]
     drawn: dict[_Line, list[str]] = {}
@@ -92,13 +92,14 @@ def _icicle(tree: StackTree, width: int) -> list[str]:
         room -= len(drawn[line])
         if room <= 0:
             break
-    wide = _wide(tree)
-    head = _NUMBERS.format(percent="%", total="total", count="count", wide=wide).rstrip()
+    head = _numbers(tree, "%", "total", "count").rstrip()
     ordered = sorted(drawn, key=lambda line: line.node)
     lines = [head, *(text for line in ordered for text in drawn[line])]
     hidden = len(tree) - sum(line.length for line in drawn)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
+    if not recorded_levels(profile, tree.metric).intersection(tree.levels):
+        lines.append(f"no frames of {', '.join(tree.levels)} are in this trace")
     if layers := layers_apart(tree):
         said = f"{layers.number} of {printable(layers.name)} stand apart"
         lines.append(cut(f"{said}: --fold-layers shows layers as one", width))
@@ -119,6 +120,17 @@ def _lines(tree: StackTree) -> Iterator[_Line]:
         yield _Line(node, last, indent[last])
 
 
+def _numbers(tree: StackTree, percent: str, total: str, count: str) -> str:
+    """The columns before a bar."""
+    known = f"{percent:>7} {total:>{_wide(tree)}}"
+    return f"{known} {count:>10}  " if _counts(tree) else f"{known}  "
+
+
+def _counts(tree: StackTree) -> bool:
+    """Whether the number of rows says anything: those of a file of stacks are no calls."""
+    return tree.metric.noun == "activities"
+
+
 def _wide(tree: StackTree) -> int:
     """Cells of the longest value: times are short, samples can be billions."""
     return max(len(format_value(int(tree.total[0]), tree.metric.unit)), _VALUE)
@@ -134,12 +146,9 @@ def _end_of_chain(tree: StackTree, node: int) -> int:
 
 def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
     total, whole = int(tree.total[line.node]), int(tree.total[0])
-    numbers = _NUMBERS.format(
-        percent=format_percent(total, whole).removesuffix(" %"),
-        total=format_value(total, tree.metric.unit),
-        count=format_count(int(tree.count[line.node])),
-        wide=_wide(tree),
-    )
+    percent = format_percent(total, whole).removesuffix(" %")
+    count = format_count(int(tree.count[line.node]))
+    numbers = _numbers(tree, percent, format_value(total, tree.metric.unit), count)
     left = f"{numbers}{_bar(total / whole)} "
     room = width - cells(left)
     # However deep the stack, half of the room stays for names.
@@ -191,8 +200,9 @@ def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
     if not rows:
         return []
     wide = _wide(tree)
-    values = f"{'self':>{wide}} {'total':>{wide}} {'count':>10} {'mean':>{wide}}"
-    head = f"{'%':>7} {values}  {'level':<7} name"
+    head = f"{'%':>7} {'self':>{wide}} {'total':>{wide}}"
+    head += f" {'count':>10} {'mean':>{wide}}" if _counts(tree) else ""
+    head += f"  {'level':<7} name"
     return [head, *(_top_row(tree, found, row, terms, width) for row in rows)]
 
 
@@ -201,9 +211,10 @@ def _top_row(tree: StackTree, found: FrameTotals, row: int, terms: Terms, width:
     own, total, count = int(found.own[row]), int(found.total[row]), int(found.count[row])
     share = format_percent(own, int(tree.total[0])).removesuffix(" %")
     mean = format_value(total / count, unit) if count else ""
-    wide, values = _wide(tree), [format_value(own, unit), format_value(total, unit)]
-    left = f"{share:>7} {' '.join(value.rjust(wide) for value in values)} "
-    left += f"{format_count(count):>10} {mean:>{wide}}  {kind_word(frame, terms):<7} "
+    wide = _wide(tree)
+    left = f"{share:>7} {format_value(own, unit):>{wide}} {format_value(total, unit):>{wide}}"
+    left += f" {format_count(count):>10} {mean:>{wide}}" if _counts(tree) else ""
+    left += f"  {kind_word(frame, terms):<7} "
     place = short_place(frame)
     place = f"  {cut(printable(place), _LONGEST_PLACE)}" if place else ""
     name = printable(tree.text[int(found.frame[row])])

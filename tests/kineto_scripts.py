@@ -27,7 +27,7 @@ KERNELS = {
 RANGES = ("aten::mm", "aten::linear", "aten::mm, seq = 5", "layer [1]", "")
 FUNCTIONS = ("a.py(3): f", "a.py(7): f", "b.py(3): f", "g", "<built-in method g at 0x7F0b>")
 STACKS = ("", "", "inner.py(3): f;outer.py(7): <module>", "a.py(3): f")
-SHAPES = ([], [[4, 2], []], [[8]], [[], []])
+SHAPES: tuple[list[list[int]], ...] = ([], [[4, 2], []], [[8]], [[], []])
 FORWARD_TID = 1
 STEPS = 3
 
@@ -37,25 +37,23 @@ tids = st.sampled_from([1, 1, 1, "1", 2])
 moments = st.one_of(st.integers(0, 3), st.integers(0, 12))
 lengths = st.one_of(st.integers(0, 3), st.integers(0, 12))
 long_lengths = st.one_of(st.integers(2, 12), lengths)
-correlations = st.sampled_from([1, 2, 3, 1, 2, 3, 0])
+correlations = st.sampled_from([1, 2, 3, 1, 2, 3, 0, None])
 
 
 @dataclass(frozen=True)
 class Script:
-    """What to write, all times shifted by ``offset``; ``rank`` is the process's in its job."""
+    """What to write, all times shifted by ``offset``."""
 
     offset: int
     steps: tuple[Step, ...]
 
-    def write(self, path: Path, rank: int | None = None) -> Path:
-        """Write the trace and return its path."""
+    def write(self, path: Path, origin: int = 0) -> Path:
+        """Write the trace, whose clock is 0 at the Unix time ``origin`` ns, and return its path."""
         file = KinetoFile()
         for method, values in self.steps:
             times = {key: values[key] + self.offset for key in ("start", "end")}
             getattr(file, method)(**{**values, **times})
-        file.top["baseTimeNanoseconds"] = 0
-        if rank is not None:
-            file.top["distributedInfo"] = {"rank": rank}
+        file.top["baseTimeNanoseconds"] = origin
         return file.write(path)
 
 
@@ -100,7 +98,9 @@ _backward = _host(
     Sequence_number=_numbers,
     Fwd_thread_id=st.sampled_from([1, 1, 2]),
 )
-_annotation = _host("annotation", name=st.sampled_from(("forward", "layer [1]")))
+_annotation = _host(
+    "annotation", name=st.sampled_from(("forward", "layer [1]", "ProfilerStep#2 of 3"))
+)
 _calls = _host(
     "runtime",
     lengths,
@@ -118,7 +118,7 @@ _homeless = timed(
     "python", long_lengths, name=st.just("thread.py(1): run"), pid=st.just(0), tid=st.just(0)
 )
 _kernels = _gpu("kernel", name=st.sampled_from(list(KERNELS)), correlation=correlations)
-_copies = st.one_of(_gpu(method, correlation=correlations) for method in ("memcpy", "memset"))
+_copies = st.one_of([_gpu(method, correlation=correlations) for method in ("memcpy", "memset")])
 _lanes = _gpu("gpu_annotation", name=st.sampled_from(("forward", "aten::mm")))
 
 _work = st.one_of(_kernels, _kernels, _copies)
@@ -156,9 +156,34 @@ def _marked(draw: st.DrawFn) -> list[Step]:
 
 
 @st.composite
+def _training(draw: st.DrawFn) -> list[Step]:
+    """Forward operators of one number, one inside the other, and work of their backward pass."""
+    number, start, length = draw(_numbers), draw(moments), draw(st.integers(0, 6))
+    within = draw(st.integers(0, 2))
+    spans = {
+        "aten::linear": (start, start + length),
+        "aten::addmm": (start, start + length + within),
+    }
+    forward = {"tid": FORWARD_TID, "Sequence_number": number, "Fwd_thread_id": 0}
+    steps: list[Step] = [
+        ("op", {"name": name, "start": begin, "end": end, **forward})
+        for name, (begin, end) in spans.items()
+    ]
+    on = {"tid": draw(st.sampled_from([1, 2]))}
+    begin = draw(st.integers(0, 20))
+    known = {"Sequence_number": number, "Fwd_thread_id": 1, **on}
+    steps.append(("op", {"name": "AddmmBackward0", "start": begin, "end": begin + 9, **known}))
+    call = begin + draw(st.integers(0, 9))
+    steps.append(("runtime", {"correlation": 9, "start": call, "end": call + 2, **on}))
+    steps.append(("kernel", {"name": "gemm", "correlation": 9, "start": 50, "end": 55}))
+    return steps
+
+
+@st.composite
 def scripts(draw: st.DrawFn) -> Script:
     """Traces of up to three processes and two GPUs."""
     work = draw(st.lists(_work, max_size=6, unique_by=lambda step: step[1]["start"]))
     steps = work + draw(st.lists(_others, min_size=1, max_size=12)) + draw(_marked())
+    steps += draw(st.one_of(st.just([]), _training()))
     offset = draw(st.sampled_from([0, 0, -7, 10**6, 1_428_625_731_896_179]))
     return Script(offset, tuple(draw(st.permutations(steps))))

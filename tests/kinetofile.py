@@ -59,7 +59,12 @@ class KinetoFile:
         return self._host("python_function", name, start, end, {**ids, **args})
 
     def runtime(
-        self, correlation: int, start: int, end: int, name: str = "cudaLaunchKernel", **args: Json
+        self,
+        correlation: int | None,
+        start: int,
+        end: int,
+        name: str = "cudaLaunchKernel",
+        **args: Json,
     ) -> dict[str, Json]:
         """A call of the CUDA runtime; ``category="cuda_driver"`` for the driver."""
         category = args.pop("category", "cuda_runtime")

@@ -10,11 +10,10 @@ import gzip
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,8 @@ Place = tuple[Thread, int]
 """A thread at a moment."""
 
 _GPU = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
-_CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
-_RANGES = {"cpu_op", "operator", "user_annotation"}
+CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
+RANGES = {"cpu_op", "operator", "user_annotation"}
 _FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
 NO_LAUNCH = "[no launch recorded]"
 FORWARD, PLACED = "forward", "placed"
@@ -225,7 +224,7 @@ def works(events: list[Event], forward: bool = False, raw: bool = False) -> list
 
 def processes_of(events: Iterable[Event]) -> set[str]:
     """Processes with anything on a CPU; functions of unknown threads stand in process 0."""
-    hosts = {*_CALLS, *_RANGES, "python_function"}
+    hosts = {*CALLS, *RANGES, "python_function"}
     pids = {str(event["pid"]) for event in events if category(event) in hosts}
     return pids - {"0"} if len(pids) == 2 else pids
 
@@ -238,11 +237,11 @@ def _joined(events: list[Event]) -> list[Work]:
     calls: defaultdict[int, list[Event]] = defaultdict(list)
     for event in events:
         number = args_of(event).get("correlation")
-        if category(event) in _CALLS and number:
+        if category(event) in CALLS and number:
             calls[number].append(event)
     pids, found = processes_of(events), []
     for event in gpu_events(events):
-        candidates = calls.get(args_of(event).get("correlation"), [])
+        candidates = calls.get(args_of(event).get("correlation", 0), [])
         if len(pids) > 1:
             owner = _owner(candidates, event)
             candidates = [call for call in candidates if str(call["pid"]) == owner]
@@ -262,19 +261,19 @@ def _owner(calls: list[Event], event: Event) -> str | None:
 
 
 def _attribute(found: list[Work], events: list[Event], forward: bool, raw: bool) -> None:
-    ranges = Opened(event for event in events if category(event) in _RANGES)
-    python = _Python(events)
+    ranges = Opened(event for event in events if category(event) in RANGES)
+    python = Python(events)
     launched = [(one, (thread(one.call), one.call["start"])) for one in found if one.call]
     within = ranges.at(place for _, place in launched)
     functions = python.at([place for _, place in launched])
     for one, place in launched:
         one.python = functions[place]
-        one.ranges = tuple(_range(span, raw) for span in within[place])
+        one.ranges = tuple(range_of(span, raw) for span in within[place])
     lanes = Opened(event for event in events if category(event) == "gpu_user_annotation")
     placed = lanes.at(_lane(one) for one in found if not one.call)
     for one in found:
         if not one.call:
-            one.ranges = tuple(_range(span, raw, PLACED) for span in placed[_lane(one)])
+            one.ranges = tuple(range_of(span, raw, PLACED) for span in placed[_lane(one)])
     if forward:
         _add_forward(launched, events, ranges, python, raw)
 
@@ -288,7 +287,7 @@ def _add_forward(
     launched: list[tuple[Work, Place]],
     events: list[Event],
     ranges: Opened,
-    python: _Python,
+    python: Python,
     raw: bool,
 ) -> None:
     links = forward_links(events)
@@ -297,7 +296,7 @@ def _add_forward(
     functions = python.at([(thread(source), source["start"]) for *_, source in pairs])
     for one, (on, _), source in pairs:
         one.python = one.python or functions[thread(source), source["start"]]
-        outer = tuple(_range(span, raw) for span in ranges.around(source))
+        outer = tuple(range_of(span, raw) for span in ranges.around(source))
         one.ranges = _below(outer, one.ranges, thread(source) == on)
 
 
@@ -310,7 +309,8 @@ def _below(outer: tuple[Range, ...], inner: tuple[Range, ...], same: bool) -> tu
     return (*outer[:shared], *marked, *inner[shared:])
 
 
-def _range(event: Event, raw: bool, mark: str = "") -> Range:
+def range_of(event: Event, raw: bool, mark: str = "") -> Range:
+    """How it is shown; ``raw`` as recorded."""
     name = str(event["name"]) if raw else _cleaned(str(event["name"]))
     return Range(name or "[range without a name]", _shapes(event), mark)
 
@@ -327,7 +327,7 @@ def _shapes(event: Event) -> str:
     return str(event["shapes"])
 
 
-class _Python:
+class Python:
     """Python stacks: of functions, or where none is open those recorded with operators."""
 
     def __init__(self, events: list[Event]) -> None:
@@ -388,7 +388,7 @@ def forward_links(events: Iterable[Event]) -> dict[int, Event]:
 
     That is the one with its sequence number that started last, and innermost, before it on the
     forward thread: as PyTorch itself draws its arrows. Which thread is meant shows in whose
-    operators fit most often.
+    operators fit most often, and most recently.
     """
     numbered = [event for event in events if args_of(event).get("Sequence number", -1) >= 0]
     homes: defaultdict[tuple[str, int], list[Event]] = defaultdict(list)
@@ -403,8 +403,14 @@ def forward_links(events: Iterable[Event]) -> dict[int, Event]:
     for (pid, _), backward in homes.items():
         threads = list(dict.fromkeys(on for on, _ in known if on[0] == pid))
         found = [_linked(backward, known, on) for on in threads]
-        links |= max(found, key=len, default={})
+        if found:
+            best = max(found, key=_evidence)
+            links.update(best)
     return links
+
+
+def _evidence(found: dict[int, Event]) -> tuple[int, int]:
+    return len(found), max((one["start"] for one in found.values()), default=0)
 
 
 def _linked(
@@ -443,85 +449,3 @@ def _count_idle(found: list[Work]) -> None:
         until = busy.get(one.device, one.event["start"])
         one.idle = max(one.event["start"] - until, 0)
         busy[one.device] = max(until, one.event["end"])
-
-
-# Steps
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step that the program told its profiler of."""
-
-    number: int
-    pid: str
-    start: int
-    end: int
-
-
-def steps_of(events: Iterable[Event]) -> list[Step]:
-    """Each once in its process, by start."""
-    found: dict[tuple[str, int], Step] = {}
-    for event in sorted(events, key=itemgetter("start", "end")):
-        name = re.fullmatch(r"ProfilerStep#(\d+)", str(event["name"]))
-        if name and category(event) in _RANGES:
-            number, pid = int(name[1]), str(event["pid"])
-            found.setdefault((pid, number), Step(number, pid, event["start"], event["end"]))
-    return list(found.values())
-
-
-def in_steps(one: Work, steps: Iterable[Step], first: int, last: int) -> bool:
-    """Whether it was launched in the steps ``first`` to ``last`` of its process."""
-    return any(
-        first <= step.number <= last and step.pid == one.pid and step.start <= one.moment < step.end
-        for step in steps
-    )
-
-
-# Host
-
-
-@dataclass(frozen=True)
-class HostTime:
-    """Where a thread was for a while: what was open, outermost first."""
-
-    on: Thread
-    python: tuple[str, ...]
-    ranges: tuple[Range, ...]
-    call: str | None
-    ns: int = field(compare=False)
-
-
-def host_times(events: list[Event], raw: bool = False) -> Iterator[HostTime]:
-    """Each thread's time, cut at every start and end, where anything was open."""
-    python = _Python(events)
-    kinds = ({"python_function"}, _RANGES, _CALLS)
-    tables = [Opened(event for event in events if category(event) in kind) for kind in kinds]
-    everything = set().union(*kinds)
-    hosts = [event for event in events if category(event) in everything]
-    for on in {thread(event) for event in hosts}:
-        own = [event for event in hosts if thread(event) == on and event["end"] > event["start"]]
-        cuts = sorted({time for event in own for time in (event["start"], event["end"])})
-        yield from _pieces(on, cuts, [table.ordered(on) for table in tables], python, raw)
-
-
-def _pieces(
-    on: Thread, cuts: list[int], tables: Sequence[list[Event]], python: _Python, raw: bool
-) -> Iterator[HostTime]:
-    upcoming = [iter([one for one in table if one["end"] > one["start"]]) for table in tables]
-    following = [next(one, None) for one in upcoming]
-    opened: list[list[Event]] = [[], [], []]
-    for begin, end in pairwise(cuts):
-        for kind, one in enumerate(upcoming):
-            while (span := following[kind]) is not None and span["start"] <= begin:
-                opened[kind].append(span)
-                following[kind] = next(one, None)
-            opened[kind] = [span for span in opened[kind] if span["end"] > begin]
-        functions, ranges, calls = opened
-        if functions or ranges or calls:
-            yield HostTime(
-                on,
-                python.path(functions),
-                tuple(_range(span, raw) for span in ranges),
-                str(calls[-1]["name"]) if calls else None,
-                end - begin,
-            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import re
@@ -11,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -24,10 +26,10 @@ from hypothesis import strategies as st
 from flame.cli import main
 from flame.core.errors import InputError
 from flame.core.load import load
-from flame.core.metrics import METRICS
 from flame.core.profile import Profile
 from flame.core.project import LEVELS
 from tests.bad_files import KERNEL, PAGE, REFUSED, RUNTIME, mutated, plain, remade, whole_trace
+from tests.bad_texts import BOMBS, HOSTILE_JSON, PACKED, WHOLE, deep, hopeless, spoilt
 from tests.odd_files import ACCEPTED, HOSTILE_TEXTS, NAMES, nested, wal_mode
 
 NOBODY = 65534
@@ -79,7 +81,7 @@ def refusal(path: Path) -> str:
 
 def check_sums(profile: Profile) -> None:
     """Under every metric the leaves of the tree add up to the table, and nothing is negative."""
-    for metric in METRICS:
+    for metric in profile.metrics:
         table = profile.table(metric)
         for levels in (None, LEVELS):
             tree = profile.tree(levels, metric=metric.key)
@@ -199,6 +201,81 @@ def test_bytes_changed_anywhere_open_or_are_refused(edits: list[tuple[float, int
         path = Path(folder) / "trace.sqlite"
         path.write_bytes(data)
         opens_or_refuses(path)
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("format", WHOLE)
+def test_damaged_text_opens_or_is_refused(format: str, seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(spoilt(WHOLE[format], seed))
+    with untouched(tmp_path):
+        opens_or_refuses(path)
+
+
+@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize("format", WHOLE)
+def test_text_that_is_cut_off_opens_or_is_refused(
+    format: str, packed: bool, part: int, tmp_path: Path
+) -> None:
+    whole = gzip.compress(WHOLE[format]) if packed else WHOLE[format]
+    path = tmp_path / "trace.json"
+    path.write_bytes(whole[: len(whole) * part // 8])
+    opens_or_refuses(path)
+
+
+@pytest.mark.parametrize("case", HOSTILE_JSON)
+def test_hostile_json_opens_or_is_refused(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(HOSTILE_JSON[case])
+    opens_or_refuses(path)
+
+
+@pytest.mark.parametrize("case", PACKED)
+def test_other_archives_are_told_by_name(case: str, tmp_path: Path) -> None:
+    data, says = PACKED[case]
+    path = tmp_path / "trace.json"
+    path.write_bytes(data)
+    assert re.search(says, refusal(path))
+
+
+@pytest.mark.parametrize("case", BOMBS)
+def test_an_archive_of_a_gigabyte_does_not_fill_the_memory(case: str, tmp_path: Path) -> None:
+    make, says = BOMBS[case]
+    path = make(tmp_path)
+    tracemalloc.start()
+    try:
+        assert re.search(says, refusal(path))
+        assert tracemalloc.get_traced_memory()[1] < 400 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("case", deep(1))
+def test_what_is_nested_far_too_deep_opens_and_says_so(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(deep(20_000)[case])
+    profile = load(path)
+    check_sums(profile)
+    assert re.search("more than [0-9,]+ frames: [1-9]|1 damaged", " ".join(profile.warnings))
+
+
+@pytest.mark.parametrize("case", hopeless(1))
+def test_damage_everywhere_takes_as_long_as_the_file_is(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(hopeless(20_000)[case])  # quadratic, each would take minutes
+    profile = load(path)
+    assert profile.warnings
+
+
+def test_too_little_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("flame.core.load.profile_of", fail)
+    path = tmp_path / "stacks.folded"
+    path.write_bytes(WHOLE["folded"])
+    assert "not enough memory" in refusal(path)
 
 
 def test_a_schema_that_is_no_utf8_is_refused_as_damaged(tmp_path: Path) -> None:

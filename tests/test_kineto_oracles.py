@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import flame
 from flame.core.errors import NoMatchError
-from flame.core.frames import Frame, Kind
+from flame.core.frames import Kind
 from flame.core.launches import LaunchConfig
-from flame.core.marks import FORWARD, PLACED
 from flame.core.metrics import metric_of
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
 from flame.core.stats import totals
-from flame.core.tree import StackTree
 from flame.core.where import where
 from tests import naive_kineto as naive
 from tests.conftest import TRACES
 from tests.facts import differences
 from tests.kineto_scripts import KERNELS, STEPS, Script, moments, scripts
+from tests.kinetofile import KinetoFile
 from tests.naive_kineto import Event, Range, Work
+from tests.naive_kineto_host import host_times, in_steps, steps_of
+from tests.naive_kineto_tree import (
+    METRICS,
+    found_stacks,
+    grouped,
+    passes,
+    python_text,
+    range_text,
+    spelled,
+)
 
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
 every_trace = pytest.mark.parametrize("name", KINETO_TRACES)
@@ -119,21 +125,8 @@ def _fact(found: Profile, row: int) -> Fact:
         frames[int(table.launch[row])].name,
         call if table.launched[row] else None,
         tuple(python_text(frames[one]) for one in table.stacks.path(int(table.python[row]))),
-        tuple(range_of(frames[one]) for one in table.stacks.path(int(table.nvtx[row]))),
+        tuple(range_text(frames[one]) for one in table.stacks.path(int(table.nvtx[row]))),
     )
-
-
-def python_text(frame: Frame) -> str:
-    """As it is recorded."""
-    return f"{frame.file}({frame.line}): {frame.name}" if frame.file else frame.name
-
-
-def range_of(frame: Frame) -> Range:
-    return Range(frame.name, frame.get("shapes"), mark_of(frame))
-
-
-def mark_of(frame: Frame) -> str:
-    return next((mark[0] for mark in (FORWARD, PLACED) if mark in frame.extra), "")
 
 
 @every_trace
@@ -161,9 +154,10 @@ def test_launch_geometry_and_bytes_are_those_of_each_event(name: str) -> None:
     for one in works(name):
         args = naive.args_of(one.event)
         grid, block = (tuple(args.get(key, ())) or None for key in ("grid", "block"))
-        expected.append((grid, block, args.get("registers per thread"), args.get("bytes", -1)))
+        used = args.get("registers per thread"), args.get("shared memory")
+        expected.append((grid, block, *used, args.get("bytes", -1)))
     configs = [known.configs[at] if at >= 0 else LaunchConfig() for at in known.config.tolist()]
-    found = [(one.grid, one.block, one.registers) for one in configs]
+    found = [(one.grid, one.block, one.registers, one.shared) for one in configs]
     sizes = [(size,) for size in known.bytes.tolist()]
     starts = profile(name).activities.start.tolist()
     rows = [(start, *one, *size) for start, one, size in zip(starts, found, sizes, strict=True)]
@@ -211,7 +205,7 @@ def test_random_activities_are_attributed_as_by_a_naive_reading(
 
 def flame_host(found: Profile) -> dict[object, int]:
     """Time by thread, and by what was open there."""
-    table, frames, times = found.host, found.frames, Counter[object]()
+    table, frames, times = found.host, found.frames, Counter[tuple[int, int, int, int]]()
     ids = (table.thread, table.python, table.nvtx, table.launch, table.duration)
     for thread, python, nvtx, launch, ns in zip(*(one.tolist() for one in ids), strict=True):
         times[thread, python, nvtx, launch] += ns
@@ -222,7 +216,7 @@ def flame_host(found: Profile) -> dict[object, int]:
             str(found.processes[one.process].pid),
             str(one.tid),
             tuple(python_text(frames[frame]) for frame in table.stacks.path(python)),
-            tuple(range_of(frames[frame]) for frame in table.stacks.path(nvtx)),
+            tuple(range_text(frames[frame]) for frame in table.stacks.path(nvtx)),
             frames[launch].name if launch >= 0 else None,
         ] += ns
     return {key: ns for key, ns in spelled.items() if ns}
@@ -230,7 +224,7 @@ def flame_host(found: Profile) -> dict[object, int]:
 
 def naive_host(found: list[Event], raw: bool = False) -> dict[object, int]:
     pids, times = naive.processes_of(found), Counter[object]()
-    for one in naive.host_times(found, raw):
+    for one in host_times(found, raw):
         pid, tid = one.on
         pid = pid if len(pids) > 1 else next(iter(pids))
         times[pid, tid, one.python, one.ranges, one.call] += one.ns
@@ -243,106 +237,6 @@ def test_host_time_is_that_of_a_naive_sweep(name: str) -> None:
 
 
 # Trees
-
-
-Label = tuple[str, str]
-Stack = tuple[Label, ...]
-METRICS: dict[str, Callable[[Work], int]] = {
-    "gpu": lambda one: one.ns,
-    "count": lambda one: 1,
-    "launch": lambda one: one.share,
-    "queue": lambda one: one.queue,
-    "idle": lambda one: one.idle,
-}
-
-
-def label_of(tree: StackTree, node: int) -> Label:
-    frame = tree.frames[int(tree.frame[node])]
-    place = f"{frame.file}({frame.line}): " if frame.file else ""
-    mark = " [placed]" if mark_of(frame) == naive.PLACED else ""
-    return frame.kind.title, place + tree.name(node) + mark
-
-
-def found_stacks(tree: StackTree) -> dict[Stack, tuple[int, int]]:
-    """(own value, own activities) per stack; every stack is a node of its own."""
-    nodes = np.flatnonzero(tree.own_count).tolist()
-    found = {
-        tuple(label_of(tree, step) for step in tree.path(node)[1:]): (
-            int(tree.own[node]),
-            int(tree.own_count[node]),
-        )
-        for node in nodes
-    }
-    assert len(found) == len(nodes)
-    return found
-
-
-def stack_of(one: Work, levels: Iterable[str], kernel_names: str) -> Stack:
-    return tuple(label for level in levels for label in _step(one, level, kernel_names))
-
-
-def grouped(
-    found: Iterable[Work], levels: Iterable[str], metric: str, kernel_names: str
-) -> dict[Stack, tuple[int, int]]:
-    """(value, activities) per stack."""
-    levels = tuple(levels)
-    value, count = Counter[Stack](), Counter[Stack]()
-    for one in found:
-        stack = stack_of(one, levels, kernel_names)
-        value[stack] += METRICS[metric](one)
-        count[stack] += 1
-    return {stack: (value[stack], count[stack]) for stack in count}
-
-
-def _step(one: Work, level: str, kernel_names: str) -> list[Label]:
-    call = one.call and naive.thread(one.call)
-    shapes = [each.shapes for each in one.ranges if each.shapes]
-    name = naive.shown(one.event)
-    if level == "kernel" and name in KERNELS:
-        name = KERNELS[name][("base", "demangled", "mangled").index(kernel_names)]
-    of: dict[str, list[str]] = {
-        "process": [f"process [{one.pid}]"] if one.pid else [],
-        "thread": [f"thread [{call[1]}]"] if call else [],
-        "device": [f"GPU {one.device}"],
-        "stream": [f"stream {one.stream}"],
-        "python": list(one.python),
-        "launch": [one.launch],
-        "nvtx": [f"{r.name}{' [placed]' * (r.mark == naive.PLACED)}" for r in one.ranges],
-        "shapes": shapes[-1:],
-        "kernel": [name],
-    }
-    kind = naive.kind_of(one.event) if level == "kernel" else level
-    return [(kind, text) for text in of[level]]
-
-
-def passes(one: Work, chosen: dict[str, Any], steps: list[naive.Step]) -> bool:
-    """Whether it is in all that is ``chosen``, as `flame.where` takes it."""
-    tests: dict[str, Callable[[Any], bool]] = {
-        "time": lambda window: window[0] <= one.event["start"] < window[1],
-        "step": lambda numbers: naive.in_steps(one, steps, *numbers),
-        "nvtx": lambda glob: any(fnmatchcase(each.name, glob) for each in one.ranges),
-        "device": lambda numbers: one.device in numbers,
-        "stream": lambda numbers: one.stream in numbers,
-        "pid": lambda pids: one.pid is not None and int(one.pid) in pids,
-        "tid": lambda tids: one.call is not None and int(one.call["tid"]) in tids,
-        "kernel": lambda regex: _is_kernel(one, regex),
-        "include": lambda kinds: naive.kind_of(one.event) in kinds.split(","),
-    }
-    return all(tests[name](value) for name, value in chosen.items())
-
-
-def _is_kernel(one: Work, regex: str) -> bool:
-    names = KERNELS.get(one.event["name"], ())[:2]
-    return naive.kind_of(one.event) == "kernel" and any(re.search(regex, name) for name in names)
-
-
-def spelled(chosen: dict[str, Any]) -> dict[str, Any]:
-    """Windows as texts."""
-    texts = {"time": "{}ns/{}ns", "step": "{}-{}"}
-    return {
-        name: texts[name].format(*value) if name in texts else value
-        for name, value in chosen.items()
-    }
 
 
 @every_trace
@@ -369,21 +263,38 @@ def test_python_functions_have_what_was_launched_below_them(name: str) -> None:
 
 @every_trace
 def test_each_step_has_what_was_launched_in_it(name: str) -> None:
-    steps = naive.steps_of(events(name))
+    steps = steps_of(events(name))
     known = profile(name).steps
     assert known is not None and known.number.tolist() == [step.number for step in steps]
     times = [(step.start, step.end) for step in steps]
     assert list(zip(known.start.tolist(), known.end.tolist(), strict=True)) == times
     for step in steps:
-        inside = [one for one in works(name) if naive.in_steps(one, [step], 0, step.number)]
+        inside = [one for one in works(name) if in_steps(one, [step], 0, step.number)]
         if not inside:
             continue
         tree = profile(name).tree("kernel", where(step=str(step.number)), "gpu")
         assert (int(tree.total[0]), int(tree.count[0])) == (sum(w.ns for w in inside), len(inside))
-    everything = [one for one in works(name) if naive.in_steps(one, steps, 0, 10**9)]
+    everything = [one for one in works(name) if in_steps(one, steps, 0, 10**9)]
     if everything:
         tree = profile(name).tree("kernel", where(step="0-1000000000"), "gpu")
         assert int(tree.total[0]) == sum(one.ns for one in everything)
+
+
+def test_a_launch_is_in_one_step(tmp_path: Path) -> None:
+    """Also between adjoining ones; work without a launch is where it ran."""
+    trace = KinetoFile()
+    trace.annotation("ProfilerStep#1", 0, 10)
+    trace.annotation("ProfilerStep#2", 10, 20)
+    trace.launch(1, (0, 1), (30, 31), "first")
+    trace.launch(2, (9, 12), (31, 33), "last")
+    trace.launch(3, (10, 11), (33, 37), "next")
+    trace.launch(4, (20, 21), (37, 45), "after")
+    trace.kernel("no launch", 10, 26)
+    found = flame.load(trace.write(tmp_path / "trace.json"))
+    sums = {
+        step: int(found.tree("kernel", where(step=step)).total[0]) for step in ("1", "2", "1-2")
+    }
+    assert sums == {"1": 1 + 2, "2": 4 + 16, "1-2": 1 + 2 + 4 + 16}
 
 
 LEVELS = ("process", "thread", "device", "stream", "python", "launch", "nvtx", "shapes", "kernel")
@@ -429,7 +340,7 @@ def test_random_trees_are_the_activities_grouped_by_their_stacks(
             first, length = chosen[name]
             chosen = {**chosen, name: (first + shift, first + shift + length)}
     recorded = naive.events_of(path)
-    steps = naive.steps_of(recorded)
+    steps = steps_of(recorded)
     kept = [one for one in naive.works(recorded, forward) if passes(one, chosen, steps)]
     expected = grouped(kept, levels, metric, names)
     try:

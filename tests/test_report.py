@@ -20,12 +20,16 @@ from flame.core.labels import Naming
 from flame.core.profile import Device, Profile
 from flame.core.selection import Selection
 from flame.core.sources import Inputs
+from flame.core.units import format_ns
 from flame.core.where import where
+from flame.exporters import speedscope
 from flame.report import as_text, facts, gpus, levels_present
 from flame.static import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.terminal import cells, cut, printable
 from tests.conftest import NSYS_TRACES
 from tests.nsysfile import NsysFile
+
+SAMPLE = Path(__file__).parents[1] / "samples" / "torch_small.pt.trace.json.gz"
 
 Arrange = Callable[[NsysFile], None]
 
@@ -55,9 +59,14 @@ def drawn(profile: Profile, width: int = 120, **selection: object) -> list[str]:
     return view(profile, chosen, "trace.sqlite", width).splitlines()
 
 
+def torch_profile() -> Profile:
+    """The sample of PyTorch."""
+    return flame.load(SAMPLE)
+
+
 def icicle(lines: list[str]) -> list[str]:
     """The lines between the head of the tree and the next empty line."""
-    first = next(i for i, line in enumerate(lines) if line.endswith("count")) + 1
+    first = next(i for i, line in enumerate(lines) if line.endswith(("count", " total"))) + 1
     return lines[first : lines.index("", first)]
 
 
@@ -83,7 +92,7 @@ def test_header_says_what_was_opened_and_what_is_shown(profile_of: Load) -> None
     assert first == "trace.sqlite · NVIDIA Test · GPU time 1.00 µs in 3.10 µs · 3 activities"
     assert second == (
         "GPU time 1.00 µs by python, native, launch, nvtx, kernel · "
-        "coverage: launch 100.0 %, nvtx 90.0 %, python 0 %, native 0 %"
+        "coverage: launch 100.0 %, NVTX 90.0 %, python 0 %, native 0 %"
     )
 
 
@@ -237,8 +246,8 @@ def test_facts_are_told_to_people_too(profile_of: Load) -> None:
     text = as_text(profile, inputs("trace.sqlite"))
     assert "GPU time    1.00 µs" in text
     assert re.search(r"^  kernel +3$", text, re.MULTILINE)
-    assert re.search(r"^  nvtx +90\.0 % +900 ns$", text, re.MULTILINE)
-    assert re.search(r"^GPUs +0  NVIDIA Test$", text, re.MULTILINE)
+    assert re.search(r"^  NVTX +90\.0 % +900 ns$", text, re.MULTILINE)
+    assert re.search(r"^GPUs +GPU 0  NVIDIA Test$", text, re.MULTILINE)
     assert facts(profile, inputs("trace.sqlite"))["warnings"] == list(profile.warnings)
 
 
@@ -254,6 +263,62 @@ def test_graph_kernels_with_captured_ranges_are_counted(profile_of: Load) -> Non
     profile = profile_of(arrange)
     assert facts(profile, inputs("x"))["graph_nodes"] == {"activities": 2, "captured": 1}
     assert "ranges of their capture: 1 of 2" in as_text(profile, inputs("x"))
+
+
+def test_a_python_function_says_where_it_is(profile_of: Load) -> None:
+    lines = drawn(torch_profile(), levels=("python",), naming=Naming(fold=True))
+    assert any("forward (model.py:" in line for line in icicle(lines))
+    assert re.search(r"python +\S.*  \w+\.py:\d+$", "\n".join(lines), re.MULTILINE)
+
+
+def test_layers_that_stand_apart_are_told_how_to_be_one(profile_of: Load) -> None:
+    def arrange(file: NsysFile) -> None:
+        for number in range(9):
+            file.nvtx(f"layers.{number}.mlp", 1_000 * number, 1_000 * number + 900)
+            launched(file, "gemm", 1_000 * number + 500, 100, corr=number + 1)
+
+    profile = profile_of(arrange)
+    said = "9 of layers.*.mlp stand apart: --fold-layers shows layers as one"
+    assert said in drawn(profile)
+    assert said not in drawn(profile, naming=Naming(fold=True))
+    assert said not in drawn(profile, levels=("kernel",))
+
+
+def test_levels_that_the_trace_lacks_are_named(profile_of: Load) -> None:
+    profile = profile_of(three_kernels)
+    said = "no frames of python, native are in this trace"
+    assert said in drawn(profile, levels=("python", "native"))
+    assert said not in drawn(profile, levels=("python", "native", "kernel"))
+    hidden = drawn(profile, levels=("kernel",), where=where(hide_frames=(".",)))
+    assert not [line for line in hidden if line.startswith("no frames")]
+
+
+def test_billions_of_samples_keep_their_column(tmp_path: Path) -> None:
+    (tmp_path / "many.folded").write_text("main;work 12345678901\nmain 2\n")
+    lines = drawn(flame.load(tmp_path / "many.folded"))
+    bars = {line.index("█") for line in icicle(lines)}
+    assert len(bars) == 1
+    assert not [line for line in lines if "count" in line or "mean" in line]
+
+
+def test_the_steps_of_a_training_are_told_with_their_times() -> None:
+    profile = torch_profile()
+    text, told = as_text(profile, inputs("x")), facts(profile, inputs("x"))["steps"]
+    assert isinstance(told, list) and len(told) > 1
+    for step in told:
+        times = rf"{re.escape(format_ns(step['duration_ns']))} +"
+        times += re.escape(format_ns(step["gpu_time_ns"]))
+        assert re.search(rf"^  {step['number']} +{times}$", text, re.MULTILINE)
+        only = profile.tree(where=where(step=(str(step["number"]),)))
+        assert only.total[0] == step["gpu_time_ns"]
+    assert re.search(r"^  operators +\d", text, re.MULTILINE) and "native" not in text
+
+
+def test_what_files_of_stacks_measure_stands_apart_from_its_title(tmp_path: Path) -> None:
+    with (tmp_path / "x.json").open("wb") as file:
+        speedscope.write(torch_profile(), Selection(), file, name="x")
+    text = as_text(flame.load(tmp_path / "x.json"), inputs("x.json"))
+    assert re.search(r"^GPU activities +226$", text, re.MULTILINE)
 
 
 def test_a_long_list_is_cut(profile_of: Load) -> None:

@@ -13,6 +13,7 @@ from flame.core.stacks import EMPTY
 from flame.core.units import format_percent, format_whole_percent
 
 _MUCH = 0.2
+_SOME = 0.05
 _CALLS = "Python calls, "
 
 
@@ -125,7 +126,7 @@ def _replayed(profile: Profile) -> Iterator[str]:
     calls = {one: frames[one].name for one in np.unique(table.launch[table.launched]).tolist()}
     graphs = [one for one, name in calls.items() if "GraphLaunch" in name]
     ns = int(table.duration[np.isin(table.launch, graphs)].sum())
-    if ns and ns >= 0.01 * profile.gpu_time:
+    if ns and ns >= _SOME * profile.gpu_time:
         names = ", ".join(sorted({calls[one] for one in graphs}))
         yield (
             f"{format_percent(ns, profile.gpu_time)} of GPU time was replayed from graphs "

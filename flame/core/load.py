@@ -40,7 +40,14 @@ def load(
     or beside the file. Raises InputError (one line: what, where, what to do) when it cannot be
     read, CancelledError when ``progress`` does.
     """
-    path, options = Path(path), options or LoadOptions()
+    path = Path(path)
+    try:
+        return _load(path, options or LoadOptions(), progress)
+    except MemoryError:
+        raise InputError(f"{path}: there is not enough memory to read it") from None
+
+
+def _load(path: Path, options: LoadOptions, progress: Progress) -> Profile:
     head = _head(path)
     if head.startswith(MAGIC):
         return _load_sqlite(path, options, progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from flame.core.metrics import Metric
 from flame.core.profile import Activities, Profile
 
 _SUM_LIMIT = 1 << 62
+_MOST_TOLD = 4
 
 
 def joined_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[Metric, ...] | None:
@@ -30,6 +31,22 @@ def joined_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[
         if metric.table == "gpu" and sum(_sum(one, metric) for one in profiles) >= _SUM_LIMIT:
             raise InputError(f"the {metric.title} of these files adds up to more than 64 bits hold")
     return found
+
+
+def differences(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[str]:
+    """That files of stacks measure different things, where they do: a file may show nothing."""
+    titles = [tuple(metric.title for metric in one.own_metrics or ()) for one in profiles]
+    if len(set(titles)) < 2:
+        return
+    first: dict[tuple[str, ...], str] = {}
+    for own, label in zip(titles, labels, strict=True):
+        first.setdefault(own, label)
+    told = [f"{label} {' and '.join(own)}" for own, label in first.items()]
+    more = "; …" if len(told) > _MOST_TOLD else ""
+    yield (
+        f"these files measure different things ({'; '.join(told[:_MOST_TOLD])}{more}): what a file "
+        "does not measure is 0 there"
+    )
 
 
 def _own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> list[Metric]:

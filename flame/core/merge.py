@@ -14,7 +14,7 @@ from flame.core.columns import I4, Column
 from flame.core.frames import FrameBuilder
 from flame.core.grouping import add_grouping
 from flame.core.launches import UNKNOWN, LaunchConfig, Launches
-from flame.core.measures import joined_measures, joined_metrics, scales
+from flame.core.measures import differences, joined_measures, joined_metrics, scales
 from flame.core.profile import (
     NONE,
     Activities,
@@ -83,7 +83,7 @@ def merged(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
         begin=clock.begin,
         end=clock.end,
         graph_nodes=_graph_nodes(profiles),
-        warnings=(*clock.warnings, *_warnings(profiles, labels)),
+        warnings=(*clock.warnings, *differences(profiles, labels), *_warnings(profiles, labels)),
         host_builder=partial(_host, parts),
         launches_builder=partial(_launches, parts) if any(p.launches for p in parts) else None,
         ranges_builder=partial(_ranges, parts) if any(p.ranges for p in parts) else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from flame.core.absent import absences
 from flame.core.arrangement import Arrangement
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError, UsageError
@@ -109,7 +110,8 @@ def project(
     stacks = steps(profile, profile.table(measure), kept, levels, labels.shown)
     stacks = filtered(stacks, where, labels.text)
     if where and not len(stacks.groups):
-        raise NoMatchError("nothing in the trace matches the selection")
+        why = "".join(f": {reason}" for reason in absences(profile, where))
+        raise NoMatchError(f"nothing in the trace matches the selection{why}")
     columns, node_of_group = grow(arranged(stacks, arrangement), value, count)
     for one in where:
         if isinstance(one, MinShare):

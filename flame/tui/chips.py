@@ -69,12 +69,14 @@ def quick(kind: str, name: str) -> Filter:
 
 def describe(one: Filter, profile: Profile | None = None) -> str:
     """``one`` in words, on one printable line; with ``profile`` a single device has its name."""
-    return f"{_word(one, profile)} {value_of(one, profile)}"
+    return f"{_word(one, profile)} {value_of(one, profile)}".lstrip()
 
 
 def _word(one: Filter, profile: Profile | None) -> str:
     if isinstance(one, Step) and one.first == one.last:
         return "step"
+    if isinstance(one, Ranks) and one.names[0].startswith(WORDS[Ranks]):
+        return ""
     if isinstance(one, NvtxRange) and profile and terms_of(profile) is not NVTX:
         return "in"
     return WORDS[type(one)]

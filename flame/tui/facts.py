@@ -15,7 +15,7 @@ from flame.core.frames import NO_LAUNCH, Kind
 from flame.core.grouping import device_name, process_name, thread_name
 from flame.core.launches import LaunchConfig, Launches
 from flame.core.profile import Activities, Device, Profile
-from flame.core.terms import terms_of
+from flame.core.terms import OPERATORS, terms_of
 from flame.core.tree import StackTree
 from flame.core.units import format_percent, format_whole_percent
 from flame.tui.session import Projection
@@ -200,6 +200,8 @@ def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
         return
     if one.kind == Kind.LAUNCH and one.name == NO_LAUNCH:
         yield "Launched before the capture began, or its API calls were not recorded."
+    if one.kind == Kind.LAUNCH and "GraphLaunch" in one.name and terms_of(profile) is OPERATORS:
+        yield "Replayed from a graph: which operators it was captured from is not recorded."
     for kind, said in _COVERAGE.items():
         covered = profile.coverage[kind.title].percent
         if one.kind == kind and covered < _COVERED:

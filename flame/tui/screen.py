@@ -72,11 +72,15 @@ class MainScreen(Face):
 
     def _greet(self) -> None:
         """Say what is wrong with the trace, or else how to see more in it."""
-        warnings = self.session.profile.warnings
-        if warnings:
+        warnings, tree = self.session.profile.warnings, self.shown.view.tree
+        if not self.shown.recorded.intersection(tree.levels):
+            self._show(
+                f"this trace has no frames of {', '.join(tree.levels)}", "warning", "L: levels"
+            )
+        elif warnings:
             more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"
             self._show(printable(warnings[0]), "warning", more)
-        elif layers := layers_apart(self.shown.view.tree):
+        elif layers := layers_apart(tree):
             said = f"{layers.number} of {cut(layers.name, _LAYER)} stand apart"
             self._show(said, more="L f: as one")
 

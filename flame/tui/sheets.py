@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from flame.core.frames import Kind
-from flame.core.grouping import process_name
+from flame.core.grouping import device_name, process_name
 from flame.core.profile import Profile
 from flame.core.step_totals import StepTotal, step_totals
 from flame.core.terms import coverage_of, terms_of
@@ -151,7 +151,7 @@ def _gpus(profile: Profile) -> list[str]:
     """The GPUs, by number and model, and by file where several have the same."""
     if len(profile.sources) > 1:
         return [profile.frames[frame].name for frame in profile.grouping.device.tolist()]
-    return [f"{device.id} {device.name}".strip() for device in profile.devices]
+    return list(map(device_name, profile.devices))
 
 
 def _files(profile: Profile) -> list[tuple[str, str]]:

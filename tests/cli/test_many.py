@@ -74,7 +74,7 @@ def test_info_tells_what_each_has(flame: Flame, ranks: list[Path]) -> None:
         [f"rank{number}", f"{10 + 10 * number}", "ns", "1", str(path)]
         for number, path in enumerate(ranks)
     ]
-    assert "GPUs        0  NVIDIA Test  rank0" in lines
+    assert "GPUs        GPU 0  NVIDIA Test  rank0" in lines
     assert "GPU time    60 ns" in lines
     assert "note: times are not aligned, each trace begins at 0" in "\n".join(lines)
 

@@ -86,6 +86,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
         },
         "graph_nodes": {"activities": 0, "captured": 0},
         "measures": [],
+        "steps": [],
         "levels": ["process", "thread", "device", "stream", "launch", "nvtx", "shapes", "kernel"],
     }
 

@@ -138,6 +138,46 @@ def test_a_pytorch_trace_without_gpu_work_is_told_what_there_is() -> None:
     ]
 
 
+def test_what_was_queued_before_the_profiler_is_told_from_gaps_in_between() -> None:
+    trace = Recorded()
+    trace.kernel("gemm", 0, 10)
+    trace.call("cudaLaunchKernel", 5, 6, corr=1)
+    trace.kernel("gemm", 20, 30, corr=1)
+    (line,) = said_of_torch(trace, "no recorded launch")
+    assert "queued before the profiler started" in line
+    assert "queued before" not in said(trace, "no recorded launch")[0]
+    trace.kernel("gemm", 40, 50)
+    (line,) = said_of_torch(trace, "no recorded launch")
+    assert "queued before" not in line
+
+
+def replaying(ns: int) -> Recorded:
+    """A graph with two kernels of ``ns`` in all, and 1,000 ns beside it."""
+    trace = Recorded()
+    trace.call("hipGraphLaunch", 0, 5, corr=1)
+    trace.kernel("gemm", 10, 10 + ns - 1, corr=1)
+    trace.kernel("norm", 10 + ns, 11 + ns, corr=1)
+    trace.call("hipLaunchKernel", 6, 7, corr=2)
+    trace.kernel("copy", 5_000, 6_000, corr=2)
+    return trace
+
+
+def test_of_replayed_graphs_pytorch_does_not_know_the_operators() -> None:
+    (line,) = said_of_torch(replaying(3_000), "graphs")
+    assert line.startswith("75.0 % of GPU time was replayed from graphs (hipGraphLaunch): ")
+    assert said_of_torch(replaying(9), "graphs") == []
+    assert said(replaying(3_000), "replayed from graphs") == []
+
+
+def test_without_gpu_and_python_that_is_missed_too() -> None:
+    trace = Recorded()
+    trace.range("aten::mm", 0, 5)
+    assert said_of_torch(trace, "") == [
+        "no GPU activity in this trace: the host metric shows operators and annotations",
+        "no Python frames: record with torch.profiler.profile(with_stack=True)",
+    ]
+
+
 def little_python(forward: bool) -> Recorded:
     """Work launched below a Python function, and twice as much from a backward pass."""
     trace = Recorded()

@@ -60,6 +60,17 @@ def test_ranges_around_both_on_one_thread_stand_there_once() -> None:
     ]
 
 
+def test_equal_ranges_of_two_threads_are_two() -> None:
+    trace = Recorded()
+    trace.range("step", 0, 99)
+    row = trace.range("aten::mm", 20, 30)
+    trace.range("step", 40, 99, thread=1)
+    trace.range("MmBackward", 50, 90, thread=1, forward=row)
+    trace.call("cudaLaunchKernel", 65, 66, corr=1, thread=1)
+    trace.kernel("gemm", 500, 600, corr=1)
+    assert ranges_of(trace.profile()) == ["[step]", "[aten::mm]", "step", "MmBackward"]
+
+
 def test_without_links_nothing_changes() -> None:
     profile = backward(thread=0, linked=False).profile()
     assert ranges_of(profile) == ["step", "MmBackward", "aten::mm of the backward"]

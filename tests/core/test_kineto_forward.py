@@ -75,6 +75,66 @@ def test_forward_thread_is_the_one_whose_numbers_fit(trace: KinetoFile, tmp_path
     assert links(trace, tmp_path)["back 3"] == "mine 3"
 
 
+def test_of_threads_that_fit_equally_well_the_most_recent_counts(
+    trace: KinetoFile, tmp_path: Path
+) -> None:
+    """Threads that run replicas of a model count from 0 at each step."""
+    forward(trace, "step 1", 0, 7)
+    backward(trace, "back 1", 100, 7)
+    forward(trace, "step 2", 200, 7, tid=OTHER)
+    backward(trace, "back 2", 300, 7, thread=2)
+    assert links(trace, tmp_path) == {"back 1": "step 1", "back 2": "step 2"}
+
+
+def test_numbers_are_those_of_a_process(trace: KinetoFile, tmp_path: Path) -> None:
+    for pid in (1, 2):
+        trace.pid = pid
+        forward(trace, f"forward of {pid}", 10 * pid, 7)
+        backward(trace, f"Backward of {pid}", 100, 7)
+    trace.pid = 3
+    backward(trace, "Alone", 100, 7)
+    assert links(trace, tmp_path) == {
+        "Backward of 1": "forward of 1",
+        "Backward of 2": "forward of 2",
+    }
+
+
+def test_one_arrow_shows_which_thread_is_meant(trace: KinetoFile, tmp_path: Path) -> None:
+    for number in range(3):
+        mine = forward(trace, f"mine {number}", 10 * number, number)
+        forward(trace, f"other {number}", 10 * number + 5, number, tid=OTHER)
+    outer = backward(trace, "evaluate_function", 500, 2, length=20)
+    backward(trace, "Backward 2", 502, 2)
+    backward(trace, "Backward 0", 530, 0)
+    trace.flow(1, mine, outer)
+    assert links(trace, tmp_path) == {
+        "evaluate_function": "mine 2",
+        "Backward 2": "mine 2",
+        "Backward 0": "mine 0",
+    }
+
+
+def test_arrows_of_two_processes_are_kept_apart(trace: KinetoFile, tmp_path: Path) -> None:
+    """Files put together have their numbers twice."""
+    for pid in (1, 2):
+        source = trace.op(f"forward of {pid}", 0, 10, pid=pid)
+        trace.flow(5, source, trace.op(f"Backward of {pid}", 50, 60, pid=pid, tid=AUTOGRAD))
+    assert links(trace, tmp_path) == {
+        "Backward of 1": "forward of 1",
+        "Backward of 2": "forward of 2",
+    }
+
+
+def test_of_operators_that_start_at_once_the_shortest_is_the_innermost(
+    trace: KinetoFile, tmp_path: Path
+) -> None:
+    """Old traces have whole microseconds, and list operators as they end."""
+    forward(trace, "aten::t", 0, 7, length=5)
+    forward(trace, "aten::linear", 0, 7, length=30)
+    backward(trace, "TBackward", 100, 7)
+    assert links(trace, tmp_path) == {"TBackward": "aten::t"}
+
+
 def test_arrows_count_more_than_numbers(trace: KinetoFile, tmp_path: Path) -> None:
     forward(trace, "by number", 0, 7)
     source = trace.op("outer", 20, 40)

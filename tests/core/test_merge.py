@@ -341,6 +341,14 @@ def test_stacks_of_several_files_add_up() -> None:
     assert whole.tree().levels == ("rank", "thread", "stack")
 
 
+def test_files_that_measure_different_things_are_told_apart() -> None:
+    samples, size = _measured("count"), _measured("bytes", key="bytes")
+    size = replace(size, own_metrics=(replace(size.metrics[0], title="bytes"),))
+    (said,) = merged([samples, size, samples], ["a", "b", "c"]).warnings
+    assert said.startswith("these files measure different things (a time; b bytes): ")
+    assert merged([samples, samples], ["a", "b"]).warnings == ()
+
+
 def _measured(unit: str, key: str = "samples", value: int = 5) -> Profile:
     profile = resolved([(("f",), value)])
     metric = replace(profile.metrics[0], key=key, unit=unit)

@@ -50,6 +50,16 @@ def naive(stacks: Iterable[tuple[tuple[str, ...], int]]) -> dict[str, int]:
     return {line: value for line, value in values.items() if value}
 
 
+def spelled(row: Row) -> tuple[str, ...]:
+    """Names as the lines have them: of Python functions with file and line."""
+    places = [f"{file}:{line}" if line else file for _, file, line in row.python]
+    python = [
+        f"{name} ({place})" if file else name
+        for (name, file, _), place in zip(row.python, places, strict=True)
+    ]
+    return (*python, *row.names()[len(python) :])
+
+
 def plain(character: str) -> str:
     if character == ";":
         return ":"
@@ -122,13 +132,19 @@ def test_very_deep_stacks_cost_no_more_than_their_length() -> None:
 @given(some_rows)
 def test_lines_are_those_of_a_naive_walk(rows: list[Row]) -> None:
     tree = profile_of(rows).tree(metric="gpu")
-    assert parse(written(tree)) == naive((row.names(), row.duration) for row in rows)
+    assert parse(written(tree)) == naive((spelled(row), row.duration) for row in rows)
 
 
 @given(some_rows)
 def test_order_of_activities_does_not_matter(rows: list[Row]) -> None:
     forth, back = profile_of(rows), profile_of(rows[::-1])
     assert written(forth.tree(metric="gpu")) == written(back.tree(metric="gpu"))
+
+
+def test_functions_of_one_name_in_two_places_stay_apart() -> None:
+    rows = [Row("gemm", 3, python=(("forward", "model.py", line),)) for line in (1, 2)]
+    lines = lines_of(*rows, levels="python,kernel")
+    assert lines == ["forward (model.py:1);gemm 3", "forward (model.py:2);gemm 3"]
 
 
 def test_no_character_splits_a_line() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,9 +124,10 @@ async def open_app(
     size: tuple[int, int] = (120, 40),
     selection: Selection | None = None,
     config: Config = DEFAULTS,
+    more: Sequence[Path] = (),
 ) -> AsyncIterator[User]:
-    """The app on ``path``, loaded (or failed)."""
-    app = FlameApp(Inputs((path,)), LoadOptions(), selection or Selection(), config=config)
+    """The app on ``path``, and on ``more`` with it, loaded (or failed)."""
+    app = FlameApp(Inputs((path, *more)), LoadOptions(), selection or Selection(), config=config)
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.failure or main_screen(app))

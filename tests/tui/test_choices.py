@@ -189,7 +189,7 @@ async def test_notes_show_coverage_and_warnings(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("w")
         text = user.read("sheet")
-        assert "launching API call      93.4 %  426 µs" in text
+        assert "launching API call        93.4 %  426 µs" in text
         assert "65 kernel, 1 memcpy" in text
         assert "1 of 66 GPU activities" in text
         await user.press("escape")

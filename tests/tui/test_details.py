@@ -316,6 +316,16 @@ def test_the_queue_delay() -> None:
     assert fact(lines, "queued") == "p50 1.00 µs, p99 5.00 µs"
 
 
+def test_several_shapes_stand_below_with_their_shares() -> None:
+    shapes = Parts([Part("[[16, 2880], [2880, 2880]]", 3), Part("[[1]]", 1)], 7, 4)
+    lines = shown(TREE, "forward", "aten::mm", facts=known(shapes=shapes))
+    at = lines.index("heaviest shapes, of 7")
+    assert lines[at + 1 : at + 3] == [" 75.0 %  [[16, 2880], [2880, 2880]]", " 25.0 %  [[1]]"]
+    lines = shown(TREE, "forward", "aten::mm", width=31, facts=known(shapes=shapes))
+    assert " 75.0 %  [[16, 2880], [2880, 2…" in lines
+    assert not any(line.startswith("shapes") for line in lines)
+
+
 def test_parents_can_be_clicked() -> None:
     parents = Parts([Part("aten::mm", 6, 2), Part("other", 2, 4)], 2, 8)
     view = View(TREE, 100)

@@ -197,6 +197,17 @@ def test_coverage_is_of_operators_in_traces_of_pytorch(path: Path) -> None:
     assert facts_of(shown, *STEP).notes == (said,)
 
 
+def test_pytorch_does_not_know_what_a_graph_was_captured_from(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "graph.sqlite") as trace:
+        trace.api("cudaGraphLaunch_v10000", 0, 10, 1)
+        trace.kernel("gemm", 20, 30, 1)
+    profile, names = flame.load(tmp_path / "graph.sqlite"), ("cudaGraphLaunch",)
+    torch = (Source("", replace(profile.meta, format="kineto")),)
+    of_torch = facts_of(project(replace(profile, sources=torch), Selection()), *names)
+    assert [note[:22] for note in of_torch.notes] == ["Replayed from a graph:"]
+    assert facts_of(project(profile, Selection()), *names).notes == ()
+
+
 def test_samples_are_no_activities() -> None:
     shown = project(sources.stacks(), Selection())
     facts = facts_of(shown)
@@ -215,6 +226,36 @@ def test_of_several_files_it_says_in_which_it_is() -> None:
     )
     facts = facts_of(project(two, Selection(levels=("stack",))))
     assert [part[:2] for part in facts.on["files"].heaviest] == [("rank 0", 30), ("rank 1", 10)]
+
+
+def test_gpus_of_several_files_are_told_by_file(path: Path) -> None:
+    profile = flame.load(path)
+    devices = tuple(
+        replace(device, id=0, source=place) for place, device in enumerate(profile.devices)
+    )
+    sources = tuple(Source(f"rank {place}", profile.meta) for place in range(2))
+    facts = facts_of(project(replace(profile, devices=devices, sources=sources), Selection()))
+    assert [part.name for part in facts.on["GPUs"].heaviest] == ["rank 0 GPU 0", "rank 1 GPU 0"]
+
+
+def test_an_operator_called_with_several_shapes_has_its_part_of_each(tmp_path: Path) -> None:
+    """Those of the operator itself, whatever stands below it; also where it has none."""
+    with NsysFile(tmp_path / "shapes.sqlite") as trace:
+        for place, sizes in enumerate(("[[8, 8]]", "[[2, 2]]", "[[8, 8]]", "")):
+            begin, corr = 1_000 * place, place + 1
+            said = f", op_id = {place}" + (f", sizes = {sizes}" if sizes else "")
+            trace.nvtx(f"aten::linear{said}", begin, begin + 900)
+            trace.nvtx(f"aten::mm, op_id = {place}, sizes = [[1]]", begin + 10, begin + 800)
+            trace.api("cudaLaunchKernel_v7000", begin + 100, begin + 150, corr)
+            trace.kernel("gemm", begin + 200, begin + 200 + 10 * corr, corr)
+    shown = project(flame.load(tmp_path / "shapes.sqlite"), Selection(levels=("nvtx",)))
+    linear = facts_of(shown, "aten::linear").shapes
+    assert linear is not None
+    assert (linear.number, linear.whole) == (3, 100)
+    found = {part.name: part.value for part in linear.heaviest}
+    assert found == {"[[8, 8]]": 40, "unknown": 40, "[[2, 2]]": 20}
+    assert facts_of(shown, "aten::linear", "aten::mm").shapes is None
+    assert facts_of(shown).shapes is None
 
 
 def test_graphs_as_a_whole_are_noted_above_them(path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -24,6 +25,7 @@ from flame.tui.filters import FiltersDialog
 from flame.tui.keys import COMMANDS
 from flame.tui.loading import LoadingScreen
 from flame.tui.screen import MainScreen
+from tests.bad_texts import WHOLE
 from tests.conftest import NSYS_TRACES
 from tests.nsysfile import NsysFile
 from tests.strategies import Script, scripts
@@ -188,11 +190,13 @@ class Monkey:
             assert cell_len(strip.text) == strip.cell_length == size.width, repr(strip.text)
 
 
-async def walk(path: Path, seed: int, steps: int, config: Config = DEFAULTS) -> None:
+async def walk(
+    path: Path, seed: int, steps: int, config: Config = DEFAULTS, more: Sequence[Path] = ()
+) -> None:
     """A walk of ``steps`` steps on the trace at ``path``, from wherever ``seed`` begins it."""
     place = f"{path.name} {seed}"
     size = Random(place).choice(SIZES)
-    async with open_app(path, size, config=config) as user:
+    async with open_app(path, size, config=config, more=more) as user:
         if isinstance(user.app.screen, LoadingScreen):
             return  # it cannot be shown, which is told: nothing to walk through
         with pytest.MonkeyPatch.context() as patch:
@@ -236,12 +240,42 @@ MADE: dict[str, Callable[[Path], Path]] = {
     "unlaunched": traces.unlaunched,
 }
 
+EVIL = ("\x1b[2J", "[red]x[/]", "\u202eabc", "\0", "絵🚀", ";", "x" * 5_000, " ", "a\nb")
+"""What the names in a file may hold."""
+
+FILES = ("kineto", "evil", "proton", "speedscope", "folded", "differential")
+MERGED = (("kineto", "evil", "kineto"), ("folded", "speedscope"), ("proton", "differential"))
+
+
+def written(folder: Path, name: str, prefix: str = "") -> Path:
+    """One of `bad_texts.WHOLE`; ``evil`` is a trace of PyTorch with evil names."""
+    data = WHOLE["kineto" if name == "evil" else name]
+    for number, text in enumerate(EVIL if name == "evil" else ()):
+        evil = json.dumps(text).encode()
+        old = (b'"aten::op%d"', b'"kernel%d"', b'"train.py(%d): step"')[number % 3]
+        data = data.replace(old % (number // 3), evil).replace(old % 7, evil)
+    path = folder / f"{prefix}{name}.json"
+    path.write_bytes(data)
+    return path
+
+
 # Walks; by hand they were a thousand times as long
 
 
 @pytest.mark.parametrize("name", MADE)
 async def test_made_traces(tmp_path: Path, name: str) -> None:
     await walk(MADE[name](tmp_path / f"{name}.sqlite"), seed=1, steps=20)
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_traces_and_stacks_of_others(tmp_path: Path, name: str) -> None:
+    await walk(written(tmp_path, name), seed=1, steps=15)
+
+
+@pytest.mark.parametrize("names", MERGED, ids="+".join)
+async def test_several_at_once(tmp_path: Path, names: tuple[str, ...]) -> None:
+    first, *more = (written(tmp_path, name, str(number)) for number, name in enumerate(names))
+    await walk(first, seed=1, steps=15, more=more)
 
 
 @settings(max_examples=3)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from flame.core.labels import Naming
+from flame.core.selection import Selection
 from flame.core.where import Step
 from samples import make_torch_sample
 from tests.tui.conftest import User, open_app
@@ -36,6 +38,13 @@ NO_TIMES = "this file has no times: it says how much every stack weighs, but not
 def folded(tmp_path: Path) -> Path:
     path = tmp_path / "cpu.folded"
     path.write_text(FOLDED)
+    return path
+
+
+@pytest.fixture
+def layered(tmp_path: Path) -> Path:
+    path = tmp_path / "layers.folded"
+    path.write_text("".join(f"main;nn.Module: Block_{number};mm 5\n" for number in range(9)))
     return path
 
 
@@ -73,6 +82,38 @@ async def test_stacks_are_shown_with_their_own_measure_and_words(folded: Path) -
         assert user.read("status").strip() == "work  30 · 75.0 % of all"
         await user.press("m")
         assert "no other metric in this trace" in user.read("status")
+
+
+async def test_at_first_it_says_that_layers_could_be_one(layered: Path) -> None:
+    async with open_app(layered) as user:
+        assert (
+            user.read("status")
+            .rstrip()
+            .endswith("9 of nn.Module: Block_* stand apart  L f: as one")
+        )
+        assert "Block_3" in user.read("icicle")
+        await user.press("L", "f", "enter")
+        await user.rest()
+        assert "nn.Module: Block_*" in user.read("icicle")
+    folded = Selection(naming=Naming(fold=True))
+    async with open_app(layered, selection=folded) as user:
+        assert "stand apart" not in user.read("status")
+
+
+async def test_levels_that_a_file_lacks_are_said_at_first(layered: Path) -> None:
+    async with open_app(layered, selection=Selection(levels=("kernel",))) as user:
+        assert "this trace has no frames of kernel  L: levels" in user.read("status")
+
+
+async def test_a_frame_shows_its_source_rather_than_its_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "narrow.folded"
+    path.write_text("a;forward (model.py:12) 30\na;forward (another_model.py:9) 20\na;b 50\n")
+    async with open_app(path, size=(120, 40)) as user:
+        row = user.read("icicle").splitlines()[2]
+        assert "▏forward  model.py:12  ▏" in row and "▏forward  20.0 %" not in row
+        await user.press("d")
+        await user.rest()
+        assert "▏forward  model.py:12  30.0 %" in user.read("icicle")
 
 
 async def test_the_table_of_stacks_has_no_columns_of_activities(folded: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from flame.core.load import load
 from flame.core.metrics import METRICS
 from flame.core.profile import Profile, ProfilerSteps, Source
 from flame.core.selection import Selection
-from flame.core.terms import NVTX, OPERATORS, kind_word, short_place, terms_of
+from flame.core.terms import NVTX, OPERATORS, coverage_of, kind_word, short_place, terms_of
 from flame.tui.header import coverage_gap, header, shown_levels
 from flame.tui.lines import Line
 from flame.tui.palette import Palette
@@ -67,7 +68,7 @@ def test_the_header_of_stacks_says_what_was_measured() -> None:
     profile = sources.stacks()
     tree = profile.tree()
     line = text([header("cpu.folded", profile, Selection(), tree, PALETTE, 120)])
-    assert line.startswith(" flame  cpu.folded · samples 40 · 2 stacks  ")
+    assert line.startswith(" flame  cpu.folded · 40 samples · 2 stacks  ")
     assert line.endswith("samples ▾   thread › stack ")
     assert shown_levels(tree) == ["thread", "stack"]
     assert coverage_gap(profile) == ""
@@ -88,7 +89,7 @@ def test_the_notes_of_stacks_have_no_gpu_and_no_length() -> None:
 
 def test_the_notes_name_the_steps_and_the_kind_of_ranges(training: Profile) -> None:
     shown = text(coverage_lines(training, 100))
-    assert "profiler steps  3, 4, 5" in shown
+    assert re.search(r"^  3 +30\.0 µs, \S+ \S+ of GPU time launched$", shown, re.MULTILINE)
     assert "  operator or annotation" in shown
 
 
@@ -99,8 +100,28 @@ def test_several_files_are_told_apart_in_the_notes(training: Profile) -> None:
     assert "rank 0          /runs/a.json" in shown and "rank 1          /runs/b.json" in shown
 
 
-def test_of_many_steps_the_first_are_listed(training: Profile) -> None:
-    many, zeros = np.arange(40), np.zeros(40, np.int64)
-    steps = ProfilerSteps(many, zeros.astype(np.int32), zeros, zeros)
-    shown = text(coverage_lines(replace(training, steps=steps), 100))
-    assert "9, 10, 11 …" in shown and "12" not in shown.partition("steps")[2][:50]
+def test_of_many_steps_the_longest_are_listed(training: Profile) -> None:
+    many, begin = np.arange(40), np.full(40, 10**9)
+    steps = ProfilerSteps(many, np.zeros(40, np.int32), begin, begin + many)
+    listed = text(coverage_lines(replace(training, steps=steps), 100)).partition("steps\n")[2]
+    assert re.findall(r"^  (\d+) +\d+ ns$", listed, re.MULTILINE) == [*map(str, range(28, 40))]
+    assert "  the 12 longest of 40\n" in listed
+
+
+def test_scopes_and_ranges_of_stacks_are_not_called_nvtx() -> None:
+    stacks = sources.stacks()
+    proton = replace(stacks, sources=(Source("", replace(stacks.meta, format="proton")),))
+    scope = Frame(Kind.NVTX, "naive_softmax")
+    assert kind_word(scope, terms_of(proton)) == "scope"
+    assert kind_word(scope, terms_of(stacks)) == "range"
+    assert terms_of(stacks).ranges == "ranges"
+
+
+def test_what_a_profiler_never_records_is_not_missing(recorded: Profile, training: Profile) -> None:
+    assert [title for title, _ in coverage_of(recorded).values()][1:] == [
+        "NVTX",
+        "python",
+        "native",
+    ]
+    assert [title for title, _ in coverage_of(training).values()][1:] == ["operators", "python"]
+    assert "native frames" not in text(coverage_lines(training, 100))

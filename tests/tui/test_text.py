@@ -66,6 +66,31 @@ def test_nothing_is_wider_than_it_may_be(name: str, width: int) -> None:
     assert text.endswith(take_last(text, width))
 
 
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("nn.Module: Linear_3", 19, "nn.Module: Linear_3"),
+        ("nn.Module: Linear_3", 18, "Linear_3"),
+        ("nn.Module: Qwen2DecoderLayer_3", 10, "Qwen2Deco…"),
+        ("<built-in method to of Tensor object>", 36, "to"),
+        ("<built-in function linear>", 10, "linear"),
+        ("autograd::engine::evaluate_function: MmBackward0", 20, "MmBackward0"),
+        ("Optimizer.step#AdamW.step", 12, "AdamW.step"),
+        ("## forward:over_arch ##", 20, "forward:over_arch"),
+        ("io/netty/NioEventLoop:.run_[j]", 25, "…ty/NioEventLoop:.run_[j]"),
+    ],
+)
+def test_what_all_names_of_a_sort_have_goes_first(name: str, width: int, shown: str) -> None:
+    assert cut(name, width) == shown
+
+
+def test_wrappings_of_any_length_are_found_at_once() -> None:
+    begun = time.perf_counter()
+    for name in ("nn.Module: " * 9_000, "## " + "a " * 50_000, "<built-in method " + "a " * 50_000):
+        assert width_of(cut(name, 30)) <= 30
+    assert time.perf_counter() - begun < 0.5
+
+
 @given(names, st.integers(2, 40))
 def test_a_cut_name_is_as_wide_as_wide_characters_allow(name: str, width: int) -> None:
     if width_of(printable(name)) > width:

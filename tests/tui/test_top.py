@@ -306,6 +306,7 @@ async def test_enter_opens_the_sandwich(decode: Path) -> None:
         await user.press("enter")
         assert "select a row first" in user.read("status")
         await user.press("down", "down", "enter")
+        await user.settle()
         assert isinstance(user.screen.pane, SandwichPane)
         assert "flash_fwd_kernel" in user.read("subject")
 

@@ -10,7 +10,7 @@ GZIP = b"\x1f\x8b"
 
 # Traces are packed to a tenth or a fiftieth, a single byte over and over to a thousandth.
 _FREE = 64 << 20
-_MOST_PER_BYTE = 300
+_MOST_PER_BYTE = 150
 
 
 def open_binary(path: Path) -> BinaryIO:

@@ -12,7 +12,7 @@ ENDLESS = 1 << 62
 
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*+:\s*+(?=\[)')
 NEXT_EVENT = re.compile(rb'[}\]]\s*+,\s*+(?=\{\s*+"(?:ph|name|cat|pid|tid|ts|dur|args)"\s*+:)')
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]"]', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{\[]++|[}\]]++|"', re.DOTALL)
 _SCALAR = re.compile(rb"[^\s,\]}]*+")
 # `}, {"ph` cannot stand in a JSON string: its quote would end the string, and then no letter can
 # follow. It may stand in an array inside an event: then the piece does not decode.
@@ -29,15 +29,31 @@ def value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
         found = _SCALAR.match(text, start, stop)
         end = found.end() if found else start
         return end if end < min(len(text), stop) else None
-    depth = 0
+    end, depth = passed(text, start, stop)
+    return end if depth == 0 else None
+
+
+def passed(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) -> tuple[int, int]:
+    """Where a value ends, or how far it is all there; and how many brackets are open there.
+
+    ``start`` is in ``depth`` brackets. Where no bracket is open the value ends; -1 says that not
+    even a first string is there to its end.
+    """
+    at = start
     for token in _TOKEN.finditer(text, start, stop):
         sign = token[0]
         if sign == b'"':
-            return None  # a string without an end
-        depth += (sign in (b"{", b"[")) - (sign in (b"}", b"]"))
-        if depth <= 0:
-            return token.end()
-    return None
+            return token.start(), depth or -1  # a string without an end
+        at = token.end()
+        if sign[:1] in (b"{", b"["):
+            depth += len(sign)
+        elif sign[:1] != b'"':
+            if depth <= len(sign):
+                return token.start() + depth, 0
+            depth -= len(sign)
+        elif depth == 0:
+            return at, 0
+    return at, depth or -1
 
 
 def last_boundary(text: bytes, start: int, end: int) -> int | None:

@@ -13,6 +13,7 @@ from flame.core.readers.kineto.boundaries import (
     NEAR,
     NEXT_EVENT,
     last_boundary,
+    passed,
     value_end,
 )
 from flame.core.readers.kineto.events import EventDecoder, Events
@@ -77,7 +78,9 @@ class Document:
             if key == EVENTS and self._next(_SPACE) == b"[":
                 self._stream.at += 1
                 yield from self._array()
-            elif (text := self._value()) is not None and key in self._wanted:
+            elif key not in self._wanted:
+                self._pass_over()
+            elif (text := self._value()) is not None:
                 self.top[key] = text
             self._stream.report()
 
@@ -111,6 +114,21 @@ class Document:
         stream = self._stream
         stream.at += length
         return stream.window[stream.at - length : stream.at]
+
+    def _pass_over(self) -> None:
+        """Go on behind the value here, however large it is."""
+        stream = self._stream
+        if self._next(_SPACE) not in (b"{", b"["):
+            self._value()
+            return
+        depth = 0
+        while True:
+            stream.at, depth = passed(stream.window, stream.at, depth=depth)
+            if depth == 0:
+                return
+            if not stream.fill():
+                self._cut()
+                return
 
     def _length(self, longest: int = ENDLESS) -> int | None:
         """Bytes of the value here, all in the window; None where its end is not found."""

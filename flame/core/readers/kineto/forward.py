@@ -34,26 +34,37 @@ class Sequences:
         self._number.append(numbers([one.sequence for one in args], NONE))
         self._thread.append(numbers([one.forward_thread for one in args], 0))
 
-    def links(self, ranges: Ranges, process_of: I4) -> I8:
+    def links(self, ranges: Ranges, process_of: I4, arrows: I8) -> I8:
         """The row of each row's forward operator, -1 where there is none.
 
-        Of several with one number it is the one that started last, which is the innermost. Which
-        thread PyTorch's number means shows in whose operators fit most often.
+        ``arrows`` are such rows that are known already. Of several operators with one number it is
+        the one that started last, which is the innermost. Which thread PyTorch's number means shows
+        in where arrows come from, then in whose operators fit most often, and most recently.
         """
         number, home = np.concatenate(self._number), np.concatenate(self._thread)
         process = process_of[ranges.thread]
         forward = np.flatnonzero((number >= 0) & (home <= 0))
         backward = np.flatnonzero((number >= 0) & (home > 0))
-        links = np.full(len(number), NONE, np.int64)
+        links = arrows.copy()
         _, group = unique_rows([process[backward], home[backward]])
         for one in range(int(group.max(initial=NONE)) + 1):
             rows = backward[group == one]
             near = forward[process[forward] == process[rows[0]]]
-            threads = np.unique(ranges.thread[near])
-            found = [_last(number, ranges, near[ranges.thread[near] == t], rows) for t in threads]
-            if found:
-                links[rows] = max(found, key=lambda fitting: int((fitting >= 0).sum()))
+            shown = ranges.thread[arrows[rows[arrows[rows] >= 0]]]
+            candidates = []
+            for thread in np.unique(ranges.thread[near]):
+                found = _last(number, ranges, near[ranges.thread[near] == thread], rows)
+                candidates.append((int((shown == thread).sum()), *_fit(ranges, found), found))
+            if candidates:
+                *_, found = max(candidates, key=lambda one: one[:3])
+                links[rows] = np.where(arrows[rows] >= 0, arrows[rows], found)
         return links
+
+
+def _fit(ranges: Ranges, found: I8) -> tuple[int, int]:
+    """How many forward operators are ``found``, and when the last of them started."""
+    starts = ranges.start[found[found >= 0]]
+    return len(starts), int(starts.max(initial=np.iinfo(np.int64).min))
 
 
 def _last(number: I8, ranges: Ranges, forward: I8, backward: I8) -> I8:
@@ -61,7 +72,7 @@ def _last(number: I8, ranges: Ranges, forward: I8, backward: I8) -> I8:
     rows = np.concatenate([forward, backward])
     keys = pack([number[rows], ranges.start[rows]])
     have, want = keys[: len(forward)], keys[len(forward) :]
-    order = np.argsort(have, kind="stable")
+    order = np.lexsort((ranges.start[forward] - ranges.end[forward], have))  # inner ones behind
     found = forward[order[np.maximum(np.searchsorted(have[order], want, "right") - 1, 0)]]
     fits = (number[found] == number[backward]) & (ranges.start[found] <= ranges.start[backward])
     return np.where(fits, found, NONE)
@@ -76,28 +87,30 @@ class _End:
 
 
 class Flows:
-    """Collects the arrows from forward to backward operators."""
+    """Collects the arrows from forward to backward operators, by process and number."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._ends: dict[str, dict[int | str, _End]] = {"s": {}, "f": {}}
+        self._ends: dict[str, dict[tuple[int | str, int | str], _End]] = {"s": {}, "f": {}}
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """More ends of arrows."""
+        threads = self._context.threads
         starts, known = nanoseconds([event.ts for event in events])
         for event, start, timed in zip(events, starts.tolist(), known.tolist(), strict=True):
             if timed and event.ph in self._ends and event.id is not None:
-                thread = self._context.threads[event.pid, event.tid]
-                self._ends[event.ph][event.id] = _End(thread, start)
+                thread = threads[event.pid, event.tid]
+                process, _ = threads.places[thread]
+                self._ends[event.ph][process, event.id] = _End(thread, start)
 
-    def links(self, ranges: Ranges, links: I8) -> I8:
-        """``links`` with those that arrows show instead, where they do."""
+    def arrows(self, ranges: Ranges) -> I8:
+        """The row of each row's forward operator where an arrow shows it, -1 elsewhere."""
         sources, targets = self._ends["s"], self._ends["f"]
         both = [number for number in targets if number in sources]
         forward = _starting(ranges, [sources[number] for number in both], innermost=True)
         backward = _starting(ranges, [targets[number] for number in both], innermost=False)
         known = (forward >= 0) & (backward >= 0)
-        result = links.copy()
+        result = np.full(len(ranges.start), NONE, np.int64)
         result[backward[known]] = forward[known]
         return result
 

@@ -73,7 +73,9 @@ class Work:
             graph_node=np.full(len(whole), NONE),
         )
         configs = self._configs
-        keys = [(raw_bytes(one.grid), raw_bytes(one.block), one.registers, one.shared) for one in args]
+        keys = [
+            (raw_bytes(one.grid), raw_bytes(one.block), one.registers, one.shared) for one in args
+        ]
         self._config.append(np.array([configs[key] for key in keys], np.int32))
         sizes = numbers([one.bytes for one in args], UNKNOWN)
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))

@@ -113,7 +113,7 @@ class Trace:
         )
 
     def _forward(self, ranges: Ranges, process_of: I4) -> I8:
-        return self._flows.links(ranges, self._spans.sequences.links(ranges, process_of))
+        return self._spans.sequences.links(ranges, process_of, self._flows.arrows(ranges))
 
 
 def _on_devices(work: Activities, ranges: GpuRanges) -> tuple[Activities, GpuRanges, I4]:
