@@ -94,7 +94,10 @@ def spoilt(data: bytes, seed: int) -> bytes:
 def _values_changed(data: bytes, draw: random.Random) -> bytes:
     whole = json.loads(data)
     for _ in range(draw.choice([1, 1, 2, 9])):
-        holder, key = draw.choice(list(_places(whole)))
+        places = list(_places(whole))
+        if not places:
+            break
+        holder, key = draw.choice(places)
         if draw.random() < 0.8:
             holder[key] = draw.choice(_ODD)()
         elif isinstance(holder, dict):

@@ -6,93 +6,33 @@ which has tests of its own.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 from operator import itemgetter
-from pathlib import Path
-from typing import Any
 
 from flame.core.names import clean_range
+from tests.naive_kineto_events import (
+    CALLS,
+    RANGES,
+    Event,
+    Place,
+    Thread,
+    args_of,
+    category,
+    gpu_events,
+    thread,
+)
 from tests.naive_python import Called
 from tests.naive_python import path as recorded_path
 
-Event = dict[str, Any]
-"""A complete event as it stands in the file, and its ``start`` and ``end`` in ns."""
-Thread = tuple[str, str]
-Place = tuple[Thread, int]
-"""A thread at a moment."""
-
-_GPU = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
-CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
-RANGES = {"cpu_op", "operator", "user_annotation"}
-_FUNCTION = re.compile(r"(.*)\((\d+)\): (.*)", re.DOTALL)
 NO_LAUNCH = "[no launch recorded]"
 FORWARD, PLACED = "forward", "placed"
 _FEW = 60
 """Python calls for which each is looked at at every moment: recorded callers may be wrong ones."""
-
-
-def events_of(path: Path) -> list[Event]:
-    """All complete events, times exact."""
-    data = path.read_bytes()
-    text = gzip.decompress(data) if path.suffix == ".gz" else data
-    found = json.loads(text, parse_float=Decimal)
-    events = found["traceEvents"] if isinstance(found, dict) else found
-    whole = [event for event in events if event.get("ph") == "X"]
-    for event in whole:
-        event["start"] = round(event["ts"] * 1000)
-        event["end"] = event["start"] + round(event.get("dur", 0) * 1000)
-    return whole
-
-
-def category(event: Event) -> str:
-    """In lower case: it was capitalised until 2022."""
-    return str(event.get("cat", "")).lower()
-
-
-def args_of(event: Event) -> dict[str, Any]:
-    """Further facts."""
-    found: dict[str, Any] = event.get("args") or {}
-    return found
-
-
-def thread(event: Event) -> Thread:
-    """Numbers are written as text in some events and as numbers in others."""
-    return str(event["pid"]), str(event["tid"])
-
-
-def gpu_events(events: Iterable[Event]) -> list[Event]:
-    """Kernels, copies and sets."""
-    return [event for event in events if category(event) in _GPU]
-
-
-def kernel_totals(events: Iterable[Event]) -> dict[str, int]:
-    """Time by the full name of what ran on the GPU, ns."""
-    totals: defaultdict[str, int] = defaultdict(int)
-    for event in gpu_events(events):
-        totals[shown(event)] += event["end"] - event["start"]
-    return dict(totals)
-
-
-def shown(event: Event) -> str:
-    """Kernels by their full name, copies by their direction, sets as such."""
-    name = str(event["name"])
-    if category(event).endswith("memset"):
-        return "memset"
-    if category(event).endswith("memcpy"):
-        return f"memcpy {name.split()[1]}"
-    return name
-
-
-def kind_of(event: Event) -> str:
-    """``kernel``, ``memcpy`` or ``memset``."""
-    return category(event).removeprefix("gpu_")
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
 
-from tests.naive_kineto import (
-    CALLS,
-    RANGES,
-    Event,
-    Opened,
-    Python,
-    Range,
-    Thread,
-    Work,
-    category,
-    range_of,
-    thread,
-)
+from tests.naive_kineto import Opened, Python, Range, Work, range_of
+from tests.naive_kineto_events import CALLS, RANGES, Event, Thread, category, thread
 
 # Steps
 

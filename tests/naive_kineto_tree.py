@@ -16,6 +16,7 @@ from flame.core.tree import StackTree
 from tests import naive_kineto as naive
 from tests.kineto_scripts import KERNELS
 from tests.naive_kineto import Range, Work
+from tests.naive_kineto_events import kind_of, shown, thread
 from tests.naive_kineto_host import Step, in_steps
 
 Label = tuple[str, str]
@@ -71,9 +72,9 @@ def grouped(
 
 
 def _step(one: Work, level: str, kernel_names: str) -> list[Label]:
-    call = one.call and naive.thread(one.call)
+    call = one.call and thread(one.call)
     shapes = [each.shapes for each in one.ranges if each.shapes]
-    name = naive.shown(one.event)
+    name = shown(one.event)
     if level == "kernel" and name in KERNELS:
         name = KERNELS[name][("base", "demangled", "mangled").index(kernel_names)]
     of: dict[str, list[str]] = {
@@ -87,7 +88,7 @@ def _step(one: Work, level: str, kernel_names: str) -> list[Label]:
         "shapes": shapes[-1:],
         "kernel": [name],
     }
-    kind = naive.kind_of(one.event) if level == "kernel" else level
+    kind = kind_of(one.event) if level == "kernel" else level
     return [(kind, text) for text in of[level]]
 
 
@@ -102,14 +103,14 @@ def passes(one: Work, chosen: dict[str, Any], steps: list[Step]) -> bool:
         "pid": lambda pids: one.pid is not None and int(one.pid) in pids,
         "tid": lambda tids: one.call is not None and int(one.call["tid"]) in tids,
         "kernel": lambda regex: _is_kernel(one, regex),
-        "include": lambda kinds: naive.kind_of(one.event) in kinds.split(","),
+        "include": lambda kinds: kind_of(one.event) in kinds.split(","),
     }
     return all(tests[name](value) for name, value in chosen.items())
 
 
 def _is_kernel(one: Work, regex: str) -> bool:
     names = KERNELS.get(one.event["name"], ())[:2]
-    return naive.kind_of(one.event) == "kernel" and any(re.search(regex, name) for name in names)
+    return kind_of(one.event) == "kernel" and any(re.search(regex, name) for name in names)
 
 
 def spelled(chosen: dict[str, Any]) -> dict[str, Any]:

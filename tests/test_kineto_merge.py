@@ -18,7 +18,9 @@ from flame.core.where import Filter, where
 from tests import naive_kineto as naive
 from tests.conftest import TRACES
 from tests.kineto_scripts import STEPS, Script, scripts
+from tests.kinetofile import KinetoFile
 from tests.naive_kineto import Work
+from tests.naive_kineto_events import events_of
 from tests.naive_kineto_host import Step, host_times, in_steps, steps_of
 from tests.naive_kineto_tree import METRICS, Stack, found_stacks, grouped
 
@@ -46,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def part(path: Path) -> Part:
-    events = naive.events_of(path)
+    events = events_of(path)
     return Part(flame.load(path), naive.works(events), steps_of(events), path)
 
 
@@ -75,7 +77,7 @@ def assert_sums_are_those_of_the_parts(whole: Profile, parts: list[Part]) -> Non
     for metric in METRICS:
         assert stacks(whole, metric) == expected(parts, metric, lambda *_: True)
     labels = zip(LABELS, parts, strict=False)
-    times = {label: sum(t.ns for t in host_times(naive.events_of(p.path))) for label, p in labels}
+    times = {label: sum(t.ns for t in host_times(events_of(p.path))) for label, p in labels}
     tree = whole.tree("rank", metric="host")
     found = {tree.name(node): int(tree.own[node]) for node in tree.children(0)}
     assert found == {label: ns for label, ns in times.items() if ns}
@@ -94,11 +96,15 @@ def test_random_files_together_have_what_each_has(
         found = stacks(whole, "gpu", where(step=str(number)))
         inside = lambda one, work: in_steps(work, one.steps, number, number)  # noqa: B023, E731
         assert found == expected(parts, "gpu", inside)
-    assert whole.activities.start.tolist() == list(starts(parts, [origin for _, origin in some]))
+    table = whole.activities
+    columns = table.start, table.launch_start, table.launch_end
+    found_times = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert found_times == list(moments(parts))
 
 
-def starts(parts: list[Part], origins: list[int]) -> Iterable[int]:
+def moments(parts: list[Part]) -> Iterable[tuple[int, int, int]]:
     """On the clock of the first file, where all that have times were recorded together."""
+    origins = [one.profile.meta.origin or 0 for one in parts]
     spans = [(one.profile.begin, one.profile.end) for one in parts]
     timed = [row for row, span in enumerate(spans) if any(span)]
     first = min((origins[row] for row in timed), default=0)
@@ -106,7 +112,12 @@ def starts(parts: list[Part], origins: list[int]) -> Iterable[int]:
     if not together([tuple(time + shifts[row] for time in spans[row]) for row in timed]):
         shifts = [-begin if row in timed else 0 for row, (begin, _) in enumerate(spans)]
     for one, shift in zip(parts, shifts, strict=True):
-        yield from (int(start) + shift for start in one.profile.activities.start)
+        table = one.profile.activities
+        for row, start in enumerate(table.start.tolist()):
+            call = -1, -1
+            if table.launched[row]:
+                call = int(table.launch_start[row]) + shift, int(table.launch_end[row]) + shift
+            yield start + shift, *call
 
 
 def together(spans: list[tuple[int, ...]]) -> bool:
@@ -114,6 +125,17 @@ def together(spans: list[tuple[int, ...]]) -> bool:
     ordered = sorted(spans)
     reached = [max(end for _, end in ordered[: row + 1]) for row in range(len(ordered))]
     return all(begin <= reach for (begin, _), reach in zip(ordered[1:], reached, strict=False))
+
+
+def test_files_that_touch_were_recorded_together(tmp_path: Path) -> None:
+    for origin in (0, 10):
+        trace = KinetoFile()
+        trace.op("aten::mm", 0, 10)
+        trace.kernel("gemm", 2, 5)
+        trace.top["baseTimeNanoseconds"] = origin
+        trace.write(tmp_path / f"{origin}.json")
+    whole = whole_of([part(tmp_path / f"{origin}.json") for origin in (0, 10)])
+    assert whole.activities.start.tolist() == [2, 12]
 
 
 def test_real_files_together_have_what_each_has() -> None:

@@ -26,7 +26,8 @@ from tests.conftest import TRACES
 from tests.facts import differences
 from tests.kineto_scripts import KERNELS, STEPS, Script, moments, scripts
 from tests.kinetofile import KinetoFile
-from tests.naive_kineto import Event, Range, Work
+from tests.naive_kineto import Range, Work
+from tests.naive_kineto_events import Event, args_of, events_of, kind_of, shown, thread
 from tests.naive_kineto_host import host_times, in_steps, steps_of
 from tests.naive_kineto_tree import (
     METRICS,
@@ -51,7 +52,7 @@ def trace_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def events(name: str) -> list[Event]:
-    return naive.events_of(TRACES / "kineto" / name)
+    return events_of(TRACES / "kineto" / name)
 
 
 @cache
@@ -87,12 +88,12 @@ class Fact(NamedTuple):
 def naive_facts(found: list[Work]) -> list[Fact]:
     return [
         Fact(
-            naive.kind_of(one.event),
-            KERNELS.get(naive.shown(one.event), [naive.shown(one.event)] * 2)[1],
+            kind_of(one.event),
+            KERNELS.get(shown(one.event), [shown(one.event)] * 2)[1],
             one.event["start"],
             one.ns,
             one.pid,
-            naive.thread(one.call)[1] if one.call else None,
+            thread(one.call)[1] if one.call else None,
             one.device,
             one.stream,
             one.launch,
@@ -152,7 +153,7 @@ def test_launch_geometry_and_bytes_are_those_of_each_event(name: str) -> None:
     assert known is not None
     expected = []
     for one in works(name):
-        args = naive.args_of(one.event)
+        args = args_of(one.event)
         grid, block = (tuple(args.get(key, ())) or None for key in ("grid", "block"))
         used = args.get("registers per thread"), args.get("shared memory")
         expected.append((grid, block, *used, args.get("bytes", -1)))
@@ -179,7 +180,7 @@ def test_coverage_and_warnings_count_what_is_there(name: str) -> None:
     }
     for key, has in known.items():
         assert found.coverage[key].ns == sum(one.ns for one in all_of_it if has(one))
-    kinds = Counter(naive.kind_of(one.event) for one in all_of_it)
+    kinds = Counter(kind_of(one.event) for one in all_of_it)
     assert found.counts == {"kernel": 0, "memcpy": 0, "memset": 0, "graph": 0} | kinds
     alone = sum(one.call is None for one in all_of_it)
     said = [line for line in found.warnings if "no recorded launch" in line]
@@ -195,9 +196,9 @@ def test_random_activities_are_attributed_as_by_a_naive_reading(
 ) -> None:
     path = script.write(trace_file)
     found = flame.load(path, LoadOptions("raw" if raw else "clean", forward=forward))
-    expected = naive.works(naive.events_of(path), forward, raw)
+    expected = naive.works(events_of(path), forward, raw)
     assert differences(flame_facts(found), naive_facts(expected)) == []
-    assert flame_host(found) == naive_host(naive.events_of(path), raw)
+    assert flame_host(found) == naive_host(events_of(path), raw)
 
 
 # Host
@@ -207,19 +208,19 @@ def flame_host(found: Profile) -> dict[object, int]:
     """Time by thread, and by what was open there."""
     table, frames, times = found.host, found.frames, Counter[tuple[int, int, int, int]]()
     ids = (table.thread, table.python, table.nvtx, table.launch, table.duration)
-    for thread, python, nvtx, launch, ns in zip(*(one.tolist() for one in ids), strict=True):
-        times[thread, python, nvtx, launch] += ns
-    spelled = Counter[object]()
-    for (thread, python, nvtx, launch), ns in times.items():
-        one = found.threads[thread]
-        spelled[
+    for on, python, nvtx, launch, ns in zip(*(one.tolist() for one in ids), strict=True):
+        times[on, python, nvtx, launch] += ns
+    texts = Counter[object]()
+    for (on, python, nvtx, launch), ns in times.items():
+        one = found.threads[on]
+        texts[
             str(found.processes[one.process].pid),
             str(one.tid),
             tuple(python_text(frames[frame]) for frame in table.stacks.path(python)),
             tuple(range_text(frames[frame]) for frame in table.stacks.path(nvtx)),
             frames[launch].name if launch >= 0 else None,
         ] += ns
-    return {key: ns for key, ns in spelled.items() if ns}
+    return {key: ns for key, ns in texts.items() if ns}
 
 
 def naive_host(found: list[Event], raw: bool = False) -> dict[object, int]:
@@ -339,7 +340,7 @@ def test_random_trees_are_the_activities_grouped_by_their_stacks(
         if name in chosen:
             first, length = chosen[name]
             chosen = {**chosen, name: (first + shift, first + shift + length)}
-    recorded = naive.events_of(path)
+    recorded = events_of(path)
     steps = steps_of(recorded)
     kept = [one for one in naive.works(recorded, forward) if passes(one, chosen, steps)]
     expected = grouped(kept, levels, metric, names)

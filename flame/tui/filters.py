@@ -238,6 +238,8 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
 
     @on(Input.Submitted)
     def _entered(self) -> None:
+        if self._slot is None:
+            return  # left by a key that came right behind
         try:
             self._set(self._read())
         except UsageError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from flame.core.options import LoadOptions, silent
 from flame.core.profile import Device, Process, Thread
 from flame.core.raw import RawTrace
 from flame.core.readers.kineto import reader as kineto
+from flame.core.readers.kineto.clock import from_zero
 from tests.kinetofile import KinetoFile
 
 Read = Callable[..., RawTrace]
@@ -30,9 +32,21 @@ def trace() -> KinetoFile:
 def read(tmp_path: Path) -> Read:
     def decode(trace: KinetoFile, options: LoadOptions | None = None) -> RawTrace:
         path = trace.write(tmp_path / "trace.json")
-        return kineto.read(path, options or LoadOptions(), silent)
+        raw = kineto.read(path, options or LoadOptions(), silent)
+        return from_zero(raw, -first_time(trace))  # the builder's own times again
 
     return decode
+
+
+_UNSEEN = ("overhead", "Trace")
+
+
+def first_time(trace: KinetoFile) -> int:
+    """When the first event that flame shows begins, ns."""
+    shown = [one for one in trace.events if one.get("ph") == "X" and one.get("cat") not in _UNSEEN]
+    times = [one.get("ts") for one in shown if 0 <= (one.get("dur") or 0) < 1e16]
+    known = [Decimal(at) for at in times if at is not None and abs(at) < 1e16]
+    return round(min(known, default=Decimal(0)) * 1000)
 
 
 def frames(raw: RawTrace, ids: object) -> list[Frame]:

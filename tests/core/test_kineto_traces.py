@@ -29,6 +29,7 @@ GPU = {
 }
 CALLS = ("cuda_runtime", "cuda_driver", "Runtime")
 RANGES = ("cpu_op", "Operator", "user_annotation")
+SHOWN = (*GPU, *CALLS, *RANGES, "python_function", "gpu_user_annotation")
 
 
 @cache
@@ -48,7 +49,8 @@ def spans(name: str, categories: tuple[str, ...]) -> list[tuple[int, int]]:
     """(start, end) of all events of ``categories`` in ns, in their order."""
     mine = [event for event in recorded(name) if event["cat"] in categories]
     starts = [(int(event["ts"] * 1000), int(event["dur"] * 1000)) for event in mine]
-    return [(start, start + length) for start, length in starts]
+    first = min(int(event["ts"] * 1000) for event in recorded(name) if event["cat"] in SHOWN)
+    return [(start - first, start - first + length) for start, length in starts]
 
 
 def of(table: Any) -> list[tuple[int, int]]:

@@ -322,6 +322,17 @@ def click_twice(user: User, x: int, y: int) -> None:
         driver.process_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
 
 
+async def test_a_filter_may_be_left_right_behind_its_enter(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("f", "enter")
+        dialog = user.app.screen
+        assert isinstance(dialog, FiltersDialog) and dialog.entry.display
+        for key in ("enter", "escape"):
+            user.app.post_message(events.Key(key, None))
+        await user.settle()
+        assert user.app.screen is dialog and not dialog.entry.display
+
+
 async def test_a_frame_without_width_zooms_to_what_has_any(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("m", "m", "m", "m", "tab", "tab", "end")
@@ -413,5 +424,5 @@ finder.AT_ONCE = sandwich.AT_ONCE = top.AT_ONCE = 0
 def broken(*args, **named):
     raise RuntimeError("a bug")
 {module}.{name} = broken
-run = lambda path, *rest: flame.cli.main(["view", path])
+run = lambda inputs, *rest: flame.cli.main(["view", str(inputs.paths[0])])
 """

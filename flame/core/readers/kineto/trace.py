@@ -15,6 +15,7 @@ from flame.core.options import LoadOptions
 from flame.core.profile import NONE
 from flame.core.raw import Activities, Batches, GpuRanges, Nodes, Ranges, RawTrace
 from flame.core.readers.kineto import machine
+from flame.core.readers.kineto.clock import from_zero
 from flame.core.readers.kineto.context import AnyEvent, Context
 from flame.core.readers.kineto.cpu import PythonCalls, RuntimeCalls, Spans
 from flame.core.readers.kineto.events import Events
@@ -92,7 +93,7 @@ class Trace:
         if len(processes) > 1:
             work = replace(work, process=owners(work, calls, process_of))
         forward = self._forward(ranges, process_of) if context.options.forward else None
-        return RawTrace(
+        raw = RawTrace(
             work,
             calls,
             ranges,
@@ -111,6 +112,7 @@ class Trace:
             self._spans.steps(process_of),
             self._work.launches(),
         )
+        return from_zero(raw, context.first_time)
 
     def _forward(self, ranges: Ranges, process_of: I4) -> I8:
         return self._spans.sequences.links(ranges, process_of, self._flows.arrows(ranges))
