@@ -15,7 +15,10 @@ from flame.core.readers.kineto.events import Number
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops", "with_modules")
 _VERSIONS = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _BASE, _DISTRIBUTED, _DEVICES = "baseTimeNanoseconds", "distributedInfo", "deviceProperties"
-WANTED = frozenset({"schemaVersion", _BASE, _DISTRIBUTED, _DEVICES, *_OPTIONS, *_VERSIONS})
+_SYNTHETIC = "FLAME_SYNTHETIC"
+WANTED = frozenset(
+    {"schemaVersion", _SYNTHETIC, _BASE, _DISTRIBUTED, _DEVICES, *_OPTIONS, *_VERSIONS}
+)
 """Keys beside the events that are read. Others may hold the user's environment: never read."""
 
 # JSON, or JSON or a Python dict printed into a string.
@@ -49,6 +52,7 @@ def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
         schema_version="" if schema is None else str(schema),
         origin=known.get(_BASE, 0 if _UNIX[0] <= first_time <= _UNIX[1] else None),
         rank=int(rank[1]) if rank else None,
+        synthetic=_SYNTHETIC in top,
         options={key: str(known[key]) for key in _OPTIONS if key in known},
     )
 
