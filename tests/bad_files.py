@@ -229,7 +229,7 @@ REFUSED: dict[str, tuple[Maker, str]] = {
     "zeros": (content(bytes(50_000)), "not a trace"),
     "text": (content(b"The kernels are slow.\nWhy?\n", "notes.txt"), "not a trace"),
     "picture": (content(b"\x89PNG\r\n\x1a\n" + bytes(500), "plot.png"), "not a trace"),
-    "compressed trace": (_compressed, "not a trace"),
+    "compressed trace": (_compressed, "compressed database: unpack it first"),
     "first bytes of a database": (content(b"SQLite format 3\0"), "cut off: 16 of"),
     "header of a database": (altered(lambda data: data[:100]), "cut off: 100 of"),
     "header, then nonsense": (altered(lambda data: data[:100] + b"\xaa" * len(data)), "damaged"),

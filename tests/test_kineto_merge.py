@@ -90,6 +90,9 @@ def test_random_files_together_have_what_each_has(
 ) -> None:
     files = [one.write(folder / f"{n}.json", origin) for n, (one, origin) in enumerate(some)]
     parts = [part(path) for path in files]
+    firsts = [one.offset + min(step["start"] for _, step in one.steps) for one, _ in some]
+    origins = [origin + first for (_, origin), first in zip(some, firsts, strict=True)]
+    assert [one.profile.meta.origin for one in parts] == origins
     whole = whole_of(parts)
     assert_sums_are_those_of_the_parts(whole, parts)
     for number in range(1, STEPS + 1):

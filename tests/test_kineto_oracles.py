@@ -336,10 +336,9 @@ def test_random_trees_are_the_activities_grouped_by_their_stacks(
 ) -> None:
     path = script.write(trace_file)
     found = flame.load(path, LoadOptions(forward=forward))
-    for name, shift in (("time", script.offset), ("step", 0)):
-        if name in chosen:
-            first, length = chosen[name]
-            chosen = {**chosen, name: (first + shift, first + shift + length)}
+    for name in {"time", "step"} & set(chosen):
+        first, length = chosen[name]
+        chosen = {**chosen, name: (first, first + length)}
     recorded = events_of(path)
     steps = steps_of(recorded)
     kept = [one for one in naive.works(recorded, forward) if passes(one, chosen, steps)]

@@ -112,7 +112,8 @@ def _unpacked_head(path: Path) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         if head:
             return head
-        raise InputError(f"{path}: damaged: not a whole gzip file ({error})") from None
+        reason = f"damaged: not a whole gzip file ({error})"
+        raise InputError(f"{path}: {reason}; compress or copy it again") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 

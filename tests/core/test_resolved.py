@@ -115,3 +115,11 @@ def test_the_tree_is_the_sum_of_the_rows(rows: Rows) -> None:
         stack: value for stack, value in expected.items() if value
     }
     assert tree.total[0] == sum(expected.values())
+
+
+def test_stacks_deeper_than_any_are_cut_and_keep_their_values() -> None:
+    deep = tuple(f"f{number % 3}" for number in range(12_000))
+    profile = resolved([(deep, 5), ((*deep[:11_000], "k1"), 7), (("main",), 1)])
+    assert sum(profile.tree().own.tolist()) == 13
+    assert leaves(profile.tree()) == {deep[:10_000]: 12, ("main",): 1}
+    assert profile.warnings == ("stacks of more than 10,000 frames: 2, their innermost left out",)

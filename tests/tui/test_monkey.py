@@ -326,11 +326,13 @@ async def test_a_filter_may_be_left_right_behind_its_enter(decode: Path) -> None
     async with open_app(decode) as user:
         await user.press("f", "enter")
         dialog = user.app.screen
-        assert isinstance(dialog, FiltersDialog) and dialog.entry.display
+        assert isinstance(dialog, FiltersDialog)
+        assert dialog.entry.display
         for key in ("enter", "escape"):
             user.app.post_message(events.Key(key, None))
         await user.settle()
-        assert user.app.screen is dialog and not dialog.entry.display
+        assert user.app.screen is dialog
+        assert not dialog.entry.display
 
 
 async def test_a_frame_without_width_zooms_to_what_has_any(decode: Path) -> None:

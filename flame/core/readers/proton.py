@@ -106,7 +106,7 @@ def _document(path: Path, progress: Progress) -> list[dict[str, Any]]:
     try:
         document = decode(_data(path, progress).removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
-        raise InputError(f"{path}: damaged, or cut off: {error}") from None
+        raise InputError(f"{path}: damaged, or cut off: {error}; copy it again") from None
     except (EOFError, zlib.error) as error:
         raise InputError(f"{path}: damaged: {error}; compress or copy it again") from None
     except OSError as error:
@@ -203,7 +203,8 @@ def _part(node: dict[str, Any], key: str, kind: type) -> Any:
     """What the node has under ``key``, empty if there is nothing."""
     part = node.get(key)
     if part is not None and not isinstance(part, kind):
-        raise _StrangeError(f"{key} that are no {kind.__name__}")
+        wanted = "list" if kind is list else "object"
+        raise _StrangeError(f"a node whose {key} is no {wanted}")
     return part or kind()
 
 
