@@ -242,7 +242,7 @@ def test_trace_is_under_60_kb_labelled_and_valid() -> None:
     assert TORCH.stat().st_size < 60_000
     trace = json.loads(make_torch_sample.text())
     assert trace["FLAME_SYNTHETIC"] == "true, made by samples/make_torch_sample.py"
-    assert load(TORCH).meta.synthetic
+    assert flame.load(TORCH).meta.synthetic
     assert [one["name"] for one in trace["deviceProperties"]] == [
         "NVIDIA H100 80GB HBM3 (synthetic)"
     ]

@@ -331,8 +331,8 @@ async def test_a_filter_may_be_left_right_behind_its_enter(decode: Path) -> None
         for key in ("enter", "escape"):
             user.app.post_message(events.Key(key, None))
         await user.settle()
-        assert user.app.screen is dialog
         assert not dialog.entry.display
+        assert user.app.screen is dialog
 
 
 async def test_a_frame_without_width_zooms_to_what_has_any(decode: Path) -> None:
