@@ -284,6 +284,7 @@ def test_each_step_has_what_was_launched_in_it(name: str) -> None:
 def test_a_launch_is_in_one_step(tmp_path: Path) -> None:
     """Also between adjoining ones; work without a launch is where it ran."""
     trace = KinetoFile()
+    trace.annotation("ProfilerStep#1 of 2", 20, 40)
     trace.annotation("ProfilerStep#1", 0, 10)
     trace.annotation("ProfilerStep#2", 10, 20)
     trace.launch(1, (0, 1), (30, 31), "first")
