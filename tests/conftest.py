@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,10 @@ TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 NSYS_TRACES = sorted(path.name for path in TRACES.glob("nsys/*.sqlite"))
 
 needs_traces = pytest.mark.skipif(not NSYS_TRACES, reason=f"no real traces in {TRACES}")
+
+# What a shell starts in the background ignores ctrl+c, and so would every program that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a shared machine stalls at random. In CI the same examples every time, so that a
 # red run speaks of the change and not of the draw.

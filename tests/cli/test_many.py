@@ -144,7 +144,10 @@ def test_an_interrupt_ends_all_processes(folder: Path) -> None:
         until(lambda: len(descendants(process.pid)) == 4)
         below = descendants(process.pid)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        try:
+            out, err = process.communicate(timeout=10)
+        finally:
+            process.kill()
     assert (process.returncode, out, err) == (130, b"", b"")
     until(lambda: not any(one.is_running() for one in below))
     assert list((folder / "own" / "flame").iterdir()) == []
