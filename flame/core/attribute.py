@@ -149,9 +149,8 @@ def _taken(column: Column, rows: I8, absent: int) -> I8:
 
 
 def _processes(raw: RawTrace, thread: I4) -> I4:
-    """Whose each activity is: as recorded, else that of its launch, else of the only one."""
-    unknown = 0 if len(raw.processes) == 1 else NONE
-    of_thread = np.array([one.process for one in raw.threads] + [unknown], np.int32)
+    """Whose each activity is: as recorded, else that of its launch."""
+    of_thread = np.array([one.process for one in raw.threads] + [NONE], np.int32)
     recorded = raw.activities.process
     return np.where(recorded >= 0, recorded, of_thread[thread]).astype(np.int32)
 

@@ -92,6 +92,8 @@ class Trace:
         work, gpu_ranges, devices = _on_devices(self._work.build(), self._gpu_ranges.build())
         if len(processes) > 1:
             work = replace(work, process=owners(work, calls, process_of))
+        elif processes:
+            work = replace(work, process=np.zeros(len(work.start), np.int32))
         forward = self._forward(ranges, process_of) if context.options.forward else None
         raw = RawTrace(
             work,
