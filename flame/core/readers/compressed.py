@@ -6,7 +6,10 @@ import gzip
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from flame.core.options import Progress
+
 GZIP = b"\x1f\x8b"
+_PIECE = 1 << 22
 
 # Traces are packed to a tenth or a fiftieth, a single byte over and over to a thousandth.
 _FREE = 64 << 20
@@ -42,6 +45,17 @@ class _Unpacked(gzip.GzipFile):
         if self.tell() > _FREE + _MOST_PER_BYTE * raw_position(cast(BinaryIO, self)):
             raise gzip.BadGzipFile(f"unpacks to more than {_MOST_PER_BYTE} times its size")
         return data
+
+
+def read_whole(path: Path, progress: Progress) -> bytes:
+    """All of the file at ``path``, with progress in bytes on disk; raises as `open_binary` says."""
+    pieces = []
+    size = path.stat().st_size
+    with open_binary(path) as file:
+        while piece := file.read(_PIECE):
+            pieces.append(piece)
+            progress("reading", raw_position(file), size)
+    return b"".join(pieces)
 
 
 def raw_position(file: BinaryIO) -> int:

@@ -24,7 +24,7 @@ from flame.core.kernel_names import demangle, kernel_base
 from flame.core.options import LoadOptions, Progress
 from flame.core.profile import Meta
 from flame.core.raw_stacks import Measure, RawStacks
-from flame.core.readers.compressed import open_binary
+from flame.core.readers.compressed import read_whole
 from flame.core.readers.decimals import NUMBER, Decimals, unit_of
 from flame.core.readers.deep_json import decode
 from flame.core.readers.frame_names import NO_NAME, frame_of
@@ -44,7 +44,6 @@ _WITH_CHILDREN = ("cycles", "normalized_cycles", "cpu_time (ns)")
 _WITH_CHILDREN_MARK = "(inc)"
 
 _BEGINNING = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"(?:children|frame|metrics)"\s*:\s*[\[{]')
-_PIECE = 1 << 22
 _NODES = 1 << 14
 
 
@@ -104,7 +103,7 @@ class _StrangeError(Exception):
 def _document(path: Path, progress: Progress) -> list[dict[str, Any]]:
     """The objects in the file's list."""
     try:
-        document = decode(_data(path, progress).removeprefix(b"\xef\xbb\xbf"))
+        document = decode(read_whole(path, progress).removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
         raise InputError(f"{path}: damaged, or cut off: {error}; copy it again") from None
     except (EOFError, zlib.error) as error:
@@ -114,15 +113,6 @@ def _document(path: Path, progress: Progress) -> list[dict[str, Any]]:
     if not isinstance(document, list) or not all(isinstance(part, dict) for part in document):
         raise InputError(f"{path}: not a tree as Proton writes it: no list of objects")
     return document
-
-
-def _data(path: Path, progress: Progress) -> bytes:
-    pieces = []
-    with open_binary(path) as file:
-        while piece := file.read(_PIECE):
-            progress("reading", 0, 0)
-            pieces.append(piece)
-    return b"".join(pieces)
 
 
 def _meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:

@@ -21,7 +21,7 @@ from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.options import LoadOptions, Progress
 from flame.core.profile import Meta
 from flame.core.raw_stacks import RawStacks
-from flame.core.readers.compressed import open_binary, raw_position
+from flame.core.readers.compressed import read_whole
 from flame.core.readers.frame_names import frame_of
 from flame.core.readers.speedscope_file import Evented, Sampled, decode
 from flame.core.readers.speedscope_file import Frame as FileFrame
@@ -38,7 +38,6 @@ from flame.core.stacks import StackBuilder
 
 _T = TypeVar("_T")
 _Result = TypeVar("_Result")
-_PIECE = 1 << 22
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 _SIGNS = (
     re.compile(rb'"\$schema"\s*:\s*"https?:\\?/\\?/www\.speedscope\.app\b'),
@@ -93,18 +92,12 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
 
 
 def _content(path: Path, progress: Progress) -> bytes:
-    pieces = []
     try:
-        size = path.stat().st_size
-        with open_binary(path) as file:
-            while piece := file.read(_PIECE):
-                pieces.append(piece)
-                progress("reading", raw_position(file), size)
+        return read_whole(path, progress)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"not a whole gzip file ({error})") from None
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})") from None
-    return b"".join(pieces)
 
 
 def _all_rows(
