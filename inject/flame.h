@@ -1,0 +1,88 @@
+// What the parts of the library know of one another. Nothing here throws, prints or waits for
+// anything but a short lock; without a dump everything returns "none" at once.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "dump.h"
+
+namespace flame {
+
+// settings.cpp: the environment, read once
+
+struct Settings {
+  char directory[4096];        // FLAME_DIR, default /tmp/flame-<uid>
+  bool debug;                  // FLAME_DEBUG: narrate on stderr
+  bool python;                 // FLAME_PYTHON, default 1
+  uint32_t flush_ms;           // FLAME_FLUSH_MS, default 100
+  uint64_t max_bytes;          // FLAME_MAX_MB, default 16384
+  uint64_t duration_ms;        // FLAME_DURATION_MS, 0: until the process ends
+  int64_t clock;               // FLAME_CLOCK: Unix time minus monotonic time, ns; 0: look
+  char pc[64];                 // FLAME_PC: off | continuous[:period] | serialized[:period]
+  char cupti_path[4096];       // FLAME_CUPTI_PATH, empty: search
+};
+const Settings& settings();
+void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
+
+// clock.h
+uint64_t now();  // CLOCK_MONOTONIC, ns
+
+// life.cpp: from the first entry point to the end of the process
+
+bool start();            // makes the dump at the first call; false: there can be none
+bool recording();        // cheap; in a forked child it makes the child's own dump
+uint32_t generation();   // grows with every new dump (fork): ids cached under an older one are void
+void stop();             // stops recording for good and marks the dump as ended
+void at_flush(void (*work)(bool last));  // called every flush_ms by the helper thread, and at the end
+void at_fork_child(void (*work)());      // called in the child after fork, before anything else there
+
+// thread.cpp: what belongs to the calling thread
+
+enum Slot { kPythonSlot, kNvtxSlot, kCuptiSlot, kSlots };
+uint32_t thread_id();  // the kernel's (gettid)
+struct Local {         // base of a part's per-thread state
+  virtual ~Local() = default;
+};
+Local*& local(Slot slot);  // null until set; deleted when the thread ends
+
+// writer.cpp: records into the file
+
+// Room for one record of `size` bytes in this thread's chunk of `type`, null when there is none (the
+// drop has been counted). `commit` makes it visible.
+char* reserve(Type type, uint32_t size);
+void commit(Type type, uint32_t size);
+
+template <class Record>
+inline void put(const Record& record) {
+  if (!recording()) return;
+  char* place = reserve(Record::kType, sizeof record);
+  if (!place) return;
+  __builtin_memcpy(place, &record, sizeof record);
+  commit(Record::kType, sizeof record);
+}
+
+// This thread's own chunk of OpenRange records, changed in place; null when there is none. Write the
+// record at `depth`, then set_open(depth + 1); to close, set_open(depth).
+OpenRange* open_ranges(uint32_t* capacity);
+void set_open(uint32_t depth);
+
+void dropped(DropCause cause, Type type, uint64_t count);
+
+// names.cpp: ids of what comes again and again; each writes its record when it is new
+
+uint32_t text(std::string_view value);  // 0 for an empty one; cut at kMaxText
+uint32_t frame(std::string_view function, std::string_view file, uint32_t line);
+uint32_t range_name(uint32_t text, uint32_t domain, uint32_t category);
+uint32_t node(uint32_t parent, uint32_t item, NodeKind kind, uint16_t flags = 0);
+void name(NameKind kind, uint32_t scope, uint32_t id, std::string_view value);
+void meta(std::string_view key, std::string_view value);
+void note(std::string_view value);  // meta "note": what the user should know; each text once
+
+// python.cpp, nvtx.cpp, cupti.cpp, sampling.cpp
+
+uint32_t python_stack();  // node of the calling thread's Python stack, 0: none
+uint32_t nvtx_path();     // node of the push/pop ranges that are open on the calling thread, 0: none
+bool start_cupti();       // subscribes; false: there is no CUPTI here, or it is taken
+
+}  // namespace flame
