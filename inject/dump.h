@@ -13,7 +13,7 @@ constexpr uint32_t kHeaderSize = 64 * 1024;
 constexpr uint32_t kChunkSize = 64 * 1024;
 constexpr uint32_t kChunkMagic = 0x4b484346;  // "FCHK"
 constexpr uint32_t kSchemaOffset = 4096;
-constexpr size_t kSegmentSize = 16u << 20;  // what is mapped and allocated at a time
+constexpr size_t kSegmentSize = 16u << 20;  // by so much the file grows at most at a time
 constexpr uint32_t kMaxText = 32 * 1024;    // longer texts are cut
 
 enum State : uint32_t { kRunning = 0, kEnded = 1 };  // kEnded: everything has been written
@@ -87,7 +87,7 @@ enum Type : uint16_t {
   F(uint32_t, id) F(uint32_t, parent) F(uint32_t, item) F(uint16_t, kind) F(uint16_t, flags)
 
 // `python` and `nvtx` are nodes; `api` is the driver API callback id, see Name kApi; `symbol` is the
-// kernel's mangled name (0: none).
+// kernel's mangled name (0: none). flags: see LaunchFlag.
 #define FLAME_LAUNCH(F) \
   F(uint64_t, start) F(uint64_t, end) F(uint32_t, correlation) F(uint32_t, tid) \
   F(uint32_t, python) F(uint32_t, nvtx) F(uint32_t, symbol) F(uint32_t, api) \
@@ -101,7 +101,7 @@ enum Type : uint16_t {
   F(uint16_t, grid_y) F(uint16_t, grid_z) F(uint16_t, block_x) F(uint16_t, block_y) \
   F(uint16_t, block_z) F(uint16_t, registers) F(uint32_t, static_shared) \
   F(uint32_t, dynamic_shared) F(uint32_t, local) F(uint8_t, cluster_x) F(uint8_t, cluster_y) \
-  F(uint8_t, cluster_z) F(uint8_t, flags)
+  F(uint8_t, cluster_z) F(uint8_t, flags) F(uint32_t, reserved)
 
 // kind 0: copy, 1: set; copy_kind, source, target as in CUPTI (CUpti_ActivityMemcpyKind, MemoryKind)
 #define FLAME_MEMOP(F) \
@@ -156,15 +156,20 @@ enum Type : uint16_t {
   R(Module, module, FLAME_MODULE, 40) R(Sample, sample, FLAME_SAMPLE, 48)
 
 #define FLAME_FIELD(type, name) type name;
+#define FLAME_BYTES(type, name) +sizeof(type)
 #define FLAME_STRUCT(Struct, key, FIELDS, size_)    \
   struct Struct {                                   \
     static constexpr Type kType = ::flame::k##Struct; \
     FIELDS(FLAME_FIELD)                             \
   };                                                \
-  static_assert(sizeof(Struct) == size_, "padding, or another size than documented");
+  static_assert(sizeof(Struct) == size_ && 0 FIELDS(FLAME_BYTES) == size_, \
+                "padding, or another size than documented");
 FLAME_RECORDS(FLAME_STRUCT)
 #undef FLAME_STRUCT
+#undef FLAME_BYTES
 #undef FLAME_FIELD
+
+enum LaunchFlag : uint32_t { kFailed = 1 };  // the call returned an error
 
 enum NodeKind : uint16_t { kPythonNode = 0, kRangeNode = 1 };
 enum NodeFlag : uint16_t { kCutAbove = 1 };

@@ -81,6 +81,7 @@ void note(std::string_view value);  // meta "note": what the user should know; e
 
 // python.cpp, nvtx.cpp, cupti.cpp, sampling.cpp
 
+void start_python();  // after start(): looks for Python, to be checked before the first launch
 uint32_t python_stack();  // node of the calling thread's Python stack, 0: none
 uint32_t nvtx_path();     // node of the push/pop ranges that are open on the calling thread, 0: none
 bool start_cupti();       // subscribes; false: there is no CUPTI here, or it is taken

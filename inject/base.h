@@ -1,0 +1,117 @@
+// What the files of the base (settings, schema, file, writer, thread, names, about, helper, life)
+// know of one another; the other parts include flame.h only. Order of the locks: life, names,
+// chunks, file; with those of threads and helper nothing else is locked.
+#pragma once
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+
+#include "clock.h"
+#include "flame.h"
+
+namespace flame {
+
+// life.cpp
+
+enum Life : uint32_t {
+  kOff,      // there is no dump and there will be none
+  kOn,       // records are written
+  kFullUp,   // there is no more room: records are counted, not written
+  kAsleep,   // a forked child that has not recorded anything yet
+  kOver,     // the dump has ended
+};
+extern std::atomic<uint32_t> life;
+extern std::mutex life_lock;
+
+void run_flush_work(bool last);
+void finish(uint32_t header_flags);  // last flush, then the dump is ended; once, later calls do nothing
+
+// file.cpp: the dump as a file that is mapped and grows ahead of its writers
+
+extern std::mutex file_lock;
+bool open_file();
+Header* header();                    // null while there is no dump
+char* file_at(uint64_t offset);
+bool grow_file(uint64_t size, DropCause* why);  // until it has at least `size` bytes
+uint64_t file_ready();               // bytes that can be written
+void grow_ahead(uint64_t tail);      // what grow_file would do soon
+void touch_ahead(uint64_t tail);     // helper thread: the pages that will be written next
+void give_back_memory(uint64_t tail);  // pages far behind `tail` leave this process
+void truncate_file(uint64_t size);
+void abandon_file();                 // in a forked child: the dump is the parent's
+void detach_file();                  // the same, for a child in the middle of a record
+uint32_t write_schema(char* place, uint32_t room);
+
+// writer.cpp
+
+constexpr uint32_t kChunkRoom = kChunkSize - sizeof(Chunk);
+
+// The chunks that one writer fills. How far is kept in `used` and not read back from the file,
+// which others can change.
+struct Pen {
+  Chunk* chunks[kTypes];
+  uint32_t used[kTypes];
+};
+char* make_room(Pen& pen, Type type, uint32_t size);  // null: full or over, not counted
+void advance(Pen& pen, Type type, uint32_t size);
+
+extern std::mutex chunks_lock;
+void begin_chunks();       // of a new dump
+uint64_t chunks_tail();    // file offset behind the last chunk
+void close_chunks(uint32_t header_flags);  // no more of them; the dump is ended
+void write_drops(bool last);
+
+// thread.cpp
+
+struct alignas(64) Thread {
+  Pen pen;
+  Local* locals[kSlots];
+  Thread* next_free;
+  Thread* next;  // of all
+};
+// __thread and not thread_local: no check at every use whether it has been initialised.
+extern __thread Thread* this_thread;
+Thread* thread();  // made at first; null: no memory, or the thread is over; only while `inside`
+bool prepare_threads();
+
+// The program does not expect that a push or a launch changes it.
+struct KeepErrno {
+  const int value = errno;
+  ~KeepErrno() { errno = value; }
+};
+
+// A signal handler that interrupts the base on its thread must not enter it again: locks are held,
+// records half written.
+extern __thread bool inside;
+struct Inside {
+  const bool entered = !inside;
+  Inside() { inside = true; }
+  ~Inside() {
+    if (entered) inside = false;
+  }
+};
+extern std::mutex threads_lock;
+void forget_threads();  // in a forked child: only the caller is left
+
+// names.cpp
+
+extern std::mutex names_lock;
+bool prepare_names();
+void forget_names();  // for a new dump
+void write_shared_drop(const Drop& drop);
+
+// about.cpp
+
+void read_identity();                 // from the environment, once
+void describe_process(int forked_from);  // the meta records of every dump; 0: not forked
+
+// helper.cpp: the thread that does what need not be done at once
+
+bool start_helper();
+void wake_helper();           // to make room
+bool finish_by_helper();      // false: there is none
+void lock_helper();
+void unlock_helper();
+void forget_helper();         // in a forked child
+
+}  // namespace flame

@@ -1,0 +1,107 @@
+// The simulated GPU: work of a stream runs in its order, streams run side by side.
+#include <algorithm>
+
+#include "fake.h"
+
+namespace fake {
+namespace {
+
+std::atomic<bool> serialized{false};
+
+// With context->mutex held.
+uint64_t earliest(CUstream stream, bool kernel) {
+  CUcontext context = stream->context;
+  uint64_t start = std::max(now() + kLatency, stream->until);
+  if (stream == &context->legacy) start = std::max(start, context->blocking_until);
+  else if (stream->blocking) start = std::max(start, context->legacy.until);
+  if (kernel && serialized) start = std::max(start, context->kernels_until);
+  return start;
+}
+
+void occupy(CUstream stream, uint64_t end, bool kernel) {
+  CUcontext context = stream->context;
+  stream->until = std::max(stream->until, end);
+  context->until = std::max(context->until, end);
+  if (stream->blocking) context->blocking_until = std::max(context->blocking_until, end);
+  if (kernel) context->kernels_until = std::max(context->kernels_until, end);
+}
+
+bool is_kernel(const Work* work) {
+  return work && work->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+}
+
+Operation placed(CUstream stream, const Work& work, uint64_t start, uint32_t correlation) {
+  Operation operation;
+  operation.work = work;
+  operation.start = start;
+  operation.end = start + work.duration;
+  operation.correlation = correlation;
+  operation.device = uint32_t(stream->context->device);
+  operation.context = stream->context->id;
+  operation.stream = stream->id;
+  if (const CUfunc_st* function = work.function) {
+    operation.name = function->name;
+    operation.registers = function->registers;
+    operation.static_shared = function->static_shared;
+    operation.local = function->local;
+  }
+  return operation;
+}
+
+void report(CUcontext context, const Operation& operation) {
+  truth_operation(operation);
+  activity(operation);
+  sample(context, operation);
+}
+
+}  // namespace
+
+void serialize_kernels(bool on) { serialized = on; }
+
+uint64_t enqueue(CUstream stream, const Work& work, uint32_t correlation) {
+  Operation operation;
+  {
+    std::unique_lock<std::mutex> lock(stream->context->mutex);
+    if (stream->capture) {
+      lock.unlock();
+      CUgraphNodeType type = is_kernel(&work) ? CU_GRAPH_NODE_TYPE_KERNEL
+                             : work.kind == CUPTI_ACTIVITY_KIND_MEMSET ? CU_GRAPH_NODE_TYPE_MEMSET
+                                                                       : CU_GRAPH_NODE_TYPE_MEMCPY;
+      capture_node(stream, type, &work);
+      return 0;
+    }
+    bool kernel = is_kernel(&work);
+    operation = placed(stream, work, earliest(stream, kernel), correlation);
+    occupy(stream, operation.end, kernel);
+  }
+  report(stream->context, operation);
+  return operation.end;
+}
+
+// Nodes keep to their dependencies only; all are told under the stream of the launch. (The real
+// one spreads branches over streams of its own; which ids these have is not documented.)
+void enqueue_graph(CUstream stream, const std::vector<GraphWork>& nodes, uint32_t graph,
+                   uint32_t correlation) {
+  std::vector<Operation> operations;
+  {
+    std::lock_guard<std::mutex> lock(stream->context->mutex);
+    uint64_t begin = earliest(stream, false);
+    std::vector<uint64_t> ends(nodes.size(), begin);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      uint64_t start = begin;
+      for (size_t before : nodes[i].after) start = std::max(start, ends[before]);
+      bool kernel = is_kernel(nodes[i].work);
+      if (kernel && serialized) start = std::max(start, stream->context->kernels_until);
+      ends[i] = start;
+      if (!nodes[i].work) continue;
+      operations.push_back(placed(stream, *nodes[i].work, start, correlation));
+      operations.back().graph = graph;
+      operations.back().graph_node = nodes[i].node;
+      ends[i] = operations.back().end;
+      occupy(stream, ends[i], kernel);
+    }
+  }
+  for (const Operation& operation : operations) report(stream->context, operation);
+}
+
+}  // namespace fake

@@ -1,0 +1,200 @@
+// The test double of libcuda and libcupti: one object that is both. Programs run on it unchanged;
+// nothing is computed, but time passes on a simulated GPU and CUPTI tells of it as documented in
+// its headers. Where the headers are silent a comment says what was chosen.
+//
+// Environment: FAKE_TRUTH=FILE   what ran, as JSON lines in FILE.<pid> (truth.cpp)
+//              FAKE_DEVICES=N    number of GPUs, default 1
+//              FAKE_CUPTI=...    comma-separated faults, see Faults
+#pragma once
+#include <cuda.h>
+#include <cupti.h>
+#include <cupti_pcsampling.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#define FAKE_API extern "C" __attribute__((visibility("default")))
+
+// The driver's opaque handles are pointers to these.
+
+struct CUfunc_st;
+
+struct CUmod_st {
+  uint32_t id = 0;
+  uint64_t crc = 0;
+  CUcontext context = nullptr;
+  std::string image;
+  bool scripted = false;  // names of functions that are not in the script do not exist
+  std::mutex mutex;       // of `functions`
+  std::map<std::string, std::unique_ptr<CUfunc_st>, std::less<>> functions;
+};
+
+struct CUfunc_st {
+  struct Sample {
+    uint64_t offset;
+    uint32_t reason, count;
+  };
+  const char* name = nullptr;  // never freed: CUPTI's records point to it
+  CUmodule module = nullptr;
+  uint64_t duration = 0;  // ns
+  uint32_t registers = 32, static_shared = 0, local = 0;
+  bool fails = false;
+  std::vector<Sample> samples;  // of one run
+};
+
+struct CUgraphNode_st;
+
+struct CUstream_st {
+  uint32_t id = 0;
+  CUcontext context = nullptr;
+  bool blocking = true;  // waits for the legacy default stream and the other way round
+  uint64_t until = 0;    // when all of its work is done, by context->mutex like what follows
+  CUgraph capture = nullptr;
+  std::vector<CUgraphNode> frontier;  // of the capture: what the next node depends on
+  bool capture_origin = false;
+};
+
+struct CUctx_st {
+  uint32_t id = 0;
+  int device = 0;
+  bool alive = true;
+  std::mutex mutex;
+  CUstream_st legacy;  // the null stream
+  uint64_t blocking_until = 0, kernels_until = 0, until = 0;
+  uint32_t next_stream = 0;
+  std::vector<CUstream> capturing;
+};
+
+struct CUevent_st {
+  std::mutex mutex;
+  uint64_t time = 0;  // 0: not recorded
+  CUgraph capture = nullptr;
+  std::vector<CUgraphNode> frontier;
+};
+
+namespace fake {
+
+// FAKE_CUPTI, for example "version:120090,drop:10"
+struct Faults {
+  bool no_subscriber = false;     // another tool is subscribed
+  bool no_pc_permission = false;  // PC sampling needs root
+  bool no_timestamps = false;     // the timestamp callback is refused
+  bool pc_later = false;          // PC sampling is refused in callbacks
+  bool pc_full = false;           // the hardware buffer of PC samples is full at every second look
+  bool shuffle = false;           // records of a buffer come in reverse
+  uint32_t drop = 0;              // every drop-th activity record is lost
+  uint32_t pc_drop = 0;           // samples lost by the hardware with every kernel
+  uint32_t version = 130001;      // what cuptiGetVersion says; below 130000 records are those of 12
+};
+const Faults& faults();
+
+// driver.cpp
+
+uint64_t now();  // CLOCK_MONOTONIC, ns
+CUcontext current_context();
+CUresult usable();                            // an error before cuInit and in a forked child
+void sleep_until(uint64_t time);              // at most kLongestWait
+constexpr uint64_t kLongestWait = 20'000'000'000;
+const char* intern(std::string_view name);
+
+// streams.cpp: null and the special handles become real streams of the current context
+
+CUstream stream_of(CUcontext context, CUstream handle, bool per_thread);
+
+// device.cpp: the simulated GPU
+
+struct Work {  // a kernel, copy or set; what is known before it has a place in time
+  CUpti_ActivityKind kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  uint64_t duration = 0;
+  CUfunction function = nullptr;
+  uint32_t grid[3] = {}, block[3] = {}, cluster[3] = {}, dynamic_shared = 0;
+  uint64_t bytes = 0;
+  uint8_t copy_kind = 0, source = 0, target = 0;
+  bool asynchronous = false;
+  uint32_t value = 0, peer_device = 0, peer_context = 0;
+};
+
+struct Operation {  // work that has been given its time and place
+  Work work;
+  uint64_t start = 0, end = 0;
+  uint32_t correlation = 0, device = 0, context = 0, stream = 0, graph = 0;
+  uint64_t graph_node = 0;
+  const char* name = nullptr;
+  uint32_t registers = 0, static_shared = 0, local = 0;
+};
+
+constexpr uint64_t kLatency = 3000;  // from the launch to the start on an idle stream, ns
+
+// Runs `work` on the stream, or adds it to the graph that the stream captures. Returns its end, 0
+// when it was captured.
+uint64_t enqueue(CUstream stream, const Work& work, uint32_t correlation);
+
+struct GraphWork {
+  const Work* work;  // null: takes no time
+  std::vector<size_t> after;
+  uint64_t node;
+};
+void enqueue_graph(CUstream stream, const std::vector<GraphWork>& nodes, uint32_t graph,
+                   uint32_t correlation);
+void serialize_kernels(bool on);
+
+// graphs.cpp
+
+CUgraph new_graph(bool tell);
+CUgraphNode add_node(CUgraph graph, CUgraphNodeType type, const Work* work,
+                     const CUgraphNode* after, size_t count);
+void capture_node(CUstream stream, CUgraphNodeType type, const Work* work);
+
+// cupti.cpp
+
+// A driver API call: tells the subscriber of its beginning, and in `done` of its end.
+class Call {
+ public:
+  explicit Call(uint32_t cbid, const void* parameters = nullptr, const char* symbol = nullptr);
+  CUresult done(CUresult result);
+  uint32_t correlation() const { return data_.correlationId; }
+
+ private:
+  CUpti_CallbackData data_ = {};
+  uint32_t cbid_;
+  uint64_t shared_ = 0, start_ = 0;
+};
+
+bool in_callback();
+const char* api_name(uint32_t cbid);  // null: not one of the double's
+void tell(CUpti_CallbackIdResource what, CUcontext context, CUstream stream, void* descriptor);
+void tell_module(CUpti_CallbackIdResource what, CUmodule module);
+void tell_graph(CUpti_CallbackIdResource what, const CUpti_GraphData& graph);
+uint64_t crc_of(const void* data, size_t size);
+
+// activity.cpp
+
+void activity(const Operation& operation);  // has been put on the GPU: a record for later
+
+// pcsampling.cpp
+
+void sample(CUcontext context, const Operation& operation);
+
+// truth.cpp
+
+struct Line;  // builds one JSON object
+bool truth_wanted();
+void truth_flush();
+void truth_call(const char* api, const CUpti_CallbackData& data, uint32_t cbid, bool failed,
+                uint64_t start, uint64_t end);
+void truth_operation(const Operation& operation);
+void truth_lost(const char* why, const Operation& operation);
+void truth_node(uint64_t node, uint64_t original, uint32_t graph, CUgraphNodeType type,
+                uint64_t before);
+void truth_module(const CUmod_st& module);
+void truth_sample(uint32_t context, const Operation& operation, const CUfunc_st::Sample& sample,
+                  bool serialized);
+
+}  // namespace fake

@@ -1,0 +1,225 @@
+// CUPTI's PC Sampling API: every run of a kernel gives the samples of its script. They can be
+// collected once the kernel has ended.
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+
+#include "fake.h"
+
+namespace fake {
+namespace {
+
+constexpr uint32_t kReasonStep = 3;  // indices are neither dense nor in pairs
+const char* const kReasons[] = {"selected",        "long_scoreboard", "short_scoreboard",
+                                "math_pipe_throttle", "barrier",      "wait",
+                                "not_selected",    "no_instructions", "lg_throttle"};
+constexpr size_t kReasonCount = 2 * (sizeof kReasons / sizeof *kReasons);
+
+// The second half are the same reasons of warps of which none was issued.
+uint32_t reason_index(size_t i) { return uint32_t(i) * kReasonStep + 1; }
+
+std::string reason_name(size_t i) {
+  bool second = i >= kReasonCount / 2;
+  return std::string("smsp__pcsamp_warps_issue_stalled_") + kReasons[i % (kReasonCount / 2)] +
+         (second ? "_not_issued" : "");
+}
+
+struct Pc {
+  uint64_t crc;
+  const char* function;
+  uint64_t offset;
+  uint32_t correlation;
+  bool operator<(const Pc& other) const { return key() < other.key(); }
+  std::tuple<uint64_t, std::string_view, uint64_t, uint32_t> key() const {
+    return {crc, function, offset, correlation};
+  }
+};
+
+struct Taken {
+  uint64_t end;
+  Pc pc;
+  uint32_t reason, count;
+};
+
+struct Sampler {
+  bool serialized = false;
+  uint32_t period = 10;
+  CUpti_PCSamplingData* left = nullptr;
+  std::vector<Taken> running;  // of kernels that may not have ended
+  std::map<Pc, std::map<uint32_t, uint32_t>> ready;
+  uint64_t dropped = 0, looks = 0;
+};
+
+std::mutex& mutex = *new std::mutex;
+auto& samplers = *new std::map<CUcontext, Sampler>;
+std::atomic<bool> any{false};
+
+// What a function without a script gives.
+std::vector<CUfunc_st::Sample> made_up(const CUfunc_st& function) {
+  std::vector<CUfunc_st::Sample> samples;
+  uint64_t hash = crc_of(function.name, strlen(function.name));
+  for (uint64_t i = 0; i < 8; ++i, hash = hash * 6364136223846793005 + 1) {
+    uint32_t reason = reason_index((hash >> 33) % kReasonCount);
+    samples.push_back({i * 16, reason, uint32_t(hash >> 40) % 50 + 1});
+  }
+  return samples;
+}
+
+void end_running(Sampler& sampler, bool all) {
+  uint64_t time = now();
+  auto ended = [&](const Taken& taken) { return all || taken.end <= time; };
+  for (const Taken& taken : sampler.running) {
+    if (ended(taken)) sampler.ready[taken.pc][taken.reason] += taken.count;
+  }
+  auto& running = sampler.running;
+  running.erase(std::remove_if(running.begin(), running.end(), ended), running.end());
+}
+
+void give_pc(CUpti_PCSamplingPCData& to, const Pc& pc, const std::map<uint32_t, uint32_t>& counts) {
+  to.cubinCrc = pc.crc;
+  to.pcOffset = pc.offset;
+  to.functionIndex = 1;
+  to.functionName = const_cast<char*>(pc.function);  // shared with kernel records: not to be freed
+  to.correlationId = pc.correlation;
+  to.stallReasonCount = 0;
+  for (auto [reason, count] : counts) to.stallReason[to.stallReasonCount++] = {reason, count};
+}
+
+void give(Sampler& sampler, CUpti_PCSamplingData& data) {
+  data.totalNumPcs = 0;
+  data.totalSamples = sampler.dropped;
+  data.droppedSamples = sampler.dropped;
+  data.hardwareBufferFull = 0;
+  sampler.dropped = 0;
+  while (!sampler.ready.empty() && data.totalNumPcs < data.collectNumPcs) {
+    auto first = sampler.ready.begin();
+    for (auto [reason, count] : first->second) data.totalSamples += count;
+    give_pc(data.pPcData[data.totalNumPcs++], first->first, first->second);
+    sampler.ready.erase(first);
+  }
+  data.remainingNumPcs = sampler.ready.size();
+}
+
+CUptiResult configure(Sampler& sampler, CUpti_PCSamplingConfigurationInfo& info) {
+  const auto& data = info.attributeData;
+  switch (info.attributeType) {
+    case CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD:
+      sampler.period = data.samplingPeriodData.samplingPeriod;
+      return sampler.period < 5 || sampler.period > 31 ? CUPTI_ERROR_INVALID_OPERATION
+                                                       : CUPTI_SUCCESS;
+    case CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE:
+      sampler.serialized = data.collectionModeData.collectionMode ==
+                           CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED;
+      if (sampler.serialized) serialize_kernels(true);
+      return CUPTI_SUCCESS;
+    case CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER:
+      sampler.left =
+          static_cast<CUpti_PCSamplingData*>(data.samplingDataBufferData.samplingDataBuffer);
+      return sampler.left ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_OPERATION;
+    default: return CUPTI_SUCCESS;
+  }
+}
+
+template <class Parameters>
+CUptiResult check(const Parameters* parameters, size_t size) {
+  if (!parameters || parameters->size != size || !parameters->ctx) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  return faults().pc_later && in_callback() ? CUPTI_ERROR_INVALID_OPERATION : CUPTI_SUCCESS;
+}
+
+Sampler* sampler_of(CUcontext context) {
+  auto found = samplers.find(context);
+  return found == samplers.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+void sample(CUcontext context, const Operation& operation) {
+  if (!any || !operation.work.function) return;
+  std::lock_guard<std::mutex> lock(mutex);
+  Sampler* sampler = sampler_of(context);
+  if (!sampler) return;
+  const CUfunc_st& function = *operation.work.function;
+  uint32_t correlation = sampler->serialized ? operation.correlation : 0;
+  sampler->dropped += faults().pc_drop;
+  for (const auto& sample : function.samples.empty() ? made_up(function) : function.samples) {
+    Pc pc = {function.module->crc, function.name, sample.offset, correlation};
+    sampler->running.push_back({operation.end, pc, sample.reason, sample.count});
+    truth_sample(context->id, operation, sample, sampler->serialized);
+  }
+}
+
+}  // namespace fake
+
+using namespace fake;
+
+FAKE_API CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* parameters) {
+  if (auto error = check(parameters, CUpti_PCSamplingEnableParamsSize)) return error;
+  if (faults().no_pc_permission) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!samplers.try_emplace(parameters->ctx).second) return CUPTI_ERROR_INVALID_OPERATION;
+  any = true;
+  return CUPTI_SUCCESS;
+}
+
+FAKE_API CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams* parameters) {
+  if (auto error = check(parameters, CUpti_PCSamplingDisableParamsSize)) return error;
+  std::lock_guard<std::mutex> lock(mutex);
+  Sampler* sampler = sampler_of(parameters->ctx);
+  if (!sampler) return CUPTI_ERROR_INVALID_OPERATION;
+  end_running(*sampler, true);
+  if (sampler->left) give(*sampler, *sampler->left);
+  samplers.erase(parameters->ctx);
+  return CUPTI_SUCCESS;
+}
+
+FAKE_API CUptiResult
+cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams* parameters) {
+  if (auto error = check(parameters, CUpti_PCSamplingConfigurationInfoParamsSize)) return error;
+  std::lock_guard<std::mutex> lock(mutex);
+  Sampler* sampler = sampler_of(parameters->ctx);
+  if (!sampler) return CUPTI_ERROR_INVALID_OPERATION;
+  CUptiResult result = CUPTI_SUCCESS;
+  for (size_t i = 0; i < parameters->numAttributes; ++i) {
+    auto& info = parameters->pPCSamplingConfigurationInfo[i];
+    info.attributeStatus = configure(*sampler, info);
+    if (info.attributeStatus) result = CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  return result;
+}
+
+FAKE_API CUptiResult
+cuptiPCSamplingGetNumStallReasons(CUpti_PCSamplingGetNumStallReasonsParams* parameters) {
+  if (auto error = check(parameters, CUpti_PCSamplingGetNumStallReasonsParamsSize)) return error;
+  *parameters->numStallReasons = kReasonCount;
+  return CUPTI_SUCCESS;
+}
+
+FAKE_API CUptiResult
+cuptiPCSamplingGetStallReasons(CUpti_PCSamplingGetStallReasonsParams* parameters) {
+  if (auto error = check(parameters, CUpti_PCSamplingGetStallReasonsParamsSize)) return error;
+  for (size_t i = 0; i < std::min(parameters->numStallReasons, kReasonCount); ++i) {
+    parameters->stallReasonIndex[i] = reason_index(i);
+    strncpy(parameters->stallReasons[i], reason_name(i).c_str(),
+            CUPTI_STALL_REASON_STRING_SIZE - 1);
+  }
+  return CUPTI_SUCCESS;
+}
+
+FAKE_API CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* parameters) {
+  if (auto error = check(parameters, CUpti_PCSamplingGetDataParamsSize)) return error;
+  auto* data = static_cast<CUpti_PCSamplingData*>(parameters->pcSamplingData);
+  if (!data || data->size != sizeof *data) return CUPTI_ERROR_INVALID_PARAMETER;
+  std::lock_guard<std::mutex> lock(mutex);
+  Sampler* sampler = sampler_of(parameters->ctx);
+  if (!sampler) return CUPTI_ERROR_INVALID_OPERATION;
+  if (faults().pc_full && ++sampler->looks % 2) {
+    data->totalNumPcs = data->remainingNumPcs = 0;
+    data->hardwareBufferFull = 1;
+    return CUPTI_ERROR_OUT_OF_MEMORY;
+  }
+  end_running(*sampler, false);
+  give(*sampler, *data);
+  return CUPTI_SUCCESS;
+}

@@ -1,0 +1,142 @@
+// The thread that does what need not be done at once: flushes, makes room in the file, gives memory
+// back, and ends the dump.
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base.h"
+
+namespace flame {
+namespace {
+
+// CUPTI's callbacks run on it; a page that is not touched costs nothing.
+constexpr size_t kStackSize = 1u << 20;
+constexpr uint64_t kMillisecond = 1000000;
+// CUPTI may wait for a thread that waits for us: then the program ends without a last flush.
+constexpr uint64_t kPatience = 10000 * kMillisecond;
+
+std::mutex lock;
+pthread_cond_t changed;  // any of the following, which `lock` guards
+bool running, make_room_now, finish_now, finished;
+pthread_t helper;
+uint64_t deadline = UINT64_MAX;
+__thread bool is_helper;
+
+void prepare_condition() {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+// With `lock` held; false: `until` is over.
+bool wait_until(uint64_t until) {
+  timespec time = {time_t(until / 1000000000u), long(until % 1000000000u)};
+  return pthread_cond_timedwait(&changed, lock.native_handle(), &time) == 0;
+}
+
+// Sleeps; true: the dump is to be ended.
+bool sleep_until(uint64_t until) {
+  std::lock_guard<std::mutex> guard(lock);
+  while (!finish_now && !make_room_now && wait_until(until)) {
+  }
+  make_room_now = false;
+  return finish_now;
+}
+
+void make_room() {
+  uint64_t tail = chunks_tail();
+  grow_ahead(tail);
+  touch_ahead(tail);
+  give_back_memory(tail);
+}
+
+void work() {
+  uint64_t interval = settings().flush_ms * kMillisecond;
+  for (uint64_t next = now() + interval;;) {
+    make_room();
+    if (sleep_until(std::min(next, deadline))) return finish(0);
+    if (now() >= deadline) return finish(kStopped);
+    if (now() < next) continue;
+    run_flush_work(false);
+    write_drops(false);
+    next = now() + interval;
+  }
+}
+
+void* run(void*) {
+  is_helper = true;
+  work();
+  std::lock_guard<std::mutex> guard(lock);
+  finished = true;
+  pthread_cond_broadcast(&changed);
+  return nullptr;
+}
+
+bool create_thread() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackSize);
+  bool made = pthread_create(&helper, &attributes, run, nullptr) == 0;
+  pthread_attr_destroy(&attributes);
+  // Thread-local variables are on the stack too: of some programs more than fits.
+  return made || pthread_create(&helper, nullptr, run, nullptr) == 0;
+}
+
+// The program's signals are handled by the program's threads.
+bool create_without_signals() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool made = create_thread();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (made) pthread_setname_np(helper, "flame");
+  return made;
+}
+
+}  // namespace
+
+bool start_helper() {
+  if (settings().duration_ms && deadline == UINT64_MAX) {
+    deadline = now() + settings().duration_ms * kMillisecond;
+  }
+  std::lock_guard<std::mutex> guard(lock);
+  prepare_condition();
+  make_room_now = finish_now = finished = false;
+  running = create_without_signals();
+  if (!running) log("no helper thread: nothing is flushed before the end");
+  return running;
+}
+
+void wake_helper() {
+  std::lock_guard<std::mutex> guard(lock);
+  if (!running || make_room_now) return;
+  make_room_now = true;
+  pthread_cond_broadcast(&changed);
+}
+
+bool finish_by_helper() {
+  std::unique_lock<std::mutex> guard(lock);
+  if (!running) return false;
+  finish_now = true;
+  if (is_helper) return true;
+  pthread_cond_broadcast(&changed);
+  uint64_t until = now() + kPatience;
+  while (!finished && wait_until(until)) {
+  }
+  if (!finished) return true;
+  running = false;
+  guard.unlock();
+  pthread_join(helper, nullptr);
+  return true;
+}
+
+void lock_helper() { lock.lock(); }
+
+void unlock_helper() { lock.unlock(); }
+
+void forget_helper() { running = false; }
+
+}  // namespace flame

@@ -1,0 +1,173 @@
+// From the first entry point to the end of the process, through forks.
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base.h"
+
+namespace flame {
+
+std::atomic<uint32_t> life{kOff};
+std::mutex life_lock;
+
+namespace {
+
+constexpr uint32_t kMostWork = 8;
+
+template <class... Arguments>
+struct WorkList {
+  using Work = void (*)(Arguments...);
+  std::atomic<uint32_t> size{0};
+  std::atomic<Work> work[kMostWork] = {};
+
+  void add(Work each) {
+    uint32_t place = size.fetch_add(1);
+    if (place < kMostWork) work[place].store(each);
+  }
+
+  void run(Arguments... arguments) {
+    for (auto& each : work) {
+      if (Work now_run = each.load()) now_run(arguments...);
+    }
+  }
+};
+WorkList<bool> flush_work;
+WorkList<> fork_work;
+
+std::atomic<uint32_t> generations{0};
+std::atomic<bool> finishing{false};
+bool started;
+int forked_from;
+int forking;
+
+// With life_lock held. Recording is on before the first meta record, which is a record like others.
+bool begin_dump() {
+  if (!open_file()) return false;
+  begin_chunks();
+  forget_names();
+  life.store(kOn, std::memory_order_release);
+  describe_process(forked_from);
+  start_helper();
+  return true;
+}
+
+bool wake() {
+  KeepErrno keep;
+  std::lock_guard<std::mutex> guard(life_lock);
+  if (life.load(std::memory_order_acquire) == kAsleep && !begin_dump()) life.store(kOff);
+  uint32_t state = life.load(std::memory_order_acquire);
+  return state == kOn || state == kFullUp;
+}
+
+void before_fork() {
+  if (inside) return;
+  life_lock.lock();
+  forking = getpid();
+  names_lock.lock();
+  chunks_lock.lock();
+  file_lock.lock();
+  threads_lock.lock();
+  lock_helper();
+}
+
+void after_fork() {
+  if (inside) return;
+  unlock_helper();
+  threads_lock.unlock();
+  file_lock.unlock();
+  chunks_lock.unlock();
+  names_lock.unlock();
+  life_lock.unlock();
+}
+
+// A signal handler forked while its thread was in the base: there the child has to go on as if
+// nothing had happened, without anything that it shares with the parent.
+void leave_in_child() {
+  if (life.exchange(kOff) != kOff) detach_file();
+}
+
+// The dump and the helper thread are the parent's. A new dump is made when there is something to
+// record: most children never do, or become another program.
+void forget_parent() {
+  abandon_file();
+  forget_threads();
+  forget_helper();
+  uint32_t state = life.load();
+  if (state == kOn || state == kFullUp) life.store(kAsleep);
+  finishing.store(false);
+  forked_from = forking;
+}
+
+void after_fork_in_child() {
+  if (inside) {
+    leave_in_child();
+  } else {
+    forget_parent();
+  }
+  generations.fetch_add(1);
+  after_fork();
+  fork_work.run();
+}
+
+bool start_locked() {
+  started = true;
+  if (getauxval(AT_SECURE)) return false;  // who sets its environment is not who it runs as
+  if (!prepare_threads() || !prepare_names()) return false;
+  if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) return false;
+  read_identity();
+  generations.fetch_add(1);
+  if (!begin_dump()) return false;
+  atexit(stop);
+  return true;
+}
+
+}  // namespace
+
+bool start() {
+  KeepErrno keep;
+  {
+    std::lock_guard<std::mutex> guard(life_lock);
+    if (!started) return start_locked();
+  }
+  return recording();
+}
+
+bool recording() {
+  uint32_t state = life.load(std::memory_order_acquire);
+  if (state == kOn || state == kFullUp) return true;
+  return state == kAsleep && wake();
+}
+
+uint32_t generation() { return generations.load(std::memory_order_acquire); }
+
+void run_flush_work(bool last) { flush_work.run(last); }
+
+void finish(uint32_t header_flags) {
+  if (finishing.exchange(true)) return;
+  if (recording()) {
+    run_flush_work(true);
+    write_drops(true);
+    close_chunks(header_flags);
+  }
+}
+
+void stop() {
+  uint32_t asleep = kAsleep;
+  if (life.compare_exchange_strong(asleep, kOver)) return;
+  if (!finish_by_helper()) finish(0);
+}
+
+void at_flush(void (*work)(bool last)) { flush_work.add(work); }
+
+void at_fork_child(void (*work)()) { fork_work.add(work); }
+
+}  // namespace flame
+
+// Called by the CUDA driver while it initialises. The driver is always told that all is well: what
+// goes wrong here is no reason for the program to go without CUDA.
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  if (flame::start()) flame::start_cupti();
+  return 1;
+}

@@ -1,0 +1,38 @@
+// The lock of the NVTX parts, and what a fork does with it.
+#include <pthread.h>
+
+#include <mutex>
+
+#include "nvtx.h"
+
+namespace flame::nvtx {
+namespace {
+
+std::mutex lock;
+__thread bool mine;  // set before it is locked: a signal handler may fork at any point
+
+// A handler that forks while its own thread has the lock leaves it to that thread, which goes on in
+// the child as it does in the parent.
+void before_fork() {
+  if (!mine) lock.lock();
+}
+
+void after_fork() {
+  if (!mine) lock.unlock();
+}
+
+}  // namespace
+
+Hold::Hold() {
+  mine = true;
+  lock.lock();
+}
+
+Hold::~Hold() {
+  lock.unlock();
+  mine = false;
+}
+
+bool hold_over_forks() { return pthread_atfork(before_fork, after_fork, after_fork) == 0; }
+
+}  // namespace flame::nvtx

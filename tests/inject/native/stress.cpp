@@ -1,0 +1,149 @@
+// Everything at once, for the sanitizers: threads that launch, copy, replay graphs and annotate,
+// threads that come and go, forks in between, and an exit in the middle of it.
+// Usage: stress THREADS ROUNDS FORKS; prints what the recording must hold exactly.
+#include <nvtx3/nvToolsExt.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "../../../samples/cuda_driver.h"
+
+namespace {
+
+constexpr char kModule[] = "flame-fake 1\nkernel steady 2000\nkernel late 1000\n";
+constexpr size_t kBytes = 4096;
+constexpr int kLate = 4;  // threads that are still at work when the program ends
+
+CudaDriver cuda;
+CUcontext context;
+CUfunction steady, late;
+CUgraphExec graph;
+
+std::atomic<long> launches{0}, copies{0}, sets{0}, replays{0}, ranges{0};
+
+void launch(CUfunction kernel, CUstream stream) {
+  check(cuda.cuLaunchKernel(kernel, 4, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "launch");
+}
+
+void set_up() {
+  // NVTX finds its library at the first call of any thread, with pointers that are not atomic.
+  nvtxInitialize(nullptr);
+  cuda = load_cuda();
+  CUdevice device;
+  check(cuda.cuInit(0), "cuInit");
+  check(cuda.cuDeviceGet(&device, 0), "cuDeviceGet");
+  check(cuda.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+  check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  CUmodule module;
+  check(cuda.cuModuleLoadData(&module, kModule), "cuModuleLoadData");
+  check(cuda.cuModuleGetFunction(&steady, module, "steady"), "steady");
+  check(cuda.cuModuleGetFunction(&late, module, "late"), "late");
+}
+
+void capture() {
+  CUstream stream;
+  CUgraph made;
+  check(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  check(cuda.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "begin capture");
+  for (int i = 0; i < 3; i++) launch(late, stream);
+  check(cuda.cuStreamEndCapture(stream, &made), "end capture");
+  check(cuda.cuGraphInstantiateWithFlags(&graph, made, 0), "instantiate");
+}
+
+void annotate(const char* text) {
+  nvtxEventAttributes_t event = {};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  event.message.ascii = text;
+  event.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+  event.payload.ullValue = 7;
+  nvtxRangePushEx(&event);
+}
+
+void round_of_work(CUstream stream, CUdeviceptr memory, int number) {
+  char name[32], host[kBytes] = {};
+  std::snprintf(name, sizeof name, "round %d", number % 50);
+  annotate(name);
+  nvtxRangeId_t crossing = nvtxRangeStartA("crossing");
+  launch(steady, stream);
+  launch(steady, stream);
+  check(cuda.cuMemcpyHtoDAsync(memory, host, kBytes, stream), "copy");
+  check(cuda.cuMemsetD8Async(memory, 0, kBytes, stream), "set");
+  if (number % 4 == 0) check(cuda.cuGraphLaunch(graph, stream), "replay"), replays++;
+  nvtxMarkA("done");
+  nvtxRangeEnd(crossing);
+  nvtxRangePop();
+  launches += 2, copies++, sets++, ranges += 3;
+}
+
+// A thread that lives for one range and one launch.
+void short_life(CUstream stream) {
+  check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  nvtxNameOsThreadA(static_cast<uint32_t>(gettid()), "short life");
+  nvtxRangePushA("short");
+  launch(steady, stream);
+  nvtxRangePop();
+  launches++, ranges++;
+}
+
+void worker(int rounds) {
+  check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  CUstream stream;
+  CUdeviceptr memory;
+  check(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  check(cuda.cuMemAlloc(&memory, kBytes), "cuMemAlloc");
+  for (int i = 0; i < rounds; i++) {
+    round_of_work(stream, memory, i);
+    if (i % 10 == 0) std::thread(short_life, stream).join();
+  }
+  check(cuda.cuStreamSynchronize(stream), "cuStreamSynchronize");
+}
+
+// CUDA does not work in a forked child, NVTX does. Every other one leaves without clean-up.
+void fork_once(int number) {
+  pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < 100; i++) {
+      nvtxRangePushA("child");
+      nvtxRangePop();
+    }
+    if (number % 2) _exit(0);
+    std::exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) std::fprintf(stderr, "child ended with status %d\n", status);
+}
+
+void never_ending() {
+  check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  for (;;) {
+    nvtxRangePushA("late");
+    launch(late, nullptr);
+    nvtxRangePop();
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 4) return 2;
+  set_up();
+  capture();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < std::atoi(arguments[1]); i++)
+    threads.emplace_back(worker, std::atoi(arguments[2]));
+  for (int i = 0; i < std::atoi(arguments[3]); i++) fork_once(i);
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < kLate; i++) std::thread(never_ending).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::printf("{\"launches\": %ld, \"copies\": %ld, \"sets\": %ld, \"replays\": %ld, \"ranges\": %ld}\n",
+              launches.load(), copies.load(), sets.load(), replays.load(), ranges.load());
+  return 0;
+}

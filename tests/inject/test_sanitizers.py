@@ -1,0 +1,116 @@
+"""Under load from all sides the library has no race, no bad access, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.fdumprecords import header, records, text
+
+THREADS = 32
+ROUNDS = {"thread": 10, "address": 20}
+# The thread sanitizer cannot follow a child that starts threads, and the library starts one there.
+FORKS = {"thread": 0, "address": 3}
+# Neither ends the program at the first report: it is to be seen whether it goes on undisturbed.
+OPTIONS = {
+    "TSAN_OPTIONS": "halt_on_error=0 second_deadlock_stack=1",
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1 detect_leaks=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
+DUMP = "{pid}-*.fdump"
+
+
+@dataclass(frozen=True)
+class Stressed:
+    """What came of one run of stress.cpp."""
+
+    forks: int
+    said: dict[str, int]
+    errors: str
+    dump: Path
+    children: list[Path]
+
+
+@pytest.fixture(scope="module", params=["thread", "address"])
+def stressed(
+    request: pytest.FixtureRequest,
+    sanitized: Callable[[str], Any],
+    compiled: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Stressed:
+    kind = request.param
+    folder = tmp_path_factory.mktemp(kind)
+    build = sanitized(kind)
+    program = compiled("stress.cpp", *build.flags)
+    env = request.getfixturevalue("injected_env")(
+        folder, fake=build.fake, library=build.library, **OPTIONS
+    )
+    command = [str(program), str(THREADS), str(ROUNDS[kind]), str(FORKS[kind])]
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    (dump,) = folder.glob(DUMP.format(pid=process.pid))
+    children = [path for path in folder.glob("*.fdump") if path != dump]
+    return Stressed(FORKS[kind], json.loads(output), errors, dump, children)
+
+
+def names(of: dict[str, Any], column: Any) -> list[str]:
+    """The texts of a column of text ids."""
+    return [text(of, int(number)) for number in column]
+
+
+def test_nothing_is_reported(stressed: Stressed) -> None:
+    assert stressed.errors == ""
+
+
+def test_dump_is_complete(stressed: Stressed) -> None:
+    head = header(stressed.dump)
+    assert head["state"] == 1 and head["dropped"] == 0
+    assert stressed.dump.stat().st_size == head["tail"]
+
+
+def test_every_launch_is_there_once_and_so_is_its_kernel(stressed: Stressed) -> None:
+    of = records(stressed.dump)
+    steady = {number for number, name in of["text"].items() if name == b"steady"}
+    launched = of["launch"][np.isin(of["launch"]["symbol"], list(steady))]
+    ran = of["kernel"][np.isin(of["kernel"]["symbol"], list(steady))]
+    assert len(launched) == len(ran) == stressed.said["launches"]
+    assert set(launched["correlation"]) == set(ran["correlation"])
+    assert len(set(ran["correlation"])) == len(ran)
+    assert (ran["tid"] != 0).all() and (ran["nvtx"] != 0).all()
+
+
+def test_every_copy_and_set_is_there_once(stressed: Stressed) -> None:
+    kinds = records(stressed.dump)["memop"]["kind"]
+    assert np.count_nonzero(kinds == 0) == stressed.said["copies"]
+    assert np.count_nonzero(kinds == 1) == stressed.said["sets"]
+
+
+def test_every_replay_ran_the_three_kernels_of_the_graph(stressed: Stressed) -> None:
+    of = records(stressed.dump)
+    replayed = of["kernel"][of["kernel"]["graph_node"] != 0]
+    assert len(replayed) == 3 * stressed.said["replays"]
+
+
+def test_every_range_is_there_once(stressed: Stressed) -> None:
+    of = records(stressed.dump)
+    text_of = dict(zip(of["range_name"]["id"], names(of, of["range_name"]["text"]), strict=True))
+    called = [text_of[number] for number in of["range"]["name"]]
+    assert len([name for name in called if name != "late"]) == stressed.said["ranges"]
+
+
+def test_children_have_dumps_of_their_own(stressed: Stressed) -> None:
+    assert len(stressed.children) == stressed.forks
+    for path in stressed.children:
+        of = records(path)
+        assert len(of["range"]) == 100
+        assert set(names(of, of["range_name"]["text"])) == {"child"}
