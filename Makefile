@@ -9,12 +9,14 @@ PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 PYTEST_FLAGS ?= -n 2 --dist loadfile
 DEMO         := samples/decode_small.sqlite
+LIBRARY      := flame/libflameinject.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format clean
+.PHONY: help demo inject test check format clean
 
 help:
 	@echo "make demo     open the app on a bundled sample (without a terminal: print the static view)"
+	@echo "make inject   build the injection library, of which a change needs no new set-up"
 	@echo "make test     everything CI runs"
 	@echo "make check    format, lint, types, import contracts, tests"
 	@echo "make format   rewrite the code in the project's format"
@@ -22,6 +24,8 @@ help:
 
 demo: $(VENV)/.installed
 	@$(BIN)/flame view $(DEMO)
+
+inject: $(LIBRARY)
 
 test: check
 
@@ -33,12 +37,17 @@ check: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python -m pytest -q $(PYTEST_FLAGS)
 
+# Setting up builds it as well; the command says why where that cannot be.
+$(LIBRARY): $(wildcard inject/*.cpp inject/*.h) inject/build.py flame/_version.py | $(VENV)/.installed-native
+	@$(BIN)/python inject/build.py
+
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -f $(LIBRARY)
 	find flame tests samples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -61,7 +70,12 @@ $(VENV)/.installed: pyproject.toml $(BIN)/python
 	@$(PIP) install --editable .
 	@touch $@
 
+$(VENV)/.installed-native: pyproject.toml $(BIN)/python
+	@echo "installing flame and the headers of CUDA into $(VENV)"
+	@$(PIP) install --editable '.[native]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-dev: pyproject.toml $(BIN)/python
 	@echo "installing flame and its development tools into $(VENV)"
 	@$(PIP) install --editable '.[dev]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed-native $(VENV)/.installed

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from flame._version import __version__
 from flame.arguments import Parser, add_selection, load_options_of, parse, selection_of
 from flame.core.errors import CancelledError, FlameError, InputError, NoMatchError, UsageError
-from flame.terminal import cut, printable
+from flame.record.options import add_options, plan_of
+from flame.terminal import cut, printable, say
 
 if TYPE_CHECKING:
     from flame.core.options import LoadOptions
@@ -39,6 +40,7 @@ _VIEW_EPILOG = """\
 The app reads $XDG_CONFIG_HOME/flame/config.toml (default: ~/.config/flame/config.toml; FLAME_CONFIG
 names another file): theme, keys and more, see README. NO_COLOR and FLAME_ASCII=1 are respected.
 """
+_DOCTOR_EPILOG = "exit codes: 0 a GPU can be recorded here, 1 something for that is missing\n"
 _PORT = 8000
 
 
@@ -62,7 +64,7 @@ def _guarded(argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, CancelledError):
         return CancelledError.exit_code
     except FlameError as error:
-        _say(str(error))
+        say(str(error))
         return error.exit_code
     except Exception as error:
         return _internal_error(error)
@@ -85,9 +87,10 @@ def _run(argv: Sequence[str]) -> int:
 
 def _parsed(words: list[str]) -> argparse.Namespace:
     args, unknown = _parser().parse_known_args(words, argparse.Namespace(words=words))
-    # argparse takes paths from one place only; others may stand behind an option.
-    args.paths += [word for word in unknown if not word.startswith("-")]
-    unknown = [word for word in unknown if word.startswith("-")]
+    if "paths" in args:
+        # argparse takes paths from one place only; others may stand behind an option.
+        args.paths += [word for word in unknown if not word.startswith("-")]
+        unknown = [word for word in unknown if word.startswith("-")]
     if unknown:
         raise UsageError(f"unknown: {' '.join(unknown)} (see flame {args.command} --help)")
     return args
@@ -110,6 +113,8 @@ def _completed(argv: Sequence[str]) -> list[str]:
     """``argv`` with the command ``view`` where none is named, and windows bound to their option."""
     if not argv:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
+    if argv[0] == "record":
+        return list(argv)
     asked = argv[0] in (*_COMMANDS, "-h", "--help", "--version")
     return _bind_negative_times(argv if asked else ["view", *argv])
 
@@ -176,10 +181,24 @@ def _add_info(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_info)
 
 
+def _add_record(parser: argparse.ArgumentParser) -> None:
+    add_options(parser)
+    parser.set_defaults(run=_record)
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _DOCTOR_EPILOG
+    parser.set_defaults(run=_doctor)
+
+
 _COMMANDS = {
+    "record": ("run a command and record what it does on the GPU", _add_record),
     "view": ("open a trace in the app", _add_view),
     "export": ("write the stacks of a trace for other tools", _add_export),
     "info": ("say what a trace holds and what it lacks", _add_info),
+    "doctor": ("say what works on this machine, and how to mend what does not", _add_doctor),
 }
 
 
@@ -200,6 +219,20 @@ def _port(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"'{text}' is not a port from 0 to 65535")
     return int(text)
+
+
+def _record(args: argparse.Namespace) -> int:
+    from flame.record.command import record
+
+    return record(plan_of(args))
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from flame.doctor.report import as_json, as_text, examine, is_ready
+
+    checks = examine()
+    _print(as_json(checks) if args.json else as_text(checks))
+    return 0 if is_ready(checks) else 1
 
 
 def _view(args: argparse.Namespace) -> int:
@@ -274,11 +307,11 @@ def _export(args: argparse.Namespace) -> int:
     with atomic_output(target) as file:
         warnings = _WRITERS[args.format](profile, selection, file, inputs.title)
     for warning in (*profile.warnings, *warnings):
-        _say(f"note: {warning}")
+        say(f"note: {warning}")
     stacks = format_count(int((tree.own > 0).sum()))
     written = "standard output" if target == STDOUT else target
     amount = f"{tree.metric.title} {format_value(total, tree.metric.unit)}"
-    _say(f"wrote {written}: {stacks} stacks, {amount}")
+    say(f"wrote {written}: {stacks} stacks, {amount}")
     return 0
 
 
@@ -352,19 +385,12 @@ def _print(text: str) -> None:
         raise InputError(f"cannot write to standard output: {error.strerror}") from None
 
 
-def _say(text: str) -> None:
-    """Narrate: one line on stderr, whatever ``text`` holds."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            print(f"flame: {printable(text)}", file=sys.stderr)
-
-
 def _internal_error(error: Exception) -> int:
     if os.environ.get("FLAME_DEBUG"):
         traceback.print_exception(error)
     else:
         what = cut(printable(f"{type(error).__name__}: {error}"), 200)
-        _say(f"internal error: {what} (FLAME_DEBUG=1 shows the traceback)")
+        say(f"internal error: {what} (FLAME_DEBUG=1 shows the traceback)")
     return INTERNAL_ERROR
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from unicodedata import category, east_asian_width
+
+
+def say(text: str) -> None:
+    """Narrate: one line on stderr, whatever ``text`` holds."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"flame: {printable(text)}", file=sys.stderr)
 
 
 def printable(text: str) -> str:

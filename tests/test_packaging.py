@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from pathspec import GitIgnoreSpec
 
 from flame._version import __version__
+from inject import build as inject
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "samples" / "decode_small.sqlite"
@@ -23,11 +25,15 @@ SAMPLE = ROOT / "samples" / "decode_small.sqlite"
 OFFLINE = "(from versions: none)"
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+LIBRARY = "flame/libflameinject.so"
+COMMON = f"flame_view-{__version__}-py3-none-"
+
+
+def run(*command: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -43,12 +49,27 @@ def succeed(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def files_in(folder: str) -> set[str]:
+    """Files of the folder that belong to the sources."""
+    ignored = GitIgnoreSpec.from_lines((ROOT / ".gitignore").read_text().splitlines())
     paths = (path for path in (ROOT / folder).rglob("*") if path.is_file())
-    return {p.relative_to(ROOT).as_posix() for p in paths if "__pycache__" not in p.parts}
+    names = {path.relative_to(ROOT).as_posix() for path in paths}
+    return {name for name in names if not ignored.match_file(name)}
 
 
 def below(folder: str, names: set[str]) -> set[str]:
     return {name for name in names if PurePosixPath(name).parts[0] == folder}
+
+
+def can_build() -> bool:
+    """Whether the library can be built here and now, as tests do: without a network."""
+    try:
+        inject.includes()
+    except inject.BuildError:
+        return False
+    return inject.possible()
+
+
+needs_library = pytest.mark.skipif(not can_build(), reason="the library cannot be built here")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +82,17 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(dist: Path) -> Path:
-    return dist / f"flame_view-{__version__}-py3-none-any.whl"
+    (found,) = dist.glob("*.whl")
+    return found
+
+
+def wheel_without(folder: Path, **env: str) -> tuple[Path, str]:
+    """The only wheel that is built with these variables, and what was said."""
+    build = (sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT)
+    done = run(*build, **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (found,) = folder.glob("*.whl")
+    return found, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -94,22 +125,79 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert below("flame", names) == files_in("flame")
+    assert below("flame", names) - {LIBRARY} == files_in("flame")
     metadata = f"flame_view-{__version__}.dist-info"
     assert names == below("flame", names) | below(metadata, names)
     assert "flame/py.typed" in names
 
 
-@pytest.mark.parametrize("folder", ["flame", "samples", "tests", "benchmarks"])
+@needs_library
+def test_wheel_of_this_machine_holds_the_library(wheel: Path) -> None:
+    assert wheel.name == f"{COMMON}linux_{platform.machine()}.whl"
+    archive = zipfile.ZipFile(wheel)
+    assert archive.read(LIBRARY).startswith(b"\x7fELF")
+    metadata = archive.read(f"flame_view-{__version__}.dist-info/WHEEL").decode()
+    assert "Root-Is-Purelib: false" in metadata
+
+
+def needed(library: Path) -> list[str]:
+    """What the loader will look for."""
+    shown = succeed("readelf", "--dynamic", "--wide", library)
+    return re.findall(r"NEEDED.*\[([^]]+)\]", shown)
+
+
+def exported(library: Path) -> set[str]:
+    shown = succeed("readelf", "--dyn-syms", "--wide", library)
+    return set(re.findall(r"(?:FUNC|OBJECT) +(?:GLOBAL|WEAK) +DEFAULT +\d+ (\S+)", shown))
+
+
+@needs_library
+def test_library_needs_the_c_library_alone(installed: Path) -> None:
+    (library,) = installed.parent.glob("lib/python*/site-packages/" + LIBRARY)
+    libc = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux-[\w-]+)\.so\.\d")
+    assert all(libc.fullmatch(name) for name in needed(library))
+
+
+@needs_library
+def test_library_exports_its_entry_points_alone(installed: Path) -> None:
+    (library,) = installed.parent.glob("lib/python*/site-packages/" + LIBRARY)
+    assert exported(library) == {
+        "InitializeInjection",
+        "InitializeInjectionNvtx2",
+        "InitializeInjectionNvtxExtension",
+    }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no library to leave out")
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"CXX": "/nonexistent/c++"}, "no C++ compiler: /nonexistent/c++ not found"),
+        ({"FLAME_CUDA_INCLUDE": "/nonexistent"}, "FLAME_CUDA_INCLUDE has no cuda.h, cupti.h"),
+    ],
+)
+def test_wheel_is_a_viewer_where_the_library_cannot_be_built(
+    env: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    wheel, output = wheel_without(tmp_path, **env)
+    assert wheel.name == f"{COMMON}any.whl"
+    assert LIBRARY not in zipfile.ZipFile(wheel).namelist()
+    assert "not be able to record" in output and said in output
+
+
+def test_wheel_is_a_viewer_where_that_is_wanted(tmp_path: Path) -> None:
+    wheel, output = wheel_without(tmp_path, FLAME_NO_INJECT="1")
+    assert wheel.name == f"{COMMON}any.whl" and "not be able to record" not in output
+
+
+@pytest.mark.parametrize("folder", ["flame", "inject", "samples", "tests", "benchmarks"])
 def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> None:
-    ignored = GitIgnoreSpec.from_lines((ROOT / ".gitignore").read_text().splitlines())
-    kept = {name for name in files_in(folder) if not ignored.match_file(name)}
-    assert below(folder, sdist_names) == kept
+    assert below(folder, sdist_names) == files_in(folder)
 
 
 def test_sdist_can_be_checked_like_a_checkout(sdist_names: set[str]) -> None:
     papers = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
-    assert {*papers, "Makefile", "pyproject.toml", ".ci/run"} <= sdist_names
+    assert {*papers, "Makefile", "pyproject.toml", "hatch_build.py", ".ci/run"} <= sdist_names
 
 
 def test_sdist_does_not_hold_the_links(sdist_names: set[str]) -> None:

@@ -27,13 +27,17 @@ class Clock:
 
 @dataclass(frozen=True)
 class _Span:
-    """When one trace was recorded, on its own clock, which is 0 at ``origin``."""
+    """When one trace was recorded, on its own clock, which is 0 at ``origin``.
+
+    Those with equal ``clock`` are of one recording.
+    """
 
     place: int
     label: str
     begin: int
     end: int
     origin: int | None
+    clock: str
 
     def shifted(self, shift: int) -> _Span:
         return replace(self, begin=self.begin + shift, end=self.end + shift)
@@ -42,10 +46,10 @@ class _Span:
 def align(profiles: Sequence[Profile], labels: Sequence[str]) -> Clock:
     """The clock of the earliest of ``profiles``, or one on which each begins at 0, and why.
 
-    Profiles with no times at all have no say.
+    Profiles with no times at all have no say. Those of one recording stay as far apart as they are.
     """
     spans = [
-        _Span(place, label, one.begin, one.end, one.meta.origin)
+        _Span(place, label, one.begin, one.end, one.meta.origin, one.meta.clock)
         for place, (one, label) in enumerate(zip(profiles, labels, strict=True))
         if one.timed and (one.begin or one.end)
     ]
@@ -57,7 +61,8 @@ def align(profiles: Sequence[Profile], labels: Sequence[str]) -> Clock:
         unknown = [one.label for one in spans if one.origin is None]
         return _each_at_zero(size, spans, f"no time of day is known of {_named(unknown)}")
     shifts = [origin - min(origins) for origin in origins]
-    apart = _apart([one.shifted(shift) for one, shift in zip(spans, shifts, strict=True)])
+    moved = [one.shifted(shift) for one, shift in zip(spans, shifts, strict=True)]
+    apart = _apart([_whole(one) for one in _recordings(moved)])
     if apart:
         return _each_at_zero(size, spans, apart)
     return _clock(size, spans, shifts, min(origins))
@@ -73,8 +78,33 @@ def _clock(size: int, spans: Sequence[_Span], shifts: Sequence[int], origin: int
 
 
 def _each_at_zero(size: int, spans: Sequence[_Span], reason: str) -> Clock:
-    clock = _clock(size, spans, [-one.begin for one in spans], None)
-    return replace(clock, warnings=(f"times are not aligned, each trace begins at 0: {reason}",))
+    shifts: dict[int, int] = {}
+    for recording in _recordings(spans):
+        first = min(one.origin or 0 for one in recording)
+        moved = [one.shifted((one.origin or 0) - first) for one in recording]
+        begin = min(one.begin for one in moved)
+        shifts |= {
+            new.place: new.begin - begin - old.begin
+            for old, new in zip(recording, moved, strict=True)
+        }
+    clock = _clock(size, spans, [shifts[one.place] for one in spans], None)
+    what = "trace" if len(_recordings(spans)) == len(spans) else "recording"
+    return replace(clock, warnings=(f"times are not aligned, each {what} begins at 0: {reason}",))
+
+
+def _recordings(spans: Sequence[_Span]) -> list[list[_Span]]:
+    """The traces of each recording together."""
+    found: dict[str | int, list[_Span]] = {}
+    for one in spans:
+        found.setdefault(one.clock or one.place, []).append(one)
+    return list(found.values())
+
+
+def _whole(recording: Sequence[_Span]) -> _Span:
+    """From the beginning of the first of its traces to the end of the last."""
+    begin, end = min(one.begin for one in recording), max(one.end for one in recording)
+    label = _named([one.label for one in recording])
+    return replace(recording[0], label=label, begin=begin, end=end)
 
 
 def _apart(spans: Sequence[_Span]) -> str:

@@ -16,7 +16,6 @@ from flame.core.grouping import add_grouping
 from flame.core.host import host_table
 from flame.core.join import Launches, join_launches
 from flame.core.launches import Launches as LaunchTable
-from flame.core.marks import CAPTURED
 from flame.core.metrics import METRICS
 from flame.core.odd_times import time_warnings, untimed
 from flame.core.options import Progress, silent
@@ -115,9 +114,15 @@ def _table(raw: RawTrace, launches: Launches, origins: Origins) -> tuple[Activit
     launch_start = _taken(calls.start, call, -1)
     thread = _taken(calls.thread, call, NONE).astype(np.int32)
     recorded = _taken(calls.python, launches.chain, EMPTY).astype(np.int32)
-    python, nvtx = origins.of_launches(thread, launch_start, recorded)
+    python, nvtx = origins.of_launches(thread, launch_start, recorded, _paths(raw, call))
     nvtx = _with_placed(raw, nvtx, np.flatnonzero(~launched), origins)
-    nvtx, graph_nodes = _with_captured(raw, nvtx, origins)
+    if raw.paths is not None:
+        alone = raw.paths.activities
+        thread, python, nvtx = (
+            np.where(launched, *pair)
+            for pair in ((thread, alone.thread), (python, alone.python), (nvtx, alone.nvtx))
+        )
+    python, nvtx, graph_nodes = _with_captured(raw, python, nvtx, origins)
     no_launch = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
     table = Activities(
         kind=work.kind,
@@ -162,16 +167,29 @@ def _with_placed(raw: RawTrace, nvtx: I4, rows: I8, origins: Origins) -> I4:
     return nvtx
 
 
-def _with_captured(raw: RawTrace, nvtx: I4, origins: Origins) -> tuple[I4, GraphNodes]:
-    """Add the ranges open at capture below the replay's own, marked as captured."""
+def _paths(raw: RawTrace, call: I8) -> I4 | None:
+    """The ranges recorded with the launches, None where nesting by time decides."""
+    if raw.paths is None or raw.paths.calls is None:
+        return None
+    return _taken(raw.paths.calls, call, EMPTY).astype(np.int32)
+
+
+def _with_captured(
+    raw: RawTrace, python: I4, nvtx: I4, origins: Origins
+) -> tuple[I4, I4, GraphNodes]:
+    """Add what was open at capture below the replay's own stacks, marked as captured."""
     replayed = int((raw.activities.graph_node >= 0).sum())
     if not replayed:
-        return nvtx, GraphNodes()
-    captured = find_captures(raw.activities, raw.nodes)
-    capture = origins.ranges.open_at(captured.thread, captured.time)
-    rows = np.flatnonzero(capture != EMPTY)
-    nvtx[rows] = origins.joiner.joined(nvtx[rows], origins.joiner.marked(capture[rows], CAPTURED))
-    return nvtx, GraphNodes(replayed, len(rows))
+        return python, nvtx, GraphNodes()
+    functions, ranges = origins.of_captures(find_captures(raw.activities, raw.nodes))
+    python, nvtx = (_joined(*pair, origins) for pair in ((python, functions), (nvtx, ranges)))
+    return python, nvtx, GraphNodes(replayed, int((ranges != EMPTY).sum()))
+
+
+def _joined(outer: I4, inner: I4, origins: Origins) -> I4:
+    rows = np.flatnonzero(inner != EMPTY)
+    outer[rows] = origins.joiner.joined(outer[rows], inner[rows])
+    return outer
 
 
 def _shares(raw: RawTrace, call: I8) -> I8:

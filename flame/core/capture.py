@@ -17,10 +17,14 @@ from flame.core.raw import Activities, Nodes
 
 @dataclass(frozen=True)
 class Captured:
-    """Where the node of each activity was captured: ``thread`` (-1 unknown) and time."""
+    """Where the node of each activity was captured: ``thread`` (-1 unknown) and time.
+
+    ``row`` is that of `Nodes`, -1 where it is not known.
+    """
 
     thread: I8
     time: I8
+    row: I8
 
 
 def find_captures(activities: Activities, nodes: Nodes) -> Captured:
@@ -32,13 +36,15 @@ def find_captures(activities: Activities, nodes: Nodes) -> Captured:
     replayed = np.flatnonzero(activities.graph_node >= 0)
     thread = np.full(len(activities.start), -1, np.int64)
     time = np.zeros(len(activities.start), np.int64)
+    row = np.full(len(thread), -1)
     rows = _distinct_rows(nodes)
     if len(replayed) and len(rows):
         root = _roots(nodes, rows, activities.process[replayed], activities.graph_node[replayed])
         found = root >= 0
         thread[replayed[found]] = nodes.thread[root[found]]
         time[replayed[found]] = nodes.start[root[found]]
-    return Captured(thread, time)
+        row[replayed[found]] = root[found]
+    return Captured(thread, time, row)
 
 
 def _distinct_rows(nodes: Nodes) -> I8:

@@ -46,6 +46,17 @@ _TORCH = _Advice(
 )
 
 
+_FLAME = _Advice(
+    host="NVTX ranges and CUDA API calls",
+    nothing="nothing on a GPU, no NVTX range, no CUDA call",
+    unlaunched="they were queued before recording began, or their calls were dropped",
+    no_ranges="no NVTX ranges around launches: annotate the code",
+    ranges="NVTX coverage {} of GPU time: the rest was launched outside any range",
+    no_python="launched by threads that run no Python",
+)
+_ADVICE = {"kineto": _TORCH, "fdump": _FLAME}
+
+
 _QUEUED = (
     "they are the first, and were queued before the profiler started; torch.cuda.synchronize() "
     "just before that keeps them out"
@@ -57,7 +68,7 @@ def _is_torch(profile: Profile) -> bool:
 
 
 def _advice(profile: Profile) -> _Advice:
-    return _TORCH if _is_torch(profile) else _NSYS
+    return _ADVICE.get(profile.meta.format, _NSYS)
 
 
 def findings(profile: Profile) -> tuple[str, ...]:
@@ -86,6 +97,8 @@ def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
         yield f"no GPU activity in this trace: the host metric shows {host}"
     else:
         yield _advice(profile).nothing
+    if reason := profile.meta.options.get("cupti"):
+        yield f"nothing was recorded of any GPU: {reason}"
 
 
 def _opaque_graphs(profile: Profile) -> Iterator[str]:
@@ -161,7 +174,8 @@ def _no_python(profile: Profile) -> Iterator[str]:
     lacking = bool(profile.gpu_time) and profile.coverage["python"].percent == 0
     on_host = not len(profile.activities) and len(profile.host) and _is_torch(profile)
     if lacking or (on_host and not _has_python(profile.host)):
-        yield f"no Python frames: {_advice(profile).no_python}"
+        reason = profile.meta.options.get("python") or _advice(profile).no_python
+        yield f"no Python frames: {reason}"
 
 
 def _has_python(table: Activities) -> bool:
@@ -171,9 +185,9 @@ def _has_python(table: Activities) -> bool:
 def _little_python(profile: Profile) -> Iterator[str]:
     """A backward pass runs on threads of its own, where no Python function is open."""
     covered = profile.coverage["python"].percent
-    if not _is_torch(profile) or not covered or _missing(profile, "python") <= _MUCH:
+    if profile.meta.format not in _ADVICE or not covered or _missing(profile, "python") <= _MUCH:
         return
-    remedy = "; --forward shows a backward pass below its forward pass"
+    remedy = "; --forward shows a backward pass below its forward pass" * _is_torch(profile)
     linked = any(frame.get("forward") for frame in profile.frames.frames)
     share = format_whole_percent(covered)
     yield (

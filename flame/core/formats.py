@@ -10,6 +10,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.raw import RawTrace
 from flame.core.raw_stacks import RawStacks
 from flame.core.readers import folded, proton, speedscope
+from flame.core.readers.fdump import reader as fdump
 from flame.core.readers.kineto import reader as kineto
 
 HEAD = 1 << 16
@@ -26,6 +27,7 @@ class Format:
 
 
 FORMATS = (
+    Format("dump", fdump.looks_like, fdump.read),
     Format("speedscope", speedscope.looks_like, speedscope.read),
     Format("Proton", proton.looks_like, proton.read),
     Format("PyTorch profiler", kineto.looks_like, kineto.read),
@@ -43,5 +45,5 @@ def format_of(path: Path, head: bytes) -> Format | None:
         if one.looks_like(head):
             return one
     if path.name.endswith(".speedscope.json"):
-        return FORMATS[0]
+        return next(one for one in FORMATS if one.name == "speedscope")
     return None

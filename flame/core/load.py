@@ -20,6 +20,7 @@ from flame.core.options import LoadOptions, Progress, silent
 from flame.core.profile import Profile
 from flame.core.raw import RawTrace
 from flame.core.readers.compressed import open_binary
+from flame.core.readers.fdump.folder import is_folder
 from flame.core.readers.nsys import reader as nsys
 from flame.core.readers.nsys.geometry import read_launches
 from flame.core.readers.pages import PageSource
@@ -34,7 +35,7 @@ _LONGEST_REASON = 200
 def load(
     path: str | Path, options: LoadOptions | None = None, progress: Progress = silent
 ) -> Profile:
-    """Read the trace at ``path`` and attribute its GPU time.
+    """Read the trace at ``path`` and attribute its GPU time; of a folder the dumps in it.
 
     The format is recognised by content; a wrong suffix is no obstacle. Nothing is ever written to
     or beside the file. Raises InputError (one line: what, where, what to do) when it cannot be
@@ -48,6 +49,10 @@ def load(
 
 
 def _load(path: Path, options: LoadOptions, progress: Progress) -> Profile:
+    if is_folder(path):
+        from flame.core.load_many import load_all
+
+        return load_all([path], options, progress)
     head = _head(path)
     if head.startswith(MAGIC):
         return _load_sqlite(path, options, progress)
@@ -65,8 +70,6 @@ def _head(path: Path) -> bytes:
     """The first bytes of a regular, readable file; InputError for anything else."""
     try:
         mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{path}: is a folder, not a trace file")
         if not stat.S_ISREG(mode):
             raise InputError(f"{path}: not a regular file; copy it to one first")
         with path.open("rb") as file:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -14,6 +15,7 @@ from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.load_process import GRACE, LoadProcess
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.profile import Profile
+from flame.core.readers.fdump.folder import Recording, is_folder, read_folder
 
 _POLL = 0.05
 _PATTERN = frozenset("*?[")
@@ -24,10 +26,23 @@ def load_all(
 ) -> Profile:
     """Read the traces at ``paths``, several at a time, as one profile; one as `load` does.
 
-    Raises what `load` raises for the first that cannot be read, UsageError for a file named twice,
-    CancelledError when ``progress`` does, which is always called from here.
+    A folder stands for the dumps in it. Raises what `load` raises for the first that cannot be
+    read, UsageError for a file named twice, CancelledError when ``progress`` does, which is always
+    called from here.
     """
-    files, options = [Path(path) for path in paths], options or LoadOptions()
+    recordings = [_recording(Path(path)) for path in paths]
+    files = [file for one in recordings for file in one.dumps]
+    notes = [note for one in recordings for note in one.notes]
+    profile = _load_files(files, options or LoadOptions(), progress)
+    return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
+
+
+def _recording(path: Path) -> Recording:
+    """The dumps of a folder; a file stands for itself."""
+    return read_folder(path) if is_folder(path) else Recording((path,), ())
+
+
+def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
     if len(files) == 1:
         from flame.core.load import load
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from flame.core.capture import Captured
 from flame.core.columns import I4, I8, Bool, Column, pack
 from flame.core.functions import FunctionIndex
-from flame.core.marks import FORWARD, PLACED, Joiner
+from flame.core.marks import CAPTURED, FORWARD, PLACED, Joiner
 from flame.core.moments import Moments, closed_at
 from flame.core.profile import NONE
 from flame.core.ranges import RangeIndex
@@ -28,15 +29,18 @@ class Origins:
         self._recorded = _Some(raw, known.python != EMPTY)
         self._linked = _Some(raw, known.forward >= 0)
 
-    def of_launches(self, thread: Column, time: I8, python: I4) -> tuple[I4, I4]:
+    def of_launches(
+        self, thread: Column, time: I8, python: I4, ranges: I4 | None = None
+    ) -> tuple[I4, I4]:
         """Python and range stacks of launches on ``thread`` (-1: none) at ``time``, i4[n] each.
 
-        ``python`` is what was recorded with the launch and is kept. Where an operator of a backward
-        pass is around the launch and its forward operator is known, the ranges around that one
-        stand outside.
+        ``python`` and ``ranges`` are what was recorded with the launch, and are kept. Where an
+        operator of a backward pass is around the launch and its forward operator is known, the
+        ranges around that one stand outside.
         """
         python = np.where(python != EMPTY, python, self._python_at(thread, time))
-        ranges = self.ranges.open_at(thread, time)
+        if ranges is None:
+            ranges = self.ranges.open_at(thread, time)
         forward = self._forward[self._linked.innermost(thread, time)]
         rows = np.flatnonzero(forward >= 0)
         row = forward[rows]
@@ -54,6 +58,17 @@ class Origins:
             return found
         recorded = self._python[self._recorded.innermost(thread, time)]
         return np.where(found != EMPTY, found, recorded)
+
+    def of_captures(self, captured: Captured) -> tuple[I4, I4]:
+        """Python and range stacks of the code that captured graph nodes, marked as such."""
+        known = self._raw.paths
+        python = known.nodes.python if known else np.zeros_like(self._raw.nodes.thread)
+        python = np.append(python, np.int32(EMPTY))[captured.row]
+        if known is None or known.calls is None:
+            ranges = self.ranges.open_at(captured.thread, captured.time)
+        else:
+            ranges = np.append(known.nodes.nvtx, np.int32(EMPTY))[captured.row]
+        return self.joiner.marked(python, CAPTURED), self.joiner.marked(ranges, CAPTURED)
 
     def placed(self, work: Activities, rows: I8) -> I4:
         """The GPU's own ranges open on its stream when each of ``rows`` of ``work`` started."""

@@ -206,13 +206,17 @@ class Meta:
     """What is known of the capture besides its events. Never holds environment variables.
 
     ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
-    ``rank`` is the process's number in a distributed job.
+    ``rank`` is the process's number in a distributed job. ``label`` is what the trace calls itself
+    among others. Traces with equal ``clock`` are of one recording: their times compare, however far
+    apart they are; empty where nothing says so.
     """
 
     path: str = ""
     format: str = ""
     origin: int | None = None
     rank: int | None = None
+    label: str = ""
+    clock: str = ""
     producer: str = ""
     schema_version: str = ""
     synthetic: bool = False

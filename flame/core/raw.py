@@ -106,6 +106,29 @@ class Operators:
     forward: I8
 
 
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Where each row of a table came from, as the program saw it; ``thread`` -1 is unknown."""
+
+    thread: I4
+    python: I4
+    nvtx: I4
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Ranges that the program itself saw open, which is more than times can tell.
+
+    ``calls`` i4: the path of ranges of every row of `Calls`, None: nesting by time decides.
+    ``activities`` are of their launches, for those whose launch was not recorded. ``nodes`` are of
+    the making of graph nodes.
+    """
+
+    calls: I4 | None
+    activities: Recorded
+    nodes: Recorded
+
+
 _DTYPES: dict[str, Any] = {
     "kind": np.uint8,
     "chain_only": np.bool_,
@@ -174,3 +197,4 @@ class RawTrace:
     operators: Operators | None = None
     steps: ProfilerSteps = field(default_factory=lambda: Batches(ProfilerSteps).build())
     launches: Launches | None = None
+    paths: Paths | None = None

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.profile import Meta
+from flame.core.readers.fdump.folder import dumps_in, is_folder
 
 
 def labels_of(metas: Sequence[Meta]) -> tuple[str, ...]:
     """A name for each of several files: ``rank 3`` where all know their rank and no two share one.
 
-    Else what tells their paths apart, see `path_labels`.
+    Else what they call themselves, behind their folder if there are several; where they do not say
+    that, or say the same, what tells their paths apart, see `path_labels`.
     """
     ranks = [one.rank for one in metas]
     if None not in ranks and len(set(ranks)) == len(ranks):
         return tuple(f"rank {rank}" for rank in ranks)
+    if all(one.label for one in metas):
+        own = _own_labels(metas)
+        if len(set(own)) == len(own):
+            return own
     return path_labels([one.path for one in metas])
+
+
+def _own_labels(metas: Sequence[Meta]) -> tuple[str, ...]:
+    names = [one.label if one.rank is None else f"rank {one.rank}" for one in metas]
+    folders = [_absolute(one.path).parent for one in metas]
+    if len(set(folders)) == 1:
+        return tuple(names)
+    return tuple(map(" ".join, zip(path_labels(folders), names, strict=True)))
 
 
 def path_labels(paths: Sequence[str | Path]) -> tuple[str, ...]:
@@ -28,7 +42,7 @@ def path_labels(paths: Sequence[str | Path]) -> tuple[str, ...]:
     ``run/rank0.json.gz`` and ``run/rank1.json.gz`` are ``rank0`` and ``rank1``, ``a/trace.json``
     and ``b/trace.json`` are ``a`` and ``b``.
     """
-    parts = [Path(os.path.abspath(path)).parts for path in paths]  # noqa: PTH100 (keeps links)
+    parts = [_absolute(path).parts for path in paths]
     length = 1
     while len({one[-length:] for one in parts}) < len(set(parts)):
         length += 1
@@ -36,6 +50,10 @@ def path_labels(paths: Sequence[str | Path]) -> tuple[str, ...]:
     while len({one[-1] for one in tails}) == 1 and min(map(len, tails)) > 1:
         tails = [one[:-1] for one in tails]
     return tuple(_without_suffix([str(Path(*one)) for one in tails]))
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 (keeps links)
 
 
 def _without_suffix(names: Sequence[str]) -> list[str]:
@@ -57,7 +75,7 @@ class Inputs:
     def title(self) -> str:
         """The file's name; of several how many they are, and the first and last label."""
         if len(self.paths) == 1:
-            return self.paths[0].name
+            return _absolute(self.paths[0]).name or str(self.paths[0])
         labels = path_labels(self.paths)
         between = ", " if len(labels) == 2 else "…"
         return f"{len(labels)} traces: {labels[0]}{between}{labels[-1]}"
@@ -66,14 +84,22 @@ class Inputs:
     def stem(self) -> str:
         """What files that are written of them are called, before the suffix."""
         if len(self.paths) == 1:
-            return self.paths[0].stem
+            return Path(self.title).stem
         first = Path(path_labels(self.paths)[0]).name
         return f"{first}-and-{len(self.paths) - 1}-more"
 
     def hold(self, path: Path) -> bool:
         """Whether ``path`` is one of the files, under whatever name."""
-        for one in self.paths:
+        for one in self._files():
             with suppress(OSError):
                 if path.samefile(one):
                     return True
         return False
+
+    def _files(self) -> Iterator[Path]:
+        """The files, those in folders too."""
+        for one in self.paths:
+            yield one
+            if is_folder(one):
+                with suppress(OSError):
+                    yield from dumps_in(one)

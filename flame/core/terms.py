@@ -41,10 +41,10 @@ def terms_of(profile: Profile) -> Terms:
 def coverage_of(profile: Profile) -> dict[str, tuple[str, Share]]:
     """By level, what launches of the GPU time may have: what it is called in short, and how much.
 
-    Without what the format never records: PyTorch's profiler knows no native frames.
+    Without what the format never records: PyTorch's profiler and flame know no native frames.
     """
     titles = {level: level for level in profile.coverage} | {"nvtx": terms_of(profile).short}
-    if {source.meta.format for source in profile.sources} == {"kineto"}:
+    if {source.meta.format for source in profile.sources} <= {"kineto", "fdump"}:
         del titles["native"]
     return {level: (title, profile.coverage[level]) for level, title in titles.items()}
 

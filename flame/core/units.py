@@ -1,6 +1,10 @@
-"""How values are written for people: times, amounts of data, counts, shares."""
+"""How values are written for people, and by them: times, amounts of data, counts, shares."""
 
 from __future__ import annotations
+
+import re
+
+from flame.core.errors import UsageError
 
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -61,3 +65,46 @@ def _digits(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+_UNITS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000}
+_UNITS |= {"ms": 1_000_000, "us": 1_000, "µs": 1_000, "ns": 1}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)?")
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds of a time as nsys spells it: ``5s``, ``1s2ms``, ``0.5s``, ``-20ms``.
+
+    A number without a unit is seconds, as in ``nsys stats --timeline``.
+    """
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text)
+    total, at = 0, 0
+    for part in _PART.finditer(rest):
+        if part.start() != at:
+            break
+        total += _times(part.group(1), _UNITS[part.group(2) or "s"])
+        at = part.end()
+    if at != len(rest) or not rest:
+        raise UsageError(f"'{text}' is not a time: use forms like 5s, 500ms, 1s2ms, 0.25s")
+    return sign * total
+
+
+_PREFIXES = "kMGT"
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT])(i?)B?")
+
+
+def parse_size(text: str) -> int:
+    """Bytes of an amount of data: ``500MB``, ``1.5G`` (powers of ten), ``4GiB`` (of two)."""
+    found = _SIZE.fullmatch(text)
+    if not found:
+        raise UsageError(f"'{text}' is not an amount of data: use forms like 500MB, 4GB, 1.5GiB")
+    number, prefix, binary = found.groups()
+    power = _PREFIXES.index(prefix.replace("K", "k")) + 1
+    return _times(number, (1024 if binary else 1000) ** power)
+
+
+def _times(number: str, scale: int) -> int:
+    """``number``, whole or decimal, times ``scale``, without the errors of floating point."""
+    whole, _, fraction = number.partition(".")
+    part = int(fraction) * scale // 10 ** len(fraction) if fraction else 0
+    return int(whole) * scale + part

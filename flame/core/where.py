@@ -13,6 +13,7 @@ from flame.core.errors import UsageError
 from flame.core.expressions import expression
 from flame.core.frames import ACTIVITY_KINDS, Frame, Kind
 from flame.core.profile import Activities, Profile, Source
+from flame.core.units import parse_time
 
 
 @dataclass(frozen=True)
@@ -263,35 +264,6 @@ def compile_regex(pattern: str, option: str) -> re.Pattern[str]:
         return expression(pattern)
     except UsageError as error:
         raise UsageError(f"{option}: '{pattern}' is {error}") from None
-
-
-_UNITS = {"h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000}
-_UNITS |= {"ms": 1_000_000, "us": 1_000, "µs": 1_000, "ns": 1}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)?")
-
-
-def parse_time(text: str) -> int:
-    """Nanoseconds of a time as nsys spells it: ``5s``, ``1s2ms``, ``0.5s``, ``-20ms``.
-
-    A number without a unit is seconds, as in ``nsys stats --timeline``.
-    """
-    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text)
-    total, at = 0, 0
-    for part in _PART.finditer(rest):
-        if part.start() != at:
-            break
-        total += _nanoseconds(part.group(1), part.group(2) or "s")
-        at = part.end()
-    if at != len(rest) or not rest:
-        raise UsageError(f"'{text}' is not a time: use forms like 5s, 500ms, 1s2ms, 0.25s")
-    return sign * total
-
-
-def _nanoseconds(number: str, unit: str) -> int:
-    whole, _, fraction = number.partition(".")
-    scale = _UNITS[unit]
-    part = int(fraction) * scale // 10 ** len(fraction) if fraction else 0
-    return int(whole) * scale + part
 
 
 def parse_window(text: str) -> Time:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from flame.cli import main
+from tests.inject.conftest import OURS
+from tests.inject.conftest import buildable as buildable
+from tests.inject.conftest import fake as fake
+from tests.inject.conftest import library as library
 from tests.nsysfile import HTOD, NsysFile
 
 Flame = Callable[..., "Result"]
@@ -70,6 +75,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("FLAME_DEBUG", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def recorder(library: Path, fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``flame record`` finds the library, and what it runs finds the double as its driver."""
+    for name in os.environ:
+        if name.startswith(OURS):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("FLAME_LIBRARY", str(library))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(fake))
 
 
 @pytest.fixture

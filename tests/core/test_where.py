@@ -27,10 +27,10 @@ from flame.core.where import (
     parse_include,
     parse_nvtx_range,
     parse_steps,
-    parse_time,
     parse_window,
     where,
 )
+from flame.core.units import parse_time
 from tests.core.recorded import Recorded, leaves
 
 S, MS, US = 1_000_000_000, 1_000_000, 1_000

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Measures what recording costs: time per launch and per NVTX range, memory, bytes, and reading.
+
+There is no GPU in it: the test double stands for the driver, and what counts is how much longer a
+call takes with flame than with an injection library that keeps nothing. Ratios of one run can be
+compared between machines, nanoseconds cannot; what a launch on a real driver takes is not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import flame  # noqa: E402
+from inject import build  # noqa: E402
+from tests import fdumprecords  # noqa: E402
+
+MIB = 2**20
+SHARED = ("-O2", "-shared", "-fvisibility=hidden")
+
+
+@dataclass(frozen=True)
+class Native:
+    """What is compiled for the measurements."""
+
+    library: Path
+    empty: Path
+    loop: Path
+    fake: Path
+
+    @classmethod
+    def built(cls, folder: Path) -> Native:
+        """Compiles all of it into ``folder``."""
+        native = cls(
+            folder / "libflameinject.so", folder / "empty.so", folder / "loop.so", folder / "fake"
+        )
+        build.build(native.library)
+        build.compile_to(native.empty, [HERE / "empty_injection.cpp"], *SHARED)
+        build.compile_to(native.loop, [HERE / "launch_loop.cpp"], *SHARED)
+        sources = sorted((build.HERE / "fake").glob("*.cpp"))
+        build.compile_to(native.fake / "libcuda.so.1", sources, *SHARED)
+        (native.fake / "libcupti.so.13").symlink_to("libcuda.so.1")
+        return native
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Runs cases of launch_stacks.py in processes of their own."""
+
+    native: Native
+    folder: Path
+
+    def run(self, case: str, count: int, injected: Path | None, **env: str) -> float:
+        """What ``case`` measures, with that library in it."""
+        script, loop = str(HERE / "launch_stacks.py"), str(self.native.loop)
+        command = [sys.executable, script, loop, case, str(count)]
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(self.native.fake)}
+        if injected is not None:
+            environment |= {"CUDA_INJECTION64_PATH": str(injected)}
+            environment |= {"NVTX_INJECTION64_PATH": str(injected), "FLAME_DIR": str(self.folder)}
+        done = subprocess.run(command, env=environment | env, check=True, stdout=subprocess.PIPE)
+        return float(json.loads(done.stdout))
+
+    def compared(self, case: str, count: int, what: str) -> None:
+        """Prints what one of ``count`` takes without a library, with the empty one, with flame."""
+        alone = self.run(case, count, None)
+        empty = self.run(case, count, self.native.empty)
+        recorded = self.run(case, count, self.native.library)
+        self.clear()
+        print(
+            f"{what}: {alone:.0f} ns alone, {empty:.0f} ns with an empty library,"
+            f" {recorded:.0f} ns recorded: {recorded - empty:+.0f} ns, × {recorded / empty:.2f}"
+        )
+
+    def dump(self) -> Path:
+        """The dump of the last run."""
+        (found,) = self.folder.glob("*.fdump")
+        return found
+
+    def clear(self) -> None:
+        """Removes dumps."""
+        for path in self.folder.glob("*.fdump"):
+            path.unlink()
+
+
+def stacks(bench: Bench, count: int) -> None:
+    """The cost of a launch by its Python stack."""
+    bench.compared("same_stack", count, "launch below 30 Python frames")
+    plain = bench.run("same_stack", count, bench.native.library, FLAME_PYTHON="0")
+    bench.clear()
+    print(f"  without Python frames (FLAME_PYTHON=0): {plain:.0f} ns")
+    bench.compared("leaves", count // 5, "launch from Python, another function each time")
+    bench.compared("new_code", count // 50, "launch from Python, code never seen before")
+
+
+def ranges(bench: Bench, count: int) -> None:
+    """The cost of a range."""
+    alone = bench.run("ranges", count, None)
+    recorded = bench.run("ranges", count, bench.native.library)
+    bench.clear()
+    print(f"NVTX push and pop: {alone:.0f} ns alone, {recorded:.0f} ns recorded")
+
+
+def memory(bench: Bench, count: int) -> None:
+    """Memory while recording, and the dump that comes of it."""
+    alone = bench.run("memory", count, None) / MIB
+    empty = bench.run("memory", count, bench.native.empty) / MIB
+    recorded = bench.run("memory", count, bench.native.library) / MIB
+    size = bench.dump().stat().st_size
+    print(
+        f"{count} launches: memory grows by {alone:.1f} MiB alone, {empty:.1f} MiB with an empty"
+        f" library, {recorded:.1f} MiB recorded; the dump has {size / count:.0f} bytes per launch"
+    )
+
+
+def naive(path: Path) -> int:
+    """GPU time by stack, with numpy alone."""
+    kernels = fdumprecords.records(path)["kernel"]
+    _, group = np.unique(kernels[["python", "nvtx", "symbol"]], return_inverse=True)
+    time_by_stack = np.bincount(group, weights=kernels["end"] - kernels["start"])
+    return int(time_by_stack.sum())
+
+
+def reading(bench: Bench) -> None:
+    """Reading the dump of `memory`, which must come to the same GPU time."""
+    path = bench.dump()
+    begin = time.perf_counter()
+    total = naive(path)
+    plain = time.perf_counter() - begin
+    begin = time.perf_counter()
+    tree = flame.load(path).tree()
+    took = time.perf_counter() - begin
+    assert tree.root.total == total
+    print(
+        f"reading it: load + tree {took:.2f} s, numpy's sum by stack {plain:.2f} s:"
+        f" × {took / plain:.1f}"
+    )
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--launches", type=int, default=1_000_000, help="of the longest run")
+    count = parser.parse_args().launches
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Native.built(Path(folder)), Path(folder) / "dumps")
+        stacks(bench, count // 5)
+        ranges(bench, count // 5)
+        memory(bench, count)
+        reading(bench)
+
+
+if __name__ == "__main__":
+    main()

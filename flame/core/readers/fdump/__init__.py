@@ -1,0 +1,1 @@
+"""Dumps that flame's own injection library writes (``*.fdump``), see ``inject/dump.h``."""

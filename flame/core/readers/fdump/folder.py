@@ -1,0 +1,78 @@
+"""The dumps of one recording: every process writes one into the same folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from flame.core.errors import InputError
+from flame.core.readers.fdump.tally import holds_nothing
+
+SUFFIX = ".fdump"
+
+
+class Recording(NamedTuple):
+    """The dumps in a folder that are worth reading, and what is to be said of the others."""
+
+    dumps: tuple[Path, ...]
+    notes: tuple[str, ...]
+
+
+def is_folder(path: Path) -> bool:
+    """Whether ``path`` is a folder; of what cannot be looked at somebody else says why."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def dumps_in(folder: Path) -> Iterator[Path]:
+    """The dumps that lie in ``folder`` itself, in the order in which their processes began.
+
+    Raises OSError where it cannot be read.
+    """
+    found = [one for one in folder.iterdir() if one.suffix == SUFFIX and one.is_file()]
+    yield from sorted(found, key=lambda one: (_start(one), one.name))
+
+
+def _start(dump: Path) -> int:
+    """``<pid>-<start in hexadecimal>.fdump``; dumps of other names come first."""
+    try:
+        return int(dump.stem.rpartition("-")[2], 16)
+    except ValueError:
+        return 0
+
+
+def read_folder(folder: Path) -> Recording:
+    """Without dumps that hold nothing, or that cannot be read, if there are others.
+
+    Raises InputError where there is no dump that can be read.
+    """
+    try:
+        found = list(dumps_in(folder))
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
+    if not found:
+        raise InputError(f"{folder}: is a folder with no dump (*{SUFFIX}) in it: name a trace file")
+    return _sorted_out(found)
+
+
+def _sorted_out(found: list[Path]) -> Recording:
+    full: list[Path] = []
+    empty: list[Path] = []
+    errors: list[InputError] = []
+    for one in found:
+        try:
+            (empty if holds_nothing(one) else full).append(one)
+        except InputError as error:
+            errors.append(error)
+    if errors and not full and not empty:
+        raise errors[0]
+    kept = full or empty[:1]
+    notes = [f"{error}: left out" for error in errors]
+    left = len(empty) - len(kept if not full else ())
+    if left:
+        what = "1 process" if left == 1 else f"{left:,} processes"
+        notes.append(f"{what} of this recording did nothing that is recorded: left out")
+    return Recording(tuple(kept), tuple(notes))

@@ -1,0 +1,65 @@
+"""Who and what was recorded: the process, its threads, GPUs, versions."""
+
+from __future__ import annotations
+
+import re
+
+from flame.core.profile import Device, Meta, Process, Thread
+from flame.core.readers.fdump.context import Context
+from flame.core.readers.fdump.layout import Header
+from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
+
+_RANK = re.compile(r"[0-9]{1,9}")
+# `3.11.7`, `3.11.7: no frames: why not`, `API 18`, `not found`
+_VERSION = re.compile(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)")
+
+
+def read_meta(header: Header, vocabulary: Vocabulary, path: str) -> Meta:
+    """Versions, the rank, what is missing and why, and when the recording began."""
+    fact = vocabulary.fact
+    cupti, no_cupti = _version(vocabulary, "cupti")
+    python, no_python = _version(vocabulary, "python")
+    if not cupti and not no_cupti:
+        no_cupti = "the process did not start CUDA"
+    parts = (("flame", fact("library")), ("CUPTI", cupti), ("Python", python))
+    rank, name = fact("rank"), fact("process")
+    offset = header.start_unix - header.start_monotonic
+    return Meta(
+        path=path,
+        format="fdump",
+        origin=header.start_unix,
+        rank=int(rank) if _RANK.fullmatch(rank) else None,
+        label=f"{name} [{header.pid}]" if name else f"[{header.pid}]",
+        clock=f"{fact('boot_id')} {offset}" if fact("boot_id") else "",
+        producer=", ".join(f"{title} {one}" for title, one in parts if one),
+        schema_version=str(header.version),
+        synthetic=fact("synthetic") == "yes",
+        options={key: why for key, why in (("cupti", no_cupti), ("python", no_python)) if why},
+    )
+
+
+def _version(vocabulary: Vocabulary, key: str) -> tuple[str, str]:
+    """The version of a part of the process, and why there is nothing of it; each may be empty."""
+    version = reason = ""
+    for text in vocabulary.facts.get(key, ()):
+        found = _VERSION.match(text)
+        version = found[1] if found else version
+        reason = (text[found.end() :] if found else text) or reason
+    return version, reason.removeprefix("no frames: ")
+
+
+def read_process(header: Header, vocabulary: Vocabulary) -> Process:
+    """The process that wrote the dump."""
+    return Process(header.pid & 0x7FFFFFFF, vocabulary.fact("process"))
+
+
+def read_threads(context: Context) -> tuple[Thread, ...]:
+    """The threads that did something."""
+    name = context.vocabulary.name
+    return tuple(Thread(0, tid, name(THREAD, tid)) for tid in context.threads.ids)
+
+
+def read_devices(context: Context) -> tuple[Device, ...]:
+    """The GPUs that ran something, by the process's CUDA ordinal."""
+    name = context.vocabulary.name
+    return tuple(Device(number, name(DEVICE, number)) for number in context.devices.ids)

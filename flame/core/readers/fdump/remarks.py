@@ -1,0 +1,72 @@
+"""What is to be said of a dump: what is damaged, what was dropped, and how it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from flame.core.readers.fdump.chunks import Chunks, Records
+from flame.core.readers.fdump.context import Context
+from flame.core.readers.fdump.layout import FULL, KINDS, RUNNING, STOPPED, Header
+
+_LONGEST = 60
+_UNKNOWN = 0
+# DropCause in dump.h
+_CAUSES = {
+    _UNKNOWN: "the reason is not known",
+    1: "the disk was full",
+    2: "the recording had reached its largest size (FLAME_MAX_MB)",
+    3: "CUPTI dropped them: its buffers were full",
+    4: "there was no memory for them",
+}
+
+
+def remarks(chunks: Chunks, records: Records, context: Context) -> Iterator[str]:
+    """One line for each thing that the reader of a flame graph has to know."""
+    yield from _end(chunks)
+    yield from _damage(chunks, records, context)
+    yield from _drops(chunks.header, records)
+    yield from context.vocabulary.facts.get("note", ())
+    samples = int(records.table("sample", ("samples",))["samples"].sum())
+    if samples:
+        yield f"{samples:,} PC samples were recorded: this version of flame does not show them"
+
+
+def _end(chunks: Chunks) -> Iterator[str]:
+    header = chunks.header
+    if header.flags & FULL:
+        yield "recording stopped before the program ended: there was no more room for it"
+    if header.flags & STOPPED:
+        yield "recording stopped before the program ended, as it was told to (FLAME_DURATION_MS)"
+    if header.state == RUNNING:
+        yield (
+            "still being written, or ended without saying so: killed, or became another program "
+            "(exec)"
+        )
+
+
+def _damage(chunks: Chunks, records: Records, context: Context) -> Iterator[str]:
+    have, tail = chunks.size(), chunks.header.tail
+    if have < tail:
+        yield f"cut off: {have:,} of {tail:,} bytes are there"
+    spoilt = chunks.lost() + records.unreadable + context.vocabulary.texts.damaged
+    if spoilt:
+        yield f"damaged: {spoilt:,} pieces of it cannot be read, or not wholly: left out"
+    unknown = [key for key in chunks.layouts if key not in KINDS and chunks.count(key)]
+    if unknown:
+        count = sum(map(chunks.count, unknown))
+        names = ", ".join(unknown)[:_LONGEST]
+        yield f"{count:,} records are of kinds that this flame does not know ({names}): left out"
+    if context.stacks.lost:
+        yield f"{context.stacks.lost:,} stacks are not whole: [lost] stands for what is missing"
+
+
+def _drops(header: Header, records: Records) -> Iterator[str]:
+    table = records.table("drop", ("cause", "count"))
+    counts: Counter[int] = Counter()
+    for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
+        counts[cause if cause in _CAUSES else _UNKNOWN] += max(count, 0)
+    counts[_UNKNOWN] += max(header.dropped - counts.total(), 0)
+    for cause, count in counts.items():
+        if count:
+            yield f"{count:,} records could not be written: {_CAUSES[cause]}"

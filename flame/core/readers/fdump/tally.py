@@ -1,0 +1,81 @@
+"""How much a dump holds so far: cheap to ask for again while it is being written."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from flame.core.readers.fdump.chunks import Bytes, Chunks, named
+from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
+
+_CONTENT = ("launch", "kernel", "memop", "range", "open_range")
+
+
+class Counts(NamedTuple):
+    """Records by kind (``ranges``: ended ones, and marks), ``bytes`` of the file so far.
+
+    ``dropped`` records could not be written. ``full``: there was no more room; ``stopped``: the
+    time to record was over; ``ended``: all has been written.
+    """
+
+    pid: int
+    kernels: int
+    launches: int
+    ranges: int
+    memops: int
+    bytes: int
+    dropped: int
+    ended: bool
+    full: bool
+    stopped: bool
+
+
+class Tally:
+    """Counts of the dump at ``path``; `update` reads only what may have changed.
+
+    Both raise InputError when it is no dump (or not yet: its header is being written).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with named(path):
+            self._data = Bytes(path)
+            try:
+                self._chunks = Chunks(self._data)
+            except BaseException:
+                self._data.close()
+                raise
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._data.close()
+
+    def update(self) -> Counts:
+        """The counts now."""
+        with named(self._path):
+            self._chunks.update()
+        header = self._chunks.header
+        return Counts(
+            pid=header.pid,
+            kernels=self._chunks.count("kernel"),
+            launches=self._chunks.count("launch"),
+            ranges=self._chunks.count("range"),
+            memops=self._chunks.count("memop"),
+            bytes=header.tail,
+            dropped=header.dropped,
+            ended=header.state != RUNNING,
+            full=bool(header.flags & FULL),
+            stopped=bool(header.flags & STOPPED),
+        )
+
+    def is_empty(self) -> bool:
+        """Whether no call, no GPU work and no range has been recorded."""
+        return not any(map(self._chunks.count, _CONTENT))
+
+
+def holds_nothing(path: Path) -> bool:
+    """Whether the dump at ``path`` knows of no call, GPU work or range; raises as `Tally` does."""
+    with closing(Tally(path)) as tally:
+        tally.update()
+        return tally.is_empty()

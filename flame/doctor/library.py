@@ -1,0 +1,127 @@
+"""The injection library, tried in a process of its own: what it says itself of CUPTI and Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from flame._version import __version__
+from flame.core.errors import FlameError
+from flame.core.frames import FrameBuilder
+from flame.core.readers.fdump.chunks import Bytes, Chunks
+from flame.core.readers.fdump.names import Vocabulary
+from flame.doctor.ask import probe
+from flame.doctor.check import Check
+from flame.record.environment import library_path
+from flame.record.totals import DUMP_SUFFIX
+
+_CUPTI = "pip install nvidia-cuda-cupti (CUDA 13) or nvidia-cuda-cupti-cu12 into the program's "
+_CUPTI += "environment, or let FLAME_CUPTI_PATH name a libcupti.so"
+_OTHER_CUPTI = "it has to be no newer than the driver, and no other tool may use it; "
+_OTHER_CUPTI += "FLAME_CUPTI_PATH names another one"
+_WHEELS = ("nvidia/cu*/lib/libcupti.so.*", "nvidia/cuda_cupti/lib/libcupti.so.*")
+_UNTRIED = "not known without the library"
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What the library has written: ``error``, or ``facts`` and the ``cupti`` it has loaded."""
+
+    error: str = ""
+    cupti: str = ""
+    facts: dict[str, str] | None = None
+
+    def fact(self, key: str) -> str:
+        return (self.facts or {}).get(key, "")
+
+
+def checks() -> Iterator[Check]:
+    """The library, CUPTI and Python frames."""
+    try:
+        path = library_path()
+    except FlameError as error:
+        what, _, fix = str(error).partition("; ")
+        yield Check("library", "library", "missing", what, fix)
+        yield from _untried()
+        return
+    trial = _try(path)
+    yield _library(path, trial)
+    if trial.error:
+        yield from _untried()
+        return
+    yield _cupti(trial)
+    yield _python(trial)
+
+
+def _untried() -> Iterator[Check]:
+    yield Check("cupti", "CUPTI", "absent", _UNTRIED)
+    yield Check("python", "Python frames", "absent", _UNTRIED)
+
+
+def _try(path: Path) -> _Trial:
+    with TemporaryDirectory(prefix="flame-doctor-") as folder:
+        found = probe("library", str(path), FLAME_DIR=folder, FLAME_PC="off", FLAME_PYTHON="1")
+        if "error" in found:
+            return _Trial(f"cannot be loaded: {found['error']}")
+        dumps = list(Path(folder).glob(f"*{DUMP_SUFFIX}"))
+        if not dumps:
+            return _Trial(f"wrote nothing to {folder}")
+        try:
+            return _Trial("", found["cupti"], _facts(dumps[0]))
+        except (FlameError, OSError) as error:
+            return _Trial(f"wrote what cannot be read: {error}")
+
+
+def _facts(dump: Path) -> dict[str, str]:
+    """What the dump says of its process, by key."""
+    with closing(Bytes(dump)) as data:
+        chunks = Chunks(data)
+        chunks.update()
+        vocabulary = Vocabulary(chunks.records(), FrameBuilder(), clean=False)
+        return {key: values[-1] for key, values in vocabulary.facts.items()}
+
+
+def _library(path: Path, trial: _Trial) -> Check:
+    if trial.error:
+        fix = "FLAME_DEBUG=1 flame record -- CMD shows more; else install flame-view again"
+        return Check("library", "library", "missing", f"{path}: {trial.error}", fix)
+    version = trial.fact("library")
+    if version != __version__:
+        text = f"{path} is of version {version}, flame of {__version__}"
+        return Check("library", "library", "limited", text, "install flame-view again")
+    return Check("library", "library", "ok", f"{version}, {path}")
+
+
+def _cupti(trial: _Trial) -> Check:
+    said = trial.fact("cupti")
+    if said[:1].isdigit() or said.startswith("API"):
+        return Check("cupti", "CUPTI", "ok", f"{said}, {trial.cupti or 'already loaded'}")
+    wheel = next(_wheels(), None)
+    if wheel and not trial.cupti:
+        text = f"{wheel}: programs that load CUDA from there have it"
+        return Check("cupti", "CUPTI", "ok", text)
+    if not trial.cupti:
+        return Check("cupti", "CUPTI", "missing", said or "not found", _CUPTI)
+    if not trial.fact("driver"):
+        return Check("cupti", "CUPTI", "absent", f"{trial.cupti}: works only with a driver")
+    return Check("cupti", "CUPTI", "missing", f"{trial.cupti}: {said}", _OTHER_CUPTI)
+
+
+def _wheels() -> Iterator[Path]:
+    """CUPTI as NVIDIA's packages install it for this Python."""
+    for folder in map(Path, filter(None, sys.path)):
+        for pattern in _WHEELS:
+            yield from sorted(folder.glob(pattern), reverse=True)
+
+
+def _python(trial: _Trial) -> Check:
+    said = trial.fact("python")
+    if said[:1].isdigit() and " " not in said:
+        text = f"for this Python {said}, and all from 3.11 to 3.13"
+        return Check("python", "Python frames", "ok", text)
+    why = said or "the library does not see this Python"
+    return Check("python", "Python frames", "limited", why, "record with CPython 3.11 to 3.13")

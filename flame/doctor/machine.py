@@ -1,0 +1,121 @@
+"""What else recording and viewing meet on a machine: other tools, folders, the terminal."""
+
+from __future__ import annotations
+
+import locale
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+
+from flame.core.units import format_bytes
+from flame.doctor.ask import ask
+from flame.doctor.check import Check
+from flame.record.environment import INJECTIONS, owner
+
+_LITTLE = 2_000_000_000
+_TOOLS = {
+    "nsys": "only .nsys-rep reports need it, their SQLite exports do not",
+    "ncu": "nothing here needs it",
+    "nvdisasm": "only the instructions of kernels need it: pip install nvidia-cuda-nvdisasm",
+}
+_SMALLEST = (80, 24)
+
+
+def injections(environment: Mapping[str, str]) -> Check:
+    """Whether another tool wants to be in every process that is started from here."""
+    named = [
+        f"{name} names {owner(path)}" for name in INJECTIONS if (path := environment.get(name))
+    ]
+    if not named:
+        return Check("injection", "other tools", "ok", "no other injection is set")
+    fix = f"flame record replaces them for what it runs; unset {' '.join(INJECTIONS)} otherwise"
+    return Check("injection", "other tools", "limited", "; ".join(named), fix)
+
+
+def tools() -> Iterator[Check]:
+    """NVIDIA's own tools that are on PATH."""
+    for name, use in _TOOLS.items():
+        if path := shutil.which(name):
+            yield Check(name, name, "ok", ", ".join(filter(None, (_version(path), path))))
+        else:
+            yield Check(name, name, "absent", f"not on PATH; {use}")
+
+
+def _version(path: str) -> str:
+    try:
+        _, said = ask([path, "--version"])
+    except OSError:
+        return ""
+    found = re.search(r"\d+\.\d+(\.\d+)*", said)
+    return found[0] if found else ""
+
+
+def nvtx() -> Check:
+    """Whether this Python can make NVTX ranges without PyTorch."""
+    try:
+        return Check("nvtx", "nvtx package", "ok", metadata.version("nvtx"))
+    except metadata.PackageNotFoundError:
+        fix = "pip install nvtx lets Python code name what it does; torch.cuda.nvtx does as well"
+        return Check("nvtx", "nvtx package", "absent", "not installed for this Python", fix)
+
+
+def folders() -> Iterator[Check]:
+    """Where recordings go: this folder, or that for temporary files without ``flame record``."""
+    yield _folder("folder", "this folder", Path.cwd)
+    yield _folder("temporary", "temporary", lambda: Path(tempfile.gettempdir()))
+
+
+def _folder(key: str, title: str, find: object) -> Check:
+    assert callable(find)
+    try:
+        folder: Path = find()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Check(key, title, "limited", error.strerror or str(error), "use flame record -o DIR")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Check(key, title, "limited", f"{folder}: not writable", "use flame record -o DIR")
+    text = f"{folder}: {format_bytes(free)} free"
+    if free < _LITTLE:
+        return Check(key, title, "limited", text, "use flame record -o DIR, or --max-size")
+    return Check(key, title, "ok", text)
+
+
+def terminal(environment: Mapping[str, str]) -> Check:
+    """What the app can draw with here."""
+    columns, rows = shutil.get_terminal_size()
+    colours, encoding = _colours(environment), locale.getpreferredencoding(False)
+    unicode = encoding.lower().replace("-", "") == "utf8"
+    drawn = "Unicode" if unicode else f"ASCII, as the encoding is {encoding}"
+    text = f"{colours}, {drawn}, {columns} x {rows}"
+    small = columns < _SMALLEST[0] or rows < _SMALLEST[1]
+    fixes = [
+        "a terminal with 256 colours or more shows kinds and shares better"
+        if colours in ("no colours", "few colours")
+        else "",
+        "a locale such as C.UTF-8 gives finer drawing" if not unicode else "",
+        f"the app wants {_SMALLEST[0]} x {_SMALLEST[1]}" if small else "",
+    ]
+    fix = "; ".join(filter(None, fixes))
+    return Check("terminal", "terminal", "limited" if fix else "ok", text, fix)
+
+
+def _colours(environment: Mapping[str, str]) -> str:
+    term = environment.get("TERM", "dumb")
+    if term == "dumb" or environment.get("NO_COLOR"):
+        return "no colours"
+    if environment.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return "all colours"
+    return "256 colours" if "256" in term else "few colours"
+
+
+def system() -> Check | None:
+    """What only the system decides; None where it is one that can record."""
+    if sys.platform == "linux":
+        return None
+    text = f"recording works on Linux only, this is {sys.platform}"
+    return Check("system", "system", "missing", text, "record there, and view it here")

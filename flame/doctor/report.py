@@ -1,0 +1,80 @@
+"""All checks, as text for people and as JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from flame._version import __version__
+from flame.doctor import gpu, library, machine
+from flame.doctor.check import Check
+from flame.terminal import printable
+
+_MARKS = {"ok": "✓", "limited": "!", "missing": "✗", "absent": "·"}
+_ASCII_MARKS = {"ok": "ok", "limited": "!!", "missing": "NO", "absent": "--"}
+_TITLE = 14
+
+
+def examine() -> list[Check]:
+    """Look at everything; slow things side by side."""
+    parts: list[Callable[[], Iterable[Check]]] = [machine.tools, _quick]
+    if foreign := machine.system():
+        parts.insert(0, lambda: [foreign])
+    else:
+        parts[:0] = [gpu.checks, library.checks]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return [check for found in pool.map(lambda part: list(part()), parts) for check in found]
+
+
+def _quick() -> Iterator[Check]:
+    yield machine.injections(os.environ)
+    yield machine.nvtx()
+    yield from machine.folders()
+    yield machine.terminal(os.environ)
+
+
+def is_ready(checks: Sequence[Check]) -> bool:
+    """Whether a GPU can be recorded here."""
+    return not any(check.state == "missing" for check in checks)
+
+
+def as_json(checks: Sequence[Check]) -> str:
+    """The contract of ``flame doctor --json``, in plain ASCII."""
+    found = {
+        "version": __version__,
+        "can_record": is_ready(checks),
+        "checks": [vars(check) for check in checks],
+    }
+    return json.dumps(found, indent=2) + "\n"
+
+
+def as_text(checks: Sequence[Check]) -> str:
+    """One line per check, and one more where something is to be done."""
+    lines = [line for check in checks for line in _lines(check, _marks())]
+    return "\n".join([*lines, "", _verdict(checks)]) + "\n"
+
+
+def _marks() -> dict[str, str]:
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    plain = os.environ.get("FLAME_ASCII") == "1" or "utf" not in encoding.lower()
+    return _ASCII_MARKS if plain else _MARKS
+
+
+def _lines(check: Check, marks: dict[str, str]) -> Iterator[str]:
+    mark = marks[check.state]
+    yield f"{mark} {check.title:<{_TITLE}} {printable(check.text)}"
+    if check.fix:
+        yield f"{'':{len(mark)}} {'':<{_TITLE}} -> {printable(check.fix)}"
+
+
+def _verdict(checks: Sequence[Check]) -> str:
+    missing = [check.title for check in checks if check.state == "missing"]
+    if not missing:
+        return "A GPU can be recorded here: flame record -- CMD"
+    said = f"A GPU cannot be recorded here ({', '.join(missing)})"
+    if any(check.key == "library" and check.state != "missing" for check in checks):
+        return f"{said}; NVTX ranges and Python code can."
+    return f"{said}; traces can be viewed."

@@ -1,0 +1,64 @@
+"""The command itself: a folder, a process with the library in it, and what came of both."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from contextlib import ExitStack
+from pathlib import Path
+
+from flame.core.errors import CancelledError
+from flame.record.environment import environment_for, library_path, replaced
+from flame.record.folder import make_folder
+from flame.record.live import live_line
+from flame.record.options import Plan
+from flame.record.process import death_of, exit_code_of, signals_held, start, wait_for
+from flame.terminal import say
+
+
+def record(plan: Plan) -> int:
+    """Run the command of ``plan`` and record it; the exit code is the command's.
+
+    Raises UsageError without a library, NotFoundError and NotExecutableError without a command, and
+    what `make_folder` raises.
+    """
+    library = library_path()
+    folder = make_folder(plan.output, plan.command)
+    try:
+        for line in replaced(library, os.environ):
+            say(line)
+        begin = time.monotonic_ns()
+        status = _run(plan, environment_for(plan, library, folder.path, os.environ), folder.path)
+        _tell(plan, folder.path, status, time.monotonic_ns() - begin)
+    finally:
+        folder.drop_if_empty()
+    return exit_code_of(status)
+
+
+def _run(plan: Plan, environment: dict[str, str], folder: Path) -> int:
+    with ExitStack() as cleanup:
+        blocked = cleanup.enter_context(signals_held())
+        line = None if plan.quiet else live_line(folder)
+        if line is None:
+            child = start(plan.command, environment, blocked)
+            return wait_for(child)
+        cleanup.callback(line.close)
+        child = start(plan.command, environment, blocked)
+        return wait_for(child, line.update, line.release)
+
+
+def _tell(plan: Plan, folder: Path, status: int, elapsed: int) -> None:
+    """Say what came of it; nothing that fails here may hide the exit code of the command."""
+    if death := death_of(status):
+        say(f"{plan.command[0]}: {death}")
+    try:
+        from flame.record.summary import tell
+
+        tell(plan, folder, elapsed)
+    except (KeyboardInterrupt, CancelledError):
+        say("interrupted: the rest of the summary is left out")
+    except Exception as error:
+        say(f"no summary: {error or type(error).__name__}")
+        if os.environ.get("FLAME_DEBUG"):
+            traceback.print_exc()

@@ -1,0 +1,97 @@
+"""The environment that makes the CUDA driver and NVTX load the injection library."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import flame
+from flame.core.errors import UsageError
+from flame.record.options import Plan
+
+INJECTIONS = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
+LIBRARY = "libflameinject.so"
+
+_OWN = (
+    "FLAME_DIR",
+    "FLAME_PYTHON",
+    "FLAME_MAX_MB",
+    "FLAME_DURATION_MS",
+    "FLAME_CLOCK",
+    "FLAME_PC",
+)
+_TOOLS = {
+    LIBRARY: "another flame record",
+    "toolsinjection": "Nsight Systems",
+    "nsight-systems": "Nsight Systems",
+    "nsight-compute": "Nsight Compute",
+    "cuda-injection": "Nsight Compute",
+    "sanitizer": "Compute Sanitizer",
+}
+_CLOCK_READINGS = 20
+
+
+def library_path() -> Path:
+    """Where the injection library is, absolute; UsageError that says why there is none."""
+    if named := os.environ.get("FLAME_LIBRARY"):
+        path = Path(named).absolute()
+        if not path.is_file():
+            raise UsageError(f"{named}: no such library (FLAME_LIBRARY names it)")
+        return path
+    if sys.platform != "linux":
+        raise UsageError("recording works on Linux only; this machine can view what was recorded")
+    path = Path(flame.__file__).absolute().with_name(LIBRARY)
+    if not path.is_file():
+        raise UsageError(
+            f"this flame can only view: {LIBRARY} was not built, as there was no C++ compiler; "
+            "install g++, then pip install --force-reinstall --no-binary flame-view flame-view"
+        )
+    return path
+
+
+def environment_for(
+    plan: Plan, library: Path, folder: Path, base: Mapping[str, str]
+) -> dict[str, str]:
+    """``base`` with what the library has to know, and without what another recording had set."""
+    found = {key: value for key, value in base.items() if key not in _OWN}
+    found |= dict.fromkeys(INJECTIONS, str(library))
+    # The library follows no link: somebody else may have made it.
+    found["FLAME_DIR"] = str(folder.resolve())
+    found["FLAME_PYTHON"] = str(int(plan.python))
+    found["FLAME_PC"] = plan.pc
+    found["FLAME_CLOCK"] = str(unix_minus_monotonic())
+    if plan.duration_ms is not None:
+        found["FLAME_DURATION_MS"] = str(plan.duration_ms)
+    if plan.max_mb is not None:
+        found["FLAME_MAX_MB"] = str(plan.max_mb)
+    return found
+
+
+def replaced(library: Path, base: Mapping[str, str]) -> Iterator[str]:
+    """What a user should know of injections that were set in ``base`` and give way."""
+    for path in dict.fromkeys(base.get(name, "") for name in INJECTIONS):
+        if path:
+            names = " and ".join(name for name in INJECTIONS if base.get(name) == path)
+            yield f"{names} named {owner(path)}: replaced, it gets nothing of this run"
+
+
+def owner(path: str) -> str:
+    """The program that an injection library at ``path`` belongs to, and the path."""
+    lower = path.lower()
+    known = next((title for part, title in _TOOLS.items() if part in lower), "")
+    return f"{known} ({path})" if known else path
+
+
+def unix_minus_monotonic() -> int:
+    """Unix time minus monotonic time, ns: from the reading that was disturbed least."""
+    return min(_readings())[1]
+
+
+def _readings() -> Iterator[tuple[int, int]]:
+    """How long each reading took, and what it says."""
+    for _ in range(_CLOCK_READINGS):
+        before, unix, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        yield after - before, unix - (before + after) // 2

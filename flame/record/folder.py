@@ -1,0 +1,109 @@
+"""Where a recording goes: a new folder, named after what is recorded."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from flame.core.errors import InputError, UsageError
+
+SUFFIX = ".flame"
+_MODE = 0o700
+_OTHER = "name another folder with -o"
+_INTERPRETER = re.compile(r"(python|pypy)[\d.]*|(ba|da|z)?sh")
+_SCRIPT = re.compile(r"[^-\s]\S*\.(py|sh)")
+_ENDS = re.compile(r"^[.-]+|\.(py|sh)$")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where a recording goes; ``made``: it was not there before."""
+
+    path: Path
+    made: bool = True
+
+    def drop_if_empty(self) -> None:
+        """Remove it again if nothing has been written to it, and it was made for that."""
+        if self.made:
+            with suppress(OSError):
+                self.path.rmdir()
+
+
+def make_folder(output: Path | None, command: Sequence[str]) -> Folder:
+    """The folder for a recording of ``command``, empty: ``output``, or a new one in this folder.
+
+    UsageError where ``output`` holds something already, InputError where nothing can be written.
+    """
+    if output is None:
+        names = _names(recording_name(command))
+        return Folder(next(folder for folder in map(Path, names) if _make(folder)))
+    if _make(output):
+        return Folder(output)
+    _check_usable(output)
+    return Folder(output, made=False)
+
+
+def _names(stem: str) -> Iterator[str]:
+    yield f"{stem}{SUFFIX}"
+    yield from (f"{stem}.{number}{SUFFIX}" for number in itertools.count(2))
+
+
+def _make(folder: Path) -> bool:
+    """Make the folder; False if something of that name exists."""
+    try:
+        folder.mkdir(_MODE)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(
+            f"{folder}: cannot be made for the recording ({reason}); {_OTHER}"
+        ) from None
+    return True
+
+
+def _check_usable(folder: Path) -> None:
+    """Raise UsageError or InputError if something that exists is no empty folder of the user."""
+    try:
+        is_empty = folder.is_dir() and next(folder.iterdir(), None) is None
+        owner = folder.stat().st_uid
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{folder}: cannot be read ({reason}); {_OTHER}") from None
+    if not is_empty:
+        raise UsageError(f"-o {folder}: is there already; name a new folder")
+    # As the library sees it: who owns the folder can change what is in it.
+    if os.geteuid() not in (0, owner) and owner != 0:
+        raise InputError(f"{folder}: belongs to another user; {_OTHER}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{folder}: not writable; {_OTHER}")
+
+
+def recording_name(command: Sequence[str]) -> str:
+    """What a recording of ``command`` is called: its script or module, else the program.
+
+    ``python -u train.py`` and ``torchrun --nproc-per-node 2 train.py`` are ``train``, ``python -m
+    pkg.train`` is ``pkg.train``.
+    """
+    program, *words = command
+    chosen = _script(words) or _module(words) or _first(program, words) or program
+    return _ENDS.sub("", Path(chosen).name) or "recording"
+
+
+def _script(words: Sequence[str]) -> str:
+    return next((word for word in words if _SCRIPT.fullmatch(word)), "")
+
+
+def _module(words: Sequence[str]) -> str:
+    return words[words.index("-m") + 1] if "-m" in words[:-1] else ""
+
+
+def _first(program: str, words: Sequence[str]) -> str:
+    """What an interpreter is told to run, if that is no option and no code."""
+    is_script = _INTERPRETER.fullmatch(Path(program).name) and words and words[0][:1] != "-"
+    return words[0] if is_script else ""

@@ -1,0 +1,112 @@
+"""The options of ``flame record``, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from flame.core.errors import UsageError
+from flame.core.units import parse_size, parse_time
+
+_EPILOG = """\
+example: flame record -o run.flame -- python train.py --epochs 1
+
+Everything that CMD starts is recorded too, one file per process; 'flame view DIR' shows all of it.
+Recording needs no change to the program, and NVTX ranges are recorded without a GPU as well.
+FLAME_DEBUG=1 lets the library say on stderr what it does.
+
+exit codes: CMD's own; 128+N if signal N killed it, 127 if there is no such command, 126 if it
+            cannot be run; 2 usage or no library, 3 DIR cannot be written
+"""
+_MODE = re.compile(r"off|(continuous|serialized)(:([0-9]{1,2}))?")
+_PERIODS = range(5, 32)
+"""Exponents of two, in GPU cycles: cupti_pcsampling.h, ATTR_TYPE_SAMPLING_PERIOD."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to record and how.
+
+    ``output`` None: a new folder named after the command. ``duration_ms`` and ``max_mb`` None: no
+    limit, the library's own limit. ``pc``: as ``FLAME_PC``.
+    """
+
+    command: tuple[str, ...]
+    output: Path | None = None
+    python: bool = True
+    pc: str = "off"
+    duration_ms: int | None = None
+    max_mb: int | None = None
+    quiet: bool = False
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add all that `plan_of` reads."""
+    parser.usage = "flame record [options] [--] CMD …"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    add = parser.add_argument
+    text = "where to write, a new folder (default: NAME.flame here, after the script or command)"
+    add("-o", "--output", metavar="DIR", help=text)
+    text = "Python frames of every launch (default; CPython 3.11 to 3.13)"
+    add("--python", action=argparse.BooleanOptionalAction, default=True, help=text)
+    text = "PC sampling: continuous, serialized (exact launches, kernels run one by one) or off "
+    text += "(default); :N samples every 2^N cycles, N from 5 to 31"
+    add("--pc", metavar="MODE[:N]", default="off", help=text)
+    text = "record each process only so long, such as 30s or 2m; the program runs on"
+    add("--duration", metavar="TIME", help=text)
+    text = "write no more than this for each process, such as 500MB or 4GB (default: 16 GiB)"
+    add("--max-size", metavar="SIZE", help=text)
+    text = "no live line and no summary, only what went wrong"
+    add("-q", "--quiet", action="store_true", help=text)
+    add("cmd", metavar="CMD", nargs=argparse.REMAINDER, help="what to run, with its arguments")
+
+
+def plan_of(args: argparse.Namespace) -> Plan:
+    """What the options say; UsageError for values that mean nothing."""
+    words = args.cmd[1:] if args.cmd[:1] == ["--"] else args.cmd
+    if not words:
+        raise UsageError("name a command to record: flame record -- CMD (see flame record --help)")
+    if args.output == "":
+        raise UsageError("-o: no folder given")
+    return Plan(
+        command=tuple(words),
+        output=None if args.output is None else Path(args.output),
+        python=args.python,
+        pc=_mode(args.pc),
+        duration_ms=None if args.duration is None else _milliseconds(args.duration),
+        max_mb=None if args.max_size is None else _megabytes(args.max_size),
+        quiet=args.quiet,
+    )
+
+
+def _mode(text: str) -> str:
+    found = _MODE.fullmatch(text)
+    if not found:
+        raise UsageError(f"--pc '{text}': choose continuous, serialized or off")
+    if found[3] and int(found[3]) not in _PERIODS:
+        raise UsageError(f"--pc '{text}': choose a period from 5 to 31 (2^5 to 2^31 cycles)")
+    return text
+
+
+def _milliseconds(text: str) -> int:
+    try:
+        duration = parse_time(text)
+    except UsageError as error:
+        raise UsageError(f"--duration: {error}") from None
+    if duration <= 0:
+        raise UsageError(f"--duration '{text}': nothing would be recorded")
+    return -(-duration // 1_000_000)
+
+
+def _megabytes(text: str) -> int:
+    """In units of 2^20 bytes, as FLAME_MAX_MB counts."""
+    try:
+        size = parse_size(text)
+    except UsageError as error:
+        raise UsageError(f"--max-size: {error}") from None
+    if not size:
+        raise UsageError(f"--max-size '{text}': nothing could be recorded")
+    return -(-size >> 20)

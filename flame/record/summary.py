@@ -1,0 +1,152 @@
+"""What a recording holds, in a few lines on stderr: the command has ended, its exit code stands."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flame.core.units import format_bytes, format_count, format_ns, format_percent
+from flame.record.options import Plan
+from flame.record.totals import Dumps, Totals
+from flame.terminal import cut, printable, say
+
+if TYPE_CHECKING:
+    from flame.core.profile import Profile
+
+_LARGEST = 1_000_000_000
+"""Bytes; more would take longer to read than a person waits for five lines."""
+_MOST_NAMES = 3
+_LONGEST_NAME = 40
+_MOST_NOTES = 3
+_MOST_PIDS = 8
+_DETACHED = {
+    "sudo": "sudo flame record",
+    "su": "su -c 'flame record …'",
+    "docker": "docker run … flame record",
+    "podman": "podman run … flame record",
+    "ssh": "ssh HOST flame record",
+}
+"""Programs that do not hand their environment on, and where flame has to stand instead."""
+
+
+def tell(plan: Plan, folder: Path, elapsed: int) -> None:
+    """Say what lies in ``folder`` after ``elapsed`` ns; with ``--quiet`` only what went wrong."""
+    with closing(Dumps(folder)) as dumps:
+        totals = dumps.update()
+    if totals.empty:
+        say(_nothing(plan, totals))
+    elif not plan.quiet:
+        say(f"recorded {folder}: {totals.text}, in {format_ns(elapsed)}")
+    for line in _losses(totals, folder):
+        say(line)
+    if totals.dumps and not plan.quiet:
+        _tell_content(folder, totals)
+
+
+def _nothing(plan: Plan, totals: Totals) -> str:
+    program = Path(plan.command[0]).name
+    if totals.dumps:
+        what = "CUDA or NVTX was loaded, but nothing was launched and no range was opened"
+    elif program in _DETACHED:
+        what = f"{program} does not hand the environment on: use '{_DETACHED[program]} …' instead"
+    else:
+        what = (
+            "no process of the command called CUDA or NVTX, or none could load the library "
+            "(static, setuid, in a container)"
+        )
+    return f"nothing was recorded: {what}; 'flame doctor' checks this machine"
+
+
+def _losses(totals: Totals, folder: Path) -> Iterator[str]:
+    """What is not in the recording, and what is still to come."""
+    if totals.dropped:
+        yield f"{format_count(totals.dropped)} records were lost{' for want of room' * totals.full}"
+    elif totals.full:
+        yield "recording ended early: no room was left (the disk, or --max-size)"
+    if pids := [pid for pid in totals.open if _records_to(pid, folder)]:
+        some = ", ".join(map(str, pids[:_MOST_PIDS])) + ", …" * (len(pids) > _MOST_PIDS)
+        yield f"processes that the command left behind still record (pid {some})"
+
+
+def _records_to(pid: int, folder: Path) -> bool:
+    """Whether the process lives and has a dump in ``folder`` mapped."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text("utf-8", "surrogateescape")
+    except OSError:
+        return False
+    return f"{folder.resolve()}/" in maps
+
+
+def _tell_content(folder: Path, totals: Totals) -> None:
+    view = f"flame view {shlex.quote(str(folder))}"
+    if totals.bytes > _LARGEST:
+        say(f"{format_bytes(totals.bytes)} are too much for a quick summary; see: {view}")
+        return
+    for line in _lines(_load(folder), folder):
+        say(line)
+    say(f"see it with: {view}")
+
+
+def _load(folder: Path) -> Profile:
+    from flame.core.load_many import load_all
+    from flame.progress import progress_on_stderr
+
+    with progress_on_stderr() as progress:
+        return load_all([folder], progress=progress)
+
+
+def _lines(profile: Profile, folder: Path) -> Iterator[str]:
+    yield _amount(profile)
+    if top := _top(profile):
+        yield f"most of it: {', '.join(top)}"
+    if profile.gpu_time:
+        yield f"coverage of GPU time: {', '.join(_coverage(profile))}"
+    notes = profile.warnings
+    yield from (f"note: {note}" for note in notes[:_MOST_NOTES])
+    if len(notes) > _MOST_NOTES:
+        rest = len(notes) - _MOST_NOTES
+        yield f"{rest} more notes: flame info {shlex.quote(str(folder))}"
+
+
+def _amount(profile: Profile) -> str:
+    from flame.report import gpus
+
+    number = len(profile.activities)
+    if not number:
+        return (
+            f"nothing ran on a GPU; host time in ranges and calls {format_ns(_host_time(profile))}"
+        )
+    where = f" on {gpus(profile.devices)}" if profile.devices else ""
+    return f"GPU time {format_ns(profile.gpu_time)} in {format_count(number)} activities{where}"
+
+
+def _host_time(profile: Profile) -> int:
+    return int(profile.host.duration.sum())
+
+
+def _top(profile: Profile) -> list[str]:
+    """The names with most GPU time (host time in ranges where no GPU was used), with shares."""
+    if len(profile.activities):
+        tree = profile.tree("kernel", metric="gpu")
+    else:
+        tree = profile.tree("nvtx", metric="host")
+    whole = int(tree.total[0])
+    own: dict[str, int] = {}
+    for node in range(1, len(tree)):
+        own[tree.name(node)] = own.get(tree.name(node), 0) + int(tree.own[node])
+    names = sorted(own, key=lambda name: -own[name])[:_MOST_NAMES]
+    return [f"{_short(name)} {format_percent(own[name], whole)}" for name in names if own[name]]
+
+
+def _short(name: str) -> str:
+    return cut(printable(name), _LONGEST_NAME)
+
+
+def _coverage(profile: Profile) -> Sequence[str]:
+    from flame.core.terms import coverage_of
+
+    shares = coverage_of(profile).values()
+    return [f"{title} {format_percent(share.ns, profile.gpu_time)}" for title, share in shares]

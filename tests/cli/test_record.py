@@ -1,0 +1,419 @@
+"""``flame record``: the command runs as it would without, and what it did is in a new folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import flame.record.command as command
+from flame.core.load_many import load_all
+from flame.core.profile import Profile
+from flame.record.options import Plan
+from tests.cli.conftest import Flame, spawn
+from tests.cli.programs import KERNELS, PATIENT, RANGES
+
+PYTHON = (sys.executable, "-c")
+FORKED = (
+    KERNELS
+    + """
+import os
+if os.fork() == 0:
+    import nvtx
+    with nvtx.annotate("child"):
+        pass
+    os._exit(0)
+os.wait()
+"""
+)
+
+Done = subprocess.CompletedProcess[str]
+Record = Callable[..., Done]
+
+
+@pytest.fixture
+def record(recorder: None) -> Record:
+    """``flame record`` as a process, with the test double as its driver."""
+
+    def run(*args: str | Path, env: dict[str, str] | None = None) -> Done:
+        done = spawn("record", *args, env=env)
+        assert 'Traceback (most recent call last)\n  File "/' not in done.stderr
+        return done
+
+    return run
+
+
+def only_recording(folder: Path) -> Path:
+    (found,) = folder.glob("*.flame")
+    return found
+
+
+def kernels_of(folder: Path) -> dict[str, int]:
+    profile: Profile = load_all([folder])
+    tree = profile.tree("kernel", metric="count")
+    return {tree.name(node): int(tree.own[node]) for node in range(1, len(tree))}
+
+
+def said(done: Done) -> list[str]:
+    """Lines on stderr, all of them flame's own."""
+    lines = done.stderr.splitlines()
+    assert all(line.startswith("flame: ") for line in lines), done.stderr
+    return [line.removeprefix("flame: ") for line in lines]
+
+
+# what is recorded
+
+
+def test_every_kernel_is_there_and_summed_up(record: Record, folder: Path) -> None:
+    done = record("--", *PYTHON, KERNELS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    target = only_recording(folder)
+    assert kernels_of(target) == {"gemm": 10, "softmax": 10}
+    lines = said(done)
+    assert lines[0].startswith(f"recorded {target.name}: 1 process, 20 kernels, ")
+    assert lines[1].startswith("GPU time 1.20 ms in 20 activities")
+    assert lines[2] == "most of it: gemm 83.3 %, softmax 16.7 %"
+    assert lines[3].startswith("coverage of GPU time: launch 100.0 %")
+    assert lines[-1] == f"see it with: flame view {target.name}"
+
+
+def test_ranges_need_no_gpu(record: Record, folder: Path) -> None:
+    done = record(*PYTHON, RANGES, env={**os.environ, "LD_LIBRARY_PATH": ""})
+    assert done.returncode == 0
+    lines = said(done)
+    assert "1 process, 4 ranges" in lines[0]
+    assert lines[1].startswith("nothing ran on a GPU; host time")
+    assert lines[2].startswith("most of it: inner 9")
+
+
+def test_all_processes_are_recorded(record: Record, folder: Path) -> None:
+    program = folder / "program.py"
+    program.write_text(KERNELS)
+    done = record(
+        "-o",
+        "both",
+        "bash",
+        "-c",
+        f"{sys.executable} program.py & {sys.executable} program.py; wait",
+    )
+    assert done.returncode == 0
+    assert said(done)[0].startswith("recorded both: 2 processes, 40 kernels")
+    assert kernels_of(folder / "both") == {"gemm": 20, "softmax": 20}
+
+
+def test_a_fork_has_a_dump_of_its_own(record: Record, folder: Path) -> None:
+    assert "2 processes, 20 kernels, 1 range" in said(record(*PYTHON, FORKED))[0]
+
+
+def test_an_exec_goes_on_in_a_new_dump(record: Record, folder: Path) -> None:
+    (folder / "program.py").write_text(KERNELS)
+    flushed = "import os, time\ntime.sleep(0.5)\n"  # What CUPTI still holds is lost as in a crash.
+    again = f"{KERNELS}{flushed}os.execv({sys.executable!r}, ['python', 'program.py'])"
+    assert "2 processes, 40 kernels" in said(record(*PYTHON, again))[0]
+
+
+def test_without_python_frames(record: Record, folder: Path) -> None:
+    assert record("--no-python", "-o", "plain", *PYTHON, KERNELS).returncode == 0
+    assert load_all([folder / "plain"]).coverage["python"].ns == 0
+
+
+def test_recording_stops_and_the_program_runs_on(record: Record) -> None:
+    more = "import time\ntime.sleep(1)\nfor _ in range(7): launch(gemm)\nprint('to the end')"
+    done = record("--duration", "300ms", *PYTHON, KERNELS + more)
+    assert done.stdout == "to the end\n"
+    assert "1 process, 20 kernels" in said(done)[0]
+    assert "time is over" in said(done)[0]
+
+
+def test_a_full_recording_says_what_it_lost(record: Record) -> None:
+    more = "for _ in range(40_000): launch(gemm)"
+    done = record("--max-size", "1MB", *PYTHON, KERNELS + more)
+    assert done.returncode == 0
+    lost = [line for line in said(done) if "records were lost for want of room" in line]
+    assert lost and int(lost[0].split()[0].replace(",", "")) > 10_000
+
+
+# the command is itself
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "told"),
+    [
+        ("raise SystemExit(0)", 0, ""),
+        ("raise SystemExit(7)", 7, ""),
+        ("import os; os.kill(os.getpid(), 9)", 137, f"{sys.executable}: Killed"),
+        ("import os, signal; signal.signal(2, signal.SIG_DFL); os.kill(os.getpid(), 2)", 130, ""),
+    ],
+)
+def test_the_exit_code_is_the_commands(code: str, expected: int, told: str, record: Record) -> None:
+    done = record("-q", *PYTHON, code)
+    assert done.returncode == expected
+    assert [line for line in said(done) if "nothing was recorded" not in line] == [told] * bool(
+        told
+    )
+
+
+def test_what_cannot_be_run_ends_as_in_a_shell(record: Record, folder: Path) -> None:
+    (folder / "text").write_text("no program")
+    (folder / "script").write_text("#!/no/such/interpreter\n")
+    (folder / "script").chmod(0o755)
+    for words, code, reason in [
+        (["no-such-command"], 127, "no-such-command: no such command on PATH"),
+        (["./gone"], 127, "./gone: no such program"),
+        (["./script"], 127, "./script: the interpreter that its first line names is not there"),
+        (["./text"], 126, "./text: cannot be run: permission denied"),
+        (["./"], 126, "./: cannot be run: permission denied"),
+    ]:
+        done = record("--", *words)
+        assert (done.returncode, said(done)) == (code, [reason])
+    assert not list(folder.glob("*.flame"))
+
+
+def test_the_streams_are_the_commands(recorder: None) -> None:
+    code = "import sys; print(sys.stdin.read()[::-1]); print('complaint', file=sys.stderr)"
+    run = [sys.executable, "-m", "flame", "record", "-q", *PYTHON, code]
+    done = subprocess.run(run, input="abc", capture_output=True, text=True, check=False)
+    assert done.stdout == "cba\n"
+    assert done.stderr.startswith("complaint\n")
+
+
+def test_options_behind_the_command_are_the_commands(record: Record) -> None:
+    words = ["--time", "-5", "--quiet", "-o", "x", "--", "-h", "--version"]
+    for first in ([], ["--"]):
+        done = record("-q", *first, *PYTHON, "import sys; print(sys.argv[1:])", *words)
+        assert done.stdout == f"{words}\n"
+
+
+def test_python_finds_the_usual_signals(record: Record) -> None:
+    code = "import signal; print(signal.pthread_sigmask(0, []), signal.getsignal(2).__name__)"
+    assert record("-q", *PYTHON, code).stdout == "set() default_int_handler\n"
+    trap = (
+        "trap 'echo piped' PIPE; kill -PIPE $$"  # A shell cannot trap what it was told to ignore.
+    )
+    assert record("-q", "sh", "-c", trap).stdout == "piped\n"
+
+
+def test_a_full_disk_for_messages_changes_no_exit_code(recorder: None) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = spawn("record", *PYTHON, "raise SystemExit(7)", capture_output=False, stderr=full)
+    assert done.returncode == 7
+
+
+def test_the_summary_never_hides_the_exit_code(record: Record) -> None:
+    spoil = "import os, pathlib\nfolder = pathlib.Path(os.environ['FLAME_DIR'])\n"
+    spoil += "next(folder.glob('*.fdump')).write_bytes(b'FLAMEDMP' + bytes(70))\nos._exit(5)"
+    done = record(*PYTHON, KERNELS + spoil)
+    assert done.returncode == 5
+    said(done)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (KeyboardInterrupt(), "flame: interrupted: the rest of the summary is left out"),
+        (ZeroDivisionError("by zero"), "flame: no summary: by zero"),
+    ],
+)
+def test_a_summary_that_fails_is_one_line(
+    error: BaseException,
+    line: str,
+    recorder: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*args: object) -> None:
+        raise error
+
+    monkeypatch.setattr("flame.record.summary.tell", fail)
+    assert command.record(Plan((sys.executable, "-c", "raise SystemExit(3)"))) == 3
+    assert capfd.readouterr().err == f"{line}\n"
+
+
+# the environment
+
+
+def test_the_command_gets_what_the_library_reads(
+    record: Record, folder: Path, library: Path
+) -> None:
+    stale = {"FLAME_DIR": "/old", "FLAME_DURATION_MS": "1", "FLAME_MAX_MB": "2", "FLAME_CLOCK": "3"}
+    shown = "import os; print(*(f'{k}={v}' for k, v in os.environ.items() if '_' in k), sep='\\n')"
+    options = ("-q", "-o", "x", "--pc", "serialized:12", "--max-size", "3GiB")
+    done = record(*options, *PYTHON, shown, env={**os.environ, **stale, "FLAME_FLUSH_MS": "50"})
+    seen = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    assert seen["CUDA_INJECTION64_PATH"] == seen["NVTX_INJECTION64_PATH"] == str(library)
+    assert seen["FLAME_DIR"] == str(folder.resolve() / "x")
+    assert seen["FLAME_PC"] == "serialized:12"
+    assert seen["FLAME_PYTHON"] == "1"
+    assert seen["FLAME_MAX_MB"] == "3072"
+    assert seen["FLAME_FLUSH_MS"] == "50"
+    assert "FLAME_DURATION_MS" not in seen
+    now = time.time_ns() - time.monotonic_ns()
+    assert abs(int(seen["FLAME_CLOCK"]) - now) < 1_000_000_000
+
+
+def test_another_tool_that_is_replaced_is_named(record: Record) -> None:
+    tool = "/opt/nvidia/nsight-systems/2025.3/libToolsInjection64.so"
+    environment = {**os.environ, "CUDA_INJECTION64_PATH": tool, "NVTX_INJECTION64_PATH": tool}
+    lines = said(record("-q", *PYTHON, KERNELS, env=environment))
+    names = "CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH"
+    assert lines == [
+        f"{names} named Nsight Systems ({tool}): replaced, it gets nothing of this run"
+    ]
+
+
+def test_a_recording_within_a_recording_belongs_to_the_inner_one(
+    record: Record, folder: Path
+) -> None:
+    inner = (sys.executable, "-m", "flame", "record", "-o", "inner", "--")
+    done = record("-o", "outer", *inner, *PYTHON, KERNELS)
+    assert done.returncode == 0
+    assert any("named another flame record" in line for line in said(done))
+    assert kernels_of(folder / "inner") == {"gemm": 10, "softmax": 10}
+    assert not (folder / "outer").exists()
+
+
+# the folder
+
+
+def test_the_folder_is_private_and_new_each_time(record: Record, folder: Path) -> None:
+    (folder / "train.py").write_text(KERNELS)
+    for _ in range(3):
+        assert record("-q", sys.executable, "train.py").returncode == 0
+    found = sorted(folder.glob("*.flame"))
+    assert [path.name for path in found] == ["train.2.flame", "train.3.flame", "train.flame"]
+    assert {path.stat().st_mode & 0o777 for path in found} == {0o700}
+
+
+def test_an_existing_folder_is_taken_only_if_it_is_empty(record: Record, folder: Path) -> None:
+    (folder / "run").mkdir()
+    assert record("-q", "-o", "run", *PYTHON, "pass").returncode == 0
+    assert (folder / "run").is_dir()
+    (folder / "run" / "notes").write_text("precious")
+    done = record("-o", "run", "touch", "ran")
+    assert (done.returncode, said(done)) == (2, ["-o run: is there already; name a new folder"])
+    assert not (folder / "ran").exists()
+
+
+def test_a_folder_that_cannot_be_made(record: Record, folder: Path) -> None:
+    for place, reason in (("/proc/x", "no such file"), ("no/such/x", "no such file")):
+        done = record("-o", place, "touch", "ran")
+        assert done.returncode == 3
+        assert reason in said(done)[0]
+        assert "-o" in said(done)[0]
+    assert not (folder / "ran").exists()
+
+
+def test_nothing_recorded_leaves_nothing_behind(record: Record, folder: Path) -> None:
+    done = record("true")
+    assert done.returncode == 0
+    (line,) = said(done)
+    assert line.startswith("nothing was recorded: no process of the command called CUDA or NVTX")
+    assert "flame doctor" in line
+    assert not list(folder.iterdir())
+
+
+def test_programs_that_drop_the_environment_are_known(record: Record, folder: Path) -> None:
+    (folder / "sudo").write_text('#!/bin/sh\nexec env -i "$@"\n')
+    (folder / "sudo").chmod(0o755)
+    (line,) = said(record("./sudo", *PYTHON, RANGES))
+    assert "'sudo flame record …'" in line
+
+
+# mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ([], "name a command to record: flame record -- CMD"),
+        (["--"], "name a command to record"),
+        (["--nope", "true"], "unknown: --nope (see flame record --help)"),
+        (["-o"], "expected one argument"),
+        (["-o", "", "true"], "-o: no folder given"),
+        (["--pc", "often", "true"], "--pc 'often': choose continuous, serialized or off"),
+        (["--pc", "continuous:4", "true"], "choose a period from 5 to 31"),
+        (["--duration", "soon", "true"], "--duration: 'soon' is not a time"),
+        (["--duration", "0s", "true"], "nothing would be recorded"),
+        (["--max-size", "big", "true"], "--max-size: 'big' is not an amount of data"),
+        (["--max-size", "0MB", "true"], "nothing could be recorded"),
+    ],
+)
+def test_usage_errors(words: list[str], reason: str, flame: Flame, folder: Path) -> None:
+    result = flame("record", *words)
+    assert result.code == 2
+    assert reason in result.complaint()
+    assert not list(folder.iterdir())
+
+
+def test_a_library_that_is_not_there(
+    flame: Flame, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLAME_LIBRARY", "gone.so")
+    result = flame("record", "true")
+    assert result.code == 2
+    assert result.complaint() == "gone.so: no such library (FLAME_LIBRARY names it)"
+    monkeypatch.delenv("FLAME_LIBRARY")
+    monkeypatch.setattr("flame.__file__", str(folder / "flame" / "__init__.py"))
+    result = flame("record", "true")
+    assert result.code == 2
+    assert "libflameinject.so was not built" in result.complaint()
+    assert not list(folder.iterdir())
+
+
+# signals
+
+
+def started(*words: str) -> subprocess.Popen[str]:
+    run = [sys.executable, "-m", "flame", "record", *words]
+    child = subprocess.Popen(
+        run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert child.stdout and child.stdout.readline() == "ready\n"
+    return child
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"])
+def test_what_flame_alone_is_told_reaches_the_command_once(name: str, recorder: None) -> None:
+    child = started(*PYTHON, PATIENT, name)
+    child.send_signal(getattr(signal, name))
+    out, err = child.communicate(timeout=60)
+    assert out == f"heard {name}\n"
+    assert child.returncode == 9
+    assert "nothing was recorded" in err
+
+
+def test_a_script_that_signals_its_group_hears_no_echo(recorder: None) -> None:
+    script = "trap 'echo trapped; kill 0' TERM; echo ready; while :; do sleep 0.05; done"
+    once = script.replace("trap '", 'trap \'trap "" TERM; ')
+    child = started("-q", "bash", "-c", once + "; :")
+    child.send_signal(signal.SIGTERM)
+    time.sleep(1)
+    assert child.poll() is None, "the command ignores the signal, so flame waits for it"
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    out, _ = child.communicate(timeout=60)
+    assert out == "trapped\n"
+
+
+def test_processes_that_are_left_behind_are_told(record: Record, folder: Path) -> None:
+    daemon = KERNELS + "\nimport os, time\nif os.fork(): os._exit(0)\n"
+    daemon += "import nvtx\nwith nvtx.annotate('late'): pass\n"
+    daemon += "open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    waiting = "while [ ! -s pid ]; do sleep 0.05; done"
+    run = f'{sys.executable} -c "$0" </dev/null >/dev/null 2>&1 & {waiting}'
+    done = record("bash", "-c", run, daemon)
+    pid = int((folder / "pid").read_text())
+    try:
+        assert done.returncode == 0
+        assert re.search(rf"still record \(pid .*\b{pid}\b", done.stderr), done.stderr
+    finally:
+        os.kill(pid, signal.SIGKILL)
