@@ -17,7 +17,6 @@ namespace flame {
 namespace {
 
 char rank[16], world_size[16];
-bool synthetic;
 
 bool is_number(const char* value) {
   size_t digits = strspn(value, "0123456789");
@@ -82,8 +81,6 @@ void meta_host() {
 void read_identity() {
   first_number(rank, {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
   first_number(world_size, {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
-  const char* value = getenv("FLAME_SYNTHETIC");
-  synthetic = value && strcmp(value, "1") == 0;
 }
 
 void describe_process(int forked_from) {
@@ -97,7 +94,6 @@ void describe_process(int forked_from) {
   meta("world_size", world_size);
   meta_number("parent_pid", getppid());
   if (forked_from) meta_number("forked_from", forked_from);
-  if (synthetic) meta("synthetic", "yes");
 }
 
 }  // namespace flame

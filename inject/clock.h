@@ -1,8 +1,7 @@
 // The one clock of all records.
 #pragma once
+#include <cstdint>
 #include <ctime>
-
-#include "flame.h"
 
 namespace flame {
 

@@ -30,8 +30,8 @@ struct Cupti {
 #undef FLAME_POINTER
 };
 
-// The CUPTI of this process, found at the first call; null when there is none: the meta "cupti" then
-// says why.
+// The CUPTI of this process, found at the first call; null when there is none: the meta "cupti"
+// then says why.
 Cupti* cupti();
 
 // CUPTI's name of a result: never null.

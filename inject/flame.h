@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "clock.h"
 #include "dump.h"
 
 namespace flame {
@@ -24,9 +25,6 @@ struct Settings {
 };
 const Settings& settings();
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
-
-// clock.h
-uint64_t now();  // CLOCK_MONOTONIC, ns
 
 // life.cpp: from the first entry point to the end of the process
 

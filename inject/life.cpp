@@ -129,8 +129,9 @@ bool start() {
   KeepErrno keep;
   {
     std::lock_guard<std::mutex> guard(life_lock);
-    if (!started) return start_locked();
+    if (!started && !start_locked()) return false;
   }
+  start_python();
   return recording();
 }
 

@@ -1,5 +1,5 @@
-// A ring of the latest driver calls. Every word of an entry carries the call's whole correlation id,
-// so that a reader takes all of one call or nothing, without locks and without waiting.
+// A ring of the latest driver calls. Every word of an entry carries the call's whole correlation
+// id, so that a reader takes all of one call or nothing, without locks and without waiting.
 #include "origins.h"
 
 #include <atomic>

@@ -78,7 +78,9 @@ void settle(int now) {
   if (!mode.compare_exchange_strong(unchecked, now)) return;
   log("python %d.%d.%d%s", api.major, api.minor, api.micro, explanation(now));
   if (now == kApiOnly)
-    note("Python's frames were not where they should be: stacks are read only while the GIL is held");
+    note(
+        "Python's frames were not where they should be: "
+        "stacks are read only while the GIL is held");
   tell(now);
 }
 
@@ -212,7 +214,9 @@ uint32_t told_stack(ThreadState* own) {
   uint32_t parent = 0;
   for (uint32_t i = depth; i-- > 0;) {
     const uint16_t flags = cut && i + 1 == depth ? kCutAbove : 0;
-    parent = node(parent, told_frame(frames[i]), kPythonNode, flags);
+    const uint32_t item = told_frame(frames[i]);
+    parent = item ? node(parent, item, kPythonNode, flags) : 0;
+    if (!parent) break;
   }
   return parent;
 }

@@ -64,7 +64,8 @@ bool holds_gil(const Api& api, ThreadState* own) {
 }
 
 Quiet::Quiet(const Api& api) : api_(api) {
-  if (api_.disable_gc && api_.enable_gc) collected_ = api_.disable_gc() != 0;
+  const bool alone = !api_.free_threaded;  // else another thread may be switching it too
+  if (alone && api_.disable_gc && api_.enable_gc) collected_ = api_.disable_gc() != 0;
   api_.take_error(&error_[0], &error_[1], &error_[2]);
 }
 

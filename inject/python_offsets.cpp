@@ -9,7 +9,7 @@ constexpr uintptr_t kPlain = ~uintptr_t{0}, kTagged = ~uintptr_t{3};
 constexpr Offsets kPython311 = {
     56, true, 8,              // thread: cframe; cframe: current_frame, behind use_tracing
     32, 48, 56, 69, kPlain,   // frame: f_code, previous, prev_instr, owner
-    48, 72, 0, 112, 128,      // code: co_flags, co_firstlineno, no version, co_filename, co_qualname
+    48, 72, 0, 112, 128,      // code: co_flags, co_firstlineno, no version, filename, qualname
     136, 168, 184,            // code: co_linetable, _co_firsttraceable, co_code_adaptive
     16, 32, 48, 72,           // text: length, state, size of PyASCIIObject, PyCompactUnicodeObject
     16, 32,                   // bytes: ob_size, ob_sval
@@ -25,12 +25,12 @@ constexpr Offsets kPython312 = {
 };
 
 // The beginning of _PyRuntime since 3.13: groups of 64-bit numbers, each led by the size of the
-// struct that it describes. Which groups there are, and how long they are, changes with the version.
+// struct that it describes. Which groups there are, and how long they are, depends on the version.
 constexpr size_t kGroupsAt = 24;  // behind the cookie, the version and whether it is free-threaded
 
 enum Group {
-  kRuntimeState, kInterpreterState, kThreadState, kInterpreterFrame, kCodeObject, kObject, kTypeObject,
-  kTuple, kList, kSet, kDict, kFloat, kLong, kBytes, kUnicode, kGroups
+  kRuntimeState, kInterpreterState, kThreadState, kInterpreterFrame, kCodeObject, kObject,
+  kTypeObject, kTuple, kList, kSet, kDict, kFloat, kLong, kBytes, kUnicode, kGroups
 };
 using Sizes = uint8_t[kGroups];  // in numbers
 constexpr Sizes kGroups313 = {3, 13, 9, 6, 10, 2, 4, 3, 3, 0, 3, 2, 3, 3, 4};
@@ -38,7 +38,8 @@ constexpr Sizes kGroups314 = {3, 16, 9, 8, 11, 2, 4, 3, 3, 4, 3, 2, 3, 3, 4};
 
 class DebugOffsets {
  public:
-  DebugOffsets(const char* runtime, const Sizes& sizes) : groups_(runtime + kGroupsAt), sizes_(sizes) {}
+  DebugOffsets(const char* runtime, const Sizes& sizes)
+      : groups_(runtime + kGroupsAt), sizes_(sizes) {}
 
   uint16_t operator()(Group group, size_t index) const {
     for (int before = 0; before < group; before++) index += sizes_[before];

@@ -12,6 +12,12 @@ struct TextState {
   bool compact, ascii;
 };
 
+// Instances of a subclass of `str` keep their characters elsewhere.
+const char* data_of(const char* text, const TextState& state, const Offsets& offsets) {
+  if (!state.compact) return load<const char*>(text, offsets.text_compact);
+  return text + (state.ascii ? offsets.text_ascii : offsets.text_compact);
+}
+
 uint32_t character(const char* data, uint32_t width, size_t index) {
   if (width == 1) return load<uint8_t>(data, index);
   if (width == 2) return load<uint16_t>(data, index * 2);
@@ -65,9 +71,9 @@ std::string_view utf8(const char* text, const Offsets& offsets, char* room) {
   if (!text) return "?";
   const TextState state(load<uint32_t>(text, offsets.text_state));
   const auto length = static_cast<size_t>(load<int64_t>(text, offsets.text_length));
-  if (!state.compact) return "?";
-  if (state.ascii) return {text + offsets.text_ascii, length};
-  const char* data = text + offsets.text_compact;
+  const char* data = data_of(text, state, offsets);
+  if (!data || !state.width) return "?";
+  if (state.ascii) return {data, length};
   size_t size = 0;
   for (size_t i = 0; i < length && size + 4 <= kTextRoom; i++)
     size += put_character(character(data, state.width, i), room + size);

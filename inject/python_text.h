@@ -9,8 +9,8 @@ namespace flame::python {
 
 constexpr size_t kTextRoom = 4096;  // a name that is not ASCII is cut to this many bytes
 
-// A `str` as UTF-8: its own memory, or `room` (kTextRoom bytes) when it has to be converted. "?" for
-// one that is not compact.
+// A `str` as UTF-8: its own memory, or `room` (kTextRoom bytes) when it has to be converted. "?"
+// for one that is not ready for use (3.11).
 std::string_view utf8(const char* text, const Offsets& offsets, char* room);
 
 // The line of the instruction at `lasti` (bytes from the first one), 0 for none.

@@ -2,6 +2,7 @@
 #include "python_walk.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace flame::python {
 namespace {
@@ -20,13 +21,21 @@ uint64_t mix_ends(uint64_t hash, const char* data, size_t size) {
   return mix(hash ^ hash >> 32, size);
 }
 
-// Functions of files live as long as their module. Other code comes and goes, often with equal
-// names: what it says about lines is told apart too.
-bool is_fleeting(const char* code, const char* file, const Offsets& offsets) {
-  return !(load<uint32_t>(code, offsets.code_flags) & kOptimized) ||
-         file[offsets.text_ascii] == '<';
+// The characters of a name that is plain ASCII, as nearly all are; nothing for another.
+std::string_view plain_text(const char* text, const Offsets& offsets) {
+  constexpr uint32_t kCompactAscii = 3u << 5;
+  if ((load<uint32_t>(text, offsets.text_state) & kCompactAscii) != kCompactAscii) return {};
+  return {text + offsets.text_ascii, load<size_t>(text, offsets.text_length)};
 }
 
+// Functions of files live as long as their module. Other code comes and goes, often with equal
+// names.
+bool is_fleeting(const char* code, std::string_view file, const Offsets& offsets) {
+  return !(load<uint32_t>(code, offsets.code_flags) & kOptimized) || file.empty() ||
+         file[0] == '<';
+}
+
+// Where its parts lie, and for fleeting code also what they say of names and lines.
 uint64_t stamp_without_version(const char* code, const Offsets& offsets) {
   const char* file = load<const char*>(code, offsets.code_filename);
   const char* lines = load<const char*>(code, offsets.code_linetable);
@@ -34,11 +43,10 @@ uint64_t stamp_without_version(const char* code, const Offsets& offsets) {
                   reinterpret_cast<uintptr_t>(file) * 0xe7037ed1a0b428dbu +
                   reinterpret_cast<uintptr_t>(lines) * 0x8ebc6af09c88c6e3u +
                   load<uint32_t>(code, offsets.code_first_line) * uint64_t{0x589965cc75374cc3u};
-  if (!is_fleeting(code, file, offsets)) return hash;
-  hash = mix_ends(hash, lines + offsets.bytes_data,
-                  static_cast<size_t>(load<int64_t>(lines, offsets.bytes_size)));
-  return mix_ends(hash, file + offsets.text_ascii,
-                  static_cast<size_t>(load<int64_t>(file, offsets.text_length)));
+  const std::string_view name = plain_text(file, offsets);
+  if (!is_fleeting(code, name, offsets)) return hash;
+  const auto size = load<size_t>(lines, offsets.bytes_size);
+  return mix_ends(mix_ends(hash, lines + offsets.bytes_data, size), name.data(), name.size());
 }
 
 // From 3.12 on every code object of an interpreter has a number, until 2^32 have been made.

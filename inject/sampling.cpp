@@ -101,8 +101,9 @@ void explain(const char* step, CUptiResult result) {
                 "let all users do it by 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in "
                 "/etc/modprobe.d/nvidia.conf and a reboot. Recorded without PC samples");
   char text[256];
-  snprintf(text, sizeof text, "PC sampling does not work here (%s: %s). Recorded without PC samples",
-           step, result_name(result));
+  snprintf(text, sizeof text,
+           "PC sampling does not work here (%s: %s). Recorded without PC samples", step,
+           result_name(result));
   note(text);
 }
 
@@ -231,7 +232,8 @@ CUptiResult get_data(Sampled& sampled) {
 
 // A full hardware buffer is an error to CUPTI; sampling goes on behind it.
 bool fatal(const Sampled& sampled, CUptiResult result) {
-  return result && !(result == CUPTI_ERROR_OUT_OF_MEMORY && sampled.collected.data.hardwareBufferFull);
+  bool full = sampled.collected.data.hardwareBufferFull;
+  return result && !(result == CUPTI_ERROR_OUT_OF_MEMORY && full);
 }
 
 void collect(Sampled& sampled) {

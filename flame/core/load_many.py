@@ -57,12 +57,10 @@ def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress)
 def _merged(profiles: Sequence[Profile]) -> Profile:
     """One profile of all, by rank where that is what they are called by."""
     from flame.core.merge import merged
-    from flame.core.sources import labels_of
+    from flame.core.sources import in_order, labels_of
 
-    labels = labels_of([one.meta for one in profiles])
-    order = sorted(range(len(labels)), key=lambda at: profiles[at].meta.rank or 0)
-    if any(label != f"rank {one.meta.rank}" for label, one in zip(labels, profiles, strict=True)):
-        order = list(range(len(labels)))
+    metas = [one.meta for one in profiles]
+    labels, order = labels_of(metas), in_order(metas)
     return merged([profiles[at] for at in order], [labels[at] for at in order])
 
 

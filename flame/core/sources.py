@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,11 +30,40 @@ def labels_of(metas: Sequence[Meta]) -> tuple[str, ...]:
 
 
 def _own_labels(metas: Sequence[Meta]) -> tuple[str, ...]:
-    names = [one.label if one.rank is None else f"rank {one.rank}" for one in metas]
     folders = [_absolute(one.path).parent for one in metas]
+    # A worker process has the rank of the one that started it.
+    ranks = Counter(zip(folders, (one.rank for one in metas), strict=True))
+    names = [
+        " ".join(_names(one, alone=ranks[folder, one.rank] == 1))
+        for folder, one in zip(folders, metas, strict=True)
+    ]
     if len(set(folders)) == 1:
         return tuple(names)
     return tuple(map(" ".join, zip(path_labels(folders), names, strict=True)))
+
+
+def _names(meta: Meta, alone: bool) -> Iterator[str]:
+    """The rank, unless it has none, and its own name, unless the rank is all its own."""
+    if meta.rank is not None:
+        yield f"rank {meta.rank}"
+    if meta.rank is None or not alone:
+        yield meta.label
+
+
+def in_order(metas: Sequence[Meta]) -> list[int]:
+    """Places of ``metas``: by rank where that is what they are called by, else as they are."""
+    places = list(range(len(metas)))
+    if all(one.label for one in metas):
+        folders = list(dict.fromkeys(_absolute(one.path).parent for one in metas))
+        of = [folders.index(_absolute(one.path).parent) for one in metas]
+        return sorted(places, key=lambda at: (of[at], *_by_rank(metas[at])))
+    if labels_of(metas) == tuple(f"rank {one.rank}" for one in metas):
+        return sorted(places, key=lambda at: _by_rank(metas[at]))
+    return places
+
+
+def _by_rank(meta: Meta) -> tuple[bool, int]:
+    return meta.rank is None, meta.rank or 0
 
 
 def path_labels(paths: Sequence[str | Path]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from flame.doctor.ask import probe
@@ -55,9 +56,7 @@ def _gpus(names: list[str], error: str) -> Check:
 
 
 def _sampling() -> Check:
-    def found(state: str, text: str, fix: str = "") -> Check:
-        return Check("pc_sampling", "PC sampling", state, text, fix)  # type: ignore[arg-type]
-
+    found = partial(Check, "pc_sampling", "PC sampling")
     restricted = re.search(r"^RmProfilingAdminOnly: *(\d+)", _read(_PARAMETERS), re.MULTILINE)
     if not restricted:
         return found("absent", "not known without NVIDIA's kernel driver")

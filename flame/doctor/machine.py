@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -70,10 +70,9 @@ def folders() -> Iterator[Check]:
     yield _folder("temporary", "temporary", lambda: Path(tempfile.gettempdir()))
 
 
-def _folder(key: str, title: str, find: object) -> Check:
-    assert callable(find)
+def _folder(key: str, title: str, find: Callable[[], Path]) -> Check:
     try:
-        folder: Path = find()
+        folder = find()
         free = shutil.disk_usage(folder).free
     except OSError as error:
         return Check(key, title, "limited", error.strerror or str(error), "use flame record -o DIR")

@@ -53,6 +53,8 @@ def signals_held() -> Iterator[set[int]]:
 
     Threads that are started inside hold them back as well; there must be none from before.
     """
+    # Where the parent ignored it, the kernel would forget how the command ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     try:
         yield set(map(int, before))

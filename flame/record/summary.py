@@ -16,8 +16,8 @@ from flame.terminal import cut, printable, say
 if TYPE_CHECKING:
     from flame.core.profile import Profile
 
-_LARGEST = 1_000_000_000
-"""Bytes; more would take longer to read than a person waits for five lines."""
+_LARGEST = 500_000_000
+"""Bytes: 4 s of reading, which is as long as a person waits for five lines."""
 _MOST_NAMES = 3
 _LONGEST_NAME = 40
 _MOST_NOTES = 3
@@ -40,8 +40,11 @@ def tell(plan: Plan, folder: Path, elapsed: int) -> None:
         say(_nothing(plan, totals))
     elif not plan.quiet:
         say(f"recorded {folder}: {totals.text}, in {format_ns(elapsed)}")
-    for line in _losses(totals, folder):
-        say(line)
+    elif totals.dropped or totals.full:
+        say(f"{folder} is not all: {totals.text}")
+    if pids := [pid for pid in totals.open if _records_to(pid, folder)]:
+        some = ", ".join(map(str, pids[:_MOST_PIDS])) + ", …" * (len(pids) > _MOST_PIDS)
+        say(f"processes that the command left behind still record (pid {some})")
     if totals.dumps and not plan.quiet:
         _tell_content(folder, totals)
 
@@ -58,17 +61,6 @@ def _nothing(plan: Plan, totals: Totals) -> str:
             "(static, setuid, in a container)"
         )
     return f"nothing was recorded: {what}; 'flame doctor' checks this machine"
-
-
-def _losses(totals: Totals, folder: Path) -> Iterator[str]:
-    """What is not in the recording, and what is still to come."""
-    if totals.dropped:
-        yield f"{format_count(totals.dropped)} records were lost{' for want of room' * totals.full}"
-    elif totals.full:
-        yield "recording ended early: no room was left (the disk, or --max-size)"
-    if pids := [pid for pid in totals.open if _records_to(pid, folder)]:
-        some = ", ".join(map(str, pids[:_MOST_PIDS])) + ", …" * (len(pids) > _MOST_PIDS)
-        yield f"processes that the command left behind still record (pid {some})"
 
 
 def _records_to(pid: int, folder: Path) -> bool:

@@ -50,8 +50,8 @@ class Totals:
         if self.dropped:
             said.append(f"{format_count(self.dropped)} dropped")
         if self.full:
-            said.append("FULL")
-        if self.stopped and not self.full:
+            said.append("no room for more")
+        if self.stopped:
             said.append("time is over")
         return ", ".join(said)
 

@@ -184,7 +184,6 @@ void sample(CUcontext context, const Operation& operation);
 
 // truth.cpp
 
-struct Line;  // builds one JSON object
 bool truth_wanted();
 void truth_flush();
 void truth_call(const char* api, const CUpti_CallbackData& data, uint32_t cbid, bool failed,

@@ -3,7 +3,8 @@
 //   kernel NAME DURATION_NS [REGISTERS STATIC_SHARED LOCAL]
 //   sample NAME OFFSET REASON COUNT      PC samples that each run of NAME gives
 // Functions whose names begin with fail_ cannot be launched. Of other images (PTX, cubin, fatbin)
-// every function that is named in it exists, and runs as long as a hash of its name says.
+// every function that is named in it exists, and runs as long as a hash of its name says; the whole
+// image is what is told as the cubin (the real driver compiles PTX, and takes one out of a fatbin).
 #include <elf.h>
 
 #include <cstring>
@@ -38,7 +39,8 @@ size_t fatbin_size(const void* image) {  // {u4 magic, u2 version, u2 header siz
 }
 
 std::string copy_of(const void* image) {
-  constexpr unsigned char kFatbin[] = {0x50, 0xed, 0x55, 0xba}, kWrapper[] = {0xb1, 0x43, 0x62, 0x46};
+  constexpr unsigned char kFatbin[] = {0x50, 0xed, 0x55, 0xba};
+  constexpr unsigned char kWrapper[] = {0xb1, 0x43, 0x62, 0x46};
   if (begins(image, kWrapper, 4)) {  // {u4 magic, u4 version, data, …}
     memcpy(&image, static_cast<const char*>(image) + 8, sizeof image);
   }

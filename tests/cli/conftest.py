@@ -19,8 +19,11 @@ from tests.inject.conftest import library as library
 from tests.nsysfile import HTOD, NsysFile
 
 Flame = Callable[..., "Result"]
+Done = subprocess.CompletedProcess[str]
+Record = Callable[..., Done]
 Export = Callable[..., dict[str, int]]
 
+PYTHON = (sys.executable, "-c")
 DEMANGLED = "void gemm<float>(float*)"
 
 
@@ -85,6 +88,25 @@ def recorder(library: Path, fake: Path, monkeypatch: pytest.MonkeyPatch) -> None
             monkeypatch.delenv(name)
     monkeypatch.setenv("FLAME_LIBRARY", str(library))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(fake))
+
+
+@pytest.fixture
+def record(recorder: None) -> Record:
+    """``flame record`` as a process, with the test double as its driver."""
+
+    def run(*args: str | Path, env: dict[str, str] | None = None) -> Done:
+        done = spawn("record", *args, env=env)
+        assert 'Traceback (most recent call last)\n  File "/' not in done.stderr
+        return done
+
+    return run
+
+
+def said(done: Done) -> list[str]:
+    """Lines on stderr, all of them flame's own."""
+    lines = done.stderr.splitlines()
+    assert all(line.startswith("flame: ") for line in lines), done.stderr
+    return [line.removeprefix("flame: ") for line in lines]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from flame._version import __version__
 from flame.doctor import ask, gpu, library, machine
 from flame.doctor.check import Check
 from flame.doctor.report import as_json, as_text
@@ -36,6 +37,7 @@ def test_a_machine_with_a_gpu(recorder: None) -> None:
     assert list(checks) == CHECKS
     assert all(set(one) == {"key", "title", "state", "text", "fix"} for one in checks.values())
     for key, text in {
+        "library": __version__,
         "driver": "CUDA 13.0",
         "gpus": "Simulated GPU",
         "cupti": "13.0.1",

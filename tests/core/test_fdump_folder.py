@@ -65,6 +65,20 @@ def test_processes_without_ranks_are_called_by_name_in_the_order_they_began(
     assert labels(load(run)) == ["python [100]", "python [9]", "worker [20]"]
 
 
+def test_workers_are_told_from_the_rank_that_started_them(tmp_path: Path) -> None:
+    run = tmp_path / "train.flame"
+    process(run, 50, process="torchrun")
+    process(run, 101, after=1, rank="1")
+    process(run, 100, after=2, rank="0")
+    process(run, 102, after=3, rank="0")
+    assert labels(load(run)) == [
+        "rank 0 python [100]",
+        "rank 0 python [102]",
+        "rank 1",
+        "torchrun [50]",
+    ]
+
+
 def test_of_several_folders_each_is_named(tmp_path: Path) -> None:
     for name in ("before", "after"):
         for rank in range(2):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fdumprecords import records, stack, text
+from tests.fdumprecords import records, text
 
 DOMAIN, CATEGORY, THREAD, DEVICE = 1, 2, 3, 4
 PUSH_POP, START_END, MARK = 0, 1, 2
@@ -37,6 +37,7 @@ class Recorded:
         self.pid = int(path.name.split("-")[0])
         self.of = records(path)
         self.labels = {int(row["id"]): row for row in self.of["range_name"]}
+        self.nodes = {int(row["id"]): row for row in self.of["node"] if row["kind"] == 1}
 
     @property
     def ended(self) -> list[Ended]:
@@ -60,7 +61,13 @@ class Recorded:
         return int(self.of["drop"]["count"].sum())
 
     def path_of(self, node: int) -> tuple[str, ...]:
-        return tuple(name for name, _, _ in stack(self.of, node))
+        """The names of the ranges of a node, outermost first."""
+        path = []
+        while node:
+            row = self.nodes[node]
+            path.append(self.text(self.labels[int(row["item"])]["text"]))
+            node = int(row["parent"])
+        return tuple(reversed(path))
 
     def text(self, number: Any) -> str:
         return text(self.of, int(number))

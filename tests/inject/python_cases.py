@@ -31,6 +31,7 @@ RELEASED = ctypes.CDLL(sys.argv[1])
 Place = tuple[str, str, int]
 found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
 case = ""
+at_start = 0
 
 
 def name_of(code: CodeType) -> str:
@@ -136,6 +137,11 @@ def cycles() -> None:
         def __del__(self) -> None:
             here()
 
+    def leave() -> None:
+        local = Loop()
+        assert local
+
+    leave()
     loop: Any = Loop()
     loop.itself = loop
     del loop
@@ -218,6 +224,18 @@ def names() -> None:
         "long/" * 400 + "ä.py",
     ):
         exec(compile("here()", file, "exec"), {"here": here})
+
+
+def own_texts() -> None:
+    """Names that are no plain ``str``."""
+
+    class Text(str):
+        pass
+
+    for file in ("plain.py", "grün.py", "变量.py", ""):
+        exec(compile("here()", Text(file), "exec"), {"here": here})
+    code = compile("here()", "names.py", "exec")
+    exec(code.replace(co_name=Text("name"), co_qualname=Text("qualname")), {"here": here})
 
 
 def without_lines() -> None:
@@ -385,11 +403,10 @@ def subinterpreter() -> None:
 
 def before_any_check() -> None:
     """Nothing is read before the walk was compared, which the interpreter is asked to do soon."""
-    first = RELEASED.probe_stack()
     end = time.monotonic() + 10
     while not RELEASED.probe_stack() and time.monotonic() < end:
         pass
-    found[case].append({"expected": [], "whole": first})
+    found[case].append({"expected": [], "whole": at_start})
     nested()
 
 
@@ -461,8 +478,8 @@ def daemons() -> None:
 
 
 def main() -> None:
-    global case
-    assert HELD.probe_start() == 1
+    global at_start, case
+    at_start = RELEASED.probe_begin()
     for case in sys.argv[2:]:
         globals()[case]()
     print(json.dumps(found))

@@ -62,7 +62,7 @@ def test_a_forked_child_that_records_has_a_dump_of_its_own(bench: Bench) -> None
     forked = {pid: meta(path).get("forked_from") for pid, path in by_pid.items()}
     (parent,) = [pid for pid, source in forked.items() if source is None]
     of_parent = numbers(by_pid[parent])
-    assert set(of_parent) == set(range(32))
+    assert set(of_parent) == set(range(36))
     assert_consecutive(of_parent, {writer: len(own) for writer, own in of_parent.items()})
     assert len(of_parent[0]) == 10
 
@@ -147,8 +147,3 @@ def test_a_signal_handler_may_fork_anywhere(bench: Bench) -> None:
     assert_consecutive(numbers(parent), {0: tried})
     for path in set(bench.dumps()) - {parent}:
         assert set(numbers(path)) == {7}
-
-
-def test_errno_is_the_programs(bench: Bench) -> None:
-    bench.run("errno_is_kept")
-    bench.run("errno_is_kept", FLAME_MAX_MB=2)

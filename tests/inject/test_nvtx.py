@@ -352,7 +352,7 @@ def test_bottomless_nesting_is_counted_and_stays_balanced(
     count, known = 20_000, 16 * 1024
     assert calls("deep", str(count)) == [*range(count), *reversed(range(count))]
     dump = only(tmp_path)
-    assert len(dump.ended) == known
+    assert len(dump.of["range"]) == known
     assert dump.dropped == count - known == header(dump.path)["dropped"]
 
 
@@ -375,7 +375,7 @@ def test_without_a_dump_nvtx_does_nothing(
 ) -> None:
     (tmp_path / "file").touch()
     env = injected_env(tmp_path / "file", fake=False)
-    command = [compiled("nvtx_calls.cpp"), "unbalanced"]
+    command = [str(compiled("nvtx_calls.cpp")), "unbalanced"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     no_tracking = [-2] * 6
     assert list(map(int, done.stdout.split())) == no_tracking

@@ -215,6 +215,10 @@ def test_file_systems_that_cannot_reserve_room_are_filled_with_zeros(
     assert len(numbers(path)[0]) + header(path)["dropped"] == tried
 
 
+def test_a_full_disk_leaves_errno_to_the_program(bench: Bench, small_disk: Path) -> None:
+    bench.run("errno_is_kept", FLAME_DIR=str(small_disk))
+
+
 def test_no_room_at_all_is_no_dump(bench: Bench, small_disk: Path) -> None:
     (small_disk / "other").write_bytes(b"x" * 6 * MIB)
     assert bench.run("flood", FLAME_DIR=str(small_disk)) == "no dump"

@@ -14,6 +14,8 @@ namespace {
 // Children of one thread while 31 others write: one that records, one that does not, one that
 // becomes another program, one whose own child records.
 int forks() {
+  put_all(0, 10);
+  in_threads(4, [](uint32_t each) { put_all(32 + each, 10); });  // what they leave is used again
   std::atomic<bool> over{false};
   std::vector<std::thread> writers;
   for (uint32_t writer = 1; writer < 32; writer++) {
@@ -42,7 +44,6 @@ int forks() {
   }
   over = true;
   for (auto& each : writers) each.join();
-  put_all(0, 10);
   return 0;
 }
 
@@ -112,11 +113,11 @@ int flush_work() {
 }
 
 int stop_in_flush_work() {
+  put_all(0, 10);
   at_flush([](bool last) {
     if (last) put_launch(1, 0);
     stop();
   });
-  put_all(0, 10);
   while (recording()) usleep(1000);
   put_all(0, 10);
   return 0;

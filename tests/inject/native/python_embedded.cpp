@@ -1,15 +1,15 @@
 // A program that runs Python inside, after the library was started, and ends it again.
-// Usage: python_embedded LIBPYTHON; prints the nodes of what it captured, one a line.
+// Usage: python_embedded PROBE LIBPYTHON; prints the nodes of what it captured, one a line.
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
-
-#include "../../../inject/flame.h"
 
 namespace {
 
 void* python;
+uint32_t (*stack)();
 uint32_t node;
 
 template <class... Arguments>
@@ -17,7 +17,7 @@ void call(const char* name, Arguments... arguments) {
   reinterpret_cast<void (*)(Arguments...)>(dlsym(python, name))(arguments...);
 }
 
-void say(const char* when) { printf("%s %u\n", when, flame::python_stack()); }
+void say(const char* when) { printf("%s %u\n", when, stack()); }
 
 // The helper thread of the library looks for Python again and again.
 void run_until_found(const char* script) {
@@ -42,12 +42,14 @@ embedded()
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) void capture() { node = flame::python_stack(); }
+extern "C" __attribute__((visibility("default"))) void capture() { node = stack(); }
 
 int main(int, char** arguments) {
-  if (!flame::start()) return 2;
+  void* probe = dlopen(arguments[1], RTLD_NOW);
+  if (!probe || !reinterpret_cast<int (*)()>(dlsym(probe, "probe_start"))()) return 2;
+  stack = reinterpret_cast<uint32_t (*)()>(dlsym(probe, "probe_stack"));
   say("before");
-  python = dlopen(arguments[1], RTLD_NOW | RTLD_GLOBAL);
+  python = dlopen(arguments[2], RTLD_NOW | RTLD_GLOBAL);
   if (!python) return 3;
   say("loaded");
   for (int times = 0; times < 2; times++) {

@@ -10,6 +10,7 @@
 
 DOOR int probe_start() { return flame::start(); }
 DOOR uint32_t probe_stack() { return flame::python_stack(); }
+DOOR uint32_t probe_begin() { return flame::start() ? flame::python_stack() : UINT32_MAX; }
 DOOR void probe_stop() { flame::stop(); }
 
 // From a thread that Python does not know.
@@ -28,7 +29,8 @@ DOOR double probe_many(uint32_t count) {
 
 static bool offsets(flame::python::Offsets* found) {
   flame::python::Api api = {};
-  return flame::python::load_api(&api) && flame::python::find_offsets(api.minor, api.runtime, found);
+  return flame::python::load_api(&api) &&
+         flame::python::find_offsets(api.minor, api.runtime, found);
 }
 
 DOOR int probe_line(const char* code, int32_t lasti) {

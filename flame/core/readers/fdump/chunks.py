@@ -90,6 +90,7 @@ class Chunks:
 
     def __init__(self, data: Bytes) -> None:
         self._data = data
+        self._spoilt: set[int] = set()
         self.header = self._placed(header_of(data.read(0, HEADER_SIZE)))
         self.layouts: dict[str, Layout] = layouts_of(data.read(*schema_place(self.header)))
         self.by_place: dict[int, Chunk | None] = {}
@@ -104,7 +105,11 @@ class Chunks:
         return usual if found is None and otherwise is not None else header
 
     def _chunk(self, header: Header, offset: int) -> Chunk | None:
-        return chunk_of(self._data.read(offset, CHUNK_HEADER), offset, header.chunk_size)
+        data = self._data.read(offset, CHUNK_HEADER)
+        chunk = chunk_of(data, offset, header.chunk_size)
+        if chunk is None and data[:4].strip(b"\0"):
+            self._spoilt.add(offset)
+        return chunk
 
     def update(self, beyond_tail: bool = False) -> None:
         """Look again at the header and at chunks that may have grown; add those that are new.
@@ -144,12 +149,9 @@ class Chunks:
 
     def lost(self) -> int:
         """How many chunks cannot be read: something else, or nothing, is where one began."""
+        absent = {place for place, chunk in self.by_place.items() if chunk is None}
         written = self.header.tail if self.header.state != RUNNING else 0
-        return sum(
-            place < written or bool(self._data.read(place, CHUNK_HEADER).strip(b"\0"))
-            for place, chunk in self.by_place.items()
-            if chunk is None
-        )
+        return len(absent & self._spoilt | {place for place in absent if place < written})
 
     def records(self) -> Records:
         """What is in the chunks as `update` has just seen them, to be read when it is wanted."""

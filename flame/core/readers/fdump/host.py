@@ -9,6 +9,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, pack
 from flame.core.frames import Frame, Kind
 from flame.core.names import api_name, payload_text
+from flame.core.profile import NONE
 from flame.core.raw import OPEN, Batches, Calls, Ranges
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.gpu import recorded
@@ -102,8 +103,7 @@ def read_ranges(context: Context, still_open: dict[str, I8]) -> Ranges:
         payloads.add(piece)
     known = batches.build()
     batches.add(**{name: getattr(known, name) for name in ("start", "end", "thread", "frame")})
-    again = np.isin(*_places(context, known, still_open))
-    left = _chosen(still_open, ~again)
+    left = _chosen(still_open, ~_among(context, still_open, known))
     end = np.full(len(left["start"]), OPEN)
     lost += _add(context, batches, left, end, end == OPEN)
     if lost:
@@ -130,9 +130,11 @@ def _add(
     return int((~whole).sum())
 
 
-def _places(context: Context, known: Ranges, still_open: dict[str, I8]) -> tuple[I8, I8]:
-    """Keys by thread and start of ``still_open`` ranges, and of ``known`` ones."""
+def _among(context: Context, still_open: dict[str, I8], known: Ranges) -> Bool:
+    """Which of the ``still_open`` ranges began on a thread when one of the ``known`` ones did."""
     start, _ = context.times(still_open["start"])
     thread = context.thread(still_open["tid"])
     keys = pack([np.append(thread, known.thread), np.append(start, known.start)])
-    return keys[: len(start)], keys[len(start) :]
+    wanted, ended = keys[: len(start)], np.sort(keys[len(start) :])
+    found: Bool = np.append(ended, NONE)[np.searchsorted(ended, wanted)] == wanted
+    return found

@@ -62,7 +62,8 @@ class Stacks:
         self.lost += int(lost.sum())
         stack = self._outer(lost)
         order = np.argsort(np.minimum(depth, _DEEPEST + 1), kind="stable")
-        bounds = np.searchsorted(depth[order], np.arange(_DEEPEST + 2))
+        deepest = min(int(depth.max(initial=-1)), _DEEPEST)
+        bounds = np.searchsorted(depth[order], np.arange(deepest + 2))
         for low, high in itertools.pairwise(bounds):
             rows = order[low:high]
             below = np.flatnonzero(above[rows] != ABSENT)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.columns import Column
+from flame.core.columns import Column, distinct
 from flame.core.readers.fdump.chunks import Records
 from flame.core.readers.fdump.ids import ABSENT, Ids
 from flame.core.readers.fdump.layout import TEXT
@@ -56,7 +56,7 @@ class Texts:
 
     def each(self, *columns: Column) -> Iterator[tuple[int, str]]:
         """The same, one at a time: there may be a million."""
-        wanted = np.unique(np.concatenate([np.zeros(1, np.int64), *columns]))
+        wanted, _ = distinct(np.concatenate([np.zeros(1, np.int64), *columns]))
         rows = self._ids.of(wanted)
         places = (column.tolist() for column in (wanted, rows, self._start[rows], self._size[rows]))
         for number, row, start, size in zip(*places, strict=True):
