@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures what recording costs: time per launch and per NVTX range, memory, bytes, and reading.
 
-There is no GPU in it: the test double stands for the driver, and what counts is how much longer a
-call takes with flame than with an injection library that keeps nothing. Ratios of one run can be
-compared between machines, nanoseconds cannot; what a launch on a real driver takes is not measured.
+There is no GPU in it: the test double stands for the driver, and what counts is how much more CPU
+time a call takes with flame than with an injection library that keeps nothing. Ratios of one run
+can be compared between machines, nanoseconds cannot. What a launch takes on a real driver, and what
+CUPTI itself adds there, is not measured.
 """
 
 from __future__ import annotations

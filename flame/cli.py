@@ -202,13 +202,11 @@ _COMMANDS = {
 }
 
 
-_TRACE = (
-    "an Nsight Systems SQLite export, or a report (.nsys-rep) where nsys is installed; a PyTorch "
-    "profiler trace; folded stacks, speedscope or Triton Proton"
+_TRACES = (
+    "a recording (the folder or a dump of it); an Nsight Systems SQLite export, or a report "
+    "(.nsys-rep) where nsys is installed; a PyTorch profiler trace; folded stacks, speedscope or "
+    "Triton Proton. Several are shown as one, each as a rank"
 )
-
-
-_TRACES = f"{_TRACE}. Several are shown as one, each as a rank"
 
 
 def _add_paths(parser: argparse.ArgumentParser) -> None:

@@ -48,6 +48,7 @@ LANGUAGE = ("-std=c++17", "-fPIC", "-Wall", "-Wextra")
 RELEASE = (
     *("-O2", "-fvisibility=hidden", "-ftls-model=initial-exec"),
     *("-static-libstdc++", "-static-libgcc", "-Wl,-z,nodelete", "-Wl,-z,defs"),
+    f"-Wl,--version-script={HERE / 'exports.map'}",
 )
 LIBRARIES = ("-ldl", "-lpthread")
 

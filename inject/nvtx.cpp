@@ -1,5 +1,5 @@
-// What NVTX calls: the entry point, and the functions that it gives a copy of NVTX in the process.
-// A process may have several copies, one in every library that uses it; all of them share one state.
+// What NVTX calls: the entry point, and the functions that it gives to NVTX.
+// A process may have several copies of it, one in every library that uses it: all share one state.
 #include "nvtx.h"
 
 #include "nvtx_payload.h"
@@ -11,7 +11,9 @@ namespace {
 struct Said : Event {
   explicit Said(const char* message) { read_message(message, this); }
   explicit Said(const wchar_t* message) { read_message(message, this); }
-  Said(uint32_t domain, const nvtxEventAttributes_t* given) { read_attributes(domain, given, this); }
+  Said(uint32_t domain, const nvtxEventAttributes_t* given) {
+    read_attributes(domain, given, this);
+  }
 };
 
 template <class Text>
@@ -165,7 +167,8 @@ void connect(const NvtxExportTableCallbacks& table, const Callback& callback) {
 }
 
 void tell_version(NvtxGetExportTableFunc_t get_table) {
-  const auto* info = static_cast<const NvtxExportTableVersionInfo*>(get_table(NVTX_ETID_VERSIONINFO));
+  const void* table = get_table(NVTX_ETID_VERSIONINFO);
+  const auto* info = static_cast<const NvtxExportTableVersionInfo*>(table);
   if (info && info->struct_size >= sizeof *info && info->SetInjectionNvtxVersion)
     info->SetInjectionNvtxVersion(NVTX_VERSION);
 }

@@ -13,8 +13,8 @@
 
 #include "flame.h"
 
-// Handles are pointers to these. They live for ever: a program may use a handle as long as it likes,
-// and a forked child has its parent's.
+// Handles are pointers to these. They live for ever: a program may use a handle as long as it
+// likes, and a forked child has its parent's.
 
 struct nvtxDomainRegistration_st {
   uint32_t id;  // 1, 2, … of the process; domains with the same name are one

@@ -72,8 +72,8 @@ void submit(uint32_t domain, const nvtxPayloadData_t* payloads, size_t count) {
   intern(&span);
   const bool is_mark = (times.flags & kEventKind) == NVTX_PAYLOAD_SCHEMA_FLAG_MARK;
   span.start = static_cast<uint64_t>(times.begin);
-  write(span, is_mark ? span.start : static_cast<uint64_t>(times.end), is_mark ? kMark : kStartEnd, 0,
-        0);
+  const uint64_t end = is_mark ? span.start : static_cast<uint64_t>(times.end);
+  write(span, end, is_mark ? kMark : kStartEnd, 0, 0);
 }
 
 void submit(uint32_t domain, const nvtxEventBatch_t* batch) {

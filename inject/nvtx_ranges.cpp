@@ -64,7 +64,9 @@ void hide_from(Thread& thread, size_t index) {
   set_open(thread.shown);
 }
 
-void set_path(Thread& thread) { thread.path = thread.open ? thread.pushed[thread.open - 1].node : 0; }
+void set_path(Thread& thread) {
+  thread.path = thread.open ? thread.pushed[thread.open - 1].node : 0;
+}
 
 // The paths from `index` on, after what lies below them has changed.
 void rebuild(Thread& thread, size_t index) {

@@ -16,7 +16,8 @@ Value load(const void* data) {
 }
 
 // An IEEE 754 number that has no type here, from its bits: exact, or the nearest double.
-double widened(uint64_t mantissa, int mantissa_bits, int exponent, int exponent_bits, bool negative) {
+double widened(uint64_t mantissa, int mantissa_bits, int exponent, int exponent_bits,
+               bool negative) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const double fraction = std::ldexp(static_cast<double>(mantissa), -mantissa_bits);
   double value;
@@ -62,6 +63,11 @@ bool is_signed(uint64_t type) {
     case NVTX_PAYLOAD_ENTRY_TYPE_INT64: return true;
     default: return false;
   }
+}
+
+template <class Signed, class Unsigned>
+uint64_t widened(uint64_t type, const void* data) {
+  return is_signed(type) ? static_cast<uint64_t>(load<Signed>(data)) : load<Unsigned>(data);
 }
 
 bool is_integer(uint64_t type) {
@@ -183,11 +189,10 @@ size_t unit_size(uint64_t type) {
 
 bool integer(uint64_t type, const void* data, uint64_t* value) {
   if (!is_integer(type)) return false;
-  const bool negative = is_signed(type);
   switch (scalar_size(type)) {
-    case 1: *value = negative ? static_cast<uint64_t>(load<int8_t>(data)) : load<uint8_t>(data); break;
-    case 2: *value = negative ? static_cast<uint64_t>(load<int16_t>(data)) : load<uint16_t>(data); break;
-    case 4: *value = negative ? static_cast<uint64_t>(load<int32_t>(data)) : load<uint32_t>(data); break;
+    case 1: *value = widened<int8_t, uint8_t>(type, data); break;
+    case 2: *value = widened<int16_t, uint16_t>(type, data); break;
+    case 4: *value = widened<int32_t, uint32_t>(type, data); break;
     default: *value = load<uint64_t>(data);
   }
   return true;

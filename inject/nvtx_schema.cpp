@@ -1,6 +1,6 @@
-// Schemas and enumerations of extended payloads, as they were registered, and how they lie in memory.
-#include <cstring>
+// Schemas and enumerations of extended payloads as they were registered, and how they are laid out.
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "nvtx_payload.h"
@@ -37,7 +37,9 @@ uint64_t add(uint32_t domain, uint64_t id, const Schema& schema) {
   return id;
 }
 
-std::string label(const char* text) { return text ? std::string(text, strnlen(text, kMaxLabel)) : ""; }
+std::string label(const char* text) {
+  return text ? std::string(text, strnlen(text, kMaxLabel)) : "";
+}
 
 uint64_t time_domain_of(const nvtxSemanticsHeader_t* semantics) {
   struct Time {  // nvtxSemanticsTime_t, of nvToolsExtSemanticsTime.h
@@ -129,7 +131,8 @@ uint64_t register_enum(uint32_t domain, const nvtxPayloadEnumAttr_t* given) {
                                NVTX_PAYLOAD_ENUM_ATTR_FIELD_SIZE;
   if (!given || (given->fieldMask & kNeeded) != kNeeded || !given->entries) return 0;
   const size_t size = given->sizeOfEnum;
-  if (given->numEntries > kMaxEntries || (size != 1 && size != 2 && size != 4 && size != 8)) return 0;
+  if (size != 1 && size != 2 && size != 4 && size != 8) return 0;
+  if (given->numEntries > kMaxEntries) return 0;
   Schema schema;
   schema.size = schema.align = size;
   for (size_t i = 0; i < given->numEntries; ++i) {

@@ -40,7 +40,12 @@ struct Lane {
 
 std::string kernels() {
   std::string path = __FILE__;
-  std::ifstream file(path.substr(0, path.rfind('/') + 1) + "kernels.ptx");
+  path = path.substr(0, path.rfind('/') + 1) + "kernels.ptx";
+  std::ifstream file(path);
+  if (!file) {
+    std::fprintf(stderr, "%s not found: it lies beside the source\n", path.c_str());
+    std::exit(1);
+  }
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

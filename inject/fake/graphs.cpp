@@ -11,6 +11,7 @@ struct CUgraphNode_st {
   fake::Work work;
   std::vector<size_t> after;  // positions in the graph
   size_t position = 0;
+  CUgraph child = nullptr;  // of a child graph node: a clone of its own
 };
 
 struct CUgraph_st {
@@ -54,6 +55,8 @@ CUgraphNode append(CUgraph graph, CUgraphNodeType type, const Work* work,
   return &node;
 }
 
+CUgraph clone(CUgraph original);
+
 // A node of a clone is first told of as created, then as cloned: NVIDIA's sample cuda_graphs_trace
 // takes care to leave out the former.
 void clone_node(CUgraph graph, CUgraph original_graph, CUgraphNode_st& original) {
@@ -63,6 +66,7 @@ void clone_node(CUgraph graph, CUgraph original_graph, CUgraphNode_st& original)
   tell_node(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, graph, node);
   tell_node(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, graph, node, original_graph, &original);
   truth_node(node->id, original.id, graph->id, node->type, before);
+  if (original.child) node->child = clone(original.child);
 }
 
 CUgraph clone(CUgraph original) {
@@ -90,6 +94,30 @@ CUresult instantiate(CUgraphExec* result, CUgraph graph, uint32_t cbid) {
   return call.done(CUDA_SUCCESS);
 }
 
+// Adds the work of `graph`, which begins after `before`; the nodes of a child graph take its node's
+// place. Returns where each node's end is among `nodes`.
+std::vector<std::vector<size_t>> flatten(const CUgraph_st& graph, const std::vector<size_t>& before,
+                                         std::vector<GraphWork>* nodes) {
+  std::vector<std::vector<size_t>> ends;
+  for (const CUgraphNode_st& node : graph.nodes) {
+    std::vector<size_t> after = before;
+    for (size_t other : node.after) {
+      after.insert(after.end(), ends[other].begin(), ends[other].end());
+    }
+    ends.emplace_back();
+    if (node.child) {
+      for (const auto& inner : flatten(*node.child, after, nodes)) {
+        ends.back().insert(ends.back().end(), inner.begin(), inner.end());
+      }
+      if (ends.back().empty()) ends.back() = after;
+    } else {
+      ends.back().push_back(nodes->size());
+      nodes->push_back({node.works ? &node.work : nullptr, after, node.id});
+    }
+  }
+  return ends;
+}
+
 CUresult launch(CUgraphExec exec, CUstream handle, uint32_t cbid, bool per_thread) {
   if (CUresult error = usable()) return error;
   struct {
@@ -101,12 +129,20 @@ CUresult launch(CUgraphExec exec, CUstream handle, uint32_t cbid, bool per_threa
   if (!context) return call.done(CUDA_ERROR_INVALID_CONTEXT);
   if (!exec) return call.done(CUDA_ERROR_INVALID_VALUE);
   std::vector<GraphWork> nodes;
-  for (const CUgraphNode_st& node : exec->graph->nodes) {
-    nodes.push_back({node.works ? &node.work : nullptr, node.after, node.id});
-  }
+  flatten(*exec->graph, {}, &nodes);
   enqueue_graph(stream_of(context, handle, per_thread), nodes, exec->graph->id,
                 call.correlation());
   return call.done(CUDA_SUCCESS);
+}
+
+bool update(CUgraph graph, CUgraph with) {
+  auto same = [](const CUgraphNode_st& one, const CUgraphNode_st& other) {
+    return one.type == other.type && one.after == other.after && !one.child && !other.child;
+  };
+  const auto &old = graph->nodes, &now = with->nodes;
+  if (!std::equal(old.begin(), old.end(), now.begin(), now.end(), same)) return false;
+  for (size_t i = 0; i < now.size(); ++i) graph->nodes[i].work = now[i].work;
+  return true;
 }
 
 CUresult add(CUgraphNode* result, CUgraph graph, const CUgraphNode* after, size_t count,
@@ -236,6 +272,39 @@ FAKE_API CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CU
                                       size_t count) {
   return add(node, graph, after, count, CU_GRAPH_NODE_TYPE_EMPTY, nullptr,
              FAKE_CBID(cuGraphAddEmptyNode));
+}
+
+// As documented the child is cloned here, and once more with what it is in.
+FAKE_API CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph,
+                                           const CUgraphNode* after, size_t count, CUgraph child) {
+  if (CUresult error = usable()) return error;
+  Call call(FAKE_CBID(cuGraphAddChildGraphNode));
+  if (!node || !graph || !child) return call.done(CUDA_ERROR_INVALID_VALUE);
+  *node = add_node(graph, CU_GRAPH_NODE_TYPE_GRAPH, nullptr, after, count);
+  (*node)->child = clone(child);
+  return call.done(CUDA_SUCCESS);
+}
+
+FAKE_API CUresult cuGraphClone(CUgraph* result, CUgraph graph) {
+  if (CUresult error = usable()) return error;
+  Call call(FAKE_CBID(cuGraphClone));
+  if (!result || !graph) return call.done(CUDA_ERROR_INVALID_VALUE);
+  *result = clone(graph);
+  return call.done(CUDA_SUCCESS);
+}
+
+// The nodes stay what they are and do other work. (What CUPTI tells of it is not documented.)
+FAKE_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph,
+                                       CUgraphExecUpdateResultInfo* info) {
+  if (CUresult error = usable()) return error;
+  Call call(FAKE_CBID(cuGraphExecUpdate_v2));
+  if (!exec || !graph || !info) return call.done(CUDA_ERROR_INVALID_VALUE);
+  *info = {};
+  if (!update(exec->graph, graph)) {
+    info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+    return call.done(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  }
+  return call.done(CUDA_SUCCESS);
 }
 
 FAKE_API CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {

@@ -10,7 +10,7 @@
   N(cuEventCreate) N(cuEventDestroy_v2) N(cuEventSynchronize) N(cuGraphCreate) N(cuGraphDestroy)  \
   N(cuGraphAddKernelNode_v2) N(cuGraphAddMemsetNode) N(cuGraphAddMemcpyNode)                      \
   N(cuGraphAddEmptyNode) N(cuGraphInstantiate_v2) N(cuGraphInstantiateWithFlags)                  \
-  N(cuGraphExecDestroy)
+  N(cuGraphExecDestroy) N(cuGraphAddChildGraphNode) N(cuGraphClone) N(cuGraphExecUpdate_v2)
 
 #define FAKE_STREAM_NAMES(N)                                                                      \
   N(cuLaunchKernel) N(cuLaunchKernelEx) N(cuLaunchCooperativeKernel) N(cuGraphLaunch)             \

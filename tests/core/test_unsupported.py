@@ -54,7 +54,7 @@ def test_a_known_format_is_named_with_what_to_do(kind: str) -> None:
 )
 def test_anything_else_is_told_what_flame_reads(head: bytes) -> None:
     text = advice(head, "file.txt")
-    assert text.startswith("not a trace flame knows; flame reads Nsight Systems")
+    assert text.startswith("not a trace flame knows; flame reads its own recordings, Nsight")
 
 
 def test_some_are_known_by_their_names_alone() -> None:

@@ -9,8 +9,8 @@ import re
 from typing import NamedTuple
 
 _READS = (
-    "flame reads Nsight Systems reports and exports, PyTorch profiler traces, folded stacks, "
-    "speedscope and Triton Proton files"
+    "flame reads its own recordings, Nsight Systems reports and exports, PyTorch profiler traces, "
+    "folded stacks, speedscope and Triton Proton files"
 )
 _BY_SPEEDSCOPE = "open it at https://www.speedscope.app and save it there, flame reads that"
 

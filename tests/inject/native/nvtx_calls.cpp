@@ -40,7 +40,8 @@ void every() {
   print(nvtxRangePushA("a"));
   print(nvtxRangePushW(L"w"));
   for (int i = 0; i < 3; ++i) print(nvtxRangePop());
-  const nvtxRangeId_t ids[] = {nvtxRangeStartEx(&event), nvtxRangeStartA("a"), nvtxRangeStartW(L"w")};
+  const nvtxRangeId_t ids[] = {nvtxRangeStartEx(&event), nvtxRangeStartA("a"),
+                               nvtxRangeStartW(L"w")};
   for (nvtxRangeId_t id : ids) nvtxRangeEnd(id);
   const nvtxDomainHandle_t domain = nvtxDomainCreateW(L"caf\u00e9");
   event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;

@@ -1,7 +1,8 @@
 // A library with an NVTX of its own, as every library that uses it has one.
 #include <nvtx3/nvToolsExt.h>
 
-extern "C" __attribute__((visibility("default"))) int push(const char* domain, const char* message) {
+extern "C" __attribute__((visibility("default"))) int push(const char* domain,
+                                                            const char* message) {
   const nvtxDomainHandle_t handle = nvtxDomainCreateA(domain);
   nvtxEventAttributes_t event = {};
   event.version = NVTX_VERSION;

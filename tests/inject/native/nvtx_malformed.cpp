@@ -1,4 +1,4 @@
-// Marks whose payloads and schemas are nonsense, made by chance from a seed: "nvtx_malformed SEED N".
+// N marks whose payloads and schemas are nonsense, made by chance: "nvtx_malformed SEED N".
 // Every payload lies in memory of exactly its size, so that a sanitizer sees each byte too many.
 #include <nvtx3/nvToolsExtPayload.h>
 

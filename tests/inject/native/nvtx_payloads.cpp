@@ -82,7 +82,7 @@ void plain() {
   PLAIN(BF16, uint16_t(0x3fc0));
   PLAIN(TF32, 1.5f);
   PLAIN(FLOAT32, 2.5f);
-  const unsigned __int128 quad = (unsigned __int128)(0x4000921fb54442d1) << 64;  // pi, 60 bits of it
+  const unsigned __int128 quad = (unsigned __int128)(0x4000921fb54442d1) << 64;  // pi, nearly
   PLAIN(FLOAT128, quad);
   PLAIN(PID_UINT32, 17u);
   PLAIN(TID_UINT64, uint64_t(18));
@@ -126,7 +126,8 @@ uint64_t enumeration(bool flags) {
 }
 
 uint64_t inner_schema() {
-  return schema({entry(NVTX_PAYLOAD_ENTRY_TYPE_INT16, "x"), entry(NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE, "y")});
+  return schema(
+      {entry(NVTX_PAYLOAD_ENTRY_TYPE_INT16, "x"), entry(NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE, "y")});
 }
 
 // Nothing but the order is told: the offsets follow from the rules of alignment.
@@ -142,7 +143,8 @@ void structure() {
       entry(inner, "inners", NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_FIXED_SIZE, 2),
       entry(enumeration(false), "kind"), entry(enumeration(true), "flags"),
       entry(NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF32, "wide", 0, 4)});
-  const Outer value = {'l', {1, 2.5}, {1, 2, 3}, "text", "far away", {{3, 4}, {5, 6}}, 2, 3, U"h\u00e9"};
+  const Outer value = {
+      'l', {1, 2.5}, {1, 2, 3}, "text", "far away", {{3, 4}, {5, 6}}, 2, 3, U"h\u00e9"};
   mark_one("structure", outer, value);
   mark("half of it", {{outer, offsetof(Outer, numbers) + 4, &value}});
   mark("size by schema", {{outer, SIZE_MAX, &value}});
@@ -175,15 +177,18 @@ void dynamic() {
   constexpr uint64_t kDynamic = NVTX_PAYLOAD_SCHEMA_TYPE_DYNAMIC;
   const uint64_t by_index = schema(
       {entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT8, "n"),
-       entry(NVTX_PAYLOAD_ENTRY_TYPE_INT16, "values", NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_LENGTH_INDEX, 0),
-       entry(NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, "text", NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_ZERO_TERMINATED),
+       entry(NVTX_PAYLOAD_ENTRY_TYPE_INT16, "values",
+             NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_LENGTH_INDEX, 0),
+       entry(NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, "text",
+             NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_ZERO_TERMINATED),
        entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT8, "after")},
       kDynamic);
   mark_one("by index", by_index, "\2\0\1\0\2\0text\0\11");
   mark_one("too short", by_index, "\7\0\1\0\2");
   const uint64_t shape = schema(
       {entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT8, "shape", NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_FIXED_SIZE, 2),
-       entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT8, "values", NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_LENGTH_INDEX, 0)},
+       entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT8, "values",
+             NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_LENGTH_INDEX, 0)},
       kDynamic);
   mark_one("of two dimensions", shape, "\2\3\1\2\3\4\5\6");
   const uint64_t elsewhere = schema({entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT8, nullptr,
@@ -224,9 +229,11 @@ void of_events() {
     uint32_t category, color;
     int32_t value;
   } first = {"from payload", 4, 0xff00ff00, 1}, later = {"renamed", 5, 0xff0000ff, 2};
-  const nvtxPayloadData_t begin = {about, sizeof first, &first}, end = {about, sizeof later, &later};
+  const nvtxPayloadData_t begin = {about, sizeof first, &first};
+  const nvtxPayloadData_t end = {about, sizeof later, &later};
   const int32_t more = 3;
-  const nvtxPayloadData_t extra = {schema({entry(NVTX_PAYLOAD_ENTRY_TYPE_INT32, "more")}), 4, &more};
+  const uint64_t one = schema({entry(NVTX_PAYLOAD_ENTRY_TYPE_INT32, "more")});
+  const nvtxPayloadData_t extra = {one, 4, &more};
   nvtxMarkPayload(domain, &begin, 1);
   printf("%d\n", nvtxRangePushPayload(domain, &begin, 1));
   printf("%d\n", nvtxRangePopPayload(domain, &extra, 1));
@@ -248,11 +255,11 @@ void deferred() {
                              NVTX_PAYLOAD_ENTRY_FLAG_EVENT_MESSAGE, 8);
   const auto value = entry(NVTX_PAYLOAD_ENTRY_TYPE_INT64, "value");
   begin.semantics = end.semantics = &ours.header;
-  const uint64_t range = schema({begin, end, message, value}, NVTX_PAYLOAD_SCHEMA_TYPE_STATIC, 0, 0,
-                                0, NVTX_PAYLOAD_SCHEMA_FLAG_RANGE_PUSHPOP);
+  const uint64_t range = schema({begin, end, message, value}, NVTX_PAYLOAD_SCHEMA_TYPE_STATIC, 0,
+                                0, 0, NVTX_PAYLOAD_SCHEMA_FLAG_RANGE_PUSHPOP);
   begin.semantics = end.semantics = &unknown.header;
-  const uint64_t foreign = schema({begin, end, message, value}, NVTX_PAYLOAD_SCHEMA_TYPE_STATIC, 0, 0,
-                                  0, NVTX_PAYLOAD_SCHEMA_FLAG_RANGE_PUSHPOP);
+  const uint64_t foreign = schema({begin, end, message, value}, NVTX_PAYLOAD_SCHEMA_TYPE_STATIC,
+                                  0, 0, 0, NVTX_PAYLOAD_SCHEMA_FLAG_RANGE_PUSHPOP);
   const int64_t now = nvtxTimestampGet();
   struct Event {
     int64_t begin, end;
