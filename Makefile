@@ -38,7 +38,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q $(PYTEST_FLAGS)
 
 # Setting up builds it as well; the command says why where that cannot be.
-$(LIBRARY): $(wildcard inject/*.cpp inject/*.h) inject/build.py flame/_version.py | $(VENV)/.installed-native
+$(LIBRARY): $(wildcard inject/*.cpp inject/*.h inject/*.map) inject/build.py flame/_version.py | $(VENV)/.installed-native
 	@$(BIN)/python inject/build.py
 
 format: $(VENV)/.installed-dev

@@ -36,6 +36,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "sources": [_source(total) for total in _totals(profile)],
         "format": profile.meta.format,
         "producer": profile.meta.producer,
+        "synthetic": profile.meta.synthetic,
         "schema_version": profile.meta.schema_version,
         "devices": [
             {"id": one.id, "name": one.name, "source": one.source} for one in profile.devices
@@ -145,6 +146,8 @@ def _capture(profile: Profile) -> Iterator[str]:
     meta = profile.meta
     yield _line("format", " ".join(filter(None, (meta.format, meta.schema_version))))
     yield _line("producer", meta.producer or "unknown")
+    if meta.synthetic:
+        yield _line("synthetic", "no GPU ran this")
     if meta.rank is not None and len(profile.sources) < 2:
         yield _line("rank", str(meta.rank))
     if profile.timed:

@@ -86,7 +86,7 @@ def wheel(dist: Path) -> Path:
     return found
 
 
-def wheel_without(folder: Path, **env: str) -> tuple[Path, str]:
+def wheel_with(folder: Path, **env: str) -> tuple[Path, str]:
     """The only wheel that is built with these variables, and what was said."""
     build = (sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT)
     done = run(*build, **env)
@@ -140,32 +140,11 @@ def test_wheel_of_this_machine_holds_the_library(wheel: Path) -> None:
     assert "Root-Is-Purelib: false" in metadata
 
 
-def needed(library: Path) -> list[str]:
-    """What the loader will look for."""
-    shown = succeed("readelf", "--dynamic", "--wide", library)
-    return re.findall(r"NEEDED.*\[([^]]+)\]", shown)
-
-
-def exported(library: Path) -> set[str]:
-    shown = succeed("readelf", "--dyn-syms", "--wide", library)
-    return set(re.findall(r"(?:FUNC|OBJECT) +(?:GLOBAL|WEAK) +DEFAULT +\d+ (\S+)", shown))
-
-
 @needs_library
-def test_library_needs_the_c_library_alone(installed: Path) -> None:
-    (library,) = installed.parent.glob("lib/python*/site-packages/" + LIBRARY)
-    libc = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux-[\w-]+)\.so\.\d")
-    assert all(libc.fullmatch(name) for name in needed(library))
-
-
-@needs_library
-def test_library_exports_its_entry_points_alone(installed: Path) -> None:
-    (library,) = installed.parent.glob("lib/python*/site-packages/" + LIBRARY)
-    assert exported(library) == {
-        "InitializeInjection",
-        "InitializeInjectionNvtx2",
-        "InitializeInjectionNvtxExtension",
-    }
+def test_installed_flame_finds_its_library(installed: Path, tmp_path: Path) -> None:
+    found = run(installed / "flame", "doctor", cwd=tmp_path).stdout
+    (library,) = (installed.parent / "lib").rglob(Path(LIBRARY).name)
+    assert f"{__version__}, {library}" in found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no library to leave out")
@@ -179,14 +158,14 @@ def test_library_exports_its_entry_points_alone(installed: Path) -> None:
 def test_wheel_is_a_viewer_where_the_library_cannot_be_built(
     env: dict[str, str], said: str, tmp_path: Path
 ) -> None:
-    wheel, output = wheel_without(tmp_path, **env)
+    wheel, output = wheel_with(tmp_path, **env)
     assert wheel.name == f"{COMMON}any.whl"
     assert LIBRARY not in zipfile.ZipFile(wheel).namelist()
     assert "not be able to record" in output and said in output
 
 
 def test_wheel_is_a_viewer_where_that_is_wanted(tmp_path: Path) -> None:
-    wheel, output = wheel_without(tmp_path, FLAME_NO_INJECT="1")
+    wheel, output = wheel_with(tmp_path, FLAME_NO_INJECT="1")
     assert wheel.name == f"{COMMON}any.whl" and "not be able to record" not in output
 
 

@@ -445,3 +445,11 @@ def test_a_load_without_a_terminal_shows_nothing(tmp_path: Path) -> None:
     with (tmp_path / "stderr").open("w+b") as stderr:
         assert reported(1.2, stderr.fileno()) == "False\n"
         assert stderr.tell() == 0
+
+
+def test_info_says_what_no_gpu_ran() -> None:
+    decode = SAMPLE.with_name("decode_small.sqlite")
+    lines = as_text(flame.load(decode), Inputs((decode,))).splitlines()
+    assert [line.split() for line in lines if line.startswith("synthetic")] == [
+        ["synthetic", "no", "GPU", "ran", "this"]
+    ]

@@ -121,7 +121,7 @@ def _wheels() -> Iterator[Path]:
 def _python(trial: _Trial) -> Check:
     said = trial.fact("python")
     if said[:1].isdigit() and " " not in said:
-        text = f"for this Python {said}, and all from 3.11 to 3.13"
+        text = f"for this Python {said}, and all from 3.11 to 3.14"
         return Check("python", "Python frames", "ok", text)
     why = said or "the library does not see this Python"
-    return Check("python", "Python frames", "limited", why, "record with CPython 3.11 to 3.13")
+    return Check("python", "Python frames", "limited", why, "record with CPython 3.11 to 3.14")

@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     text = "where to write, a new folder (default: NAME.flame here, after the script or command)"
     add("-o", "--output", metavar="DIR", help=text)
-    text = "Python frames of every launch (default; CPython 3.11 to 3.13)"
+    text = "Python frames of every launch (default; CPython 3.11 to 3.14)"
     add("--python", action=argparse.BooleanOptionalAction, default=True, help=text)
     text = "PC sampling: continuous, serialized (exact launches, kernels run one by one) or off "
     text += "(default); :N samples every 2^N cycles, N from 5 to 31"

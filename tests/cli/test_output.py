@@ -66,6 +66,7 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
         ],
         "format": "nsys-sqlite",
         "producer": "Nsight Systems",
+        "synthetic": False,
         "schema_version": "3.25.0",
         "devices": [
             {"id": 0, "name": "NVIDIA Test", "source": 0},
