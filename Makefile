@@ -16,7 +16,7 @@ LIBRARY      := flame/libflameinject.so
 
 help:
 	@echo "make demo     open the app on a bundled sample (without a terminal: print the static view)"
-	@echo "make inject   build the injection library, of which a change needs no new set-up"
+	@echo "make inject   build the library of flame record, what has changed of it"
 	@echo "make test     everything CI runs"
 	@echo "make check    format, lint, types, import contracts, tests"
 	@echo "make format   rewrite the code in the project's format"
@@ -37,7 +37,6 @@ check: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python -m pytest -q $(PYTEST_FLAGS)
 
-# Setting up builds it as well; the command says why where that cannot be.
 $(LIBRARY): $(wildcard inject/*.cpp inject/*.h inject/*.map) inject/build.py flame/_version.py | $(VENV)/.installed-native
 	@$(BIN)/python inject/build.py
 
@@ -65,17 +64,18 @@ $(BIN)/python:
 	exit 1
 
 # The stamps make the second run quick: pip is asked again only when pyproject.toml has changed.
+# Without the library, which takes as long again and which the demo and the tests have no use for.
 $(VENV)/.installed: pyproject.toml $(BIN)/python
 	@echo "installing flame into $(VENV)"
-	@$(PIP) install --editable .
+	@FLAME_NO_INJECT=1 $(PIP) install --editable .
 	@touch $@
 
 $(VENV)/.installed-native: pyproject.toml $(BIN)/python
 	@echo "installing flame and the headers of CUDA into $(VENV)"
-	@$(PIP) install --editable '.[native]'
+	@FLAME_NO_INJECT=1 $(PIP) install --editable '.[native]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-dev: pyproject.toml $(BIN)/python
 	@echo "installing flame and its development tools into $(VENV)"
-	@$(PIP) install --editable '.[dev]'
+	@FLAME_NO_INJECT=1 $(PIP) install --editable '.[dev]'
 	@touch $@ $(VENV)/.installed-native $(VENV)/.installed

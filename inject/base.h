@@ -1,5 +1,5 @@
-// What the files of the base (settings, schema, file, writer, thread, names, about, helper, life)
-// know of one another; the other parts include flame.h only. Order of the locks: life, names,
+// What the files of the base (settings, schema, file, rescue, writer, thread, names, about, helper,
+// life) know of one another; the other parts include flame.h only. Order of the locks: life, names,
 // chunks, file; with those of threads and helper nothing else is locked.
 #pragma once
 #include <atomic>
@@ -20,7 +20,7 @@ enum Life : uint32_t {
   kAsleep,   // a forked child that has not recorded anything yet
   kOver,     // the dump has ended
 };
-extern std::atomic<uint32_t> life;
+extern std::atomic<uint32_t>& life;  // kOff again in a child of a fork that nobody was told of
 extern std::mutex life_lock;
 
 void run_flush_work(bool last);
@@ -39,7 +39,12 @@ void touch_ahead(uint64_t tail);     // helper thread: the pages that will be wr
 void give_back_memory(uint64_t tail);  // pages far behind `tail` leave this process
 void truncate_file(uint64_t size);
 void abandon_file();                 // in a forked child: the dump is the parent's
-void detach_file();                  // the same, for a child in the middle of a record
+void detach_file();                  // what is written from now on goes nowhere; for handlers too
+bool in_file(const void* address);
+
+// rescue.cpp
+
+void survive_lost_room();            // from now on a dump that somebody cuts off ends no program
 uint32_t write_schema(char* place, uint32_t room);
 
 // writer.cpp

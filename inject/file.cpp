@@ -22,6 +22,8 @@ constexpr uint64_t kFirstGrowth = 1u << 20;
 constexpr uint64_t kKept = 4u << 20;  // behind the tail, where threads still write
 constexpr uint64_t kTouched = 4u << 20;  // ahead of it
 constexpr int kPopulateWrite = 23;       // MADV_POPULATE_WRITE, from Linux 5.14 on
+constexpr int kFirstDescriptor = 128;    // the program has plans for the lowest free ones
+constexpr uint64_t kShare = 8;           // where address space is limited, a part of it
 
 struct File {
   int fd = -1;
@@ -60,12 +62,22 @@ int open_folder() {
   return folder;
 }
 
+// Once it has closed them, what the program writes to its standard output would go to the dump.
+int away_from_standard(int fd) {
+  if (fd < 0) return fd;
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
+  if (moved < 0) moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  close(fd);
+  return moved;
+}
+
 bool create(uint64_t start_unix) {
   int folder = open_folder();
   if (folder < 0) return false;
   char name[64];
   snprintf(name, sizeof name, "%d-%llx.fdump", getpid(), (unsigned long long)start_unix);
-  file.fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  file.fd = away_from_standard(
+      openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   close(folder);
   struct stat about;
   if (file.fd < 0 || fstat(file.fd, &about) != 0) return false;
@@ -75,10 +87,17 @@ bool create(uint64_t start_unix) {
   return true;
 }
 
+uint64_t address_space() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur / kShare;
+}
+
 // The whole file at once, beyond its end as well: then it grows under one mapping. Only address
-// space is taken, but that may be limited.
+// space is taken.
 bool map() {
-  for (uint64_t size = settings().max_bytes; size >= kHeaderSize + kChunkSize; size /= 2) {
+  uint64_t size = std::min(settings().max_bytes, address_space());
+  for (; size >= kHeaderSize + kChunkSize; size /= 2) {
     void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
     if (base == MAP_FAILED) continue;
     madvise(base, size, MADV_DONTDUMP);
@@ -98,7 +117,7 @@ bool is_ours(int fd) {
 // another file.
 bool has_descriptor() {
   if (file.fd >= 0 && is_ours(file.fd)) return true;
-  file.fd = open(file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  file.fd = away_from_standard(open(file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (file.fd >= 0 && is_ours(file.fd)) return true;
   if (file.fd >= 0) close(file.fd);
   file.fd = -1;
@@ -243,10 +262,15 @@ void truncate_file(uint64_t size) {
 
 void abandon_file() { close_file(); }
 
-// What is written from now on goes nowhere.
 void detach_file() {
+  if (!file.base) return;
   mmap(file.base, file.mapped, PROT_READ | PROT_WRITE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+bool in_file(const void* address) {
+  const char* place = static_cast<const char*>(address);
+  return file.base && place >= file.base && place < file.base + file.mapped;
 }
 
 }  // namespace flame

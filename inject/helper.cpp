@@ -1,6 +1,7 @@
 // The thread that does what need not be done at once: flushes, makes room in the file, gives memory
 // back, and ends the dump.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -13,12 +14,15 @@ namespace {
 // CUPTI's callbacks run on it; a page that is not touched costs nothing.
 constexpr size_t kStackSize = 1u << 20;
 constexpr uint64_t kMillisecond = 1000000;
-// CUPTI may wait for a thread that waits for us: then the program ends without a last flush.
+// The program may end in a signal handler, whose thread was interrupted with a lock that the helper
+// needs, or CUPTI wait for a thread that waits for us. Then it ends without a last flush.
 constexpr uint64_t kPatience = 10000 * kMillisecond;
+constexpr uint64_t kStandstill = 2000 * kMillisecond;  // so long the whole process does nothing
+constexpr uint64_t kNothing = kMillisecond;
 
 std::mutex lock;
 pthread_cond_t changed;  // any of the following, which `lock` guards
-bool running, make_room_now, finish_now, finished;
+bool running, make_room_now, finish_now, finished, given_up;
 pthread_t helper;
 uint64_t deadline = UINT64_MAX;
 __thread bool is_helper;
@@ -96,6 +100,26 @@ bool create_without_signals() {
   return made;
 }
 
+// It is held for moments only, unless by the very thread that a signal handler interrupted.
+bool lock_soon(std::unique_lock<std::mutex>& guard) {
+  for (uint64_t until = now() + 100 * kMillisecond; now() < until; usleep(1000)) {
+    if (guard.try_lock()) return true;
+  }
+  return false;
+}
+
+// With `lock` held.
+bool wait_for_helper() {
+  uint64_t until = now() + kPatience, worked = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+  while (!finished && now() < until) {
+    if (wait_until(now() + kStandstill)) continue;
+    uint64_t still_worked = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    if (still_worked - worked < kNothing) break;
+    worked = still_worked;
+  }
+  return finished;
+}
+
 }  // namespace
 
 bool start_helper() {
@@ -104,7 +128,7 @@ bool start_helper() {
   }
   std::lock_guard<std::mutex> guard(lock);
   prepare_condition();
-  make_room_now = finish_now = finished = false;
+  make_room_now = finish_now = finished = given_up = false;
   running = create_without_signals();
   if (!running) log("no helper thread: nothing is flushed before the end");
   return running;
@@ -118,15 +142,14 @@ void wake_helper() {
 }
 
 bool finish_by_helper() {
-  std::unique_lock<std::mutex> guard(lock);
+  std::unique_lock<std::mutex> guard(lock, std::defer_lock);
+  if (!lock_soon(guard)) return true;
   if (!running) return false;
   finish_now = true;
-  if (is_helper) return true;
+  if (is_helper || given_up) return true;
   pthread_cond_broadcast(&changed);
-  uint64_t until = now() + kPatience;
-  while (!finished && wait_until(until)) {
-  }
-  if (!finished) return true;
+  given_up = !wait_for_helper();
+  if (given_up) return true;
   running = false;
   guard.unlock();
   pthread_join(helper, nullptr);

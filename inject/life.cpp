@@ -1,15 +1,31 @@
 // From the first entry point to the end of the process, through forks.
 #include <pthread.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
 
 #include "base.h"
 
 namespace flame {
+namespace {
 
-std::atomic<uint32_t> life{kOff};
+// On a page of its own that the kernel empties in every child: pthread_atfork hears of fork() only,
+// and the child of a bare clone() would write into the dump of its parent.
+std::atomic<uint32_t>& life_on_own_page() {
+  static std::atomic<uint32_t> without_page{kOff};
+  const size_t size = size_t(sysconf(_SC_PAGESIZE));
+  void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return without_page;
+  madvise(page, size, MADV_WIPEONFORK);
+  return *new (page) std::atomic<uint32_t>{kOff};
+}
+
+}  // namespace
+
+std::atomic<uint32_t>& life = life_on_own_page();
 std::mutex life_lock;
 
 namespace {
@@ -41,6 +57,7 @@ std::atomic<bool> finishing{false};
 bool started;
 int forked_from;
 int forking;
+uint32_t life_before_fork;
 
 // With life_lock held. Recording is on before the first meta record, which is a record like others.
 bool begin_dump() {
@@ -65,6 +82,7 @@ void before_fork() {
   if (inside) return;
   life_lock.lock();
   forking = getpid();
+  life_before_fork = life.load();
   names_lock.lock();
   chunks_lock.lock();
   file_lock.lock();
@@ -85,7 +103,8 @@ void after_fork() {
 // A signal handler forked while its thread was in the base: there the child has to go on as if
 // nothing had happened, without anything that it shares with the parent.
 void leave_in_child() {
-  if (life.exchange(kOff) != kOff) detach_file();
+  life.store(kOff);
+  detach_file();
 }
 
 // The dump and the helper thread are the parent's. A new dump is made when there is something to
@@ -94,8 +113,8 @@ void forget_parent() {
   abandon_file();
   forget_threads();
   forget_helper();
-  uint32_t state = life.load();
-  if (state == kOn || state == kFullUp) life.store(kAsleep);
+  uint32_t state = life_before_fork;
+  life.store(state == kOn || state == kFullUp ? uint32_t(kAsleep) : state);
   finishing.store(false);
   forked_from = forking;
 }
@@ -119,6 +138,7 @@ bool start_locked() {
   read_identity();
   generations.fetch_add(1);
   if (!begin_dump()) return false;
+  survive_lost_room();
   atexit(stop);
   return true;
 }
@@ -156,8 +176,8 @@ void finish(uint32_t header_flags) {
 
 void stop() {
   uint32_t asleep = kAsleep;
-  if (life.compare_exchange_strong(asleep, kOver)) return;
-  if (!finish_by_helper()) finish(0);
+  if (life.compare_exchange_strong(asleep, kOver) || asleep == kOff) return;
+  if (!finish_by_helper() && !inside) finish(0);
 }
 
 void at_flush(void (*work)(bool last)) { flush_work.add(work); }

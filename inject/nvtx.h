@@ -72,11 +72,23 @@ enum RangeKind : uint16_t { kPushPop = 0, kStartEnd = 1, kMark = 2 };
 
 bool begin();  // at every entry: makes the dump at the first one; false: there is none
 
+// One call at a time on each thread: a signal handler may call in the middle of another call, and an
+// allocator that is annotated in every one. What they say then is lost, and counted.
+class Call {
+ public:
+  Call();
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  const bool alone;
+};
+
 // Without memory there is no profile, but a program that goes on.
 template <class Result, class Work>
 Result safely(Result failed, Work work) noexcept {
   try {
-    return work();
+    Call call;
+    return call.alone ? work() : failed;
   } catch (...) {
     return failed;
   }

@@ -1,4 +1,4 @@
-// The lock of the NVTX parts, and what a fork does with it.
+// The lock of the NVTX parts, what a fork does with it, and calls within calls.
 #include <pthread.h>
 
 #include <mutex>
@@ -9,6 +9,7 @@ namespace flame::nvtx {
 namespace {
 
 std::mutex lock;
+__thread bool in_call;
 __thread bool mine;  // set before it is locked: a signal handler may fork at any point
 
 // A handler that forks while its own thread has the lock leaves it to that thread, which goes on in
@@ -31,6 +32,15 @@ Hold::Hold() {
 Hold::~Hold() {
   lock.unlock();
   mine = false;
+}
+
+Call::Call() : alone(!in_call) {
+  in_call = true;
+  if (!alone) dropped(kNoMemory, kRange, 1);
+}
+
+Call::~Call() {
+  if (alone) in_call = false;
 }
 
 bool hold_over_forks() { return pthread_atfork(before_fork, after_fork, after_fork) == 0; }

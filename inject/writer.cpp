@@ -139,7 +139,8 @@ OpenRange* open_ranges(uint32_t* capacity) {
 void set_open(uint32_t depth) {
   Thread* me = this_thread;
   // What was open at the end stays so: the records of ranges that close later are not written.
-  if (!me || !me->pen.chunks[kOpenRange] || life.load(std::memory_order_acquire) == kOver) return;
+  uint32_t state = life.load(std::memory_order_acquire);
+  if (!me || !me->pen.chunks[kOpenRange] || (state != kOn && state != kFullUp)) return;
   uint32_t size = std::min(depth * uint32_t(sizeof(OpenRange)), kChunkRoom);
   me->pen.chunks[kOpenRange]->committed.store(size, std::memory_order_release);
 }

@@ -29,11 +29,13 @@ LIBRARY = "flame/libflameinject.so"
 COMMON = f"flame_view-{__version__}-py3-none-"
 
 
-def run(*command: str | Path, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", **env},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", **(env or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -89,7 +91,7 @@ def wheel(dist: Path) -> Path:
 def wheel_with(folder: Path, **env: str) -> tuple[Path, str]:
     """The only wheel that is built with these variables, and what was said."""
     build = (sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT)
-    done = run(*build, **env)
+    done = run(*build, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     (found,) = folder.glob("*.whl")
     return found, done.stdout + done.stderr
@@ -210,14 +212,15 @@ def commands() -> list[str]:
 
 
 def options(command: str) -> set[str]:
-    """The long options `flame COMMAND --help` shows."""
+    """The long options `flame COMMAND --help` lists; an example may have those of others."""
     shown = succeed(sys.executable, "-m", "flame", command, "--help")
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown)) - {"--help"}
+    listed = "\n".join(re.findall(r"^ +-.*$", shown, re.MULTILINE))
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", listed)) - {"--help"}
 
 
 def test_readme_documents_every_command_and_option() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert {"view", "export", "info"} <= set(commands())
+    assert {"record", "view", "export", "info", "doctor"} <= set(commands())
     for command in commands():
         assert f"flame {command}" in readme
         missing = {name for name in options(command) if not re.search(rf"{name}(?![\w-])", readme)}

@@ -89,16 +89,16 @@ def findings(profile: Profile) -> tuple[str, ...]:
 def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
     if len(profile.activities):
         return
+    reason = profile.meta.options.get("cupti")
     if profile.meta.options.get("COLLECT_CUDA_TRACE") == "false":
         yield "CUDA was not traced: record with --trace=cuda,nvtx"
     elif len(profile.host):
         advice, has_python = _advice(profile), _has_python(profile.host)
         host = advice.host if has_python else advice.host.removeprefix(_CALLS)
-        yield f"no GPU activity in this trace: the host metric shows {host}"
+        why = f" ({reason})" if reason else ""
+        yield f"no GPU activity in this trace{why}: the host metric shows {host}"
     else:
-        yield _advice(profile).nothing
-    if reason := profile.meta.options.get("cupti"):
-        yield f"nothing was recorded of any GPU: {reason}"
+        yield _advice(profile).nothing + (f": {reason}" if reason else "")
 
 
 def _opaque_graphs(profile: Profile) -> Iterator[str]:

@@ -247,7 +247,8 @@ def _steps(profiles: Sequence[Profile], parts: Sequence[_Part]) -> ProfilerSteps
 
 def _meta(metas: Sequence[Meta], clock: Clock) -> Meta:
     """What all of ``metas`` have in common; several of what they have not."""
-    producers = dict.fromkeys(one.producer for one in metas if one.producer)
+    # A process may have had less of what another had: a worker without Python frames.
+    producers = dict.fromkeys(part for one in metas for part in one.producer.split(", ") if part)
     versions = dict.fromkeys(one.schema_version for one in metas if one.schema_version)
     common = set.intersection(*(set(one.options.items()) for one in metas))
     return Meta(

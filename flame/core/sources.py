@@ -16,16 +16,14 @@ from flame.core.readers.fdump.folder import dumps_in, is_folder
 def labels_of(metas: Sequence[Meta]) -> tuple[str, ...]:
     """A name for each of several files: ``rank 3`` where all know their rank and no two share one.
 
-    Else what they call themselves, behind their folder if there are several; where they do not say
-    that, or say the same, what tells their paths apart, see `path_labels`.
+    Else what they call themselves, behind their folder if there are several and numbered where they
+    say the same; where they do not say that, what tells their paths apart, see `path_labels`.
     """
     ranks = [one.rank for one in metas]
     if None not in ranks and len(set(ranks)) == len(ranks):
         return tuple(f"rank {rank}" for rank in ranks)
     if all(one.label for one in metas):
-        own = _own_labels(metas)
-        if len(set(own)) == len(own):
-            return own
+        return _numbered(_own_labels(metas))
     return path_labels([one.path for one in metas])
 
 
@@ -40,6 +38,18 @@ def _own_labels(metas: Sequence[Meta]) -> tuple[str, ...]:
     if len(set(folders)) == 1:
         return tuple(names)
     return tuple(map(" ".join, zip(path_labels(folders), names, strict=True)))
+
+
+def _numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """``names``, those after the first of several equal ones with a number: of a process's programs
+    each has the same pid.
+    """
+    seen: Counter[str] = Counter()
+    labels = []
+    for name in names:
+        seen[name] += 1
+        labels.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return tuple(labels)
 
 
 def _names(meta: Meta, alone: bool) -> Iterator[str]:

@@ -76,5 +76,5 @@ def _verdict(checks: Sequence[Check]) -> str:
         return "A GPU can be recorded here: flame record -- CMD"
     said = f"A GPU cannot be recorded here ({', '.join(missing)})"
     if any(check.key == "library" and check.state != "missing" for check in checks):
-        return f"{said}; NVTX ranges and Python code can."
+        return f"{said}; NVTX ranges can."
     return f"{said}; traces can be viewed."

@@ -46,8 +46,8 @@ def library_path() -> Path:
     path = Path(flame.__file__).absolute().with_name(LIBRARY)
     if not path.is_file():
         raise UsageError(
-            f"this flame can only view: {LIBRARY} was not built, as there was no C++ compiler; "
-            "install g++, then pip install --force-reinstall --no-binary flame-view flame-view"
+            f"this flame can only view: {LIBRARY} was not built; in a checkout: make inject, "
+            "else install g++, then pip install --force-reinstall --no-binary flame-view flame-view"
         )
     return path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 500_000_000
 """Bytes: 4 s of reading, which is as long as a person waits for five lines."""
+_LEAST = 1_000_000
+"""Bytes that every dump takes at once, and something more."""
 _MOST_NAMES = 3
 _LONGEST_NAME = 40
 _MOST_NOTES = 3
@@ -36,31 +39,46 @@ def tell(plan: Plan, folder: Path, elapsed: int) -> None:
     """Say what lies in ``folder`` after ``elapsed`` ns; with ``--quiet`` only what went wrong."""
     with closing(Dumps(folder)) as dumps:
         totals = dumps.update()
+    left = [pid for pid in totals.open if _records_to(pid, folder)]
     if totals.empty:
-        say(_nothing(plan, totals))
+        say(_nothing(plan, folder, totals, goes_on=bool(left)))
     elif not plan.quiet:
         say(f"recorded {folder}: {totals.text}, in {format_ns(elapsed)}")
     elif totals.dropped or totals.full:
         say(f"{folder} is not all: {totals.text}")
-    if pids := [pid for pid in totals.open if _records_to(pid, folder)]:
-        some = ", ".join(map(str, pids[:_MOST_PIDS])) + ", …" * (len(pids) > _MOST_PIDS)
+    if left:
+        some = ", ".join(map(str, left[:_MOST_PIDS])) + ", …" * (len(left) > _MOST_PIDS)
         say(f"processes that the command left behind still record (pid {some})")
-    if totals.dumps and not plan.quiet:
+    if not totals.empty and not plan.quiet:
         _tell_content(folder, totals)
 
 
-def _nothing(plan: Plan, totals: Totals) -> str:
+def _nothing(plan: Plan, folder: Path, totals: Totals, goes_on: bool) -> str:
     program = Path(plan.command[0]).name
+    if totals.dropped or _is_full(folder):
+        return f"nothing was recorded: there was no room for it in {folder}"
+    if goes_on:
+        return "nothing was recorded so far"
     if totals.dumps:
         what = "CUDA or NVTX was loaded, but nothing was launched and no range was opened"
+        if totals.stopped:
+            what += " before the time was over"
     elif program in _DETACHED:
         what = f"{program} does not hand the environment on: use '{_DETACHED[program]} …' instead"
     else:
         what = (
             "no process of the command called CUDA or NVTX, or none could load the library "
-            "(static, setuid, in a container)"
+            "(static, setuid, in a container, with an injection of its own)"
         )
     return f"nothing was recorded: {what}; 'flame doctor' checks this machine"
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether a dump could not even be begun there."""
+    try:
+        return shutil.disk_usage(folder).free < _LEAST
+    except OSError:
+        return False
 
 
 def _records_to(pid: int, folder: Path) -> bool:
@@ -100,7 +118,7 @@ def _lines(profile: Profile, folder: Path) -> Iterator[str]:
     yield from (f"note: {note}" for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
         rest = len(notes) - _MOST_NOTES
-        yield f"{rest} more notes: flame info {shlex.quote(str(folder))}"
+        yield f"{rest} more {'note' if rest == 1 else 'notes'}: flame info {shlex.quote(str(folder))}"
 
 
 def _amount(profile: Profile) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from flame.core.profile import Device, Meta, Process, Thread
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.layout import Header
 from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
 
+_LONGEST_NAME = 15  # TASK_COMM_LEN of Linux, less the byte at its end
+_PYTHON = re.compile(r"python[\d.]*")
 _RANK = re.compile(r"[0-9]{1,9}")
+_BY_SYSTEM = 1  # scope of a thread's name in dump.h
 # `3.11.7`, `3.11.7: no frames: why not`, `API 18`, `not found`
 _VERSION = re.compile(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)")
 
@@ -22,7 +26,7 @@ def read_meta(header: Header, vocabulary: Vocabulary, path: str) -> Meta:
     if not cupti and not no_cupti:
         no_cupti = "the process did not start CUDA"
     parts = (("flame", fact("library")), ("CUPTI", cupti), ("Python", python))
-    rank, name = fact("rank"), fact("process")
+    rank, name = fact("rank"), process_name(vocabulary)
     offset = header.start_unix - header.start_monotonic
     return Meta(
         path=path,
@@ -50,13 +54,44 @@ def _version(vocabulary: Vocabulary, key: str) -> tuple[str, str]:
 
 def read_process(header: Header, vocabulary: Vocabulary) -> Process:
     """The process that wrote the dump."""
-    return Process(header.pid & 0x7FFFFFFF, vocabulary.fact("process"))
+    return Process(header.pid & 0x7FFFFFFF, process_name(vocabulary))
+
+
+def process_name(vocabulary: Vocabulary) -> str:
+    """What the process calls itself, whole; of a Python that is called so its script or module."""
+    name, (first, *words) = vocabulary.fact("process"), vocabulary.fact("command").split() or [""]
+    if _PYTHON.fullmatch(name):
+        return _script(words) or name
+    if len(name) < _LONGEST_NAME:
+        return name
+    # The system has cut it.
+    paths = (vocabulary.fact("executable"), first, *words[:1])
+    return next((one for one in map(_base, paths) if one.startswith(name)), name)
+
+
+def _script(words: Sequence[str]) -> str:
+    """What ``python WORDS`` runs; empty for a command in the words themselves."""
+    for at, word in enumerate(words):
+        if word == "-m":
+            return "".join(words[at + 1 : at + 2])
+        if word == "-c":
+            return ""
+        if word.endswith(".py"):
+            return _base(word)
+    return ""
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def read_threads(context: Context) -> tuple[Thread, ...]:
     """The threads that did something."""
     name = context.vocabulary.name
-    return tuple(Thread(0, tid, name(THREAD, tid)) for tid in context.threads.ids)
+    return tuple(
+        Thread(0, tid, name(THREAD, tid) or name(THREAD, tid, _BY_SYSTEM))
+        for tid in context.threads.ids
+    )
 
 
 def read_devices(context: Context) -> tuple[Device, ...]:

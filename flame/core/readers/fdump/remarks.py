@@ -15,7 +15,7 @@ _UNKNOWN = 0
 _CAUSES = {
     _UNKNOWN: "the reason is not known",
     1: "the disk was full",
-    2: "the recording had reached its largest size (FLAME_MAX_MB)",
+    2: "the recording had reached its largest size (--max-size, or ulimit -f)",
     3: "CUPTI dropped them: its buffers were full",
     4: "there was no memory for them",
 }
@@ -23,7 +23,7 @@ _CAUSES = {
 
 def remarks(chunks: Chunks, records: Records, context: Context) -> Iterator[str]:
     """One line for each thing that the reader of a flame graph has to know."""
-    yield from _end(chunks)
+    yield from _end(chunks, context)
     yield from _damage(chunks, records, context)
     yield from _drops(chunks.header, records)
     yield from context.vocabulary.facts.get("note", ())
@@ -32,16 +32,18 @@ def remarks(chunks: Chunks, records: Records, context: Context) -> Iterator[str]
         yield f"{samples:,} PC samples were recorded: this version of flame does not show them"
 
 
-def _end(chunks: Chunks) -> Iterator[str]:
+def _end(chunks: Chunks, context: Context) -> Iterator[str]:
     header = chunks.header
     if header.flags & FULL:
         yield "recording stopped before the program ended: there was no more room for it"
     if header.flags & STOPPED:
-        yield "recording stopped before the program ended, as it was told to (FLAME_DURATION_MS)"
-    if header.state == RUNNING:
+        yield "recording stopped before the program ended, as it was told to (--duration)"
+    # Forked workers end so, and nothing is missing: what they wrote themselves is there.
+    forked_worker = "forked_from" in context.vocabulary.facts and not chunks.count("launch")
+    if header.state == RUNNING and not forked_worker:
         yield (
-            "still being written, or ended without saying so: killed, or became another program "
-            "(exec)"
+            "still being written, or ended without saying so (killed, interrupted, os._exit, exec): "
+            "GPU work of its last moments may be missing"
         )
 
 
