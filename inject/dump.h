@@ -178,7 +178,7 @@ constexpr uint32_t kMaxDepth = 250;  // of Python frames and of NVTX ranges each
 enum NameKind : uint32_t {
   kDomain = 1,       // id: NVTX domain
   kCategory = 2,     // scope: NVTX domain, id: category
-  kThread = 3,       // id: tid
+  kThread = 3,       // id: tid; scope 0: as the program says, 1: as the system does
   kDevice = 4,       // id: CUDA ordinal
   kApi = 5,          // id: driver API callback id ("cuLaunchKernel")
   kStallReason = 6,  // id: CUPTI's stall reason index

@@ -39,6 +39,7 @@ void at_fork_child(void (*work)());      // called in the child after fork, befo
 
 enum Slot { kPythonSlot, kNvtxSlot, kCuptiSlot, kSlots };
 uint32_t thread_id();  // the kernel's (gettid)
+void name_thread();    // records what the system calls this thread, if that is a name of its own
 struct Local {         // base of a part's per-thread state
   virtual ~Local() = default;
 };

@@ -17,7 +17,7 @@ constexpr uint64_t kMillisecond = 1000000;
 // The program may end in a signal handler, whose thread was interrupted with a lock that the helper
 // needs, or CUPTI wait for a thread that waits for us. Then it ends without a last flush.
 constexpr uint64_t kPatience = 10000 * kMillisecond;
-constexpr uint64_t kStandstill = 2000 * kMillisecond;  // so long the whole process does nothing
+constexpr uint64_t kStandstill = 3000 * kMillisecond;  // so long the helper does nothing
 constexpr uint64_t kNothing = kMillisecond;
 
 std::mutex lock;
@@ -108,12 +108,17 @@ bool lock_soon(std::unique_lock<std::mutex>& guard) {
   return false;
 }
 
+uint64_t helper_time() {
+  clockid_t clock;
+  return pthread_getcpuclockid(helper, &clock) == 0 ? read_clock(clock) : 0;
+}
+
 // With `lock` held.
 bool wait_for_helper() {
-  uint64_t until = now() + kPatience, worked = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+  uint64_t until = now() + kPatience, worked = helper_time();
   while (!finished && now() < until) {
     if (wait_until(now() + kStandstill)) continue;
-    uint64_t still_worked = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t still_worked = helper_time();
     if (still_worked - worked < kNothing) break;
     worked = still_worked;
   }

@@ -3,10 +3,8 @@
 #include "launches.h"
 
 #include <cuda.h>
-#include <pthread.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -71,17 +69,6 @@ struct CuptiThread : Local {
   Calls calls;
   Symbols symbols;
 };
-
-// A thread without a name of its own carries the name of the process.
-void name_thread() {
-  char own[16] = "", process[16] = "";
-  if (pthread_getname_np(pthread_self(), own, sizeof own)) return;
-  if (FILE* file = fopen("/proc/self/comm", "re")) {
-    if (fgets(process, sizeof process, file)) process[strcspn(process, "\n")] = 0;
-    fclose(file);
-  }
-  if (strcmp(own, process)) name(kThread, 0, thread_id(), own);
-}
 
 CuptiThread* cupti_thread_if_any() { return static_cast<CuptiThread*>(local(kCuptiSlot)); }
 

@@ -99,7 +99,10 @@ Thread* known_thread() {
 
 Thread& this_thread() {
   Local*& place = local(kNvtxSlot);
-  if (!place) place = new Thread;
+  if (!place) {
+    place = new Thread;
+    name_thread();
+  }
   return *known_thread();
 }
 

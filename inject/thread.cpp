@@ -1,9 +1,13 @@
 // What belongs to the calling thread. The objects of ended threads are used again with their half
 // full chunks: many short threads cost no more file than one.
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "base.h"
@@ -23,6 +27,7 @@ Thread* all_threads;  // so that none is lost when a fork leaves its owner behin
 __thread uint32_t own_id;
 __thread uint32_t ends;  // how often the destructor ran: late calls bring the object back
 __thread Local* nowhere[kSlots];
+constexpr uint32_t kNamedBySystem = 1;  // scope of a name
 constexpr uint32_t kMostEnds = 3;  // below PTHREAD_DESTRUCTOR_ITERATIONS, to leave nothing behind
 
 Thread* take_free() {
@@ -92,6 +97,20 @@ Local*& local(Slot slot) {
     me = begin_thread();
   }
   return me ? me->locals[slot] : nowhere[slot];
+}
+
+// A thread without a name of its own carries that of the process.
+void name_thread() {
+  KeepErrno keep;
+  char own[16] = "", process[16] = "";
+  if (prctl(PR_GET_NAME, own) != 0) return;
+  int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ssize_t size = read(fd, process, sizeof process - 1);
+  close(fd);
+  process[std::max<ssize_t>(size, 0)] = 0;
+  process[strcspn(process, "\n")] = 0;
+  if (strcmp(own, process) != 0) name(kThread, kNamedBySystem, thread_id(), own);
 }
 
 void forget_threads() {

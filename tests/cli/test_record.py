@@ -304,6 +304,21 @@ def test_nothing_recorded_leaves_nothing_behind(record: Record, folder: Path) ->
     assert not list(folder.iterdir())
 
 
+def test_what_found_no_room_is_not_called_idle(record: Record) -> None:
+    many = "\nfor _ in range(20_000):\n    nvtx.push_range('r'); nvtx.pop_range()"
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({200 << 10},) * 2)"
+    (line,) = said(record("-o", "run", *PYTHON, f"{limited}{RANGES}{many}"))
+    assert line == "nothing was recorded: there was no room for it in run"
+
+
+def test_what_goes_on_is_not_summed_up_before_it_has_begun(record: Record) -> None:
+    detach = "import nvtx, os, time\nif os.fork(): time.sleep(0.5); os._exit(0)\n"
+    detach += "os.close(1); os.close(2)\nwith nvtx.annotate('late'): time.sleep(2)"
+    first, second = said(record("-o", "run", *PYTHON, detach))
+    assert first == "nothing was recorded so far"
+    assert second.startswith("processes that the command left behind still record (pid ")
+
+
 def test_programs_that_drop_the_environment_are_known(record: Record, folder: Path) -> None:
     (folder / "sudo").write_text('#!/bin/sh\nexec env -i "$@"\n')
     (folder / "sudo").chmod(0o755)

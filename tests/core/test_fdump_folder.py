@@ -79,6 +79,21 @@ def test_workers_are_told_from_the_rank_that_started_them(tmp_path: Path) -> Non
     ]
 
 
+def test_programs_of_one_process_are_told_apart_by_number(tmp_path: Path) -> None:
+    run = tmp_path / "train.flame"
+    process(run, 100)
+    process(run, 100, after=1)
+    process(run, 7, after=2)
+    assert labels(load(run)) == ["python [100]", "python [100] #2", "python [7]"]
+
+
+def test_what_only_some_processes_had_is_told_once(tmp_path: Path) -> None:
+    run = tmp_path / "train.flame"
+    process(run, 100, library="1.0", python="3.11.7")
+    process(run, 101, after=1, library="1.0")
+    assert load(run).meta.producer == "flame 1.0, Python 3.11.7"
+
+
 def test_of_several_folders_each_is_named(tmp_path: Path) -> None:
     for name in ("before", "after"):
         for rank in range(2):

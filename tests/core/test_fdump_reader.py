@@ -246,7 +246,7 @@ def test_process_threads_and_devices_are_named(tmp_path: Path) -> None:
     file.kernel("a", 5, 6, 1, tid=4242, device=1)
     profile = read(file, tmp_path)
     assert profile.processes == (Process(4242, "python3"),)
-    assert set(profile.threads) == {Thread(0, 4242), Thread(0, 101, "loader")}
+    assert set(profile.threads) == {Thread(0, 4242, "main"), Thread(0, 101, "loader")}
     assert profile.devices == (Device(1, "NVIDIA H100"),)
 
 
@@ -274,20 +274,46 @@ def test_facts_about_the_recording(file: DumpFile, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fact", "line"),
+    ("fact", "reason"),
     [
-        (("cupti", "not found"), "nothing was recorded of any GPU: not found"),
-        (("library", "0"), "nothing was recorded of any GPU: the process did not start CUDA"),
+        (("cupti", "not found"), "not found"),
+        (("library", "0"), "the process did not start CUDA"),
     ],
 )
 def test_no_gpu_is_said_with_the_reason(
-    file: DumpFile, tmp_path: Path, fact: tuple[str, str], line: str
+    file: DumpFile, tmp_path: Path, fact: tuple[str, str], reason: str
 ) -> None:
     file.meta(*fact)
     file.range(["r"], 0, 5)
-    warnings = read(file, tmp_path).warnings
-    assert line in warnings
-    assert any("no GPU activity in this trace: the host metric shows NVTX" in w for w in warnings)
+    shows = "the host metric shows NVTX ranges and CUDA API calls"
+    assert read(file, tmp_path).warnings == (f"no GPU activity in this trace ({reason}): {shows}",)
+
+
+@pytest.mark.parametrize(
+    ("process", "command", "executable", "name"),
+    [
+        (
+            "python3",
+            "python3 -u /home/me/train.py --config x.py",
+            "/usr/bin/python3.11",
+            "train.py",
+        ),
+        ("python3.12", "/venv/bin/python3.12 -m pkg.train a.py", "", "pkg.train"),
+        ("python", "python -c from x import y a.py", "/usr/bin/python3.11", "python"),
+        ("python", "", "", "python"),
+        ("pt_data_worker", "python train.py", "/usr/bin/python3.11", "pt_data_worker"),
+        ("a_program_with_", "./run", "/x/a_program_with_a_name", "a_program_with_a_name"),
+        ("a_script_with_a", "/bin/python ./a_script_with_a_name", "", "a_script_with_a_name"),
+        ("a_name_of_15_by", "/bin/python x", "/bin/python", "a_name_of_15_by"),
+    ],
+)
+def test_a_process_is_called_what_it_runs(
+    file: DumpFile, tmp_path: Path, process: str, command: str, executable: str, name: str
+) -> None:
+    for key, value in (("process", process), ("command", command), ("executable", executable)):
+        file.meta(key, value)
+    file.range(["r"], 0, 5)
+    assert read(file, tmp_path).processes[0].name == name
 
 
 @pytest.mark.parametrize(
@@ -309,7 +335,7 @@ def test_no_python_frames_are_said_with_the_reason(
 @pytest.mark.parametrize(
     ("flags", "ended", "says"),
     [
-        (0, False, "still being written, or ended without saying so"),
+        (0, False, "GPU work of its last moments may be missing"),
         (1, True, "there was no more room"),
         (2, True, "as it was told to"),
     ],
@@ -320,6 +346,28 @@ def test_how_the_recording_ended_is_said(
     file.flags, file.ended = flags, ended
     file.launch(0, 1, 1)
     assert [w for w in read(file, tmp_path).warnings if says in w]
+
+
+def test_threads_are_called_what_the_program_calls_them(file: DumpFile, tmp_path: Path) -> None:
+    by_program, by_system = 0, 1
+    for tid in (100, 101, 102, 103):
+        file.range(["r"], 0, 5, tid=tid)
+    file.name(THREAD, 101, "pt_autograd_0", scope=by_system)
+    file.name(THREAD, 102, "loader", scope=by_program)
+    file.name(THREAD, 102, "python", scope=by_system)
+    names = {one.tid: one.name for one in read(file, tmp_path).threads}
+    assert names == {100: "main", 101: "pt_autograd_0", 102: "loader", 103: ""}
+
+
+def test_forked_workers_that_used_no_gpu_may_end_as_they_like(
+    file: DumpFile, tmp_path: Path
+) -> None:
+    file.ended = False
+    file.meta("forked_from", "99")
+    file.range(["r"], 0, 5)
+    assert not [w for w in read(file, tmp_path).warnings if "ended without saying so" in w]
+    file.launch(0, 1, 1)
+    assert [w for w in read(file, tmp_path).warnings if "ended without saying so" in w]
 
 
 def test_drops_are_said_by_cause(file: DumpFile, tmp_path: Path) -> None:

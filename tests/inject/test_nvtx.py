@@ -94,6 +94,26 @@ def test_annotations_nest(python: Callable[..., str], tmp_path: Path) -> None:
     assert dump.open == [] and dump.notes == [] and dump.dropped == 0
 
 
+def test_threads_have_the_names_that_the_system_has(
+    python: Callable[..., str], tmp_path: Path
+) -> None:
+    printed = python("""
+        import ctypes, threading
+        def work(name):
+            if name:
+                ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+                print(threading.get_native_id())
+            with nvtx.annotate("work"):
+                pass
+        work(None)
+        for name in (b"loader", None):
+            thread = threading.Thread(target=work, args=(name,))
+            thread.start()
+            thread.join()
+    """)
+    assert only(tmp_path).names(THREAD) == {(1, int(printed)): "loader"}
+
+
 def test_what_is_said_of_a_range(python: Callable[..., str], tmp_path: Path) -> None:
     python("""
         with nvtx.annotate("all", color=0x123456, domain="D", category="C", payload=-7):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from flame.core.profile import Device, Meta, Process, Thread
 from flame.core.readers.fdump.context import Context
@@ -85,13 +85,14 @@ def _base(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def read_threads(context: Context) -> tuple[Thread, ...]:
-    """The threads that did something."""
-    name = context.vocabulary.name
-    return tuple(
-        Thread(0, tid, name(THREAD, tid) or name(THREAD, tid, _BY_SYSTEM))
-        for tid in context.threads.ids
-    )
+def read_threads(header: Header, vocabulary: Vocabulary, tids: Iterable[int]) -> tuple[Thread, ...]:
+    """Threads by what the program calls them, else the system; a process's first has its pid."""
+
+    def name_of(tid: int) -> str:
+        own = vocabulary.name(THREAD, tid) or vocabulary.name(THREAD, tid, _BY_SYSTEM)
+        return own or ("main" if tid == header.pid else "")
+
+    return tuple(Thread(0, tid, name_of(tid)) for tid in tids)
 
 
 def read_devices(context: Context) -> tuple[Device, ...]:

@@ -53,7 +53,7 @@ def _read(chunks: Chunks, path: str, options: LoadOptions, progress: Progress) -
         frames,
         stacks.builder,
         (machine.read_process(header, vocabulary),),
-        machine.read_threads(context),
+        machine.read_threads(header, vocabulary, context.threads.ids),
         machine.read_devices(context),
         machine.read_meta(header, vocabulary, path),
         context.last_time,
