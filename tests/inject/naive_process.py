@@ -1,7 +1,7 @@
-"""What a process of ``tree_workload.py`` did, worked out plainly: stacks by its own log, GPU work by
-the test double, and only the times of calls and ranges by the dump.
+"""What a process of ``tree_workload.py`` did, worked out plainly and without flame's code.
 
-An independent check of the whole way from a program to a flame graph: it shares no code with flame.
+Stacks are those of the program's own log, GPU work is the test double's; the dump is only asked for
+the times of calls and ranges.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Work(NamedTuple):
     correlation: int
     launched: tuple[int, int]
     python: tuple[Step, ...]
-    launch: Step
+    launch: tuple[Step, ...]
     nvtx: tuple[Step, ...]
-    leaf: Step
+    leaf: tuple[Step, ...]
 
 
 class Process:
@@ -100,10 +100,19 @@ class Process:
         if line["graph_node"]:
             made = self._made(line["graph_node"])
             python, nvtx = python + _python(made, True), nvtx + _nvtx(made, True)
-        known = (int(line[name]) for name in ("start", "end", "tid", "device", "stream"))
-        launch = ("launch", call["api"], "", 0, False)
-        times, leaf = self.times[line["correlation"]], (kind, _name(kind, line), "", 0, False)
-        return Work(*known, line["correlation"], times, python, launch, nvtx, leaf)
+        return Work(
+            start=line["start"],
+            end=line["end"],
+            tid=line["tid"],
+            device=line["device"],
+            stream=line["stream"],
+            correlation=line["correlation"],
+            launched=self.times[line["correlation"]],
+            python=python,
+            launch=(("launch", call["api"], "", 0, False),),
+            nvtx=nvtx,
+            leaf=((kind, _name(kind, line), "", 0, False),),
+        )
 
     def _made(self, node: int) -> Line:
         """The call that captured or made what the node of a graph is a copy of."""
@@ -119,7 +128,7 @@ class Process:
         return found
 
     def host(self) -> Counter[tuple[Step, ...]]:
-        """ns of each thread by its open ranges and its call: where all of that is innermost."""
+        """Time of each thread by its open ranges and its call: where all of that is innermost."""
         spans = defaultdict(list)
         for tid, span in self._ranges():
             spans[tid].append(span)
@@ -130,7 +139,7 @@ class Process:
         found: Counter[tuple[Step, ...]] = Counter()
         for tid, mine in spans.items():
             for path, ns in _pieces(sorted(mine)):
-                found["thread", str(tid), "", 0, False, *path] += ns  # type: ignore[index]
+                found[("thread", str(tid), "", 0, False), *path] += ns
         return found
 
     def _ranges(self) -> Iterator[tuple[int, Span]]:
@@ -201,7 +210,8 @@ def _lines(path: Path) -> list[Line]:
 
 def _name(kind: str, line: Line) -> str:
     if kind == "kernel":
-        return DEMANGLED.get(line["symbol"], line["symbol"])
+        symbol: str = line["symbol"]
+        return DEMANGLED.get(symbol, symbol)
     return kind if kind == "memset" else COPIES[line["copy_kind"]]
 
 

@@ -13,7 +13,18 @@ from inject import build
 from tests.fdumprecords import records, text
 from tests.inject.conftest import NATIVE, built
 
-BASE = ["settings", "schema", "file", "rescue", "writer", "thread", "names", "about", "helper", "life"]
+BASE = [
+    "settings",
+    "schema",
+    "file",
+    "rescue",
+    "writer",
+    "thread",
+    "names",
+    "about",
+    "helper",
+    "life",
+]
 SOURCES = [
     *(NATIVE / name for name in ("writer_test.cpp", "life_scenes.cpp")),
     *(build.HERE / f"{name}.cpp" for name in BASE),

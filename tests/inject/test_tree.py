@@ -1,7 +1,8 @@
-"""From a program through ``flame record`` to the tree: every stack with its ns, worked out twice."""
+"""From a program to the tree: every stack with its ns, worked out twice."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -22,7 +23,7 @@ WORKLOAD = Path(__file__).with_name("tree_workload.py")
 FAULTS = ("ok", "shuffle,version:27")
 """What the double is told: CUPTI 13; CUPTI 12.9, with records in another order."""
 GPU_LEVELS = {"python": "python", "launch": "launch", "nvtx": "nvtx", "kernel": "leaf"}
-ORDERS = (tuple(GPU_LEVELS), tuple(reversed(GPU_LEVELS)), ("nvtx", "kernel"))
+ORDERS = (tuple(GPU_LEVELS), ("kernel", "nvtx"))
 WEIGHTS: dict[str, Callable[[list[Work]], list[int]]] = {
     "gpu": lambda rows: [row.end - row.start for row in rows],
     "count": lambda rows: [1] * len(rows),
@@ -100,7 +101,7 @@ def test_host_time_is_that_of_what_is_open(recording: list[Process]) -> None:
         wanted: Counter[Stack] = Counter()
         for path, ns in process.host().items():
             wanted[without_domains(path)] += ns
-        assert {path: ns for path, (ns, _) in found.items() if ns} == +wanted
+        assert {by_tid(path): ns for path, (ns, _) in found.items() if ns} == +wanted
 
 
 def activities(profile: Profile) -> Counter[tuple[object, ...]]:
@@ -114,9 +115,9 @@ def activities(profile: Profile) -> Counter[tuple[object, ...]]:
             profile.devices[table.device[at]].id,
             int(table.stream[at]),
             steps(profile, table.stacks.path(int(table.python[at]))),
-            step(profile, int(table.launch[at])),
+            steps(profile, [int(table.launch[at])]),
             steps(profile, table.stacks.path(int(table.nvtx[at]))),
-            step(profile, int(table.frame[at])),
+            steps(profile, [int(table.frame[at])]),
         )
         for at in range(len(table))
     )
@@ -136,11 +137,16 @@ def stacks(rows: list[Work], weights: list[int], levels: tuple[str, ...]) -> dic
     """Value and count of every stack."""
     found: dict[Stack, list[int]] = defaultdict(lambda: [0, 0])
     for row, weight in zip(rows, weights, strict=True):
-        parts = [getattr(row, GPU_LEVELS[level]) for level in levels]
-        path = [one for part in parts for one in ([part] if isinstance(part[0], str) else part)]
-        value = found[without_domains(tuple(path))]
+        path = sum((getattr(row, GPU_LEVELS[level]) for level in levels), ())
+        value = found[without_domains(path)]
         value[:] = value[0] + weight, value[1] + 1
     return dict(found)
+
+
+def by_tid(path: Stack) -> Stack:
+    """With the number of the thread only, not what it is called."""
+    thread = re.findall(r"[0-9]+", path[0][1])[-1]
+    return (("thread", thread, "", 0, False), *path[1:])
 
 
 def without_domains(path: Stack) -> Stack:
