@@ -41,8 +41,9 @@ def _own_labels(metas: Sequence[Meta]) -> tuple[str, ...]:
 
 
 def _numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """``names``, those after the first of several equal ones with a number: of a process's programs
-    each has the same pid.
+    """``names``, those after the first of several equal ones with a number.
+
+    The programs that one process becomes all have its pid.
     """
     seen: Counter[str] = Counter()
     labels = []

@@ -118,7 +118,8 @@ def _lines(profile: Profile, folder: Path) -> Iterator[str]:
     yield from (f"note: {note}" for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
         rest = len(notes) - _MOST_NOTES
-        yield f"{rest} more {'note' if rest == 1 else 'notes'}: flame info {shlex.quote(str(folder))}"
+        what = "note" if rest == 1 else "notes"
+        yield f"{rest} more {what}: flame info {shlex.quote(str(folder))}"
 
 
 def _amount(profile: Profile) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.frames import Kind
 from flame.core.profile import Profile, ProfilerSteps
+from flame.core.units import parse_time
 from flame.core.where import (
     Devices,
     Filter,
@@ -30,7 +31,6 @@ from flame.core.where import (
     parse_window,
     where,
 )
-from flame.core.units import parse_time
 from tests.core.recorded import Recorded, leaves
 
 S, MS, US = 1_000_000_000, 1_000_000, 1_000

@@ -42,8 +42,8 @@ def _end(chunks: Chunks, context: Context) -> Iterator[str]:
     forked_worker = "forked_from" in context.vocabulary.facts and not chunks.count("launch")
     if header.state == RUNNING and not forked_worker:
         yield (
-            "still being written, or ended without saying so (killed, interrupted, os._exit, exec): "
-            "GPU work of its last moments may be missing"
+            "still being written, or ended without saying so (killed, interrupted, os._exit, "
+            "exec): GPU work of its last moments may be missing"
         )
 
 
