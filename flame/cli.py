@@ -42,6 +42,7 @@ names another file): theme, keys and more, see README. NO_COLOR and FLAME_ASCII=
 """
 _DOCTOR_EPILOG = "exit codes: 0 a GPU can be recorded here, 1 something for that is missing\n"
 _PORT = 8000
+_WIDEST_TEXT = 100
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -349,7 +350,12 @@ def _info(args: argparse.Namespace) -> int:
 
     inputs = _inputs(args)
     profile = _load(inputs, LoadOptions())
-    _print((as_json if args.json else as_text)(profile, inputs))
+    width = shutil.get_terminal_size((_WIDEST_TEXT, 24)).columns
+    _print(
+        as_json(profile, inputs)
+        if args.json
+        else as_text(profile, inputs, min(width, _WIDEST_TEXT))
+    )
     return 0
 
 

@@ -23,6 +23,7 @@ _MOST_LISTED = 10
 _LABEL = 12
 _LONGEST_LABEL = 40
 _TITLE = 20
+_NARROWEST = 40
 
 
 def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
@@ -128,8 +129,11 @@ def levels_present(profile: Profile) -> tuple[str, ...]:
     return tuple(level for level in LEVELS if level in found)
 
 
-def as_text(profile: Profile, inputs: Inputs) -> str:
-    """`facts` for people: in the order one asks, aligned, what is missing last."""
+def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
+    """`facts` for people: in the order one asks, aligned, what is missing last.
+
+    Sentences are wrapped at ``width`` cells.
+    """
     sections = [
         [printable(str(inputs.paths[0]) if len(inputs.paths) == 1 else inputs.title)],
         list(_each(profile)),
@@ -137,7 +141,7 @@ def as_text(profile: Profile, inputs: Inputs) -> str:
         list(_activities(profile)),
         list(_coverage(profile)),
         list(_steps(profile)),
-        notes(profile.warnings, 100),
+        notes(profile.warnings, max(width, _NARROWEST)),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 

@@ -64,8 +64,12 @@ void look_at_clock() {
   shift.store(static_cast<int64_t>(ours - theirs), std::memory_order_relaxed);
 }
 
-uint64_t our_time(uint64_t time) {
-  return time + static_cast<uint64_t>(shift.load(std::memory_order_relaxed));
+// Both ends of an activity by one look, so that it lasts as long as it did.
+template <class From, class To>
+void set_times(const From& from, To* to) {
+  const auto by = static_cast<uint64_t>(shift.load(std::memory_order_relaxed));
+  to->start = from.start + by;
+  to->end = from.end + by;
 }
 
 template <class To, class From>
@@ -81,8 +85,7 @@ bool fill(const From& from, To* to) {
     return false;
   }
   Origin origin = origin_of(from.correlationId);
-  to->start = our_time(from.start);
-  to->end = our_time(from.end);
+  set_times(from, to);
   to->graph_node = from.graphNodeId;
   to->correlation = from.correlationId;
   to->python = origin.python;

@@ -63,6 +63,7 @@ void advance(Pen& pen, Type type, uint32_t size);
 extern std::mutex chunks_lock;
 void begin_chunks();       // of a new dump
 uint64_t chunks_tail();    // file offset behind the last chunk
+void say_it_goes_on();     // up to this moment; for readers of a dump that is never ended
 void close_chunks(uint32_t header_flags);  // no more of them; the dump is ended
 void write_drops(bool last);
 
@@ -79,10 +80,12 @@ extern __thread Thread* this_thread;
 Thread* thread();  // made at first; null: no memory, or the thread is over; only while `inside`
 bool prepare_threads();
 
-// The program does not expect that a push or a launch changes it.
-struct KeepErrno {
+// Around what uses files: the program does not expect that a push or a launch changes errno, or that
+// a thread ends in it.
+struct Unnoticed {
   const int value = errno;
-  ~KeepErrno() { errno = value; }
+  const Uncancelled uncancelled;
+  ~Unnoticed() { errno = value; }
 };
 
 // A signal handler that interrupts the base on its thread must not enter it again: locks are held,

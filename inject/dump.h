@@ -32,7 +32,9 @@ struct Header {
   uint32_t schema_offset, schema_size;
   std::atomic<uint32_t> state;
   std::atomic<uint32_t> flags;
-  std::atomic<uint64_t> end_monotonic;  // when recording ended or stopped, 0 before
+  // When recording ended or stopped; before that every flush_ms anew, or 0: a reader knows for how
+  // long what is open has been so.
+  std::atomic<uint64_t> end_monotonic;
 };
 static_assert(sizeof(Header) == 80);
 

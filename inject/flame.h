@@ -1,6 +1,8 @@
 // What the parts of the library know of one another. Nothing here throws, prints or waits for
 // anything but a short lock; without a dump everything returns "none" at once.
 #pragma once
+#include <pthread.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -34,6 +36,19 @@ uint32_t generation();   // grows with every new dump (fork): ids cached under a
 void stop();             // stops recording for good and marks the dump as ended
 void at_flush(void (*work)(bool last));  // called every flush_ms by the helper thread, and at the end
 void at_fork_child(void (*work)());      // called in the child after fork, before anything else there
+
+// A thread that the program cancels ends where it opens or writes a file: not in one of ours, with
+// locks held and callers that let no exception out.
+class Uncancelled {
+ public:
+  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
+  Uncancelled(const Uncancelled&) = delete;
+  Uncancelled& operator=(const Uncancelled&) = delete;
+
+ private:
+  int before_;
+};
 
 // thread.cpp: what belongs to the calling thread
 

@@ -71,7 +71,7 @@ bool begin_dump() {
 }
 
 bool wake() {
-  KeepErrno keep;
+  Unnoticed all;
   std::lock_guard<std::mutex> guard(life_lock);
   if (life.load(std::memory_order_acquire) == kAsleep && !begin_dump()) life.store(kOff);
   uint32_t state = life.load(std::memory_order_acquire);
@@ -146,7 +146,7 @@ bool start_locked() {
 }  // namespace
 
 bool start() {
-  KeepErrno keep;
+  Unnoticed all;
   {
     std::lock_guard<std::mutex> guard(life_lock);
     if (!started && !start_locked()) return false;
@@ -175,6 +175,7 @@ void finish(uint32_t header_flags) {
 }
 
 void stop() {
+  Unnoticed all;
   uint32_t asleep = kAsleep;
   if (life.compare_exchange_strong(asleep, kOver) || asleep == kOff) return;
   if (!finish_by_helper() && !inside) finish(0);
@@ -189,6 +190,7 @@ void at_fork_child(void (*work)()) { fork_work.add(work); }
 // Called by the CUDA driver while it initialises. The driver is always told that all is well: what
 // goes wrong here is no reason for the program to go without CUDA.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  flame::Uncancelled uncancelled;
   if (flame::start()) flame::start_cupti();
   return 1;
 }

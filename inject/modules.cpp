@@ -108,6 +108,7 @@ uint32_t saved_path(uint64_t crc, const CUpti_ModuleResourceData& data) {
 
 void module_loaded(CUcontext context, const CUpti_ModuleResourceData& data) {
   if (!data.pCubin || !data.cubinSize) return;
+  Uncancelled uncancelled;
   Module module{};
   module.crc = checksum(data);
   module.size = data.cubinSize;

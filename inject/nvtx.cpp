@@ -24,17 +24,17 @@ std::string made_utf8(const Text* text) {
 
 template <class... Given>
 int push_said(uint32_t domain, Given... given) {
-  return safely(NVTX_NO_PUSH_POP_TRACKING, [&] { return push(domain, Said(given...)); });
+  return safely(NVTX_NO_PUSH_POP_TRACKING, [&] { return push(domain, Said(given...)); }, 1);
 }
 
 template <class... Given>
 uint64_t start_said(uint32_t domain, Given... given) {
-  return safely(uint64_t(0), [&] { return start_range(domain, Said(given...)); });
+  return safely(uint64_t(0), [&] { return start_range(domain, Said(given...)); }, 1);
 }
 
 template <class... Given>
 void mark_said(uint32_t domain, Given... given) {
-  safely([&] { mark(domain, Said(given...)); });
+  safely(0, [&] { return mark(domain, Said(given...)), 0; }, 1);
 }
 
 int pop_said(uint32_t domain) {

@@ -73,7 +73,7 @@ enum RangeKind : uint16_t { kPushPop = 0, kStartEnd = 1, kMark = 2 };
 bool begin();  // at every entry: makes the dump at the first one; false: there is none
 
 // One call at a time on each thread: a signal handler may call in the middle of another call, and an
-// allocator that is annotated in every one. What they say then is lost, and counted.
+// allocator that is annotated in every one.
 class Call {
  public:
   Call();
@@ -83,15 +83,16 @@ class Call {
   const bool alone;
 };
 
-// Without memory there is no profile, but a program that goes on.
+// Without memory there is no profile, but a program that goes on: `lost` ranges are then counted.
 template <class Result, class Work>
-Result safely(Result failed, Work work) noexcept {
+Result safely(Result failed, Work work, uint32_t lost = 0) noexcept {
   try {
     Call call;
-    return call.alone ? work() : failed;
+    if (call.alone) return work();
   } catch (...) {
-    return failed;
   }
+  dropped(kNoMemory, kRange, lost);
+  return failed;
 }
 
 template <class Work>

@@ -15,22 +15,23 @@ uint64_t PayloadEnumRegister(const Domain* domain, const nvtxPayloadEnumAttr_t* 
 
 template <class Result, class Work>
 Result with_payloads(Result failed, const Domain* domain, const nvtxPayloadData_t* payloads,
-                     size_t count, Work work) {
-  return safely(failed, [&] {
+                     size_t count, Work work, uint32_t lost = 0) {
+  const auto with_event = [&] {
     Event event;
     read_payloads(id_of(domain), payloads, count, &event);
     return work(event);
-  });
+  };
+  return safely(failed, with_event, lost);
 }
 
 void MarkPayload(const Domain* domain, const nvtxPayloadData_t* payloads, size_t count) {
   with_payloads(0, domain, payloads, count,
-                [&](const Event& event) { return mark(id_of(domain), event), 0; });
+                [&](const Event& event) { return mark(id_of(domain), event), 0; }, 1);
 }
 
 int RangePushPayload(const Domain* domain, const nvtxPayloadData_t* payloads, size_t count) {
   return with_payloads(NVTX_NO_PUSH_POP_TRACKING, domain, payloads, count,
-                       [&](const Event& event) { return push(id_of(domain), event); });
+                       [&](const Event& event) { return push(id_of(domain), event); }, 1);
 }
 
 int RangePopPayload(const Domain* domain, const nvtxPayloadData_t* payloads, size_t count) {
@@ -41,7 +42,7 @@ int RangePopPayload(const Domain* domain, const nvtxPayloadData_t* payloads, siz
 nvtxRangeId_t RangeStartPayload(const Domain* domain, const nvtxPayloadData_t* payloads,
                                 size_t count) {
   return with_payloads(uint64_t(0), domain, payloads, count,
-                       [&](const Event& event) { return start_range(id_of(domain), event); });
+                       [&](const Event& event) { return start_range(id_of(domain), event); }, 1);
 }
 
 void RangeEndPayload(const Domain* domain, nvtxRangeId_t id, const nvtxPayloadData_t* payloads,

@@ -34,10 +34,7 @@ Hold::~Hold() {
   mine = false;
 }
 
-Call::Call() : alone(!in_call) {
-  in_call = true;
-  if (!alone) dropped(kNoMemory, kRange, 1);
-}
+Call::Call() : alone(!in_call) { in_call = true; }
 
 Call::~Call() {
   if (alone) in_call = false;

@@ -143,7 +143,10 @@ void close_range(Thread& thread, size_t index, uint64_t end, const Event* said) 
 // A range of a thread cannot outlast it: what is still open ends with it.
 Thread::~Thread() {
   const uint64_t end = now();
-  if (ready()) left_open.fetch_add(open + uncounted, std::memory_order_relaxed);
+  if (ready()) {
+    left_open.fetch_add(open + uncounted, std::memory_order_relaxed);
+    if (generation != flame::generation()) renew(*this);
+  }
   while (open) close_range(*this, open - 1, end, nullptr);
 }
 

@@ -21,8 +21,8 @@ void pass_on(int number, siginfo_t* about, void* context) {
 }
 
 void on_bus_error(int number, siginfo_t* about, void* context) {
-  KeepErrno keep;
   if (about->si_code <= 0 || !in_file(about->si_addr)) return pass_on(number, about, context);
+  Unnoticed all;
   life.store(kOver);
   detach_file();
 }

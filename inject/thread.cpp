@@ -68,7 +68,7 @@ void end_thread(void* object) {
 
 Thread* begin_thread() {
   if (ends >= kMostEnds) return nullptr;
-  KeepErrno keep;
+  Unnoticed all;
   Thread* me = take_free();
   if (!me) me = make();
   if (!me) return nullptr;
@@ -101,7 +101,7 @@ Local*& local(Slot slot) {
 
 // A thread without a name of its own carries that of the process.
 void name_thread() {
-  KeepErrno keep;
+  Unnoticed all;
   char own[16] = "", process[16] = "";
   if (prctl(PR_GET_NAME, own) != 0) return;
   int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);

@@ -62,7 +62,7 @@ Chunk* begin_chunk(Type type) {
 }
 
 Chunk* take_chunk(Type type) {
-  KeepErrno keep;
+  Unnoticed all;
   std::unique_lock<std::mutex> guard(chunks_lock);
   if (!has_room(type)) return nullptr;
   // The last chunk of the space that is ready may only be taken for kDrop, and only once.
@@ -164,6 +164,12 @@ void begin_chunks() {
 uint64_t chunks_tail() {
   std::lock_guard<std::mutex> guard(chunks_lock);
   return tail;
+}
+
+void say_it_goes_on() {
+  std::lock_guard<std::mutex> guard(chunks_lock);
+  if (life.load(std::memory_order_acquire) == kOver) return;
+  header()->end_monotonic.store(now(), std::memory_order_relaxed);
 }
 
 void close_chunks(uint32_t header_flags) {

@@ -68,7 +68,7 @@ class DumpFile:
         records: Mapping[str, tuple[int, Fields]] | None = None,
     ) -> None:
         self.pid, self.start, self.unix = pid, start, unix
-        self.ended, self.flags, self.dropped = True, 0, 0
+        self.ended, self.flags, self.dropped, self.end = True, 0, 0, 0
         self.records = dict(layouts() if records is None else records)
         self._rows = rows
         self._chunks: list[tuple[int, int, int, list[bytes]]] = []
@@ -212,7 +212,7 @@ class DumpFile:
         tail = SIZE + len(body)
         fixed = HEADER.pack(
             *(b"FLAMEDMP", 1, SIZE, SIZE, self.pid, self.unix, self.start, tail, self.dropped),
-            *(4096, len(schema), int(self.ended), self.flags, self.start if self.ended else 0),
+            *(4096, len(schema), int(self.ended), self.flags, self.start + self.end),
         )
         head = fixed.ljust(4096, b"\0") + schema
         return head.ljust(SIZE, b"\0") + body

@@ -453,3 +453,15 @@ def test_info_says_what_no_gpu_ran() -> None:
     assert [line.split() for line in lines if line.startswith("synthetic")] == [
         ["synthetic", "no", "GPU", "ran", "this"]
     ]
+
+
+def test_sentences_of_info_are_as_wide_as_the_terminal() -> None:
+    decode = SAMPLE.with_name("decode_small.sqlite")
+    notes = {}
+    for columns in ("70", "300"):
+        command = [sys.executable, "-m", "flame", "info", str(decode)]
+        environment = {**os.environ, "COLUMNS": columns}
+        text = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        notes[columns] = text.stdout[text.stdout.index("note: ") :].splitlines()
+    assert 60 < max(map(len, notes["70"])) <= 70
+    assert 80 < max(map(len, notes["300"])) <= 100

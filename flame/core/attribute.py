@@ -87,7 +87,7 @@ def _extent(raw: RawTrace) -> tuple[int, int]:
     timed = ~untimed(raw.activities)
     times = [raw.activities.start[timed], raw.activities.end[timed], raw.calls.start, raw.calls.end]
     for part in (raw.ranges, raw.functions, raw.gpu_ranges):
-        times += [part.start, part.end[part.end != OPEN]]
+        times += [part.start, np.where(part.end == OPEN, raw.last_time, part.end)]
     known = [column for column in times if len(column)]
     if not known:
         return 0, 0

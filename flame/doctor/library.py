@@ -100,6 +100,8 @@ def _cupti(trial: _Trial) -> Check:
     said = trial.fact("cupti")
     if said[:1].isdigit() or said.startswith("API"):
         return Check("cupti", "CUPTI", "ok", f"{said}, {trial.cupti or 'already loaded'}")
+    if said.startswith("cupti") and not trial.cupti:
+        return Check("cupti", "CUPTI", "missing", f"already loaded: {said}", _OTHER_CUPTI)
     wheel = next(_wheels(), None)
     if wheel and not trial.cupti:
         text = f"{wheel}: programs that load CUDA from there have it"

@@ -47,6 +47,16 @@ def test_a_machine_with_a_gpu(recorder: None) -> None:
         assert text in checks[key]["text"]
 
 
+def test_cupti_that_another_tool_has(recorder: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_CUPTI", "no_subscriber")
+    done = spawn("doctor", "--json")
+    assert done.returncode == 1
+    cupti = found(done.stdout)["cupti"]
+    assert cupti["state"] == "missing"
+    assert "MULTIPLE_SUBSCRIBERS" in cupti["text"]
+    assert "no other tool may use it" in cupti["fix"]
+
+
 def test_a_machine_without_one(recorder: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", "")
     monkeypatch.setattr(gpu, "_PARAMETERS", Path("/none"))

@@ -112,6 +112,17 @@ def test_replayed_kernels_show_the_code_that_captured_them(file: DumpFile, tmp_p
     assert (profile.graph_nodes.activities, profile.graph_nodes.captured) == (2, 1)
 
 
+def test_a_node_that_is_told_as_made_and_as_a_clone_is_a_clone(
+    file: DumpFile, tmp_path: Path
+) -> None:
+    file.graph_node(8, 0, 1, tid=101, nvtx=file.nvtx("layer"))
+    file.graph_node(9, 0, 2, tid=101, nvtx=file.nvtx("instantiation"))
+    file.graph_node(9, 8, 3, tid=101, nvtx=file.nvtx("instantiation"))
+    file.launch(10, 14, 1, api=307)
+    file.kernel("a", 20, 50, 1, tid=100, graph_node=9)
+    assert names(read(file, tmp_path), "nvtx") == ["layer"]
+
+
 def test_a_stack_that_was_too_deep_says_so_at_its_root(file: DumpFile, tmp_path: Path) -> None:
     python = file.python(("inner", "f.py", 1), ("leaf", "f.py", 2), cut=True)
     file.kernel("a", 20, 50, 0, python=python, tid=100)
@@ -346,6 +357,20 @@ def test_how_the_recording_ended_is_said(
     file.flags, file.ended = flags, ended
     file.launch(0, 1, 1)
     assert [w for w in read(file, tmp_path).warnings if says in w]
+
+
+def test_what_is_still_open_lasts_as_long_as_the_recording(file: DumpFile, tmp_path: Path) -> None:
+    file.range(["done"], 0, 5)
+    file.ended, file.end = False, 1000
+    assert read(file, tmp_path).duration == 5
+    file.open_range(["hangs"], 10)
+    profile = read(file, tmp_path)
+    assert profile.duration == 1000
+    tree = profile.tree("nvtx", metric="host")
+    assert {tree.name(node): int(tree.total[node]) for node in range(1, len(tree))} == {
+        "done": 5,
+        "hangs": 990,
+    }
 
 
 def test_threads_are_called_what_the_program_calls_them(file: DumpFile, tmp_path: Path) -> None:

@@ -171,10 +171,12 @@ class Process:
             yield *names[row["name"]], int(row["tid"]), int(row["start"]), None
 
     def _last(self) -> int:
+        """When the recording ended, or was last seen to go on."""
         ends = [
             row["end"] for key in ("kernel", "memop", "launch", "range") for row in self.of[key]
         ]
-        return max(map(int, [*ends, *self.of["open_range"]["start"]]))
+        ends += [*self.of["open_range"]["start"], fdumprecords.header(self.dump)["end_monotonic"]]
+        return max(map(int, ends))
 
     def _text(self, number: int) -> str:
         return fdumprecords.text(self.of, int(number))

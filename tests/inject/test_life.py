@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,12 @@ def test_an_end_without_goodbye_loses_nothing(bench: Bench) -> None:
         assert_consecutive(numbers(bench.dump(), key), {0: 100})
 
 
+def test_a_program_still_ends_with_its_last_thread(bench: Bench) -> None:
+    bench.run("end_by_threads", FLAME_FLUSH_MS=20)
+    assert header(bench.dump())["state"] == ENDED
+    assert_consecutive(numbers(bench.dump()), {0: 10, 1: 10})
+
+
 def test_recording_stops_after_its_time_and_the_program_goes_on(bench: Bench) -> None:
     bench.run("duration", FLAME_DURATION_MS=200)
     head, found = header(bench.dump()), numbers(bench.dump())
@@ -147,3 +154,40 @@ def test_a_signal_handler_may_fork_anywhere(bench: Bench) -> None:
     assert_consecutive(numbers(parent), {0: tried})
     for path in set(bench.dumps()) - {parent}:
         assert set(numbers(path)) == {7}
+
+
+def test_a_dump_that_is_cut_off_ends_no_program(bench: Bench) -> None:
+    bench.run("cut_off")
+    assert bench.dump().stat().st_size == 0
+
+
+def test_other_bus_errors_are_the_programs(bench: Bench) -> None:
+    command = [str(bench.program), "own_bus_error"]
+    assert subprocess.run(command, env=bench.env(), timeout=60).returncode == 42
+    bench.run("usual_bus_error")
+
+
+def test_a_child_that_nobody_is_told_of_writes_nothing(bench: Bench) -> None:
+    bench.run("bare_clone")
+    assert header(bench.dump())["state"] == ENDED
+    assert numbers(bench.dump()) == {0: sorted([*range(10), *range(5)])}
+    assert records(bench.dump())["open_range"]["start"].tolist() == [1]
+
+
+def test_standard_output_is_never_the_dump(bench: Bench) -> None:
+    bench.run("standard_descriptors")
+    assert_consecutive(numbers(bench.dump()), {0: 10, 1: 100_000})
+
+
+def test_a_thread_is_not_cancelled_within_a_record(bench: Bench) -> None:
+    bench.run("cancelled")
+    (child,) = [path for path in bench.dumps() if "forked_from" in meta(path)]
+    assert_consecutive(numbers(child), {0: 1})
+
+
+def test_a_flush_that_waits_for_the_end_does_not_delay_it_for_long(bench: Bench) -> None:
+    begun = time.monotonic()
+    bench.run("stuck_flush")
+    assert time.monotonic() - begun < 9
+    assert header(bench.dump())["state"] == RUNNING
+    assert_consecutive(numbers(bench.dump()), {0: 10})

@@ -114,6 +114,14 @@ def test_threads_have_the_names_that_the_system_has(
     assert only(tmp_path).names(THREAD) == {(1, int(printed)): "loader"}
 
 
+def test_a_hang_is_as_long_as_it_was(python: Callable[..., str], tmp_path: Path) -> None:
+    script = "import os, time; nvtx.push_range('hangs'); time.sleep(1); os.kill(os.getpid(), 9)"
+    python(script, status=-9)
+    dump = only(tmp_path)
+    (begin,) = dump.of["open_range"]["start"].tolist()
+    assert header(dump.path)["end_monotonic"] - begin > 0.5e9
+
+
 def test_what_is_said_of_a_range(python: Callable[..., str], tmp_path: Path) -> None:
     python("""
         with nvtx.annotate("all", color=0x123456, domain="D", category="C", payload=-7):
@@ -259,6 +267,27 @@ def test_a_forked_child_has_the_open_ranges(python: Callable[..., str], tmp_path
     assert child.ended[1].start == inherited
     assert parent.open == [("outer",), ("outer", "registered")]
     assert child.notes == []
+
+
+def test_a_forked_child_whose_thread_ends_names_its_ranges_anew(
+    python: Callable[..., str], tmp_path: Path
+) -> None:
+    python("""
+        import os, threading
+        def work():
+            nvtx.push_range("of the parent only")
+            nvtx.pop_range()
+            nvtx.push_range("outer")
+            if os.fork() == 0:
+                return
+            os.wait()
+            nvtx.pop_range()
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    """)
+    _, child = recorded(tmp_path)
+    assert [(each.path, each.name) for each in child.ended] == [(("outer",), "outer")]
 
 
 # All calls of NVTX, from C++

@@ -1,11 +1,14 @@
 // Forks, ends and signals: what happens to the recording when something happens to the process.
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
+#include <mutex>
 
 #include "scenes.h"
 
@@ -100,6 +103,16 @@ int duration() {
     }
   }
   return 1;
+}
+
+// A program ends with its last thread, which need not be the first one.
+int end_by_threads() {
+  put_all(0, 10);
+  std::thread([] {
+    usleep(50000);
+    put_all(1, 10);
+  }).detach();
+  pthread_exit(nullptr);
 }
 
 std::atomic<int> flushes, last_flushes;
@@ -239,6 +252,90 @@ int fork_in_handler() {
   return 0;
 }
 
+// Somebody shortens the dump while it is written to.
+int cut_off() {
+  put_all(0, 1000);
+  for (auto& each : std::filesystem::directory_iterator(getenv("FLAME_DIR")))
+    std::filesystem::resize_file(each.path(), 0);
+  put_all(1, 1000);
+  in_threads(4, [](uint32_t writer) { put_all(writer, 100000); });
+  return recording() ? 1 : 0;
+}
+
+void note_bus_error(int) { _exit(42); }
+
+// The program's own bus errors are still its own.
+int own_bus_error() {
+  signal(SIGBUS, note_bus_error);
+  put_all(0, 10);
+  raise(SIGBUS);
+  return 1;
+}
+
+int usual_bus_error() {
+  put_all(0, 10);
+  pid_t child = fork();
+  if (child == 0) raise(SIGBUS);
+  int status;
+  return waitpid(child, &status, 0) == child && WTERMSIG(status) == SIGBUS ? 0 : 1;
+}
+
+// Of such a child nobody is told: it must leave the dump of its parent alone.
+int bare_clone() {
+  put_all(0, 10);
+  uint32_t capacity;
+  open_ranges(&capacity)[0] = OpenRange{1, thread_id(), 1, 0, 0};
+  set_open(1);
+  auto child = pid_t(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+  if (child == 0) {
+    put_all(1, 1000);
+    set_open(0);
+    exit(recording() ? 1 : 0);
+  }
+  wait_for(child);
+  put_all(0, 5);
+  return 0;
+}
+
+// Daemons close them, and may write to what they think is closed.
+int standard_descriptors() {
+  put_all(0, 10);
+  for (int fd = 0; fd < 1024; fd++) close(fd);
+  put_all(1, 100000);
+  for (int fd = 0; fd < 3; fd++) {
+    if (write(fd, "mine", 4) >= 0) return 1;
+  }
+  return 0;
+}
+
+// The dump of a forked child is made at its first record: by a thread that is to end there.
+int cancelled() {
+  put_all(0, 10);
+  pid_t child = fork();
+  if (child != 0) return wait_for(child), 0;
+  std::thread thread([] {
+    pthread_cancel(pthread_self());
+    put_launch(0, 0);
+    pthread_testcancel();
+    put_launch(0, 1);
+  });
+  thread.join();
+  exit(0);
+}
+
+std::mutex never_free;
+
+// As when exit() is called in a handler: the last flush waits for the thread that waits for it.
+int stuck_flush() {
+  put_all(0, 10);
+  at_flush([](bool last) {
+    if (last) never_free.lock();
+  });
+  never_free.lock();
+  stop();
+  exit(0);
+}
+
 }  // namespace
 
 const Scenes life_scenes = {
@@ -247,7 +344,7 @@ const Scenes life_scenes = {
     {"exit_in_thread", exit_in_thread},
     {"exit_twice", exit_twice},
     {"quick_exit", quick_exit_},
-    {"duration", duration},
+    {"duration", duration}, {"end_by_threads", end_by_threads},
     {"flush_work", flush_work},
     {"stop_in_flush_work", stop_in_flush_work},
     {"open_at_stop", open_at_stop},
@@ -257,4 +354,11 @@ const Scenes life_scenes = {
     {"errno_is_kept", errno_is_kept},
     {"signals", signals},
     {"fork_in_handler", fork_in_handler},
+    {"cut_off", cut_off},
+    {"own_bus_error", own_bus_error},
+    {"usual_bus_error", usual_bus_error},
+    {"bare_clone", bare_clone},
+    {"standard_descriptors", standard_descriptors},
+    {"cancelled", cancelled},
+    {"stuck_flush", stuck_flush},
 };

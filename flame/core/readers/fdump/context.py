@@ -46,6 +46,7 @@ class Context:
         self.notes: list[str] = []
         self.untimed: Counter[str] = Counter()
         self._start = header.start_monotonic
+        self._end = header.end_monotonic
         self._progress = progress
         self._expected = 0
         self._done = 0
@@ -71,6 +72,10 @@ class Context:
         known = (column > 0) & (np.abs(since) < _LONGEST)
         self.last_time = max(self.last_time, int(since[known].max(initial=0)))
         return since, known
+
+    def reach_end(self) -> None:
+        """Let the recording last until it was ended, or last seen to go on."""
+        self.times(np.array([self._end]))
 
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
         """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import TypeVar
+
 import numpy as np
 
-from flame.core.columns import I4, I8, Column
+from flame.core.columns import I4, I8, Bool, Column
 from flame.core.frames import Frame, Kind
 from flame.core.kernel_names import demangle, kernel_base
 from flame.core.launches import UNKNOWN, Dim, LaunchConfig, Launches
@@ -27,6 +30,8 @@ _SET = 1  # of a memop's kind
 # CUpti_ActivityMemcpyKind in cupti_activity.h
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 _NO_CLUSTER = ((0, 0, 0), (1, 1, 1))
+
+Table = TypeVar("Table", Nodes, Recorded)
 
 
 class Work:
@@ -143,4 +148,12 @@ def read_nodes(context: Context) -> tuple[Nodes, Recorded]:
             start=np.where(known, time, 0),
             thread=row["thread"],
         )
-    return batches.build(), where.build()
+    nodes, origins = batches.build(), where.build()
+    # A copy is made first, and then said to be one: it was born where its original was.
+    copied = nodes.original != NONE
+    kept = copied | ~np.isin(nodes.node, nodes.node[copied])
+    return _chosen(nodes, kept), _chosen(origins, kept)
+
+
+def _chosen(table: Table, rows: Bool) -> Table:
+    return replace(table, **{one.name: getattr(table, one.name)[rows] for one in fields(table)})

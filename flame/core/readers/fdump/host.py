@@ -106,6 +106,8 @@ def read_ranges(context: Context, still_open: dict[str, I8]) -> Ranges:
     left = _chosen(still_open, ~_among(context, still_open, known))
     end = np.full(len(left["start"]), OPEN)
     lost += _add(context, batches, left, end, end == OPEN)
+    if len(end):
+        context.reach_end()
     if lost:
         context.notes.append(f"{lost:,} NVTX ranges have no time that makes sense: left out")
     return batches.build()
