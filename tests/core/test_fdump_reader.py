@@ -14,10 +14,15 @@ from flame.core.launches import LaunchConfig
 from flame.core.load import load
 from flame.core.options import LoadOptions
 from flame.core.profile import Device, Process, Profile, Thread
+from flame.core.readers.fdump.chunks import AT_ONCE, Chunks
 from tests import fdumpfile
-from tests.fdumpfile import API, CATEGORY, DEVICE, DOMAIN, THREAD, UNIX, DumpFile, layouts
+from tests.fdumpfile import API, CATEGORY, DEVICE, DOMAIN, SIZE, THREAD, UNIX, DumpFile, layouts
 
 SYMBOL = "_ZN4nccl6reduceIfEEvPT_"
+
+
+OPEN_RANGE, COMMITTED_AT = 9, 16
+"""A type of chunks; the place of a field in their headers."""
 
 
 @pytest.fixture
@@ -163,6 +168,15 @@ def test_copies_and_sets(file: DumpFile, tmp_path: Path) -> None:
     assert profile.launches.bytes.tolist() == [4096, 0, 64]
 
 
+def test_directions_of_copies(file: DumpFile, tmp_path: Path) -> None:
+    # CUpti_ActivityMemcpyKind
+    kinds = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
+    for at, number in enumerate(kinds):
+        file.memop(at, at + 1, 0, kind=0, copy_kind=number)
+    profile = read(file, tmp_path)
+    assert [leaf(profile, row).name for row in range(5)] == [f"memcpy {k}" for k in kinds.values()]
+
+
 def test_geometry_of_kernels(file: DumpFile, tmp_path: Path) -> None:
     grid = {"grid_x": 4, "grid_y": 2, "grid_z": 1, "block_x": 128, "block_y": 1, "block_z": 1}
     known = {"registers": 32, "static_shared": 16, "dynamic_shared": 1024, "local": 8}
@@ -203,7 +217,45 @@ def test_marks_are_no_ranges_and_start_end_ranges_only_on_request(
     file.launch(20, 22, 1, api=307)
     file.kernel("a", 30, 40, 1, tid=100)
     assert names(read(file, tmp_path), "nvtx") == []
+    assert not read(file, tmp_path).host.nvtx.any()
     assert names(read(file, tmp_path, LoadOptions(nvtx_start_end=True)), "nvtx") == ["free"]
+
+
+def test_an_open_range_is_not_taken_for_one_of_another_thread(
+    file: DumpFile, tmp_path: Path
+) -> None:
+    file.range(["step"], 10, 50)
+    file.open_range(["step"], 10, tid=101)
+    file.launch(90, 91, 1)
+    host = read(file, tmp_path).host
+    assert int(host.duration[host.nvtx > 0].sum()) == 40 + 81
+
+
+def test_a_range_that_ends_between_two_looks_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = DumpFile()
+    file.ended = False
+    file.open_range(["step"], 10)
+    path, look = file.write(tmp_path / "x.fdump"), Chunks.update
+    file.range(["step"], 10, 50)
+    closed = bytearray(file.data())
+    [place] = (at for at in range(SIZE, len(closed), SIZE) if closed[at + 4] == OPEN_RANGE)
+    struct.pack_into("<I", closed, place + COMMITTED_AT, 0)
+
+    def look_and_go_on(chunks: Chunks, beyond_tail: bool = False) -> None:
+        look(chunks, beyond_tail)
+        path.write_bytes(closed)
+
+    monkeypatch.setattr(Chunks, "update", look_and_go_on)
+    assert load(path).host.duration.tolist() == [40]
+
+
+def test_no_chunk_is_left_out(tmp_path: Path) -> None:
+    file, count = DumpFile(rows=1), 2 * AT_ONCE + 1
+    for at in range(count):
+        file.kernel("a", at, at + 1, 0)
+    assert read(file, tmp_path).activities.start.tolist() == list(range(count))
 
 
 def test_a_range_that_ended_while_the_dump_was_read_is_one(file: DumpFile, tmp_path: Path) -> None:

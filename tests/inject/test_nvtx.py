@@ -401,7 +401,8 @@ def test_bottomless_nesting_is_counted_and_stays_balanced(
     count, known = 20_000, 16 * 1024
     assert calls("deep", str(count)) == [*range(count), *reversed(range(count))]
     dump = only(tmp_path)
-    assert len(dump.of["range"]) == known
+    assert len(dump.of["range"]) == known + 1
+    assert dump.ended[-1].path == ("again",)
     assert dump.dropped == count - known == header(dump.path)["dropped"]
 
 

@@ -8,11 +8,13 @@ range.
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import ctypes
 import functools
 import importlib
 import json
+import operator
 import os
 import random
 import signal
@@ -20,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -148,6 +150,7 @@ class Worker:
         self.host = made("cuMemAllocHost_v2", SIZE)
 
     def launch(self, stream: Handle | None = None, which: int | None = None) -> int:
+        check(CUDA.cuCtxSetCurrent(self.context))
         function = self.functions[self.random.randrange(4) if which is None else which]
         return call("cuLaunchKernel", function, *ONE, stream, None, None)
 
@@ -163,6 +166,7 @@ class Worker:
         self.copies(contexts)
         self.graphs()
         self.recursive(388)
+        self.alone()
         self.deep_ranges(DEEP)
         self.random_ranges(20)
         check(CUDA.cuCtxSynchronize())
@@ -239,6 +243,13 @@ class Worker:
             self.recursive(depth - 1)
         if depth == 2:
             self.launch(which=2)
+
+    def alone(self) -> None:
+        """A thread whose outermost frame is one of the recursion."""
+        done = threading.Event()
+        work: list[Callable[[], object]] = [functools.partial(self.recursive, 388), done.set]
+        _thread.start_new_thread(list, (map(operator.call, work),))
+        done.wait()
 
     def generated(self) -> None:
         def inner() -> Generator[int, int, None]:

@@ -167,6 +167,8 @@ void interleaved() {
 void deep(int depth) {
   for (int i = 0; i < depth; ++i) print(nvtxRangePushA(std::to_string(i).c_str()));
   for (int i = 0; i < depth; ++i) print(nvtxRangePop());
+  nvtxRangePushA("again");
+  nvtxRangePop();
 }
 
 }  // namespace
