@@ -354,7 +354,8 @@ for name in ("loader", ""):
 synchronize()
 say(named=ids["loader"])
 """)
-    assert recorded.names("thread") == {(0, recorded.said["named"]): "loader"}
+    by_system = 1
+    assert recorded.names("thread") == {(by_system, recorded.said["named"]): "loader"}
 
 
 def test_dropped_records_are_counted(record: Record) -> None:
