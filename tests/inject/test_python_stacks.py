@@ -101,8 +101,10 @@ def record(probe: Path, tmp_path_factory: pytest.TempPathFactory) -> Record:
     def recorded(minor: int, *cases: str, **env: str) -> Recording:
         folder = tmp_path_factory.mktemp("dumps")
         env |= {"FLAME_DIR": str(folder), "PYTHONIOENCODING": "utf-8:surrogatepass"}
+        # Since 3.12 Python warns of a fork beside other threads, such as the library's.
+        quiet = "-Wignore::DeprecationWarning"
         process = subprocess.Popen(
-            [python(minor), str(CASES), str(probe), *cases],
+            [python(minor), quiet, str(CASES), str(probe), *cases],
             env=os.environ | env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

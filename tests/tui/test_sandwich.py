@@ -276,7 +276,8 @@ async def test_a_deep_sandwich_scrolls_with_the_subject_in_the_middle(tmp_path: 
         callers = user.screen.query_one("#callers", Icicle)
         callees = user.screen.query_one("#callees", Icicle)
         assert abs(callers.size.height - callees.size.height) <= 1
-        assert user.read("callers").splitlines()[-1].startswith("▏level 29")
+        # It scrolls once it is laid out.
+        await user.until(lambda: user.read("callers").splitlines()[-1].startswith("▏level 29"))
         await user.press(*["up"] * 20)
         assert user.selected == "level 10"
         assert "level 10" in user.read("callers")
