@@ -21,7 +21,7 @@ _LITTLE = 2_000_000_000
 _TOOLS = {
     "nsys": "only .nsys-rep reports need it, their SQLite exports do not",
     "ncu": "nothing here needs it",
-    "nvdisasm": "only the instructions of kernels need it: pip install nvidia-cuda-nvdisasm",
+    "nvdisasm": "nothing here needs it yet",
 }
 _SMALLEST = (80, 24)
 
