@@ -13,11 +13,11 @@ from flame._version import __version__
 from flame.core.errors import FlameError
 from flame.core.frames import FrameBuilder
 from flame.core.readers.fdump.chunks import Bytes, Chunks
+from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.names import Vocabulary
 from flame.doctor.ask import probe
 from flame.doctor.check import Check
 from flame.record.environment import library_path
-from flame.record.totals import DUMP_SUFFIX
 
 _CUPTI = "pip install nvidia-cuda-cupti (CUDA 13) or nvidia-cuda-cupti-cu12 into the program's "
 _CUPTI += "environment, or let FLAME_CUPTI_PATH name a libcupti.so"
@@ -67,7 +67,7 @@ def _try(path: Path) -> _Trial:
         found = probe("library", str(path), FLAME_DIR=folder, FLAME_PC="off", FLAME_PYTHON="1")
         if "error" in found:
             return _Trial(f"cannot be loaded: {found['error']}")
-        dumps = list(Path(folder).glob(f"*{DUMP_SUFFIX}"))
+        dumps = list(Path(folder).glob(f"*{SUFFIX}"))
         if not dumps:
             return _Trial(f"wrote nothing to {folder}")
         try:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.tally import Counts, Tally
 from flame.core.units import format_bytes, format_count
 
-DUMP_SUFFIX = ".fdump"
 _GPU = ("kernels", "launches", "memops")
 
 
@@ -79,7 +79,7 @@ class Dumps:
 
     def _names(self) -> list[str]:
         with suppress(OSError):
-            return [name for name in os.listdir(self._folder) if name.endswith(DUMP_SUFFIX)]  # noqa: PTH208
+            return [name for name in os.listdir(self._folder) if name.endswith(SUFFIX)]  # noqa: PTH208
         return []
 
     def _look(self, name: str) -> None:

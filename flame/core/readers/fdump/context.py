@@ -11,6 +11,7 @@ from flame.core.columns import I4, I8, Bool, Column
 from flame.core.frames import FrameBuilder
 from flame.core.options import LoadOptions, Progress
 from flame.core.profile import NONE
+from flame.core.readers import cupti
 from flame.core.readers.fdump.chunks import AT_ONCE, Records
 from flame.core.readers.fdump.ids import Numbers
 from flame.core.readers.fdump.layout import Header
@@ -81,19 +82,8 @@ class Context:
         """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
         (start, started), (end, ended) = self.times(start), self.times(end)
         self.untimed[what] += int((~(started & ended)).sum())
-        begin = np.where(started, start, np.where(ended, end, 0))
-        return begin, np.where(ended, end, begin)
+        return cupti.spans(start, started, end, ended)
 
     def warnings(self) -> list[str]:
         """What was noted, and what had no times."""
-        return self.notes + [
-            f"{count:,} {what} were recorded without a start or an end: they count as 0 ns"
-            for what, count in self.untimed.items()
-            if count
-        ]
-
-
-def small(column: Column) -> I4:
-    """Ids that fit 31 bits; anything else is unknown."""
-    fits = (column >= 0) & (column <= _31_BITS)
-    return np.where(fits, column, NONE).astype(np.int32)
+        return [*self.notes, *cupti.untimed_notes(self.untimed)]

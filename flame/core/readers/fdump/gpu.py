@@ -13,7 +13,8 @@ from flame.core.kernel_names import demangle, kernel_base
 from flame.core.launches import UNKNOWN, Dim, LaunchConfig, Launches
 from flame.core.profile import NONE
 from flame.core.raw import Activities, Batches, Nodes, Recorded
-from flame.core.readers.fdump.context import Context, small
+from flame.core.readers.cupti import cluster_of, copy_name, small
+from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.ids import Made
 
 KERNELS, COPIES, NODES = "kernel", "memop", "graph_node"
@@ -27,9 +28,6 @@ _GEOMETRY = (
     "local",
 )
 _SET = 1  # of a memop's kind
-# CUpti_ActivityMemcpyKind in cupti_activity.h
-_COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
-_NO_CLUSTER = ((0, 0, 0), (1, 1, 1))
 
 Table = TypeVar("Table", Nodes, Recorded)
 
@@ -95,7 +93,7 @@ class Work:
             LaunchConfig(
                 grid,
                 block,
-                None if cluster in _NO_CLUSTER else cluster,
+                cluster_of(cluster),
                 registers,
                 static,
                 dynamic,
@@ -130,7 +128,7 @@ def _kernel(context: Context, symbol: int) -> Frame:
 def _copy(kind: int, copy: int) -> Frame:
     if kind == _SET:
         return Frame(Kind.MEMSET, "memset")
-    return Frame(Kind.MEMCPY, f"memcpy {_COPY_KINDS[copy]}" if copy in _COPY_KINDS else "memcpy")
+    return Frame(Kind.MEMCPY, copy_name(copy))
 
 
 def read_nodes(context: Context) -> tuple[Nodes, Recorded]:

@@ -11,6 +11,7 @@ from flame.core.columns import I4, I8, Column, distinct, unique_rows
 from flame.core.frames import FrameBuilder
 from flame.core.options import LoadOptions, Progress
 from flame.core.profile import NONE
+from flame.core.readers import cupti
 from flame.core.readers.tables import NULL, TableSource
 from flame.core.stacks import StackBuilder
 
@@ -96,16 +97,11 @@ class Context:
         """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
         start, end = self.times(start), self.times(end)
         self._untimed[what] += int(((start == NULL) | (end == NULL)).sum())
-        begin = np.where(start == NULL, np.where(end == NULL, 0, end), start)
-        return begin, np.where(end == NULL, begin, end)
+        return cupti.spans(start, start != NULL, end, end != NULL)
 
     def time_warnings(self) -> list[str]:
         """What had no times."""
-        return [
-            f"{count:,} {what} were recorded without a start or an end: they count as 0 ns"
-            for what, count in self._untimed.items()
-            if count
-        ]
+        return list(cupti.untimed_notes(self._untimed))
 
     def times(self, column: I8) -> I8:
         """Recorded times, `NULL` where there is none or only an absurd one."""

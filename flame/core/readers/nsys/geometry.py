@@ -7,6 +7,7 @@ import numpy as np
 from flame.core.columns import I8, Bool
 from flame.core.frames import Kind
 from flame.core.launches import UNKNOWN, Dim, LaunchConfig, Launches
+from flame.core.readers.cupti import cluster_of
 from flame.core.readers.nsys.context import TIME_LIMIT, FrameOf
 from flame.core.readers.nsys.gpu import TABLES
 from flame.core.readers.tables import TableSource
@@ -20,7 +21,6 @@ _GEOMETRY = (
 _SIZE = "bytes"
 _COLUMNS = {Kind.KERNEL: _GEOMETRY, Kind.MEMCPY: (_SIZE,), Kind.MEMSET: (_SIZE,)}
 _SANE = 1 << 40
-_NO_CLUSTER = ((0, 0, 0), (1, 1, 1))
 
 
 def read_launches(source: TableSource, starts: I8) -> Launches | None:
@@ -65,7 +65,7 @@ def _number(configs: list[LaunchConfig], row: tuple[int, ...]) -> int:
 
 def _config(*row: int | None) -> LaunchConfig:
     grid, block, cluster = _dim(*row[0:3]), _dim(*row[3:6]), _dim(*row[6:9])
-    return LaunchConfig(grid, block, None if cluster in _NO_CLUSTER else cluster, *row[9:])
+    return LaunchConfig(grid, block, cluster_of(cluster), *row[9:])
 
 
 def _dim(x: int | None, y: int | None, z: int | None) -> Dim | None:

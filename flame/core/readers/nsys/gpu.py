@@ -11,6 +11,7 @@ from flame.core.frames import Frame, Kind
 from flame.core.kernel_names import demangle, kernel_base
 from flame.core.profile import NONE
 from flame.core.raw import Activities, Batches, Nodes
+from flame.core.readers.cupti import copy_name, small
 from flame.core.readers.nsys.context import Context, FrameOf, process_key
 from flame.core.readers.tables import NULL
 
@@ -27,8 +28,6 @@ _NAMED_BY = {
     Kind.MEMSET: ("copyKind",),  # a column it does not have: all are one
     Kind.GRAPH: ("graphId",),
 }
-# CUpti_ActivityMemcpyKind in cupti_activity.h
-_COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 
 
 def read_activities(context: Context) -> Activities:
@@ -53,7 +52,7 @@ def _add(
         end=end,
         process=process,
         device=_devices(context, process, chunk["deviceId"]),
-        stream=_small(chunk["streamId"]),
+        stream=small(chunk["streamId"]),
         correlation=_or(chunk["correlationId"], 0),
         frame=frame,
         graph_node=_or(chunk["graphNodeId"], NONE),
@@ -64,15 +63,9 @@ def _or(column: Column, absent: int) -> Column:
     return np.where(column == NULL, absent, column)
 
 
-def _small(column: Column) -> I4:
-    """Ids that fit 31 bits; anything else is unknown."""
-    fits = (column >= 0) & (column < 1 << 31)
-    return np.where(fits, column, NONE).astype(np.int32)
-
-
 def _devices(context: Context, process: I4, ordinal: Column) -> I4:
     """Numbers of (process, CUDA ordinal) pairs; see `flame.core.readers.nsys.machine`."""
-    known = _small(ordinal)
+    known = small(ordinal)
     pairs = np.where(known < 0, NULL, ((process.astype(np.int64) + 1) << 32) | known)
     return context.devices(pairs)
 
@@ -81,15 +74,11 @@ def _frame_of(context: Context, kind: Kind) -> FrameOf:
     """Frames by what names an activity of ``kind``; see `_NAMED_BY`."""
     makers: dict[Kind, Callable[..., Frame]] = {
         Kind.KERNEL: lambda *ids: _kernel(context, *ids),
-        Kind.MEMCPY: lambda copy: Frame(kind, _copy_name(copy)),
+        Kind.MEMCPY: lambda copy: Frame(kind, copy_name(copy)),
         Kind.MEMSET: lambda _: Frame(kind, "memset"),
         Kind.GRAPH: lambda graph: Frame(kind, _graph_name(graph)),
     }
     return FrameOf(lambda *row: context.frames.add(makers[kind](*row)))
-
-
-def _copy_name(copy: int) -> str:
-    return f"memcpy {_COPY_KINDS[copy]}" if copy in _COPY_KINDS else "memcpy"
 
 
 def _graph_name(graph: int) -> str:
