@@ -13,8 +13,6 @@ from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.tally import Counts, Tally
 from flame.core.units import format_bytes, format_count
 
-_GPU = ("kernels", "launches", "memops")
-
 
 @dataclass(frozen=True)
 class Totals:

@@ -84,6 +84,17 @@ def test_all_processes_are_recorded(record: Record, folder: Path) -> None:
     assert kernels_of(folder / "both") == {"gemm": 20, "softmax": 20}
 
 
+def test_ranks_are_one_recording(record: Record, folder: Path) -> None:
+    (folder / "program.py").write_text(KERNELS)
+    one = f"RANK=$rank {sys.executable} program.py &"
+    done = record("bash", "-c", f"for rank in 0 1 2 3 4 5 6 7; do {one} done; wait")
+    assert "8 processes, 160 kernels" in said(done)[0]
+    profile = load_all([only_recording(folder)])
+    assert [one.label for one in profile.sources] == [f"rank {rank}" for rank in range(8)]
+    ranks = profile.tree("rank", metric="gpu").root.children
+    assert [node.total for node in ranks] == [1_200_000] * 8
+
+
 def test_a_fork_has_a_dump_of_its_own(record: Record, folder: Path) -> None:
     assert "2 processes, 20 kernels, 1 range" in said(record(*PYTHON, FORKED))[0]
 
