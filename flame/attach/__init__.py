@@ -1,0 +1,1 @@
+"""Finding running processes, and getting at what they record."""

@@ -1,0 +1,77 @@
+"""What can be attached to: processes that record, grouped into jobs, and dumps that have ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+
+class Way(Enum):
+    """How a process can be watched."""
+
+    DUMP = "recording"
+    """It has the library, and a dump that grows."""
+    REMOTE = "can be loaded"
+    """CPython 3.14 or later: the library can be loaded into it (``sys.remote_exec``)."""
+    CPU = "CPU only"
+    """Another Python: py-spy can sample it, without the GPU."""
+    NONE = "not recorded"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One process. ``dumps`` are those that it is writing, as paths that this process can open
+    (``/proc/PID/fd/N`` where the file has another name here, or none). ``age`` in seconds,
+    ``denied``: why nothing more is known of it, empty if nothing is in the way.
+    """
+
+    pid: int
+    name: str
+    command: str
+    user: str
+    age: float
+    way: Way
+    dumps: tuple[Path, ...] = ()
+    parent: int = 0
+    denied: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was started as one command: ``root`` and all below it that can be watched.
+
+    ``kernels``, ``launches`` and ``bytes`` are of all dumps so far. ``active``: it has recorded
+    something within the last second. ``folder`` is where its dumps lie, None where that is unknown
+    here.
+    """
+
+    root: Candidate
+    members: tuple[Candidate, ...]
+    kernels: int = 0
+    launches: int = 0
+    bytes: int = 0
+    active: bool = False
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A recording in FLAME_DIR that no process writes any more: a dump, or several of one job."""
+
+    dumps: tuple[Path, ...]
+    name: str
+    pids: tuple[int, ...]
+    age: float
+    bytes: int
+    kernels: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that there is to attach to, jobs that record first, newest first; ``notes``: what could
+    not be looked at, a line each."""
+
+    jobs: tuple[Job, ...]
+    ended: tuple[Ended, ...]
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Dumps that still grow: read, added up and shown piece by piece."""

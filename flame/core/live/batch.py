@@ -1,0 +1,98 @@
+"""What one look at a growing dump has brought: new rows only, in a vocabulary shared by all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flame.core.columns import I4, I8, U1, Bool
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """GPU activities, one row each. Times are ns of CLOCK_MONOTONIC.
+
+    | column | dtype | meaning |
+    |---|---|---|
+    | kind | u1 | `Kind` of the leaf |
+    | start, end | i8 | ns; both 0 where the GPU did not say when |
+    | device | i4 | index into `Vocabulary.devices` |
+    | stream | i4 | stream id |
+    | correlation | i8 | of the launching call in the same process; <= 0: none |
+    | frame | i4 | frame id of the kernel, copy or set |
+    | thread, python, nvtx | i4 | of the launch as the library saw it; thread -1, stacks 0: unknown |
+    | captured_python, captured_nvtx | i4 | stacks of the graph node's capture, marked; 0: none |
+    | graph | bool | whether it was replayed from a CUDA graph node |
+    | config | i4 | index into `Vocabulary.configs`, -1 for copies and sets |
+    | bytes | i8 | what a copy or set moved, -1 for kernels |
+    """
+
+    kind: U1
+    start: I8
+    end: I8
+    device: I4
+    stream: I4
+    correlation: I8
+    frame: I4
+    thread: I4
+    python: I4
+    nvtx: I4
+    captured_python: I4
+    captured_nvtx: I4
+    graph: Bool
+    config: I4
+    bytes: I8
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """CUDA API calls: ns of CLOCK_MONOTONIC, index of the thread, stacks (0: empty), frame id."""
+
+    start: I8
+    end: I8
+    thread: I4
+    correlation: I8
+    frame: I4
+    python: I4
+    nvtx: I4
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Push/pop NVTX ranges: ns of CLOCK_MONOTONIC, thread, ``nvtx``: the path with the range."""
+
+    start: I8
+    end: I8
+    thread: I4
+    nvtx: I4
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """New rows of one dump (``source`` is its number), and the ranges that are open on it now.
+
+    Every activity's call is in this batch or in an earlier one. ``open``: ``end`` is meaningless.
+    ``rest``: there was more in the file than was read this time. ``newest``: the latest time in
+    any row read so far, ns, 0 without one.
+    """
+
+    source: int
+    work: Work
+    calls: Calls
+    ended: Spans
+    open: Spans
+    rest: bool
+    newest: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether no row has come."""
+        return not (len(self.work) or len(self.calls) or len(self.ended))

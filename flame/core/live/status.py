@@ -1,0 +1,68 @@
+"""How a live recording is doing: what the app says besides the flame graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from flame.core.columns import I8, Column
+
+
+class State(Enum):
+    """Of one recorded process."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    """The dump is complete."""
+    KILLED = "ended without saying so"
+    """The process is gone (killed, os._exit, exec) and its dump was never completed."""
+    FULL = "no more room: recording has stopped"
+    STOPPED = "recording was stopped"
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """One dump: ``label`` as on the level rank, ``dropped`` records, ``bytes`` of the file."""
+
+    pid: int
+    label: str
+    state: State
+    dropped: int
+    bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """The last minute in steps of ``step`` ns, oldest first, the last one ending now.
+
+    ``busy`` f8[n]: part of the time in which any GPU of the recording ran something, averaged over
+    the GPUs that ran anything so far (0 to 1). ``launches`` i8[n]: CUDA API calls that began.
+    """
+
+    step: int
+    busy: Column
+    launches: I8
+
+
+@dataclass(frozen=True, eq=False)
+class Status:
+    """``lag`` ns: how old the newest thing shown can be, 0 when all has been read. ``behind`` bytes
+    of the dumps that are not read yet. ``elapsed`` ns since the first process began to record.
+    """
+
+    sources: tuple[SourceStatus, ...]
+    rates: Rates
+    lag: int
+    behind: int
+    elapsed: int
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def dropped(self) -> int:
+        """Records that could not be written, of all processes."""
+        return sum(one.dropped for one in self.sources)
+
+    @property
+    def running(self) -> int:
+        """How many processes still record."""
+        return sum(one.state is State.RUNNING for one in self.sources)

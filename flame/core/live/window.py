@@ -1,0 +1,29 @@
+"""Which part of a live recording is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Window:
+    """``key`` as options spell it, ``title`` as people do; ``length`` ns up to now, 0: all.
+
+    ``marked``: since the mark.
+    """
+
+    key: str
+    title: str
+    length: int = 0
+    marked: bool = False
+
+
+LAST_10 = Window("10s", "last 10 s", 10 * SECOND)
+LAST_60 = Window("60s", "last 60 s", 60 * SECOND)
+ALL = Window("all", "all")
+SINCE_MARK = Window("mark", "since mark", marked=True)
+WINDOWS = (LAST_10, LAST_60, ALL, SINCE_MARK)
+LONGEST = LAST_60.length
+"""For so long single activities are kept; what is older is only in the sums."""
