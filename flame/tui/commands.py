@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.keys import format_key
+from textual.widgets import LoadingIndicator
 
 from flame.core.project import LEVELS
 from flame.tui.keys import Command, id_of
@@ -19,11 +20,23 @@ _ABOUT = {"view(-1)": "previous view"} | {
 
 
 class AllCommands(CommandPalette):
-    """Textual's palette, in which pages may be turned before the list is drawn."""
+    """Textual's palette, in which one may type and turn pages before the list is there."""
 
     def _action_command_list(self, action: str) -> None:
         with suppress(KeyError):
             super()._action_command_list(action)
+
+    def _watch__list_visible(self) -> None:
+        if self.query(CommandList):
+            super()._watch__list_visible()
+        else:
+            self.call_later(self._watch__list_visible)
+
+    async def _watch__show_busy(self) -> None:
+        if self.query(LoadingIndicator):
+            await super()._watch__show_busy()
+        else:
+            self.call_later(self._watch__show_busy)
 
 
 class Commands(Provider):

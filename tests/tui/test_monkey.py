@@ -15,12 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual import events
+from textual.command import CommandList
 from textual.keys import _character_to_key
 
 from flame.config import DEFAULTS, Config
 from flame.core.selection import Selection
 from flame.core.where import HideStacks
 from flame.tui import finder
+from flame.tui.commands import AllCommands
 from flame.tui.filters import FiltersDialog
 from flame.tui.keys import COMMANDS
 from flame.tui.loading import LoadingScreen
@@ -362,6 +364,16 @@ async def test_an_escape_pasted_into_the_palette_is_harmless(decode: Path) -> No
         strips = user.app.screen._compositor.render_strips()
         text = "".join(strip.text for strip in strips)
         assert "␛[2J" in text and "\x1b" not in text
+
+
+async def test_the_palette_may_know_what_to_show_before_it_has_a_list(decode: Path) -> None:
+    async with open_app(decode) as user:
+        palette = AllCommands()
+        user.app.push_screen(palette)
+        palette._list_visible = palette._show_busy = True
+        await user.settle()
+        await user.until(lambda: palette.query(CommandList))
+        assert palette.query_one(CommandList).has_class("--visible")
 
 
 async def test_there_is_no_palette_over_a_dialog(decode: Path) -> None:
