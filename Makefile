@@ -12,10 +12,11 @@ DEMO         := samples/decode_small.sqlite
 LIBRARY      := flame/libflameinject.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo inject test check format clean
+.PHONY: help demo live inject test check format clean
 
 help:
 	@echo "make demo     open the app on a bundled sample (without a terminal: print the static view)"
+	@echo "make live     watch a model run in the app, on a double of the CUDA driver"
 	@echo "make inject   build the library of flame record, what has changed of it"
 	@echo "make test     everything CI runs"
 	@echo "make check    format, lint, types, import contracts, tests"
@@ -24,6 +25,9 @@ help:
 
 demo: $(VENV)/.installed
 	@$(BIN)/flame view $(DEMO)
+
+live: $(LIBRARY) $(VENV)/.installed-dev
+	@$(BIN)/python samples/live_demo.py
 
 inject: $(LIBRARY)
 

@@ -136,18 +136,25 @@ class Terminal:
     def react(self, begin: float) -> Reaction:
         """Read until no byte has come and no work was done for a while; TimeoutError if never."""
         first = last = float("nan")
-        size, worked, since = 0, self._worked(), begin
+        size, worked, since = 0, self.worked(), begin
         while (now := time.perf_counter()) - begin < PATIENCE:
             part = self._read()
             if part:
                 last = time.perf_counter() - begin
                 first = last if not size else first
                 size += part
-            if part or self._worked() - worked > 0.02:
-                worked, since = self._worked(), time.perf_counter()
+            if part or self.worked() - worked > 0.02:
+                worked, since = self.worked(), time.perf_counter()
             elif now - since > QUIET:
                 return Reaction(first, last, size)
         raise TimeoutError(f"not at rest after {PATIENCE:.0f} s")
+
+    def read_for(self, seconds: float) -> int:
+        """Read for so long, whatever comes; the number of bytes."""
+        end, size = time.perf_counter() + seconds, 0
+        while time.perf_counter() < end:
+            size += self._read()
+        return size
 
     def _read(self) -> int:
         if not select.select([self._end], [], [], 0.02)[0]:
@@ -157,7 +164,7 @@ class Terminal:
         except OSError as error:  # the other end is closed
             raise TimeoutError("ended by itself") from error
 
-    def _worked(self) -> float:
+    def worked(self) -> float:
         """CPU seconds that the process has used, in steps of the kernel's clock."""
         try:
             spent = self._work.cpu_times()

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from flame._version import __version__
 from flame.arguments import Parser, add_selection, load_options_of, parse, selection_of
+from flame.attach.options import add_options as add_attach_options
+from flame.attach.options import check, window_of
 from flame.core.errors import CancelledError, FlameError, InputError, NoMatchError, UsageError
 from flame.record.options import add_options, plan_of
 from flame.terminal import cut, printable, say
@@ -187,6 +189,11 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_record)
 
 
+def _add_attach(parser: argparse.ArgumentParser) -> None:
+    add_attach_options(parser)
+    parser.set_defaults(run=_attach)
+
+
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -197,6 +204,7 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
 _COMMANDS = {
     "record": ("run a command and record what it does on the GPU", _add_record),
     "view": ("open a trace in the app", _add_view),
+    "attach": ("watch what a running program does on the GPU", _add_attach),
     "export": ("write the stacks of a trace for other tools", _add_export),
     "info": ("say what a trace holds and what it lacks", _add_info),
     "doctor": ("say what works on this machine, and how to mend what does not", _add_doctor),
@@ -224,6 +232,32 @@ def _record(args: argparse.Namespace) -> int:
     from flame.record.command import record
 
     return record(plan_of(args))
+
+
+def _attach(args: argparse.Namespace) -> int:
+    check(args)
+    from flame.attach.command import listing, stop
+    from flame.config import is_in_browser, read_config
+
+    if args.stop:
+        return stop(args.target)
+    on_terminal = is_in_browser() or (_is_terminal(sys.stdin) and _is_terminal(sys.stdout))
+    if args.list or (args.target is None and not on_terminal):
+        width = shutil.get_terminal_size((_WIDEST_TEXT, 24)).columns
+        _print(listing(args.json, width, getattr(sys.stdout, "encoding", "") or ""))
+    if args.list:
+        return 0
+    selection_of(args)  # What is wrong with it, is wrong without a terminal, too.
+    options, window = load_options_of(args), window_of(args)
+    if not on_terminal:
+        raise UsageError(
+            "attach shows the app, which needs a terminal: flame attach --list, or flame view PATH"
+        )
+    config = read_config()
+    from flame.tui.attach import run
+
+    args.kernel_names = args.kernel_names or config.kernel_names
+    return run(args.target, options, selection_of(args), window, config)
 
 
 def _doctor(args: argparse.Namespace) -> int:

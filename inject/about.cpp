@@ -78,13 +78,15 @@ void meta_host() {
 
 }  // namespace
 
+const char* library_version() { return FLAME_VERSION; }
+
 void read_identity() {
   first_number(rank, {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
   first_number(world_size, {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"});
 }
 
 void describe_process(int forked_from) {
-  meta("library", FLAME_VERSION);
+  meta("library", library_version());
   meta_from_file("process", "/proc/self/comm");
   meta_executable();
   meta_command();

@@ -1,7 +1,9 @@
 // What the files of the base (settings, schema, file, rescue, writer, thread, names, about, helper,
-// life) know of one another; the other parts include flame.h only. Order of the locks: life, names,
-// chunks, file; with those of threads and helper nothing else is locked.
+// control, life) know of one another; the other parts include flame.h only. Order of the locks:
+// life, names, chunks, file; with those of threads and helper nothing else is locked.
 #pragma once
+#include <poll.h>
+
 #include <atomic>
 #include <cerrno>
 #include <mutex>
@@ -30,6 +32,9 @@ void finish(uint32_t header_flags);  // last flush, then the dump is ended; once
 
 extern std::mutex file_lock;
 bool open_file();
+int open_folder();                   // where dumps go, if it can be trusted; else -1
+const char* dump_path();
+int open_for_reading();              // the dump once more, -1: that cannot be
 Header* header();                    // null while there is no dump
 char* file_at(uint64_t offset);
 bool grow_file(uint64_t size, DropCause* why);  // until it has at least `size` bytes
@@ -110,6 +115,7 @@ void write_shared_drop(const Drop& drop);
 
 // about.cpp
 
+const char* library_version();
 void read_identity();                 // from the environment, once
 void describe_process(int forked_from);  // the meta records of every dump; 0: not forked
 
@@ -118,8 +124,22 @@ void describe_process(int forked_from);  // the meta records of every dump; 0: n
 bool start_helper();
 void wake_helper();           // to make room
 bool finish_by_helper();      // false: there is none
+void flush_now();             // on that thread only
 void lock_helper();
 void unlock_helper();
 void forget_helper();         // in a forked child
+
+// control.cpp: the socket beside the dump, by which others look at the recording and end it; all of
+// it on the helper thread
+
+constexpr uint32_t kMostClients = 8;
+void open_control();           // without a socket, if there can be none
+bool control_is_open();
+bool control_is_due();         // a request has been read and not been answered
+uint64_t control_deadline();   // when the patience with some client ends
+uint32_t watch_control(pollfd* watched);  // how many, at most kMostClients + 1
+bool serve_control();          // what has been asked; true: to end the recording, answered at the end
+void close_control(bool stopped);
+void forget_control();         // in a forked child
 
 }  // namespace flame

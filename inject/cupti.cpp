@@ -229,4 +229,6 @@ bool start_cupti() {
   return started;
 }
 
+bool reads_cupti() { return on.load(std::memory_order_acquire); }
+
 }  // namespace flame

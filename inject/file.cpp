@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base.h"
+#include "descriptor.h"
 
 namespace flame {
 
@@ -22,13 +23,10 @@ constexpr uint64_t kFirstGrowth = 1u << 20;
 constexpr uint64_t kKept = 4u << 20;  // behind the tail, where threads still write
 constexpr uint64_t kTouched = 4u << 20;  // ahead of it
 constexpr int kPopulateWrite = 23;       // MADV_POPULATE_WRITE, from Linux 5.14 on
-constexpr int kFirstDescriptor = 128;    // the program has plans for the lowest free ones
 constexpr uint64_t kShare = 8;           // where address space is limited, a part of it
 
 struct File {
-  int fd = -1;
-  dev_t device = 0;
-  ino_t inode = 0;
+  Descriptor descriptor;
   char path[sizeof(Settings::directory) + 64] = "";
   char* base = nullptr;
   uint64_t mapped = 0;  // address space; the file never grows beyond it
@@ -49,40 +47,15 @@ bool trusted(const struct stat& folder) {
   return folder.st_uid == geteuid() || folder.st_uid == 0 || geteuid() == 0;
 }
 
-int open_folder() {
-  const char* path = settings().directory;
-  if (mkdir(path, 0700) != 0 && errno != EEXIST) return -1;
-  int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat about;
-  if (folder >= 0 && (fstat(folder, &about) != 0 || !trusted(about))) {
-    close(folder);
-    errno = EACCES;
-    return -1;
-  }
-  return folder;
-}
-
-// Once it has closed them, what the program writes to its standard output would go to the dump.
-int away_from_standard(int fd) {
-  if (fd < 0) return fd;
-  int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
-  if (moved < 0) moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  close(fd);
-  return moved;
-}
-
 bool create(uint64_t start_unix) {
   int folder = open_folder();
   if (folder < 0) return false;
   char name[64];
   snprintf(name, sizeof name, "%d-%llx.fdump", getpid(), (unsigned long long)start_unix);
-  file.fd = away_from_standard(
+  const bool made = file.descriptor.take(
       openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   close(folder);
-  struct stat about;
-  if (file.fd < 0 || fstat(file.fd, &about) != 0) return false;
-  file.device = about.st_dev;
-  file.inode = about.st_ino;
+  if (!made) return false;
   snprintf(file.path, sizeof file.path, "%s/%s", settings().directory, name);
   return true;
 }
@@ -98,7 +71,7 @@ uint64_t address_space() {
 bool map() {
   uint64_t size = std::min(settings().max_bytes, address_space());
   for (; size >= kHeaderSize + kChunkSize; size /= 2) {
-    void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+    void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor.fd, 0);
     if (base == MAP_FAILED) continue;
     madvise(base, size, MADV_DONTDUMP);
     file.base = static_cast<char*>(base);
@@ -108,26 +81,23 @@ bool map() {
   return false;
 }
 
-bool is_ours(int fd) {
-  struct stat about;
-  return fstat(fd, &about) == 0 && about.st_dev == file.device && about.st_ino == file.inode;
-}
-
-// Programs close descriptors that are not theirs (daemons do), and the number may by now be that of
-// another file.
 bool has_descriptor() {
-  if (file.fd >= 0 && is_ours(file.fd)) return true;
-  file.fd = away_from_standard(open(file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (file.fd >= 0 && is_ours(file.fd)) return true;
-  if (file.fd >= 0) close(file.fd);
-  file.fd = -1;
+  if (file.descriptor.ours()) return true;
+  Descriptor again;
+  if (again.take(open(file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) &&
+      file.descriptor.is_same(again.fd)) {
+    file.descriptor = again;
+    return true;
+  }
+  again.close();
   return false;
 }
 
 bool write_zeros(uint64_t from, uint64_t to) {
   static char zeros[kChunkSize];
   while (from < to) {
-    ssize_t size = pwrite(file.fd, zeros, std::min<uint64_t>(sizeof zeros, to - from), off_t(from));
+    const size_t part = std::min<uint64_t>(sizeof zeros, to - from);
+    ssize_t size = pwrite(file.descriptor.fd, zeros, part, off_t(from));
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) return false;
     from += uint64_t(size);
@@ -138,7 +108,7 @@ bool write_zeros(uint64_t from, uint64_t to) {
 bool allocate(uint64_t from, uint64_t to) {
   int result;
   do {
-    result = fallocate(file.fd, 0, off_t(from), off_t(to - from));
+    result = fallocate(file.descriptor.fd, 0, off_t(from), off_t(to - from));
   } while (result != 0 && errno == EINTR);
   if (result == 0) return true;
   return (errno == EOPNOTSUPP || errno == ENOSYS) && write_zeros(from, to);
@@ -188,9 +158,8 @@ void describe_header(uint64_t start_monotonic, uint64_t start_unix) {
 
 void close_file() {
   if (file.base) munmap(file.base, file.mapped);
-  if (file.fd >= 0 && is_ours(file.fd)) close(file.fd);
+  file.descriptor.close();
   file.base = nullptr;
-  file.fd = -1;
   file.ready = 0;
   file.given_back = 0;
   file.touched = 0;
@@ -198,6 +167,19 @@ void close_file() {
 }
 
 }  // namespace
+
+int open_folder() {
+  const char* path = settings().directory;
+  if (mkdir(path, 0700) != 0 && errno != EEXIST) return -1;
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat about;
+  if (folder >= 0 && (fstat(folder, &about) != 0 || !trusted(about))) {
+    close(folder);
+    errno = EACCES;
+    return -1;
+  }
+  return folder;
+}
 
 bool open_file() {
   std::lock_guard<std::mutex> guard(file_lock);
@@ -218,6 +200,21 @@ bool open_file() {
   describe_header(monotonic, unix_time);
   log("recording to %s", file.path);
   return true;
+}
+
+const char* dump_path() { return file.path; }
+
+// By its own descriptor first: the dump may have been removed, or moved.
+int open_for_reading() {
+  std::lock_guard<std::mutex> guard(file_lock);
+  if (!has_descriptor()) return -1;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/thread-self/fd/%d", file.descriptor.fd);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fd = open(file.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0 || file.descriptor.is_same(fd)) return fd;
+  close(fd);
+  return -1;
 }
 
 Header* header() { return reinterpret_cast<Header*>(file.base); }
@@ -257,7 +254,8 @@ void give_back_memory(uint64_t tail) {
 void truncate_file(uint64_t size) {
   std::lock_guard<std::mutex> guard(file_lock);
   file.ready.store(size, std::memory_order_release);
-  if (has_descriptor() && ftruncate(file.fd, off_t(size)) != 0) log("cannot truncate the dump");
+  if (has_descriptor() && ftruncate(file.descriptor.fd, off_t(size)) != 0)
+    log("cannot truncate the dump");
 }
 
 void abandon_file() { close_file(); }

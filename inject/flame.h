@@ -26,11 +26,13 @@ struct Settings {
   char cupti_path[4096];       // FLAME_CUPTI_PATH, empty: search
 };
 const Settings& settings();
+void record_into(const char* directory);  // before anything is
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
 
 // life.cpp: from the first entry point to the end of the process
 
-bool start();            // makes the dump at the first call; false: there can be none
+// Makes the dump at the first call, in `directory` if one is named; false: there can be none.
+bool start(const char* directory = nullptr);
 bool recording();        // cheap; in a forked child it makes the child's own dump
 uint32_t generation();   // grows with every new dump (fork): ids cached under an older one are void
 void stop();             // stops recording for good and marks the dump as ended
@@ -99,5 +101,7 @@ void start_python();  // after start(): looks for Python, to be checked before t
 uint32_t python_stack();  // node of the calling thread's Python stack, 0: none
 uint32_t nvtx_path();     // node of the push/pop ranges that are open on the calling thread, 0: none
 bool start_cupti();       // subscribes; false: there is no CUPTI here, or it is taken
+bool reads_python();      // whether stacks are recorded
+bool reads_cupti();       // whether launches are
 
 }  // namespace flame

@@ -2,6 +2,7 @@
 // back, and ends the dump.
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstring>
 
 #include "base.h"
+#include "descriptor.h"
 
 namespace flame {
 namespace {
@@ -27,8 +29,13 @@ std::mutex lock;
 pthread_cond_t changed;  // any of the following, which `lock` guards
 bool running, make_room_now, finish_now, finished, given_up;
 pthread_t helper;
+Descriptor bell[2];  // also under `lock`: what is said at the second end is heard at the first
 uint64_t deadline = UINT64_MAX;
 __thread bool is_helper;
+
+void forget_bell() {
+  for (Descriptor& end : bell) end.close();
+}
 
 void prepare_condition() {
   pthread_condattr_t attributes;
@@ -38,17 +45,59 @@ void prepare_condition() {
   pthread_condattr_destroy(&attributes);
 }
 
+timespec time_of(uint64_t time) { return {time_t(time / 1000000000u), long(time % 1000000000u)}; }
+
 // With `lock` held; false: `until` is over.
 bool wait_until(uint64_t until) {
-  timespec time = {time_t(until / 1000000000u), long(until % 1000000000u)};
+  const timespec time = time_of(until);
   return pthread_cond_timedwait(&changed, lock.native_handle(), &time) == 0;
 }
 
-// Sleeps; true: the dump is to be ended.
-bool sleep_until(uint64_t until) {
-  std::lock_guard<std::mutex> guard(lock);
-  while (!finish_now && !make_room_now && wait_until(until)) {
+// With `lock` held. Of sockets and not of a pipe: should the number belong to a file of the program
+// by now, nothing is read from that or written to it.
+bool has_bell() {
+  if (bell[0].ours() && bell[1].ours()) return true;
+  forget_bell();
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  const bool first = bell[0].take(ends[0]), second = bell[1].take(ends[1]);
+  return first && second;
+}
+
+// With `lock` held: to be done after something has changed.
+void wake() {
+  pthread_cond_broadcast(&changed);
+  if (bell[1].ours()) send(bell[1].fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+// false: not even that can be done (RLIMIT_NOFILE is lower than the number of them).
+bool wait_for_any(uint64_t until) {
+  pollfd watched[1 + kMostClients + 1] = {{bell[0].fd, POLLIN, 0}};
+  const uint32_t count = 1 + watch_control(watched + 1);
+  const uint64_t begin = now(), end = std::min(until, control_deadline());
+  const timespec time = time_of(end > begin ? end - begin : 0);
+  const int result = ppoll(watched, count, &time, nullptr);
+  char any[64];
+  if (result > 0 && watched[0].revents && bell[0].ours())
+    recv(bell[0].fd, any, sizeof any, MSG_DONTWAIT);
+  return result >= 0;
+}
+
+// Until somebody wakes the helper, a client says something, or `until`; or it only seems so.
+void sleep_until(uint64_t until) {
+  std::unique_lock<std::mutex> guard(lock);
+  if (finish_now || make_room_now || control_is_due()) return;
+  if (control_is_open() && has_bell()) {
+    guard.unlock();
+    if (wait_for_any(until)) return;
+    guard.lock();
   }
+  if (!finish_now && !make_room_now) wait_until(until);
+}
+
+// Whether the dump is to be ended; what it is to be woken for from now on is new.
+bool look_up() {
+  std::lock_guard<std::mutex> guard(lock);
   make_room_now = false;
   return finish_now;
 }
@@ -79,19 +128,26 @@ bool left_alone() {
          state_of_first_thread() == 'Z';
 }
 
-void work() {
-  uint64_t interval = settings().flush_ms * kMillisecond;
+// The flags that the dump ends with.
+uint32_t work_to_the_end() {
+  const uint64_t interval = settings().flush_ms * kMillisecond;
   for (uint64_t next = now() + interval;;) {
     make_room();
-    if (sleep_until(std::min(next, deadline))) return finish(0);
-    if (now() >= deadline) return finish(kStopped);
+    sleep_until(std::min(next, deadline));
+    if (look_up()) return 0;
+    if (now() >= deadline || serve_control()) return kStopped;
     if (now() < next) continue;
-    run_flush_work(false);
-    write_drops(false);
-    say_it_goes_on();
-    if (left_alone()) return finish(0);
+    flush_now();
+    if (left_alone()) return 0;
     next = now() + interval;
   }
+}
+
+void work() {
+  open_control();
+  const uint32_t flags = work_to_the_end();
+  finish(flags);
+  close_control(flags == kStopped);
 }
 
 void* run(void*) {
@@ -151,6 +207,12 @@ bool wait_for_helper() {
 
 }  // namespace
 
+void flush_now() {
+  run_flush_work(false);
+  write_drops(false);
+  say_it_goes_on();
+}
+
 bool start_helper() {
   if (settings().duration_ms && deadline == UINT64_MAX) {
     deadline = now() + settings().duration_ms * kMillisecond;
@@ -167,7 +229,7 @@ void wake_helper() {
   std::lock_guard<std::mutex> guard(lock);
   if (!running || make_room_now) return;
   make_room_now = true;
-  pthread_cond_broadcast(&changed);
+  wake();
 }
 
 bool finish_by_helper() {
@@ -176,7 +238,7 @@ bool finish_by_helper() {
   if (!running) return false;
   finish_now = true;
   if (is_helper || given_up) return true;
-  pthread_cond_broadcast(&changed);
+  wake();
   given_up = !wait_for_helper();
   if (given_up) return true;
   running = false;
@@ -189,6 +251,9 @@ void lock_helper() { lock.lock(); }
 
 void unlock_helper() { lock.unlock(); }
 
-void forget_helper() { running = false; }
+void forget_helper() {
+  running = false;
+  forget_bell();
+}
 
 }  // namespace flame

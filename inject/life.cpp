@@ -104,6 +104,8 @@ void after_fork() {
 // nothing had happened, without anything that it shares with the parent.
 void leave_in_child() {
   life.store(kOff);
+  forget_helper();
+  forget_control();
   detach_file();
 }
 
@@ -113,6 +115,7 @@ void forget_parent() {
   abandon_file();
   forget_threads();
   forget_helper();
+  forget_control();
   uint32_t state = life_before_fork;
   life.store(state == kOn || state == kFullUp ? uint32_t(kAsleep) : state);
   finishing.store(false);
@@ -145,10 +148,11 @@ bool start_locked() {
 
 }  // namespace
 
-bool start() {
+bool start(const char* directory) {
   Unnoticed all;
   {
     std::lock_guard<std::mutex> guard(life_lock);
+    if (!started && directory) record_into(directory);
     if (!started && !start_locked()) return false;
   }
   start_python();
@@ -192,5 +196,15 @@ void at_fork_child(void (*work)()) { fork_work.add(work); }
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   flame::Uncancelled uncancelled;
   if (flame::start()) flame::start_cupti();
+  return 1;
+}
+
+// Called when the library is loaded into a process that runs already; `directory`: null for the
+// usual one. 1: from now on it is recorded.
+extern "C" __attribute__((visibility("default"))) int flame_attach(const char* directory) {
+  flame::Uncancelled uncancelled;
+  const bool named = directory && *directory;
+  if (!flame::start(named ? directory : nullptr)) return 0;
+  flame::start_cupti();
   return 1;
 }

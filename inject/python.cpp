@@ -240,6 +240,11 @@ void start_python() {
   if (settings().python) look();
 }
 
+bool reads_python() {
+  const int now = python::mode.load(std::memory_order_acquire);
+  return now == python::kWalk || now == python::kApiOnly;
+}
+
 uint32_t python_stack() {
   using namespace python;
   if (mode.load(std::memory_order_acquire) == kUnstarted) start_python();

@@ -36,8 +36,7 @@ void copy(char (&to)[kSize], const char* value) {
 }
 
 // Absolute, because the program may change its working directory before it forks.
-void read_directory(Settings* result) {
-  const char* value = variable("FLAME_DIR");
+void set_directory(Settings* result, const char* value) {
   char here[2048];
   int size;
   if (!*value) {
@@ -56,7 +55,7 @@ void read_directory(Settings* result) {
 
 Settings read_settings() {
   Settings result = {};
-  read_directory(&result);
+  set_directory(&result, variable("FLAME_DIR"));
   const char* debug = variable("FLAME_DEBUG");
   result.debug = *debug && strcmp(debug, "0") != 0;
   result.python = strcmp(variable("FLAME_PYTHON"), "0") != 0;
@@ -70,12 +69,16 @@ Settings read_settings() {
   return result;
 }
 
-}  // namespace
-
-const Settings& settings() {
-  static const Settings result = read_settings();
+Settings& all() {
+  static Settings result = read_settings();
   return result;
 }
+
+}  // namespace
+
+const Settings& settings() { return all(); }
+
+void record_into(const char* directory) { set_directory(&all(), directory); }
 
 void log(const char* format, ...) {
   if (!settings().debug) return;

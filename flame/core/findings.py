@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.columns import Bool
 from flame.core.frames import Kind
 from flame.core.profile import Activities, Profile
 from flame.core.stacks import EMPTY
@@ -87,12 +88,12 @@ def findings(profile: Profile) -> tuple[str, ...]:
 
 
 def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
-    if len(profile.activities):
+    if profile.size:
         return
     reason = profile.meta.options.get("cupti")
     if profile.meta.options.get("COLLECT_CUDA_TRACE") == "false":
         yield "CUDA was not traced: record with --trace=cuda,nvtx"
-    elif len(profile.host):
+    elif len(profile.host.groups):
         advice, has_python = _advice(profile), _has_python(profile.host)
         host = advice.host if has_python else advice.host.removeprefix(_CALLS)
         why = f" ({reason})" if reason else ""
@@ -103,8 +104,7 @@ def _nothing_on_gpu(profile: Profile) -> Iterator[str]:
 
 def _opaque_graphs(profile: Profile) -> Iterator[str]:
     """The classic: graphs traced as a whole hide their kernels."""
-    table = profile.activities
-    graphs = int(table.duration[table.kind == Kind.GRAPH].sum())
+    graphs = _time_of(profile, profile.activities.groups.kind == Kind.GRAPH)
     if graphs and graphs >= 0.01 * profile.gpu_time:
         share = format_percent(graphs, profile.gpu_time)
         yield (
@@ -115,12 +115,13 @@ def _opaque_graphs(profile: Profile) -> Iterator[str]:
 
 def _unlaunched(profile: Profile) -> Iterator[str]:
     table = profile.activities
-    count = int((~table.launched).sum())
+    unlaunched = ~table.groups.launched
+    count = int(profile.gpu_by_group[1][unlaunched].sum())
     if count:
-        ns = int(table.duration[~table.launched].sum())
+        ns = _time_of(profile, unlaunched)
         why = _QUEUED if _is_torch(profile) and _are_first(table) else _advice(profile).unlaunched
         yield (
-            f"{count:,} of {len(table):,} GPU activities ({format_percent(ns, profile.gpu_time)} "
+            f"{count:,} of {profile.size:,} GPU activities ({format_percent(ns, profile.gpu_time)} "
             f"of GPU time) have no recorded launch: {why}"
         )
 
@@ -135,10 +136,10 @@ def _replayed(profile: Profile) -> Iterator[str]:
     """PyTorch's profiler does not know what was captured in a graph."""
     if not _is_torch(profile):
         return
-    table, frames = profile.activities, profile.frames
-    calls = {one: frames[one].name for one in np.unique(table.launch[table.launched]).tolist()}
+    groups, frames = profile.activities.groups, profile.frames
+    calls = {one: frames[one].name for one in np.unique(groups.launch[groups.launched]).tolist()}
     graphs = [one for one, name in calls.items() if "GraphLaunch" in name]
-    ns = int(table.duration[np.isin(table.launch, graphs)].sum())
+    ns = _time_of(profile, np.isin(groups.launch, graphs))
     if ns and ns >= _SOME * profile.gpu_time:
         names = ", ".join(sorted({calls[one] for one in graphs}))
         yield (
@@ -172,14 +173,14 @@ def _no_ranges(profile: Profile) -> Iterator[str]:
 
 def _no_python(profile: Profile) -> Iterator[str]:
     lacking = bool(profile.gpu_time) and profile.coverage["python"].percent == 0
-    on_host = not len(profile.activities) and len(profile.host) and _is_torch(profile)
+    on_host = not profile.size and _is_torch(profile) and len(profile.host.groups)
     if lacking or (on_host and not _has_python(profile.host)):
         reason = profile.meta.options.get("python") or _advice(profile).no_python
         yield f"no Python frames: {reason}"
 
 
 def _has_python(table: Activities) -> bool:
-    return bool((table.python != EMPTY).any())
+    return bool((table.groups.python != EMPTY).any())
 
 
 def _little_python(profile: Profile) -> Iterator[str]:
@@ -198,6 +199,11 @@ def _little_python(profile: Profile) -> Iterator[str]:
 
 def _missing(profile: Profile, column: str) -> float:
     """The part of the GPU time whose launch is known, but not its ``column`` (a stack)."""
-    table = profile.activities
-    missing = table.launched & (getattr(table, column) == EMPTY)
-    return int(table.duration[missing].sum()) / max(profile.gpu_time, 1)
+    groups = profile.activities.groups
+    missing = groups.launched & (getattr(groups, column) == EMPTY)
+    return _time_of(profile, missing) / max(profile.gpu_time, 1)
+
+
+def _time_of(profile: Profile, groups: Bool) -> int:
+    """GPU time of the activities of some groups, ns."""
+    return int(profile.gpu_by_group[0][groups].sum())

@@ -124,7 +124,7 @@ class Activities:
         columns = [getattr(self, name) for name in GROUP_COLUMNS]
         first, group = unique_rows(columns)
         kept = [column[first] for column in columns]
-        return Groups(group.astype(np.int32), *kept)
+        return Groups(group.astype(np.int32), *kept, launched=self.launched[first])
 
 
 def off_gpu(size: int) -> dict[str, Any]:
@@ -159,9 +159,21 @@ class Groups:
     nvtx: I4
     frame: I4
     stack: I4
+    launched: Bool
 
     def __len__(self) -> int:
         return len(self.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums per group, of all that was recorded: more than the tables have rows for.
+
+    ``values`` by metric and ``counts`` by table (``gpu``, ``host``) are i8[groups of the table].
+    """
+
+    values: Mapping[str, I8]
+    counts: Mapping[str, I8]
 
 
 @dataclass(frozen=True)
@@ -231,6 +243,7 @@ class Profile:
     for, ``launches_builder`` reads the launch geometry from the file when that is,
     ``ranges_builder`` cuts the NVTX ranges into pieces when those are. ``own_metrics`` is what it
     can be weighed by, the built-in ones if None. ``timed`` is false where rows have no times.
+    ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
     """
 
     frames: FrameTable
@@ -251,6 +264,7 @@ class Profile:
     steps: ProfilerSteps | None = None
     own_metrics: tuple[Metric, ...] | None = None
     timed: bool = True
+    totals: Totals | None = None
     _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -274,7 +288,19 @@ class Profile:
     @cached_property
     def gpu_time(self) -> int:
         """Sum of all GPU activity durations, ns."""
-        return int(self.activities.duration.sum())
+        return int(self.gpu_by_group[0].sum())
+
+    @property
+    def size(self) -> int:
+        """Number of activities, also of those whose rows are not kept."""
+        return len(self.activities) if self.totals is None else int(self.totals.counts["gpu"].sum())
+
+    @cached_property
+    def gpu_by_group(self) -> tuple[I8, I8]:
+        """(GPU time, number) of the activities of each group."""
+        from flame.core.metrics import metric_of
+
+        return self.totals_by_group(metric_of("gpu"))
 
     @property
     def duration(self) -> int:
@@ -284,23 +310,23 @@ class Profile:
     @cached_property
     def coverage(self) -> dict[str, Share]:
         """How much GPU time has a launch, an NVTX path, Python frames, native frames."""
-        table = self.activities
+        groups = self.activities.groups
         known = {
-            "launch": table.launched,
-            "nvtx": table.nvtx > 0,
-            "python": table.python > 0,
-            "native": table.native > 0,
+            "launch": groups.launched,
+            "nvtx": groups.nvtx > 0,
+            "python": groups.python > 0,
+            "native": groups.native > 0,
         }
         return {key: self._share(mask) for key, mask in known.items()}
 
-    def _share(self, mask: Bool) -> Share:
-        ns = int(self.activities.duration[mask].sum())
+    def _share(self, groups: Bool) -> Share:
+        ns = int(self.gpu_by_group[0][groups].sum())
         return Share(ns, 100.0 * ns / self.gpu_time if self.gpu_time else 0.0)
 
     @cached_property
     def counts(self) -> dict[str, int]:
         """Number of activities per kind title."""
-        found = np.bincount(self.activities.kind, minlength=len(Kind))
+        found = sum_by(self.activities.groups.kind, self.gpu_by_group[1], len(Kind))
         return {kind.title: int(found[kind]) for kind in ACTIVITY_KINDS}
 
     @property
@@ -320,7 +346,7 @@ class Profile:
         """``gpu``, or ``host`` where nothing ran on a GPU; the first of the file's own metrics."""
         if self.own_metrics is not None:
             return self.own_metrics[0].key
-        return "gpu" if len(self.activities) else "host"
+        return "gpu" if len(self.activities.groups) else "host"
 
     def table(self, metric: Metric) -> Activities:
         """The event table that ``metric`` measures."""
@@ -328,6 +354,8 @@ class Profile:
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
         """(value, number of activities) per group, over ``rows`` (indices) or all."""
+        if rows is None and self.totals is not None:
+            return self.totals.values[metric.key], self.totals.counts[metric.table]
         table = self.table(metric)
         group, values = table.groups.of, metric.values(table)
         if rows is not None:

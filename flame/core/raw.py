@@ -142,6 +142,8 @@ _DTYPES: dict[str, Any] = {
     "caller": np.int64,
     "forward": np.int64,
     "number": np.int64,
+    "bytes": np.int64,
+    "graph": np.bool_,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -108,13 +109,16 @@ def _without_suffix(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that are opened together, as they were named."""
+    """The files that are opened together, as they were named; ``name``: what they are called."""
 
     paths: tuple[Path, ...]
+    name: str = ""
 
     @property
     def title(self) -> str:
         """The file's name; of several how many they are, and the first and last label."""
+        if self.name:
+            return self.name
         if len(self.paths) == 1:
             return _absolute(self.paths[0]).name or str(self.paths[0])
         labels = path_labels(self.paths)
@@ -124,6 +128,8 @@ class Inputs:
     @property
     def stem(self) -> str:
         """What files that are written of them are called, before the suffix."""
+        if self.name:
+            return re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "recording"
         if len(self.paths) == 1:
             return Path(self.title).stem
         first = Path(path_labels(self.paths)[0]).name

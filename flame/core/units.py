@@ -8,6 +8,10 @@ from flame.core.errors import UsageError
 
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_PREFIXED = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_AGES = ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800))
+"""Parts, their unit, and the seconds up to which it is used."""
+
 _UP = 0.9995
 """From this part of a unit on it is used: in the next smaller one 1000 would be written."""
 
@@ -31,6 +35,22 @@ def format_bytes(size: float) -> str:
 def format_count(count: float) -> str:
     """A whole number with thousands separated."""
     return f"{count:,.0f}"
+
+
+def format_short(count: float) -> str:
+    """A number in at most five characters up to a trillion: ``987``, ``12.4k``, ``3.21M``."""
+    for scale, prefix in _PREFIXED:
+        if count >= scale * _UP:
+            return f"{_digits(count / scale)}{prefix}"
+    return f"{count:.0f}"
+
+
+def format_age(seconds: float) -> str:
+    """How long ago something began, to the unit that matters: ``42 s``, ``7 min``, ``3 h``."""
+    for scale, unit, until in _AGES:
+        if seconds < until:
+            return f"{max(seconds, 0) // scale:.0f} {unit}"
+    return f"{seconds // 86_400:,.0f} d"
 
 
 def format_value(value: float, unit: str) -> str:

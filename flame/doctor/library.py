@@ -81,7 +81,8 @@ def _facts(dump: Path) -> dict[str, str]:
     with closing(Bytes(dump)) as data:
         chunks = Chunks(data)
         chunks.update()
-        vocabulary = Vocabulary(chunks.records(), FrameBuilder(), clean=False)
+        vocabulary = Vocabulary(FrameBuilder(), clean=False)
+        vocabulary.learn(chunks.records())
         return {key: values[-1] for key, values in vocabulary.facts.items()}
 
 

@@ -1,39 +1,27 @@
-"""The Textual app: appears at once, loads in a worker, then shows the trace."""
+"""The app on a trace: appears at once, loads in a worker, then shows it."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Sequence
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from textual import events
-from textual.app import App
-from textual.await_complete import AwaitComplete
-from textual.binding import Binding, BindingType, Keymap
-from textual.filter import LineFilter
+from textual.binding import Keymap
 from textual.message import Message
 from textual.screen import Screen
 
-from flame.config import DEFAULTS, Config, is_in_browser
-from flame.core.errors import CancelledError, FlameError, UsageError
+from flame.config import DEFAULTS, Config
+from flame.core.errors import CancelledError, FlameError
 from flame.tui.background import hand_in
 from flame.tui.loading import LoadingScreen
-from flame.tui.text import printable
-from flame.tui.themes import filters_of, set_up
+from flame.tui.shell import Shell, check_terminal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from textual.command import Provider
-
     from flame.core.options import LoadOptions
     from flame.core.selection import Selection
     from flame.core.sources import Inputs
     from flame.state import State
     from flame.tui.session import Projection, Session
 
-DUMB = ("dumb", "unknown")
 GRACE = 1.0
 """Seconds that a cancelled load has to clean up after itself before the process ends."""
 
@@ -52,32 +40,11 @@ def run(
     A trace that cannot be shown is explained in the app and, after it has closed, in one line on
     stderr. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
     """
-    if not is_in_browser():
-        _check_terminal()
+    check_terminal()
     app = FlameApp(inputs, options, selection, state, config)
     app.run()
     app.stop_loading()
-    if app.crash is not None:
-        raise app.crash
-    if isinstance(app.failure, FlameError):
-        if not isinstance(app.failure, CancelledError):
-            print(f"flame: {printable(str(app.failure))}", file=sys.stderr)
-        return app.failure.exit_code
-    return 0
-
-
-def _check_terminal() -> None:
-    terminal = os.environ.get("TERM", "")
-    if terminal in DUMB:
-        raise UsageError(f"TERM={terminal} cannot show the app: use --print for the static view")
-    if sys.__stderr__ is None or not sys.__stderr__.isatty():
-        raise UsageError("stderr is no terminal, but the app draws there: use --print")
-
-
-def _commands() -> type[Provider]:
-    from flame.tui.commands import Commands
-
-    return Commands
+    return app.exit_code()
 
 
 def _keymap_of(config: Config) -> Keymap:
@@ -88,13 +55,8 @@ def _keymap_of(config: Config) -> Keymap:
     return keymap_of(config.keys)
 
 
-class FlameApp(App[None]):
-    """``failure`` is why no trace is shown, ``crash`` an error that should not have happened."""
-
-    CSS_PATH = "app.tcss"
-    TITLE = "flame"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
+class FlameApp(Shell):
+    """Shows traces that are complete."""
 
     class Progressed(Message):
         """The load has come this far."""
@@ -131,20 +93,12 @@ class FlameApp(App[None]):
         state: State | None = None,
         config: Config = DEFAULTS,
     ) -> None:
-        super().__init__()
-        set_up(self, config.theme)
-        self.config = config
-        self.keymap = _keymap_of(config)
-        self._drawn_through = filters_of(self, config.ascii)
-        self.animation_level = "none"
+        super().__init__(config, _keymap_of(config))
         self.inputs = inputs
         self.options = options
         self.selection = selection
         self.state = state
-        self.failure: FlameError | None = None
-        self.crash: Exception | None = None
         self._loading = LoadingScreen(inputs.title)
-        self._masked = False
         self._cancelled = Event()
         self._loader = Thread(target=self._load, daemon=True)
 
@@ -152,44 +106,7 @@ class FlameApp(App[None]):
         return self._loading
 
     def on_mount(self) -> None:
-        self.set_keymap(self.keymap)
         self._loader.start()
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        # Textual's own turn the terminal's colours into others, and into greys without colours.
-        own = self.no_color or self.native_ansi_color
-        return [*([] if own else super().get_line_filters()), *self._drawn_through]
-
-    async def _present(self, screen: Screen[None]) -> None:
-        """Show ``screen``, sent to the terminal once: Textual draws it several times over."""
-        self._masked = True
-        await self.push_screen(screen)
-        later = screen.call_after_refresh
-        later(later, later, self._unmask)
-
-    def _unmask(self) -> None:
-        self._masked = False
-        self.screen.refresh()
-
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        if not self._masked:
-            super()._display(screen, renderable)
-
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Paste):  # Textual's palette would draw it as it is
-            event.text = printable(event.text)
-        await super().on_event(event)
-
-    def action_command_palette(self) -> None:
-        """Open the palette, but not over what has no commands: a dialog, a page, a palette."""
-        if hasattr(self.screen, "commands"):
-            from flame.tui.commands import AllCommands
-
-            self.push_screen(AllCommands(id="--command-palette"))
-
-    def pop_screen(self) -> AwaitComplete:
-        """Close the page or dialog on top; the second of two quick clicks beside it closes none."""
-        return super().pop_screen() if self.screen.is_modal else AwaitComplete()
 
     # The loader: the only code here that runs beside the event loop; it posts messages
 
@@ -236,8 +153,3 @@ class FlameApp(App[None]):
     def on_loading_screen_left(self) -> None:
         self.failure = self.failure or CancelledError("stopped")
         self.exit()
-
-    def _fatal_error(self) -> None:
-        """Close instead of printing a traceback: `run` hands the error to its caller."""
-        self.crash = self._exception
-        self._close_messages_no_wait()

@@ -32,8 +32,8 @@ def hand_in(message: Message, post: Callable[[Message], object]) -> None:
 
 def in_background(
     work: Callable[[], object], ticket: int, post: Callable[[Message], object]
-) -> None:
-    """Run ``work`` in a thread and ``post`` its outcome as `Done`."""
+) -> Thread:
+    """Run ``work`` in a thread, which is returned, and ``post`` its outcome as `Done`."""
 
     def run() -> None:
         outcome: object
@@ -43,4 +43,6 @@ def in_background(
             outcome = error
         hand_in(Done(ticket, outcome), post)
 
-    Thread(target=run, daemon=True).start()
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    return thread

@@ -1,10 +1,10 @@
-"""From one tree of a profile to another: the same frames stay selected and zoomed."""
+"""From one tree to another, or to a later one: the same frames stay selected and zoomed."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from flame.tui.view import View, Zoom
+from flame.tui.view import Stand, View, Zoom
 
 
 def carry(shown: View, view: View, zoom: bool = True) -> None:
@@ -34,3 +34,28 @@ def _same_frame(shown: View, view: View) -> int:
         if len(places):
             node = int(places[int(np.argmax(view.tree.total[places]))])
     return view.with_width(node)
+
+
+class Keeper:
+    """Carries what is selected and zoomed from one state of a growing tree to the next.
+
+    Frames that a tree does not have are not forgotten: as long as the user goes nowhere else, they
+    are selected and zoomed again when they come back.
+    """
+
+    def __init__(self) -> None:
+        self._stand: Stand | None = None
+        self._zoomed = self._selected = (-1, -1)
+
+    def carry(self, shown: View, view: View) -> None:
+        """Have ``view``, of a later tree, show what ``shown`` does."""
+        stand = shown.stand
+        if self._stand and self._zoomed == (shown.number, shown.zooms):
+            stand = stand._replace(zoomed=self._stand.zoomed)
+        if self._stand and self._selected == (shown.number, shown.cursor):
+            stand = stand._replace(selected=self._stand.selected)
+        view.width = shown.width
+        view.take_stand(stand)
+        view.origin, view.zooms = shown.origin, shown.zooms
+        self._stand = stand
+        self._zoomed, self._selected = (view.number, view.zooms), (view.number, view.cursor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
 from textual import events
@@ -20,6 +21,25 @@ CURSOR = "▸"
 
 _PADDING = 2
 _FEWEST = 3
+
+
+def label(text: str, selected: bool) -> Piece:
+    """What a row is about, marked where it is ``selected``."""
+    return Piece(f"{CURSOR if selected else ' '} {text.ljust(8)}", "strong" if selected else "")
+
+
+def options(titles: Sequence[str], chosen: int, row: int, off: bool = False) -> Line:
+    """The choices of a ``row`` side by side, the ``chosen`` one marked; none where it is ``off``.
+
+    A click on one runs ``pick`` with its row and place.
+    """
+    line: Line = []
+    for place, title in enumerate(titles):
+        here = place == chosen and not off
+        tone = "dim" if off else "strong" if here else ""
+        text = f" ({'x' if here else ' '}) {title} "
+        line.append(Piece(text, tone, f"screen.pick({row}, {place})"))
+    return line
 
 
 class Entry(Input):

@@ -17,7 +17,7 @@ from flame.core.errors import FlameError
 from flame.core.profile import Profile
 from flame.core.sources import Inputs
 from flame.tui.background import hand_in
-from flame.tui.dialog import CURSOR, Dialog
+from flame.tui.dialog import Dialog, label, options
 from flame.tui.lines import Line, Piece
 from flame.tui.session import Projection
 from flame.tui.text import cut, cut_start, printable, wrap
@@ -40,6 +40,17 @@ def save_screenshot(app: App[Any], inputs: Inputs) -> str:
     name = free_name(inputs.stem, FORMATS[-1].suffix)
     write_picture(app.export_screenshot(title=printable(inputs.title)), name)
     return name
+
+
+def shown_about(shown: Projection) -> str:
+    """Which stacks are on screen, in words."""
+    view, filters = shown.view, len(shown.selection.where)
+    words = [f"the {shown.metric.title}, levels and order on screen"]
+    words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
+    node = view.zoom.node
+    words += [f"below {cut(view.name(node), _NAME)}"] if node else []
+    words += ["not only the stretch on screen"] if view.zoom != view.zoom_of(node) else []
+    return ", ".join(words)
 
 
 class ExportDialog(Dialog[str | None]):
@@ -99,9 +110,9 @@ class ExportDialog(Dialog[str | None]):
         formats = tuple(format.title for format in FORMATS)
         folder = cut(str(Path.cwd()), width - len(_INDENT))
         return [
-            [*self._label(_FORMAT, "format"), *self._options(_FORMAT, formats)],
-            [*self._label(_SCOPE, "scope"), *self._options(_SCOPE, SCOPES)],
-            [*self._label(_FILE, "file"), Piece(f" in {folder}", "dim")],
+            [self._label(_FORMAT, "format"), *self._options(_FORMAT, formats)],
+            [self._label(_SCOPE, "scope"), *self._options(_SCOPE, SCOPES)],
+            [self._label(_FILE, "file"), Piece(f" in {folder}", "dim")],
         ]
 
     def foot(self, width: int) -> list[Line]:
@@ -115,35 +126,19 @@ class ExportDialog(Dialog[str | None]):
             return ""
         if self._everything:
             return "all of the trace, with its usual levels"
-        shown, view = self._shown, self._shown.view
-        filters = len(shown.selection.where)
-        words = [f"the {shown.metric.title}, levels and order on screen"]
-        words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
-        node = view.zoom.node
-        words += [f"below {cut(view.name(node), _NAME)}"] if node else []
-        words += ["not only the stretch on screen"] if view.zoom != view.zoom_of(node) else []
-        return ", ".join(words)
+        return shown_about(self._shown)
 
     def hint(self) -> str:
         if self._writing:
             return _WRITING
         return "↑ ↓ field · ← → choose · enter write · esc leave"
 
-    def _label(self, row: int, text: str) -> Line:
-        selected = row == self.cursor
-        tone = "strong" if selected else ""
-        return [Piece(f"{CURSOR if selected else ' '} {text.ljust(8)}", tone)]
+    def _label(self, row: int, text: str) -> Piece:
+        return label(text, row == self.cursor)
 
     def _options(self, row: int, titles: tuple[str, ...]) -> Line:
-        """The choices of a field side by side, the chosen one marked."""
         off = row == _SCOPE and self._is_picture
-        line: Line = []
-        for place, title in enumerate(titles):
-            chosen = place == self._chosen[row] and not off
-            tone = "dim" if off else "strong" if chosen else ""
-            text = f" ({'x' if chosen else ' '}) {title} "
-            line.append(Piece(text, tone, f"screen.pick({row}, {place})"))
-        return line
+        return options(titles, self._chosen[row], row, off)
 
     # Choosing
 

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from flame.config import Config
+from flame.core.arrangement import Order
 from flame.core.selection import Selection
 from flame.core.terms import terms_of
 from flame.tui import header
@@ -39,8 +40,9 @@ PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane
 
 
 class Face(Screen[None]):
-    """The main screen without what its keys do."""
+    """The main screen without what its keys do; ``USUAL_ORDER`` is that of siblings at first."""
 
+    USUAL_ORDER: ClassVar[Order] = "weight"
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
     # Instance variables of Screen, whose types ClassVar would contradict.
@@ -56,7 +58,6 @@ class Face(Screen[None]):
         super().__init__()
         self.config = config
         self.commands = commands
-        self.session = session
         self.projector = Projector(session, shown, self.post_message)
         self.finder = Finder(self.post_message)
         self.collector = Collector(self.post_message)
@@ -64,8 +65,13 @@ class Face(Screen[None]):
         self.pane = self.panes[0]
         self._note: Line = []
         self._hover = -1
-        self._detailed = (-1, -1)
+        self._detailed: tuple[object, ...] = ()
         self.set_class(not config.details, "-no-details")
+
+    @property
+    def session(self) -> Session:
+        """What has been loaded, or recorded up to the moment that is shown."""
+        return self.projector.session
 
     @property
     def shown(self) -> Projection:
@@ -113,7 +119,8 @@ class Face(Screen[None]):
 
     def _header(self, width: int, height: int) -> list[Line]:
         trace, tree = (self.session.inputs.title, self.session.profile), self.shown.view.tree
-        return [header.header(*trace, self.shown.selection, tree, palette_of(self), width)]
+        shown = (self.shown.selection, tree, palette_of(self), width, self.USUAL_ORDER)
+        return [header.header(*trace, *shown)]
 
     def _tabs(self, width: int, height: int) -> list[Line]:
         titles: dict[str, str] = {pane.name_: pane.title for pane in self.panes}
@@ -183,7 +190,7 @@ class Face(Screen[None]):
 
     def _begin_details(self) -> None:
         """Show the details of another frame from their beginning."""
-        frame = (self.view.number, self.view.cursor)
+        frame = (self.shown.selection, self.pane, self.view.tree.names(self.view.cursor))
         if frame != self._detailed:
             self._detailed = frame
             self.query_one(Details).scroll_to(y=0, animate=False)

@@ -10,9 +10,10 @@ import numpy as np
 from flame.core.columns import Bool
 from flame.core.sandwich import sandwich
 from flame.core.tree import StackTree
+from flame.tui.anchors import Anchor
 from flame.tui.places import matching_frames
 from flame.tui.query import Found
-from flame.tui.view import View, Zoom
+from flame.tui.view import View
 
 
 class Halves(NamedTuple):
@@ -63,12 +64,13 @@ class Moment(NamedTuple):
     """What `SandwichPane.undo` goes back to: a subject, and the zoom of either half."""
 
     frame: int
-    callers: Zoom | None = None
-    callees: Zoom | None = None
+    callers: Anchor | None = None
+    callees: Anchor | None = None
 
 
 class Ready(NamedTuple):
-    """The halves at the moment they were asked for."""
+    """The halves at the moment they were asked for; ``goes_on``: a later state of those shown."""
 
     halves: Halves
     goal: Moment
+    goes_on: bool = False

@@ -7,6 +7,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from flame.core.arrangement import Order
 from flame.core.frames import ACTIVITY_KINDS
 from flame.core.profile import Profile
 from flame.core.selection import Selection
@@ -39,16 +40,20 @@ def header(
     tree: StackTree,
     palette: Palette,
     width: int,
+    usual: Order = "weight",
 ) -> Line:
-    """File and what is in it on the left; metric, levels and coverage on the right."""
-    right = [*_modes(selection), *_choices(tree, palette)]
+    """File and what is in it on the left; metric, levels and coverage on the right.
+
+    ``usual`` is the order of siblings that is not worth a word.
+    """
+    right = [*_modes(selection, usual), *_choices(tree, palette)]
     gap = coverage_gap(profile)
     if gap:
         right += [Piece("  "), Piece(gap, "warning", "screen.coverage")]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < 24:
-        right = [*_modes(selection), *_metric(tree)]
+        right = [*_modes(selection, usual), *_metric(tree)]
         room = width - line_width(left) - line_width(right) - 2
     left.append(Piece(" " + _contents(title, profile, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
@@ -70,7 +75,7 @@ def _contents(title: str, profile: Profile, width: int) -> str:
 
 
 def _gpu_time(profile: Profile) -> str:
-    return format_ns(profile.gpu_time) if len(profile.activities) else "nothing ran on a GPU"
+    return format_ns(profile.gpu_time) if profile.size else "nothing ran on a GPU"
 
 
 def _measured(profile: Profile) -> str:
@@ -81,7 +86,7 @@ def _measured(profile: Profile) -> str:
 
 
 def _rows(profile: Profile) -> str:
-    number = len(profile.activities)
+    number = profile.size
     word = "stacks" if profile.resolved else "GPU activities"
     return f"{format_count(number)} {word}" if number else ""
 
@@ -99,13 +104,13 @@ def _model(name: str) -> str:
     return cut(" ".join(before) or name, 24) or "GPU"
 
 
-def _modes(selection: Selection) -> Line:
+def _modes(selection: Selection, usual: Order) -> Line:
     """A word for everything that makes the picture other than usual; a click takes it back."""
     arrangement, naming = selection.arrangement, selection.naming
     modes = [
         ("inverted", "screen.invert", arrangement.inverted),
         ("recursion collapsed", "screen.collapse", arrangement.collapsed),
-        (f"by {arrangement.order}", "screen.sort(1)", arrangement.order != "weight"),
+        (f"by {arrangement.order}", "screen.sort(1)", arrangement.order != usual),
         ("layers folded", "screen.levels", naming.fold),
     ]
     line: Line = []

@@ -16,7 +16,7 @@ from flame.tui.lines import Rows
 from flame.tui.palette import Palette
 from flame.tui.terms import mark_of
 from flame.tui.text import cut, fill, printable, width_of
-from flame.tui.view import View, Zoom
+from flame.tui.view import View
 
 EDGE = "▏"
 """Drawn at the left of every frame, so that neighbours of one colour stay apart."""
@@ -86,7 +86,7 @@ class Icicle(Rows):
         self._selecting = True
         self._drawn = view.picture
         self._strips: dict[tuple[int, int], Strip] = {}
-        self._revealed: tuple[int, Zoom, int, Size] | None = None
+        self._revealed: tuple[int, int, tuple[str, ...], Size] | None = None
         self._hovered = -1
 
     def show(self, view: View, selecting: bool = True) -> None:
@@ -114,7 +114,7 @@ class Icicle(Rows):
 
     def _reveal(self, view: View) -> None:
         """Scroll a newly selected frame into sight, with a row around it where there is one."""
-        selected = (view.number, view.zoom, view.cursor, self.size)
+        selected = (view.origin, view.zooms, view.tree.names(view.cursor), self.size)
         if selected == self._revealed:
             return
         self._revealed = selected

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from textual.binding import Binding, Keymap
 from textual.keys import Keys, format_key
 
 from flame.config import config_path, refuse_unknown
 from flame.core.errors import UsageError
-from flame.tui.keys import COMMANDS, Command, id_of
+from flame.tui.keys import COMMANDS, LIVE_COMMANDS, Command, id_of
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _NAMED = sorted({key.value.rpartition("+")[2] for key in Keys if key.value.isascii()})
 _ALWAYS_QUITS = "ctrl+c"
 
 
-def keymap_of(wanted: Mapping[str, str]) -> Keymap:
+def keymap_of(wanted: Mapping[str, str], commands: Sequence[Command] = COMMANDS) -> Keymap:
     """Keys by binding id, of what the configuration says by command (`short_id`).
 
-    Raises UsageError for commands and keys that there are not, and for a key of two commands.
+    Raises UsageError for commands and keys that there are not, and for a key of two ``commands``;
+    those of others are left out.
     """
     try:
-        return _keymap_of(wanted)
+        keymap = _keymap_of(wanted)
+        here = {id_of(command) for command in commands}
+        keymap = {name: keys for name, keys in keymap.items() if name in here}
+        _refuse_shared(keymap, commands)
     except UsageError as error:
         raise UsageError(f"{config_path()}: {error}") from None
+    return keymap
 
 
 def _keymap_of(wanted: Mapping[str, str]) -> Keymap:
-    known = list(dict.fromkeys(short_id(command) for command in COMMANDS))
+    known = list(dict.fromkeys(map(short_id, (*COMMANDS, *LIVE_COMMANDS))))
     keymap: dict[str, str] = {}
     for name, keys in wanted.items():
         refuse_unknown(name, known, "[keys]: unknown command")
@@ -38,7 +43,6 @@ def _keymap_of(wanted: Mapping[str, str]) -> Keymap:
         if not named:
             raise UsageError(f"[keys] {name}: no key")
         keymap[f"flame.{name}"] = ",".join(named)
-    _refuse_shared(keymap)
     return keymap
 
 
@@ -97,8 +101,8 @@ def _is_character(name: str) -> bool:
         return False
 
 
-def _refuse_shared(keymap: Keymap) -> None:
-    keys = {id_of(c): keymap.get(id_of(c), c.keys).split(",") for c in COMMANDS if c.keys}
+def _refuse_shared(keymap: Keymap, commands: Sequence[Command]) -> None:
+    keys = {id_of(c): keymap.get(id_of(c), c.keys).split(",") for c in commands if c.keys}
     users = Counter(key for own in keys.values() for key in own)
     for name in keymap:
         for key in keys[name]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from textual.binding import Binding
@@ -156,7 +157,26 @@ ALWAYS = (
     Command("q", "q", "quit", "quit", "quit (also ctrl+c)", 99),
 )
 
-GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
+LIVE = (
+    Command("p", "p", "pause", "pause", "stand still, and go on: nothing is lost meanwhile", 1),
+    Command(
+        "W", "W", "window(1)", "window", "the last 10 s, the last 60 s, all, since the mark", 1
+    ),
+    Command("M", "M", "set_mark", "mark", "mark this moment, and show what runs from now on", 1),
+    Command("S", "S", "save", "save", "save what has been recorded, or what is shown", 1),
+)
+"""What there is besides where a recording goes on."""
+
+_LIVE_INSTEAD = {
+    "metric(1)": SHOWING[0]._replace(shown="m", help="next metric: GPU time, idle, …"),
+    "quit": ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
+}
+_NOT_LIVE = ("metric(-1)", "screenshot")
+"""Their keys are others' where a recording goes on."""
+
+Groups = tuple[tuple[str, tuple[Command, ...]], ...]
+
+GROUPS: Groups = (
     ("Views", VIEWS),
     ("Move", MOVING),
     ("Zoom", ZOOMING),
@@ -168,6 +188,19 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
 )
 
 COMMANDS = tuple(command for _, group in GROUPS for command in group)
+
+
+def _live(group: tuple[Command, ...]) -> tuple[Command, ...]:
+    kept = (command for command in group if command.action not in _NOT_LIVE)
+    return tuple(_LIVE_INSTEAD.get(command.action, command) for command in kept)
+
+
+LIVE_GROUPS: Groups = (
+    GROUPS[0],
+    ("Live", LIVE),
+    *((title, _live(group)) for title, group in GROUPS[1:]),
+)
+LIVE_COMMANDS = tuple(command for _, group in LIVE_GROUPS for command in group)
 
 MOUSE = (
     ("click", "select a frame, zoom to a part of the path above, run a key below"),
@@ -184,11 +217,9 @@ def footer_of(commands: Sequence[Command], view: str) -> list[Command]:
 
 
 def grouped(commands: Sequence[Command]) -> Iterator[tuple[str, Sequence[Command]]]:
-    """``commands``, which are `COMMANDS` with whatever keys, in their groups, with the titles."""
-    place = 0
-    for title, group in GROUPS:
-        yield title, commands[place : place + len(group)]
-        place += len(group)
+    """``commands``, with whatever keys, in their groups, with the titles."""
+    for title, group in groupby(commands, lambda command: _TITLES[id_of(command)]):
+        yield title, list(group)
 
 
 def means_something(action: str, parameters: tuple[object, ...], view: str) -> bool:
@@ -197,11 +228,11 @@ def means_something(action: str, parameters: tuple[object, ...], view: str) -> b
     return view in _VIEWS_OF.get(name, (view,))
 
 
-def bindings() -> list[Binding]:
-    """Every command as a binding, by an id under which it can be remapped."""
+def bindings(commands: Sequence[Command] = COMMANDS) -> list[Binding]:
+    """Each of ``commands`` as a binding, by an id under which it can be remapped."""
     return [
         Binding(command.keys, command.action, command.help, show=False, id=id_of(command))
-        for command in COMMANDS
+        for command in commands
         if command.keys
     ]
 
@@ -227,6 +258,8 @@ _IDS = {
     "scroll_details_next": "details_down",
     "coverage": "notes",
     "theme_next": "theme",
+    "window_next": "window",
+    "set_mark": "mark",
 }
 """What people would call a command, where its action is called otherwise."""
 
@@ -249,3 +282,4 @@ def _views_of() -> dict[str, tuple[str, ...]]:
 
 
 _VIEWS_OF = _views_of()
+_TITLES = {id_of(command): title for title, group in (*GROUPS, *LIVE_GROUPS) for command in group}

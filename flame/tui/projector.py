@@ -11,10 +11,11 @@ from textual.message import Message
 from flame.core.errors import FlameError
 from flame.core.selection import Selection
 from flame.tui.background import hand_in
-from flame.tui.carrying import carry
+from flame.tui.carrying import Keeper, carry
 from flame.tui.query import Found, Query, find
 from flame.tui.session import Projection, Session
 from flame.tui.trail import Trail
+from flame.tui.view import Stand
 
 _REMEMBERED = 50
 
@@ -49,6 +50,8 @@ class Projector:
     _ticket: int = field(init=False, default=0)
     _trail: Trail[Selection] = field(init=False, default_factory=lambda: Trail(_REMEMBERED))
     _levels: dict[str, tuple[str, ...] | None] = field(init=False, default_factory=dict)
+    _keeper: Keeper = field(init=False, default_factory=Keeper)
+    _stands: dict[Selection, Stand] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.wanted = self.shown.selection
@@ -92,15 +95,38 @@ class Projector:
 
     def _show(self, ready: Ready) -> None:
         before, after = self.shown, ready.projection
+        self._remember(before)
         if ready.step:
             self._trail.go(ready.step, before.selection)
         elif after.selection != before.selection:
             self._trail.leave(before.selection)
         if after is not before:
-            carry(before.view, after.view, zoom=not ready.step)
+            self._carry(before, after, bool(ready.step))
         after.view.mark(ready.found)
         self.shown, self.wanted = after, after.selection
         self._levels[after.metric.table] = after.selection.levels
+
+    def _remember(self, left: Projection) -> None:
+        self._stands.pop(left.selection, None)
+        self._stands[left.selection] = left.view.stand
+        while len(self._stands) > _REMEMBERED:
+            del self._stands[next(iter(self._stands))]
+
+    def _carry(self, before: Projection, after: Projection, back: bool) -> None:
+        """Show the same frames, or ``back`` at a selection those that it had when it was left."""
+        stand = self._stands.get(after.selection) if back and not after.view.width else None
+        if stand is not None:
+            after.view.take_stand(stand)
+        carry(before.view, after.view, zoom=not back)
+
+    def renew(self, session: Session, latest: Projection, found: Found | None) -> bool:
+        """Show ``latest``, a later state of what is shown; False if other things are wanted now."""
+        if self.busy or latest.selection != self.wanted:
+            return False
+        self._keeper.carry(self.shown.view, latest.view)
+        latest.view.mark(found)
+        self.session, self.shown = session, latest
+        return True
 
     def back(self, query: Query | None, step: int) -> bool:
         """Go to the selection before (-1), or after it again (+1); False if there is none."""

@@ -11,10 +11,11 @@ from textual.app import ComposeResult
 from textual.css.scalar import Scalar
 from textual.message import Message
 
+from flame.core.selection import Selection
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.background import Done, in_background
-from flame.tui.carrying import carry
+from flame.tui.carrying import Keeper, carry
 from flame.tui.halves import Halves, Moment, Ready
 from flame.tui.icicle import EDGE, Icicle
 from flame.tui.lines import Line, Lines, Piece, palette_of
@@ -59,13 +60,15 @@ class SandwichPane(Pane):
         self._frame = _NONE
         self._asked: int | None = None
         self._left = True
-        self._projected: View | None = None
+        self._projected: Projection | None = None
         self._halves: Halves | None = None
+        self._last: Halves | None = None
+        self._keepers = (Keeper(), Keeper())
         self._above = False
         self._marked: Halves | None = None
         self._found: Found | None = None
         self._ticket = 0
-        self._trails: dict[int, Trail[Moment]] = {}
+        self._trails: dict[Selection, Trail[Moment]] = {}
         self._trail = Trail[Moment]()
 
     def compose(self) -> ComposeResult:
@@ -96,9 +99,12 @@ class SandwichPane(Pane):
 
     def show(self, shown: Projection) -> None:
         self.shown = shown
-        changed = shown.view is not self._projected
-        self._projected = shown.view
-        self._follow(changed)
+        before = self._projected
+        if before is not None and shown.follows(before) and self._asked is None and not self._left:
+            self._go_on()
+        else:
+            self._projected = shown
+            self._follow(shown is not before)
         self._left, self._asked = False, None
         self._draw()
 
@@ -106,7 +112,7 @@ class SandwichPane(Pane):
         """Have the subject that was asked for, or else the one that was there, if it was."""
         view = self.shown.view
         if changed:
-            self._trail = self._trails.setdefault(view.number, Trail())
+            self._trail = self._trails.setdefault(self.shown.selection, Trail())
         wanted = self._asked
         if wanted is None and self._left:
             wanted = int(view.tree.frame[view.cursor])
@@ -117,13 +123,22 @@ class SandwichPane(Pane):
         elif changed:
             self._begin(Moment(self._renamed(self._frame)), self._halves)
 
+    def _go_on(self) -> None:
+        """Show a later state of the sandwich, unless one is being worked out."""
+        if not self._busy:
+            self._projected = self.shown
+            self._begin(Moment(self._frame), goes_on=True)
+
     def _renamed(self, frame: int) -> int:
         """``frame`` in a new projection, which may show other frames as one."""
         labels = self.shown.profile.labels(self.shown.selection.naming)
         return int(labels.shown[frame])
 
-    def _begin(self, goal: Moment, like: Halves | None = None) -> None:
-        """Work out the sandwich at ``goal``, with the same selected and zoomed as in ``like``."""
+    def _begin(self, goal: Moment, like: Halves | None = None, goes_on: bool = False) -> None:
+        """Work out the sandwich at ``goal``, with the same selected and zoomed as in ``like``.
+
+        One that ``goes_on`` is a later state of the one that is shown.
+        """
         self._frame, self._ticket = goal.frame, self._ticket + 1
         tree = self.shown.view.tree
         self._busy = bool(len(self.shown.view.places(goal.frame)))
@@ -132,12 +147,13 @@ class SandwichPane(Pane):
             halves = Halves.of(tree, goal.frame)
             for old, new in zip(like or (), halves, strict=False):
                 carry(old, new)
-            return Ready(halves, goal)
+            return Ready(halves, goal, goes_on)
 
-        select_frame(self.shown.view, goal.frame)
+        if not goes_on:
+            select_frame(self.shown.view, goal.frame)
         if not self._busy:
             self._halves = None
-        elif len(tree) <= AT_ONCE:
+        elif len(tree) <= (AT_ONCE // 10 if goes_on else AT_ONCE):
             self._take(work())
         else:
             in_background(work, self._ticket, self.post_message)
@@ -151,20 +167,25 @@ class SandwichPane(Pane):
             self.post_message(self.Changed())
 
     def _take(self, ready: Ready) -> None:
-        self._busy, self._halves = False, ready.halves
+        if ready.goes_on:
+            for keeper, old, new in zip(
+                self._keepers, self._last or (), ready.halves, strict=False
+            ):
+                keeper.carry(old, new)
+        self._busy, self._halves, self._last = False, ready.halves, ready.halves
         self._zoom_to(ready.goal)
         self._above = self._above and ready.halves.callers.cursor > 0
 
     def _moment(self) -> Moment:
         if self._halves is None:
             return Moment(self._frame)
-        return Moment(self._frame, self._halves.callers.zoom, self._halves.callees.zoom)
+        return Moment(self._frame, *(half.anchor(half.zoom) for half in self._halves))
 
     def _zoom_to(self, moment: Moment) -> None:
         """Zoom the halves as they were."""
-        for half, zoom in zip(self._halves or (), moment[1:], strict=False):
-            if zoom is not None:
-                half.zoom_to(zoom)
+        for half, anchor in zip(self._halves or (), (moment.callers, moment.callees), strict=False):
+            if anchor is not None:
+                half.zoom_to(half.zoom_at(anchor))
 
     # Undoing
 

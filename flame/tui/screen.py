@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from textual import on
 from textual.events import DescendantFocus
@@ -30,7 +31,7 @@ from flame.tui.finder import Searched
 from flame.tui.icicle import Icicle
 from flame.tui.icicle_pane import IciclePane
 from flame.tui.keymap import remapped
-from flame.tui.keys import COMMANDS, means_something
+from flame.tui.keys import COMMANDS, Command, means_something
 from flame.tui.levels import LevelsChoice, LevelsDialog, toggled
 from flame.tui.lines import Lines, palette_of
 from flame.tui.pane import Pane
@@ -49,7 +50,9 @@ PATIENCE = 0.15
 
 
 class MainScreen(Face):
-    """Shows one loaded trace."""
+    """Shows one loaded trace; ``KEYS`` are its commands."""
+
+    KEYS: ClassVar[Sequence[Command]] = COMMANDS
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class MainScreen(Face):
         config: Config | None = None,
         keymap: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(session, shown, config or Config(), remapped(COMMANDS, keymap or {}))
+        super().__init__(session, shown, config or Config(), remapped(self.KEYS, keymap or {}))
         self._state = state or State()
         self._query_before: Query | None = None
 

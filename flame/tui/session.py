@@ -43,6 +43,10 @@ class Projection:
         """The same if it is there already."""
         return self._members[0] if self._members else None
 
+    def follows(self, before: Projection) -> bool:
+        """Whether this is the same of a later state of the recording."""
+        return self.profile is not before.profile and self.selection == before.selection
+
     @property
     def metric(self) -> Metric:
         """The metric shown."""
@@ -68,13 +72,21 @@ class Session:
         """The first of ``candidates`` that is not empty; NoMatchError if all are."""
         for selection in candidates:
             try:
-                projection = self._kept.get(selection) or project(self.profile, selection)
+                projection = self._kept.get(selection) or self._projected(selection)
             except NoMatchError:
                 continue
             if not projection.empty:
                 self.keep(projection)
                 return projection
         raise NoMatchError("nothing in this trace is left to show with that")
+
+    def _projected(self, selection: Selection) -> Projection:
+        return project(self.profile, selection)
+
+    @property
+    def usual_metric(self) -> str:
+        """The metric of selections that name none."""
+        return self.profile.default_metric
 
     def keep(self, projection: Projection) -> None:
         """Remember ``projection``, and forget those longest unused when there are too many."""
@@ -88,7 +100,7 @@ class Session:
 
     def others(self, selection: Selection, step: int) -> list[Selection]:
         """``selection`` with each other metric, beginning ``step`` (+1 or -1) further."""
-        shown = selection.metric or self.profile.default_metric
+        shown = selection.metric or self.usual_metric
         ring = self.metrics if shown in self.metrics else (shown, *self.metrics)
         at = ring.index(shown)
         keys = [ring[(at + step * far) % len(ring)] for far in range(1, len(ring))]
@@ -102,16 +114,21 @@ def open_session(
     from flame.core.load_many import load_all
 
     profile = load_all(inputs.paths, options, progress)
-    metrics = tuple(metric.key for metric in profile.metrics if _weighs(profile, metric))
+    metrics = metrics_of(profile)
     progress("building the tree", 0, 0)
     session, shown = Session(inputs, profile, metrics, options), project(profile, selection)
     session.keep(shown)
     return session, shown
 
 
+def metrics_of(profile: Profile) -> tuple[str, ...]:
+    """The metrics by which ``profile`` may have something to show."""
+    return tuple(metric.key for metric in profile.metrics if _weighs(profile, metric))
+
+
 def _weighs(profile: Profile, metric: Metric) -> bool:
     """Whether ``metric`` is above zero anywhere; the host table is not built just to find out."""
-    return metric.table == "host" or bool(metric.values(profile.activities).any())
+    return metric.table == "host" or bool(profile.totals_by_group(metric)[0].any())
 
 
 def project(profile: Profile, selection: Selection) -> Projection:

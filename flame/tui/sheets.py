@@ -162,9 +162,9 @@ def _files(profile: Profile) -> list[tuple[str, str]]:
 
 def _measured(profile: Profile) -> Iterator[tuple[str, str]]:
     """What a file of stacks measures, in all."""
-    yield "stacks", format_count(len(profile.activities))
+    yield "stacks", format_count(profile.size)
     for metric in profile.metrics:
-        total = int(metric.values(profile.activities).sum())
+        total = int(profile.totals_by_group(metric)[0].sum())
         yield metric.title, format_value(total, metric.unit)
 
 

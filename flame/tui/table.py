@@ -12,8 +12,6 @@ from flame.core.members import Members
 from flame.core.stats import FrameTotals, Spread, spread, totals
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.places import matching_frames
-from flame.tui.query import Found
 from flame.tui.view import NO_NAME
 
 LEAST_NAME = 32
@@ -152,12 +150,12 @@ class Table:
 
     # Choosing rows
 
-    def rows(self, key: str, backwards: bool, kind: Kind | None, found: Found | None) -> I4:
-        """The rows of ``kind`` (None: all) that a search has found, ordered by ``key``."""
+    def rows(self, key: str, backwards: bool, kind: Kind | None, fits: Bool | None) -> I4:
+        """The rows of ``kind`` (None: all) whose frames ``fits`` (bool[frames]), by ``key``."""
         order = self.orders[key][:: -1 if backwards else 1]
-        if kind is None and found is None:
+        if kind is None and fits is None:
             return order
-        return order[self._of_kind(kind)[order] & self._matching(found)[order]]
+        return order[self._of_kind(kind)[order] & self._matching(fits)[order]]
 
     def number(self, kind: Kind | None) -> int:
         """How many rows there are of ``kind``."""
@@ -166,10 +164,8 @@ class Table:
     def _of_kind(self, kind: Kind | None) -> Bool:
         return np.ones(len(self), bool) if kind is None else self._kinds == kind
 
-    def _matching(self, found: Found | None) -> Bool:
-        if found is None:
-            return np.ones(len(self), bool)
-        return matching_frames(self.tree, found)[self.totals.frame]
+    def _matching(self, fits: Bool | None) -> Bool:
+        return np.ones(len(self), bool) if fits is None else fits[self.totals.frame]
 
     def row_of(self, frame: int) -> int:
         """The row of ``frame``, -1 if it has none, as the root."""

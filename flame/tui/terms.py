@@ -21,7 +21,7 @@ def lasts(metric: Metric) -> bool:
 @lru_cache(1)
 def whole_of(profile: Profile) -> int:
     """All that ``profile`` weighs by its first metric: GPU time, or what a file measures first."""
-    return int(profile.metrics[0].values(profile.activities).sum())
+    return int(profile.totals_by_group(profile.metrics[0])[0].sum())
 
 
 def level_about(level: str, terms: Terms) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from threading import Thread
+from time import monotonic
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.timer import Timer
 
 from flame.core.where import Time
 from flame.tui import timeline_head
@@ -23,6 +25,12 @@ from flame.tui.timeline_work import Work
 
 PATIENCE = 0.03
 """Seconds that a key may wait for the rows; if they take longer, they come by message."""
+
+PACE = 1.0
+"""Seconds between two states of a trace that grows."""
+
+_SHARE = 3
+"""So many times as long as a state has taken to lay out, no later one is."""
 
 _LATER = "…"
 _NO_TIMES = "this file has no times: it says how much every stack weighs, but not when"
@@ -50,7 +58,9 @@ class TimelinePane(Pane):
         self._time: TimeView | None = None
         self._work: Work | None = None
         self._taken: Work | None = None
-        self._followed = (-1, -1)
+        self._followed: tuple[object, ...] = (None, ())
+        self._next = 0.0
+        self._timer: Timer | None = None
         self._away = True
 
     def compose(self) -> ComposeResult:
@@ -71,9 +81,28 @@ class TimelinePane(Pane):
 
     def show(self, shown: Projection) -> None:
         self.shown = shown
-        if shown.profile.timed and (self._work is None or not self._work.fits(shown)):
+        if not shown.profile.timed:
+            pass
+        elif self._work is not None and self._work.precedes(shown):
+            self._go_on(shown)
+        elif self._work is None or not self._work.fits(shown):
             self._begin(Work(shown, self._work))
         self._draw()
+
+    def _go_on(self, shown: Projection) -> None:
+        """Work out a later state, but none of what is being brushed."""
+        now = monotonic()
+        if self.busy or (self._time is not None and self._time.brush is not None):
+            return
+        if now < self._next:
+            self._timer = self._timer or self.set_timer(self._next - now, self._again)
+            return
+        self._begin(Work(shown, self._work))
+
+    def _again(self) -> None:
+        self._timer = None
+        if self.display:
+            self.show(self.shown)
 
     def _begin(self, work: Work) -> None:
         self._work = work
@@ -98,10 +127,13 @@ class TimelinePane(Pane):
     def _take(self, work: Work) -> None:
         timeline, light = work.result()
         self._taken = work
+        self._next = monotonic() + max(PACE, _SHARE * work.seconds)
         if self._time is None:
             self._time = TimeView(timeline, light)
-        else:
+        elif self._time.timeline is timeline:
             self._time.relight(light)
+        else:
+            self._time.go_on(timeline, light)
 
     def _draw(self) -> None:
         if self._time is not None:
@@ -146,15 +178,17 @@ class TimelinePane(Pane):
         """
         view = self.shown.view
         away, self._away = self._away, False
-        before, self._followed = self._followed, (view.number, view.cursor)
-        if before == self._followed or not view.cursor:
+        place = (self.shown.selection, view.tree.names(view.cursor))
+        before, self._followed = self._followed, place
+        if before == place or not view.cursor:
             return
         here = node_of(self.shown, time.timeline, time.light, time.item) if time.item >= 0 else -1
         # In another projection, what is selected here may be below what is left of it there.
-        last = view.cursor + 1 if before[0] == view.number else int(view.tree.end[view.cursor])
+        same = before[0] == place[0]
+        last = view.cursor + 1 if same else int(view.tree.end[view.cursor])
         if not view.cursor <= here < last:
             item = item_of(self.shown, time.timeline, time.light, view.cursor, time.window)
-            if away or before[0] == view.number:
+            if away or same:
                 time.select(item)
             else:
                 time.select_in_sight(item)
@@ -170,7 +204,7 @@ class TimelinePane(Pane):
         if not view.holds(node):
             view.reset()
         view.select(node)
-        self._followed = (view.number, node)
+        self._followed = (self.shown.selection, view.tree.names(node))
         return note
 
     # Moves

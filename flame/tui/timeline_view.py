@@ -82,6 +82,42 @@ class TimeView:
         self.light = light
         self._stops.clear()
 
+    def go_on(self, timeline: Timeline, light: Light) -> None:
+        """A later state of the timeline: what is selected stays, a window at its end moves on."""
+        before, self.timeline, self.light = self.timeline, timeline, light
+        shift = before.origin - timeline.origin
+        shown, lane, item = self.window, before.lanes[self.lane : self.lane + 1], self.item
+        self._rows, self._stops = None, {}
+        self._trail = self._trail.changed(lambda one: Window(one.low + shift, one.high + shift))
+        self.focus += shift
+        if shown == before.whole:
+            self.window = timeline.whole
+        else:
+            follows = shown.high >= before.whole.high
+            low = timeline.whole.high - shown.length if follows else shown.low + shift
+            self.window = self._clamped(low, shown.length)
+        self.lane = self._same_lane(lane[0]) if lane else self._busiest()
+        low = before.low[item] + shift if item >= 0 else 0
+        self.item = self._same_item(int(before.frame[item]), int(low)) if item >= 0 else -1
+
+    def _same_lane(self, lane: Lane) -> int:
+        """The number of the row that is called as ``lane`` was."""
+        same = [
+            number
+            for number, one in enumerate(self.timeline.lanes)
+            if (one.label, one.level, one.ranges) == (lane.label, lane.level, lane.ranges)
+        ]
+        return same[0] if same else self._busiest()
+
+    def _same_item(self, frame: int, low: int) -> int:
+        """What begins at ``low`` on the selected row, if it is the same as before."""
+        lane = self.current
+        if lane is None:
+            return -1
+        at = lane.first + int(np.searchsorted(self.timeline.low[lane.first : lane.last], low))
+        same = at < lane.last and self.timeline.low[at] == low and self.timeline.frame[at] == frame
+        return at if same else -1
+
     @property
     def grid(self) -> Grid:
         """The cells that show the window."""
@@ -314,7 +350,7 @@ class TimeView:
         window = self._trail.go(1 if forward else -1, self.window)
         if window is None:
             return False
-        self.window = window
+        self.window = self._clamped(window.low, window.length)
         return True
 
     # The brush

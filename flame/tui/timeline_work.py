@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import Event
+from time import monotonic
 
 from flame.core.columns import Bool
 from flame.core.shading import Light, light, matches, passing
@@ -22,17 +23,26 @@ class Work:
         self._passing: Bool | None = None
         self._light: Light | None = None
         self._error: Exception | None = None
+        self.seconds = 0.0
+        """What it has taken."""
 
     def fits(self, shown: Projection) -> bool:
         """Whether this is about what ``shown`` shows now."""
         return self._shown is shown and self._found is shown.view.found
 
+    def precedes(self, shown: Projection) -> bool:
+        """Whether ``shown`` is the same, with the same search, of a later state of the trace."""
+        queries = [found.query if found else None for found in (self._found, shown.view.found)]
+        return shown.follows(self._shown) and queries[0] == queries[1]
+
     def run(self) -> None:
         """Work it out; an error is kept for `result`."""
+        begin = monotonic()
         try:
             self._run()
         except Exception as error:
             self._error = error
+        self.seconds = monotonic() - begin
         self._done.set()
 
     def _run(self) -> None:
@@ -40,7 +50,8 @@ class Work:
         self._before = None  # or every work would keep all earlier ones
         if before is not None:
             before._done.wait()
-            self._timeline = before._timeline
+            same = before._shown.profile is shown.profile
+            self._timeline = before._timeline if same else None
             self._passing = before._passing if before._shown is shown else None
         profile, tree = shown.profile, shown.view.tree
         rows = self._timeline = self._timeline or timeline(profile)

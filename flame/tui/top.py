@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
+from typing import NamedTuple
 
 import numpy as np
 from rich.segment import Segment
@@ -11,6 +13,7 @@ from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
+from textual.timer import Timer
 
 from flame.core.columns import I4
 from flame.core.frames import Frame, Kind
@@ -19,7 +22,7 @@ from flame.core.units import format_count
 from flame.tui.background import Done, in_background
 from flame.tui.lines import Line, Lines, Piece, Rows
 from flame.tui.pane import Pane
-from flame.tui.places import select_frame
+from flame.tui.places import matching_frames, select_frame
 from flame.tui.query import Found
 from flame.tui.session import Projection
 from flame.tui.table import NAME, TITLES, UNKNOWN, Head, Later, Table, heads_for, orders_of
@@ -28,6 +31,12 @@ from flame.tui.text import cut, cut_start, fill, printable, width_of
 
 AT_ONCE = 50_000
 """Tree nodes up to which totals take a few milliseconds."""
+
+PACE = 1.0
+"""Seconds between two tables of a trace that grows."""
+
+_SHARE = 3
+"""So many times as long as a table has taken, no later one is worked out."""
 
 _TAG = 9
 """Cells of the kind before a name."""
@@ -82,17 +91,23 @@ class TableRows(Rows):
         order: str,
         terms: Terms = NVTX,
         tag: int = _TAG,
+        goes_on: bool = False,
     ) -> None:
         """Draw ``rows`` of ``table``, the one at the place ``selected`` as the selected one.
 
-        ``tag`` cells say of each row what it is; ``terms`` are the words for ranges.
+        ``tag`` cells say of each row what it is; ``terms`` are the words for ranges. A table that
+        ``goes_on`` is a later state: what the user has scrolled out of sight stays there.
         """
         self._terms, self._tag = terms, tag
+        in_sight = 0 <= self._selected - self.scroll_offset.y < self.inner.height
         if rows is not self._rows:
             self._revealed = None
         self._table, self._rows, self._selected, self._order = table, rows, selected, order
         self.reach(len(rows))
-        self._reveal()
+        if in_sight or not goes_on:
+            self._reveal()
+        else:
+            self._revealed = (selected, self.size)
         self.redraw()
 
     def on_resize(self) -> None:
@@ -164,6 +179,14 @@ def _named(frame: Frame, name: str, room: int) -> tuple[str, str]:
     return name, fill(place, room - width_of(name))
 
 
+class _Later(NamedTuple):
+    """The whole table of a later state, and how long it took."""
+
+    shown: Projection
+    table: Table
+    seconds: float
+
+
 class TopPane(Pane):
     """Totals and percentiles per frame; ``shown.view`` holds the selected one at a place of it."""
 
@@ -188,6 +211,8 @@ class TopPane(Pane):
         self._rows: I4 = np.zeros(0, np.int32)
         self._found: Found | None = None
         self._chosen_by: tuple[object, ...] | None = None
+        self._next = 0.0
+        self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield Heads(self._heads, id="heads")
@@ -195,13 +220,16 @@ class TopPane(Pane):
 
     def show(self, shown: Projection) -> None:
         self.shown = shown
-        if self._of is not shown:
+        goes_on = self._table is not None and self._of is not None and shown.follows(self._of)
+        if goes_on:
+            self._go_on(shown)
+        elif self._of is not shown:
             self._begin(shown)
         self._choose()
         self.query_one(Heads).update()
         rows = self.query_one(TableRows)
-        terms = terms_of(shown.profile)
-        rows.show(self._table, self._rows, self._place(), self._wanted[0], terms, self._tag)
+        known = (self._table, self._rows, self._place(), self._wanted[0])
+        rows.show(*known, terms_of(shown.profile), self._tag, goes_on)
 
     @property
     def busy(self) -> bool:
@@ -220,6 +248,28 @@ class TopPane(Pane):
         else:
             self._work(lambda: Table(tree))
 
+    def _go_on(self, shown: Projection) -> None:
+        """Work out a later table, which takes the place of this one when it is complete."""
+        begin = monotonic()
+        if self._busy:
+            return
+        if begin < self._next:
+            self._timer = self._timer or self.set_timer(self._next - begin, self._again)
+            return
+        self._busy, self._ticket = True, self._ticket + 1
+
+        def work() -> _Later:
+            table = Table(shown.view.tree)
+            table.take(_rest(table, shown))
+            return _Later(shown, table, monotonic() - begin)
+
+        in_background(work, self._ticket, self.post_message)
+
+    def _again(self) -> None:
+        self._timer = None
+        if self.display:
+            self.show(self.shown)
+
     def _work(self, work: Callable[[], Table | Later]) -> None:
         in_background(work, self._ticket, self.post_message)
 
@@ -233,7 +283,15 @@ class TopPane(Pane):
         elif isinstance(result, Later) and self._table is not None:
             self._table.take(result)
             self._busy = False
+        elif isinstance(result, _Later):
+            self._replace(result)
         self.show(self.shown)
+
+    def _replace(self, later: _Later) -> None:
+        self._of, self._table, self._chosen_by = later.shown, later.table, None
+        self._busy, self._next = False, monotonic() + max(PACE, _SHARE * later.seconds)
+        if self._kind not in later.table.kinds:
+            self._kind = None
 
     def _take(self, table: Table) -> None:
         """Show ``table``, and have the rest of it worked out."""
@@ -258,7 +316,8 @@ class TopPane(Pane):
         found, chosen_by = self.view.found, (*self._order, self._kind)
         if chosen_by != self._chosen_by or found is not self._found:
             self._chosen_by, self._found = chosen_by, found
-            self._rows = self._table.rows(*chosen_by, found)
+            fits = None if found is None else matching_frames(self.view.tree, found)
+            self._rows = self._table.rows(*chosen_by, fits)
 
     def _place(self) -> int:
         """Where the selected frame stands among the rows, -1 if it is not there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 _Place = TypeVar("_Place")
@@ -32,3 +33,10 @@ class Trail(Generic[_Place]):
             return None
         target.append(place)
         return source.pop()
+
+    def changed(self, change: Callable[[_Place], _Place]) -> Trail[_Place]:
+        """The same way through what ``change`` makes of its places."""
+        trail = Trail[_Place](self._most)
+        trail._past = list(map(change, self._past))
+        trail._future = list(map(change, self._future))
+        return trail

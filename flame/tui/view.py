@@ -11,6 +11,7 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.core.tree import StackTree
+from flame.tui.anchors import Anchor, anchor_of, span_of
 from flame.tui.layout import Item, Layout, Span
 from flame.tui.query import Found, Query, find
 from flame.tui.trail import Trail
@@ -29,6 +30,14 @@ class Zoom(NamedTuple):
     span: Span
 
 
+class Stand(NamedTuple):
+    """Where one is in a tree, by path: ``zoomed``, ``selected``, and the zooms before and after."""
+
+    zoomed: Anchor
+    selected: tuple[str, ...]
+    trail: Trail[Zoom | Anchor]
+
+
 class Everywhere(NamedTuple):
     """A frame over all its places in the tree: their number, total (recursion once), activities."""
 
@@ -42,6 +51,8 @@ class View:
     """A tree, the zoomed part, the selected frame, and the search; ``width`` is the icicle's.
 
     ``whole`` is what shares "of all" are of; a tree that is a part of another has that one's.
+    ``zooms`` counts how often one was asked for. ``origin`` is the ``number`` of the first view
+    of which this one shows a later state.
     """
 
     tree: StackTree
@@ -49,7 +60,7 @@ class View:
     zoom: Zoom = field(init=False)
     cursor: int = field(init=False, default=0)
     found: Found | None = field(init=False, default=None)
-    _trail: Trail[Zoom] = field(init=False, default_factory=Trail)
+    _trail: Trail[Zoom | Anchor] = field(init=False, default_factory=Trail)
     _items: dict[int, list[Item]] = field(init=False, default_factory=dict)
     _items_of: tuple[Zoom, int] | None = field(init=False, default=None)
     _deepest: dict[Zoom, int] = field(init=False, default_factory=dict)
@@ -57,11 +68,14 @@ class View:
     _here: tuple[Zoom, I8] | None = field(init=False, default=None)
     _searches: int = field(init=False, default=0)
     number: int = field(init=False, default_factory=count().__next__)
+    zooms: int = field(init=False, default=0)
+    origin: int = field(init=False)
     whole: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.tree)
         self.whole = int(self.tree.total[0])
+        self.origin = self.number
         self.zoom = self.zoom_of(0)
 
     # What is shown
@@ -272,6 +286,7 @@ class View:
 
     def zoom_to(self, target: Zoom) -> None:
         """Zoom, and remember from where."""
+        self.zooms += 1
         if target != self.zoom:
             self._trail.leave(self.zoom)
             self._show(target)
@@ -282,7 +297,7 @@ class View:
         whole = self.layout.whole
         by = step * max((high - low) // 4, 1)
         by = min(max(by, whole.low - low), whole.high - high)
-        self.zoom_to(self._zoom_of_span(Span(low + by, high + by)))
+        self.zoom_to(self._zoom_of_span(Span(low + by, high + by), self.zoom.node))
         return by != 0
 
     def closer(self, step: int) -> None:
@@ -294,11 +309,11 @@ class View:
         width = max(width, _NARROWEST)
         whole = self.layout.whole
         left = min(max(middle - width // 2, whole.low), max(whole.high - width, whole.low))
-        self.zoom_to(self._zoom_of_span(Span(left, min(left + width, whole.high))))
+        target = Span(left, min(left + width, whole.high))
+        self.zoom_to(self._zoom_of_span(target, self.zoom.node))
 
-    def _zoom_of_span(self, span: Span) -> Zoom:
-        """The zoom that shows ``span``, below the closest frame around all of it."""
-        node = self.zoom.node
+    def _zoom_of_span(self, span: Span, node: int) -> Zoom:
+        """The zoom that shows ``span``, below ``node`` or the closest frame above around it all."""
         while node and not self._around(node, span):
             node = max(int(self.tree.parent[node]), 0)
         return Zoom(node, span)
@@ -321,15 +336,42 @@ class View:
 
     def undo(self, forward: bool = False) -> bool:
         """Go back to the zoom before, or forward again; False if there is none."""
-        zoom = self._trail.go(1 if forward else -1, self.zoom)
-        if zoom is not None:
-            self._show(zoom)
-        return zoom is not None
+        place = self._trail.go(1 if forward else -1, self.zoom)
+        if place is not None:
+            self.zooms += 1
+            self._show(self.zoom_at(place) if isinstance(place, Anchor) else place)
+        return place is not None
 
     def begin_at(self, target: Zoom) -> None:
         """Show ``target``, with no way back."""
         self._trail = Trail()
         self._show(target)
+
+    def anchor(self, zoom: Zoom) -> Anchor:
+        """``zoom`` for other trees."""
+        return anchor_of(self.layout, zoom.node, zoom.span)
+
+    def zoom_at(self, anchor: Anchor) -> Zoom:
+        """The zoom that ``anchor`` means in this tree, as far as it has its frames."""
+        node = self.tree.find(anchor.names)
+        if anchor.edges is None or self.tree.depth[node] < len(anchor.names):
+            return self.zoom_of(node)
+        span = span_of(self.layout, anchor.edges)
+        return self._zoom_of_span(span, node) if span.low < span.high else self.zoom_of(node)
+
+    @property
+    def stand(self) -> Stand:
+        """Where one is, for `take_stand` in another tree."""
+        past = self._trail.changed(
+            lambda place: self.anchor(place) if isinstance(place, Zoom) else place
+        )
+        return Stand(self.anchor(self.zoom), self.tree.names(self.cursor), past)
+
+    def take_stand(self, stand: Stand) -> None:
+        """Zoom and select as another view did, as far as this tree has the frames."""
+        self._trail = stand.trail.changed(lambda place: place)
+        self.cursor = self.with_width(self.tree.find(stand.selected))
+        self._show(self.zoom_at(stand.zoomed))
 
     def _show(self, target: Zoom) -> None:
         self.zoom = target

@@ -14,7 +14,8 @@ from flame.core.launches import LaunchConfig
 from flame.core.load import load
 from flame.core.options import LoadOptions
 from flame.core.profile import Device, Process, Profile, Thread
-from flame.core.readers.fdump.chunks import AT_ONCE, Chunks
+from flame.core.readers.fdump.chunks import Chunks
+from flame.core.readers.fdump.records import AT_ONCE
 from tests import fdumpfile
 from tests.fdumpfile import API, CATEGORY, DEVICE, DOMAIN, SIZE, THREAD, UNIX, DumpFile, layouts
 

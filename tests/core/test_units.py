@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.units import (
+    format_age,
     format_bytes,
     format_count,
     format_ns,
     format_percent,
+    format_short,
     format_value,
     format_whole_percent,
 )
@@ -121,3 +123,38 @@ def test_whole_per_cent_of_something_is_never_nothing(percent: float, text: str)
 )
 def test_values_are_written_in_their_unit(value: int, unit: str, text: str) -> None:
     assert format_value(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0"),
+        (0.4, "0"),
+        (987, "987"),
+        (999.4, "999"),
+        (999.6, "1.00k"),
+        (12_400, "12.4k"),
+        (999_499, "999k"),
+        (3_210_000, "3.21M"),
+        (47_000_000_000, "47.0G"),
+    ],
+)
+def test_short_numbers(count: float, text: str) -> None:
+    assert format_short(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-0.3, "0 s"),
+        (0.9, "0 s"),
+        (119.9, "119 s"),
+        (120, "2 min"),
+        (7_199, "119 min"),
+        (7_200, "2 h"),
+        (172_800, "2 d"),
+        (400 * 86_400, "400 d"),
+    ],
+)
+def test_ages(seconds: float, text: str) -> None:
+    assert format_age(seconds) == text

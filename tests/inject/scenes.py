@@ -16,6 +16,7 @@ from tests.inject.conftest import NATIVE, built
 BASE = [
     "settings",
     "schema",
+    "descriptor",
     "file",
     "rescue",
     "writer",
@@ -23,6 +24,7 @@ BASE = [
     "names",
     "about",
     "helper",
+    "control",
     "life",
 ]
 SOURCES = [

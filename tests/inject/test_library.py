@@ -9,6 +9,7 @@ ENTRY_POINTS = {
     "InitializeInjection",
     "InitializeInjectionNvtx2",
     "InitializeInjectionNvtxExtension",
+    "flame_attach",
 }
 
 

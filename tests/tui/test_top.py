@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from flame.core.frames import Frame, Kind
 from flame.core.selection import Selection
 from flame.tui.pane import Pane
+from flame.tui.places import matching_frames
 from flame.tui.query import Query, find
 from flame.tui.sandwich import SandwichPane
 from flame.tui.table import LEAST_NAME, Table, bar, heads_for, orders_of, times
@@ -76,8 +77,8 @@ def test_rows_are_ordered_largest_first_and_equal_ones_by_their_total() -> None:
 def test_rows_can_be_of_one_kind_and_of_a_search() -> None:
     one = table()
     assert named(one, one.rows("own", False, Kind.NVTX, None)) == ["step"]
-    found = find(one.tree, Query("m$"))
-    assert named(one, one.rows("own", False, None, found)) == ["gemm", "norm"]
+    fits = matching_frames(one.tree, find(one.tree, Query("m$")))
+    assert named(one, one.rows("own", False, None, fits)) == ["gemm", "norm"]
     assert (one.number(None), one.number(Kind.KERNEL)) == (4, 3)
 
 

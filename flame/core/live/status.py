@@ -37,11 +37,13 @@ class Rates:
 
     ``busy`` f8[n]: part of the time in which any GPU of the recording ran something, averaged over
     the GPUs that ran anything so far (0 to 1). ``launches`` i8[n]: CUDA API calls that began.
+    ``number``: which step of the clock comes after the last one.
     """
 
     step: int
     busy: Column
     launches: I8
+    number: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -256,7 +256,7 @@ int fork_in_handler() {
 int cut_off() {
   put_all(0, 1000);
   for (auto& each : std::filesystem::directory_iterator(getenv("FLAME_DIR")))
-    std::filesystem::resize_file(each.path(), 0);
+    if (each.is_regular_file()) std::filesystem::resize_file(each.path(), 0);
   put_all(1, 1000);
   in_threads(4, [](uint32_t writer) { put_all(writer, 100000); });
   return recording() ? 1 : 0;

@@ -12,6 +12,8 @@
 namespace flame {
 bool start_cupti() { return false; }
 void start_python() {}
+bool reads_python() { return false; }
+bool reads_cupti() { return false; }
 }  // namespace flame
 
 // In the place of the C library's: some file systems cannot.

@@ -1,18 +1,16 @@
-"""The chunks of a dump that may still be growing, and the records in them."""
+"""The chunks of a dump that may still be growing."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from flame.core.columns import I8
 from flame.core.errors import InputError
 from flame.core.options import silent
 from flame.core.readers.compressed import GZIP, read_whole
@@ -29,16 +27,14 @@ from flame.core.readers.fdump.layout import (
     layouts_of,
     schema_place,
 )
-
-AT_ONCE = 64
-"""Chunks whose records are decoded together."""
+from flame.core.readers.fdump.records import Piece, Records
 
 # Room that is made ahead is 16 MiB: behind more places without a chunk there is none.
 _MOST_ABSENT = 1 << 12
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def named(path: str | Path) -> Iterator[None]:
     """What goes wrong with the dump at ``path`` is said with its name, in a line."""
     try:
         yield
@@ -54,12 +50,15 @@ class Bytes:
     Not mapped: a file that somebody shortens while it is mapped ends whoever reads it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+        """Of the file at ``path``, or of that open as ``descriptor``, which stays the caller's."""
+        self._file = _opened(path) if descriptor is None else _duplicate(descriptor)
         self._data: bytes | None = None
         try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise InputError("not a regular file; copy it to one first")
             if os.pread(self._file, len(GZIP), 0) == GZIP:
-                self._data = read_whole(path, silent)
+                self._data = read_whole(Path(f"/proc/self/fd/{self._file}"), silent)
         except (EOFError, zlib.error) as error:
             self.close()
             raise InputError(f"damaged: not a whole gzip file ({error}); copy it again") from None
@@ -82,10 +81,20 @@ class Bytes:
         return os.pread(self._file, size, offset)
 
 
+def _opened(path: Path) -> int:
+    # A pipe would be waited for.
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def _duplicate(descriptor: int) -> int:
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 0)
+
+
 class Chunks:
     """The chunks of one dump as far as `update` has seen them, in their order in the file.
 
-    Chunks lie on a grid, so that a damaged one hides no other.
+    Chunks lie on a grid, so that a damaged one hides no other. ``unreadable`` chunks hold records
+    of a kind that is not known, or of another size than the dump says, or more than there can be.
     """
 
     def __init__(self, data: Bytes) -> None:
@@ -94,8 +103,12 @@ class Chunks:
         self.header = self._placed(header_of(data.read(0, HEADER_SIZE)))
         self.layouts: dict[str, Layout] = layouts_of(data.read(*schema_place(self.header)))
         self.by_place: dict[int, Chunk | None] = {}
+        self.unreadable = 0
+        self._keys = {layout.type: key for key, layout in self.layouts.items()}
         self._committed: Counter[int] = Counter()
         self._open: list[int] = []
+        self._absent: list[int] = []
+        self._changed: dict[str, set[int]] = {key: set() for key in self.layouts}
         self._next = self.header.header_size
 
     def _placed(self, header: Header) -> Header:
@@ -111,32 +124,69 @@ class Chunks:
             self._spoilt.add(offset)
         return chunk
 
-    def update(self, beyond_tail: bool = False) -> None:
+    def update(self, beyond_tail: bool = False, keys: Iterable[str] | None = None) -> None:
         """Look again at the header and at chunks that may have grown; add those that are new.
 
-        ``beyond_tail``: all places in the file, so that a damaged tail hides nothing.
+        ``beyond_tail``: all places in the file, so that a damaged tail hides nothing. ``keys``:
+        only chunks with records of these kinds need to be up to date.
         """
-        sizes = self.header.header_size, self.header.chunk_size
+        known = self.header
         header = header_of(self._data.read(0, HEADER_SIZE))
-        self.header = header = header._replace(header_size=sizes[0], chunk_size=sizes[1])
-        end = self._data.size() if beyond_tail else min(header.tail, self._data.size())
+        if header.start_monotonic != known.start_monotonic or header.pid != known.pid:
+            raise InputError("another dump has been written over it")
+        self.header = header = header._replace(
+            header_size=known.header_size, chunk_size=known.chunk_size
+        )
+        self._discover(self.size() if beyond_tail else min(header.tail, self.size()))
+        self._refresh(None if keys is None else {*keys})
+
+    def _discover(self, end: int) -> None:
+        """Add the chunks behind those that are known; what is behind them is looked at anew."""
+        place, self._absent = self._next, []
+        while place < end and len(self._absent) < _MOST_ABSENT:
+            chunk = self._chunk(self.header, place)
+            if chunk is None:
+                self._absent.append(place)
+            else:
+                for one in self._absent:
+                    self._add(one, None)
+                self._add(place, chunk)
+                self._absent = []
+                self._next = place + self.header.chunk_size
+            place += self.header.chunk_size
+
+    def _refresh(self, keys: set[str] | None) -> None:
+        """Look again at what may have grown, the last first.
+
+        A thread goes on in a chunk behind the one that it has filled: where there is something in
+        the later chunk, all of the earlier one is seen.
+        """
         known, self._open = self._open, []
-        for place in known:
-            self._add(place, self._chunk(header, place))
-        absent = 0
-        while self._next < end and absent < _MOST_ABSENT:
-            chunk = self._chunk(header, self._next)
-            absent = 0 if chunk else absent + 1
-            self._add(self._next, chunk)
-            self._next += header.chunk_size
+        for place in reversed(known):
+            chunk = self.by_place[place]
+            if keys is None or chunk is None or self._keys.get(chunk.type) in keys:
+                self._add(place, self._chunk(self.header, place))
+            else:
+                self._open.append(place)
+        self._open.reverse()
 
     def _add(self, place: int, chunk: Chunk | None) -> None:
         known, self.by_place[place] = self.by_place.get(place), chunk
+        if chunk is None or not chunk.sealed:
+            self._open.append(place)
+        if chunk == known:
+            return
         for one, sign in ((known, -1), (chunk, 1)):
             if one is not None:
                 self._committed[one.type] += sign * one.committed
-        if chunk is None or not chunk.sealed:
-            self._open.append(place)
+                self.unreadable += sign * (one.damaged or self.key_of(one) is None)
+        if chunk is not None and (key := self.key_of(chunk)) is not None:
+            self._changed[key].add(place)
+
+    def key_of(self, chunk: Chunk) -> str | None:
+        """The kind of the records in ``chunk``; None where they are not what the dump says."""
+        key = self._keys.get(chunk.type)
+        return key if key is not None and chunk.record_size == self.layouts[key].size else None
 
     def count(self, key: str) -> int:
         """Records of a kind."""
@@ -150,72 +200,36 @@ class Chunks:
     def lost(self) -> int:
         """How many chunks cannot be read: something else, or nothing, is where one began."""
         absent = {place for place, chunk in self.by_place.items() if chunk is None}
+        absent.update(self._absent)
         written = self.header.tail if self.header.state != RUNNING else 0
         return len(absent & self._spoilt | {place for place in absent if place < written})
 
+    def changed(self, key: str) -> Iterator[Chunk]:
+        """Chunks with records of a kind that have changed since this was last asked, in order."""
+        changed, self._changed[key] = sorted(self._changed.get(key, ())), set()
+        for place in changed:
+            chunk = self.by_place[place]
+            if chunk is not None and self.key_of(chunk) == key:
+                yield chunk
+
     def records(self) -> Records:
         """What is in the chunks as `update` has just seen them, to be read when it is wanted."""
-        known = [chunk for chunk in self.by_place.values() if chunk is not None]
-        return Records(self._data, self.layouts, known)
+        return self.records_of(one for one in self.by_place.values() if one is not None)
+
+    def records_of(self, chunks: Iterable[Chunk]) -> Records:
+        """The same of some chunks."""
+        pieces: dict[str, list[Piece]] = {}
+        for chunk in chunks:
+            if (key := self.key_of(chunk)) is not None:
+                pieces.setdefault(key, []).append(piece_of(chunk))
+        return self.records_in(pieces)
+
+    def records_in(self, pieces: Mapping[str, Sequence[Piece]]) -> Records:
+        """The records in some pieces of chunks, by kind."""
+        return Records(self._data.read, self.layouts, pieces)
 
 
-class Records:
-    """The records of a dump up to one moment; the file may go on growing.
-
-    ``unreadable`` chunks hold records of a kind that is not known, or of another size than the dump
-    says, or more than there can be.
-    """
-
-    def __init__(self, data: Bytes, layouts: dict[str, Layout], chunks: Sequence[Chunk]) -> None:
-        self._data = data
-        self._layouts = layouts
-        keys = {layout.type: key for key, layout in layouts.items()}
-        self._chunks: dict[str, list[Chunk]] = {key: [] for key in layouts}
-        self.unreadable = 0
-        for one in chunks:
-            key = keys.get(one.type)
-            fits = key is not None and one.record_size == layouts[key].size
-            if key is not None and fits:
-                self._chunks[key].append(one)
-            self.unreadable += not fits or one.damaged
-
-    def chunks(self, key: str) -> list[Chunk]:
-        """The chunks with records of one kind, in their order in the file."""
-        return self._chunks.get(key, [])
-
-    def content(self, chunk: Chunk) -> bytes:
-        """The bytes of whole records in ``chunk``, fewer where the file ends before."""
-        return self._data.read(chunk.offset + CHUNK_HEADER, chunk.committed)
-
-    def columns(self, key: str, names: Sequence[str]) -> Iterator[dict[str, I8]]:
-        """The fields ``names`` of all records of a kind, i8 each, some thousand records at a time.
-
-        Fields that this dump does not record are 0.
-        """
-        chunks = self.chunks(key)
-        for low in range(0, len(chunks), AT_ONCE):
-            dtype = self._layouts[key].dtype
-            data = b"".join(self._rows(one, dtype) for one in chunks[low : low + AT_ONCE])
-            yield _columns(np.frombuffer(data, dtype), names)
-
-    def table(self, key: str, names: Sequence[str]) -> dict[str, I8]:
-        """The same, of all records together."""
-        parts, nothing = list(self.columns(key, names)), np.zeros(0, np.int64)
-        return {name: np.concatenate([nothing, *(part[name] for part in parts)]) for name in names}
-
-    def _rows(self, chunk: Chunk, dtype: np.dtype[Any]) -> bytes:
-        data = self.content(chunk)
-        size = len(data) // dtype.itemsize * dtype.itemsize
-        if not chunk.damaged:
-            return data[:size]
-        # What has never been written is zero, and no record is.
-        rows = np.frombuffer(data[:size], np.uint8).reshape(-1, dtype.itemsize)
-        return rows[rows.any(axis=1)].tobytes()
-
-
-def _columns(records: Any, names: Sequence[str]) -> dict[str, I8]:
-    have = records.dtype.names
-    return {
-        name: records[name].astype(np.int64) if name in have else np.zeros(len(records), np.int64)
-        for name in names
-    }
+def piece_of(chunk: Chunk, low: int = 0) -> Piece:
+    """What is in ``chunk`` from the byte ``low`` on."""
+    begin = chunk.offset + CHUNK_HEADER
+    return Piece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)

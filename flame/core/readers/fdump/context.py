@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
-from flame.core.frames import FrameBuilder
-from flame.core.options import LoadOptions, Progress
-from flame.core.profile import NONE
+from flame.core.frames import Kind
+from flame.core.options import LoadOptions
+from flame.core.profile import NONE, Thread
 from flame.core.readers import cupti
-from flame.core.readers.fdump.chunks import AT_ONCE, Records
-from flame.core.readers.fdump.ids import Numbers
+from flame.core.readers.fdump import machine
+from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.layout import Header
 from flame.core.readers.fdump.names import Vocabulary
+from flame.core.readers.fdump.records import Records
+from flame.core.readers.fdump.shared import Shared
 from flame.core.readers.fdump.stacks import Stacks
 
 # A range may have been opened by the process that this one was forked from. Nothing is recorded for
@@ -25,58 +28,79 @@ _31_BITS = 0x7FFFFFFF
 
 
 class Context:
-    """State of one load. Times are ns since the recording began."""
+    """State of reading one dump, which has the number ``source`` among those that share ``shared``.
+
+    Times are ns since ``origin`` on the monotonic clock.
+    """
 
     def __init__(
-        self,
-        header: Header,
-        records: Records,
-        vocabulary: Vocabulary,
-        stacks: Stacks,
-        options: LoadOptions,
-        progress: Progress,
+        self, header: Header, shared: Shared, options: LoadOptions, origin: int, source: int = 0
     ) -> None:
-        self.records = records
-        self.vocabulary = vocabulary
-        self.options = options
-        self.frames: FrameBuilder = vocabulary.frames
-        self.stacks = stacks
-        self.threads = Numbers()
-        self.devices = Numbers()
+        self.shared = shared
+        self.source = source
+        self.vocabulary = Vocabulary(shared.frames, clean=options.nvtx_names == "clean")
+        self.stacks = Stacks(self.vocabulary, shared.stacks)
+        self.process = len(shared.processes)
+        shared.processes.append(machine.process_of(header, self.vocabulary, source))
+        self.threads = Made(self._new_thread)
+        self.devices = Made(self._new_device)
         self.last_time = 0
-        self.notes: list[str] = []
         self.untimed: Counter[str] = Counter()
-        self._start = header.start_monotonic
-        self._end = header.end_monotonic
-        self._progress = progress
-        self._expected = 0
-        self._done = 0
+        self.timeless_ranges = 0
+        self.deep_ranges = 0
+        self._header = header
+        self._origin = origin
 
-    def expect(self, keys: Sequence[str]) -> None:
-        """Add the chunks with records of these kinds to what the progress counts up to."""
-        self._expected += sum(len(self.records.chunks(key)) for key in keys)
+    def _new_thread(self, tid: int) -> int:
+        name = machine.thread_name(self._header, self.vocabulary, tid)
+        self.shared.threads.append(Thread(self.process, tid, name))
+        return len(self.shared.threads) - 1
 
-    def columns(self, stage: str, key: str, names: Sequence[str]) -> Iterator[dict[str, I8]]:
-        """As of `Records`; progress is reported, which may raise CancelledError."""
-        for piece in self.records.columns(key, names):
-            yield piece
-            self._done += AT_ONCE
-            self._progress(stage, min(self._done, self._expected), self._expected)
+    def _new_device(self, number: int) -> int:
+        self.shared.devices.append(machine.device_of(self.vocabulary, number, self.source))
+        return len(self.shared.devices) - 1
+
+    def learn(self, records: Records, last: bool = True) -> None:
+        """Learn the vocabulary among ``records``; not the ``last``: more will come."""
+        self.vocabulary.learn(records)
+        self.stacks.learn(records, last)
+        if records.pieces("name") or records.pieces("meta"):
+            self._name_all()
+
+    def _name_all(self) -> None:
+        """Say again what is called what: names may come late."""
+        header, vocabulary, shared = self._header, self.vocabulary, self.shared
+        shared.processes[self.process] = machine.process_of(header, vocabulary, self.source)
+        for (tid,), index in self.threads.items():
+            if index != NONE:
+                name = machine.thread_name(header, vocabulary, tid)
+                shared.threads[index] = replace(shared.threads[index], name=name)
+        for (number,), index in self.devices.items():
+            if index != NONE:
+                shared.devices[index] = machine.device_of(vocabulary, number, self.source)
 
     def thread(self, tids: Column) -> I4:
-        """Numbers of threads; -1 for 0, which is none."""
-        return self.threads(np.where(tids == 0, NONE, tids & _31_BITS))
+        """Indices of threads; -1 for 0, which is none."""
+        return self.threads.rows([np.where(tids == 0, NONE, tids & _31_BITS)])
+
+    def where(self, piece: dict[str, I8]) -> dict[str, I4]:
+        """Columns of `flame.core.raw.Recorded` for records that say of what thread and stacks."""
+        return {
+            "thread": self.thread(piece["tid"]),
+            "python": self.stacks.of(piece["python"], Kind.PYTHON),
+            "nvtx": self.stacks.of(piece["nvtx"], Kind.NVTX),
+        }
 
     def times(self, column: I8) -> tuple[I8, Bool]:
         """Recorded times, and which of them are any: neither absent nor absurd."""
-        since = column - self._start
-        known = (column > 0) & (np.abs(since) < _LONGEST)
+        known = (column > 0) & (np.abs(column - self._header.start_monotonic) < _LONGEST)
+        since = column - self._origin
         self.last_time = max(self.last_time, int(since[known].max(initial=0)))
         return since, known
 
-    def reach_end(self) -> None:
+    def reach_end(self, header: Header) -> None:
         """Let the recording last until it was ended, or last seen to go on."""
-        self.times(np.array([self._end]))
+        self.times(np.array([header.end_monotonic]).astype(np.int64))
 
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
         """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
@@ -84,6 +108,13 @@ class Context:
         self.untimed[what] += int((~(started & ended)).sum())
         return cupti.spans(start, started, end, ended)
 
-    def warnings(self) -> list[str]:
-        """What was noted, and what had no times."""
-        return [*self.notes, *cupti.untimed_notes(self.untimed)]
+    def warnings(self) -> Iterator[str]:
+        """What had no times."""
+        if self.timeless_ranges:
+            yield f"{self.timeless_ranges:,} NVTX ranges have no time that makes sense: left out"
+        if self.deep_ranges:
+            yield (
+                f"{self.deep_ranges:,} NVTX ranges are nested too deep: "
+                "their time counts in the range around them"
+            )
+        yield from cupti.untimed_notes(self.untimed)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column
+from flame.core.columns import I8, Column
 from flame.core.frames import Frame, Kind
 from flame.core.kernel_names import demangle, kernel_base
-from flame.core.launches import UNKNOWN, Dim, LaunchConfig, Launches
+from flame.core.launches import UNKNOWN, Dim, LaunchConfig
 from flame.core.profile import NONE
-from flame.core.raw import Activities, Batches, Nodes, Recorded
 from flame.core.readers.cupti import cluster_of, copy_name, small
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.ids import Made
@@ -27,131 +25,91 @@ _GEOMETRY = (
     *("cluster_x", "cluster_y", "cluster_z", "registers", "static_shared", "dynamic_shared"),
     "local",
 )
+FIELDS = {
+    KERNELS: (*_COMMON, "symbol", *_GEOMETRY),
+    COPIES: (*_COMMON, "kind", "copy_kind", "bytes"),
+    NODES: ("node", "original", "time", "tid", "python", "nvtx"),
+}
 _SET = 1  # of a memop's kind
 
-Table = TypeVar("Table", Nodes, Recorded)
+Rows = dict[str, Column]
 
 
-class Work:
-    """All GPU work of a dump: ``activities``, and row by row ``recorded`` and ``launches``."""
+class GpuRows:
+    """Makes rows of GPU work of records.
+
+    Columns are those of `flame.core.raw.Activities` and `Recorded` without the process, and
+    ``config`` and ``bytes`` as in `flame.core.launches.Launches`.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._rows = Batches(Activities)
-        self._recorded = Batches(Recorded)
-        self._configs: list[LaunchConfig] = []
-        self._config: list[Column] = [np.zeros(0, np.int32)]
-        self._bytes: list[Column] = [np.zeros(0, np.int64)]
-        self._read_kernels()
-        self._read_copies()
-        self.activities = self._rows.build()
-        self.recorded = self._recorded.build()
-        config, size = np.concatenate(self._config), np.concatenate(self._bytes)
-        self.launches = Launches(config, size, tuple(self._configs))
+        self._kernels = Made(partial(_kernel, context))
+        self._copies = Made(partial(_copy, context))
+        self._configs = Made(lambda *row: context.shared.config(_config(*row)))
 
-    def _read_kernels(self) -> None:
-        context = self._context
-        frames = Made(lambda symbol: context.frames.add(_kernel(context, symbol)))
-        numbers = Made(self._config_number)
-        stage, names = "reading kernels", (*_COMMON, "symbol", *_GEOMETRY)
-        for piece in context.columns(stage, KERNELS, names):
-            kind = np.full(len(piece["start"]), Kind.KERNEL)
-            self._add(piece, kind, frames.rows([piece["symbol"]]))
-            self._config.append(numbers.rows([piece[name] for name in _GEOMETRY]))
-            self._bytes.append(np.full(len(kind), UNKNOWN))
+    def kernels(self, piece: dict[str, I8]) -> Rows:
+        """Of kernels."""
+        size = len(piece["start"])
+        return self._common(piece) | {
+            "kind": np.full(size, Kind.KERNEL),
+            "frame": self._kernels.rows([piece["symbol"]]),
+            "config": self._configs.rows([piece[name] for name in _GEOMETRY]),
+            "bytes": np.full(size, UNKNOWN),
+        }
 
-    def _read_copies(self) -> None:
-        context = self._context
-        frames = Made(lambda kind, copy: context.frames.add(_copy(kind, copy)))
-        stage, names = "reading copies", (*_COMMON, "kind", "copy_kind", "bytes")
-        for piece in context.columns(stage, COPIES, names):
-            kind = np.where(piece["kind"] == _SET, Kind.MEMSET, Kind.MEMCPY)
-            self._add(piece, kind, frames.rows([piece["kind"], piece["copy_kind"]]))
-            self._config.append(np.full(len(kind), UNKNOWN, np.int32))
-            self._bytes.append(np.where(piece["bytes"] < 0, UNKNOWN, piece["bytes"]))
+    def copies(self, piece: dict[str, I8]) -> Rows:
+        """Of copies and sets."""
+        return self._common(piece) | {
+            "kind": np.where(piece["kind"] == _SET, Kind.MEMSET, Kind.MEMCPY),
+            "frame": self._copies.rows([piece["kind"], piece["copy_kind"]]),
+            "config": np.full(len(piece["start"]), UNKNOWN),
+            "bytes": np.where(piece["bytes"] < 0, UNKNOWN, piece["bytes"]),
+        }
 
-    def _add(self, piece: dict[str, I8], kind: Column, frame: I4) -> None:
+    def _common(self, piece: dict[str, I8]) -> Rows:
         context = self._context
         start, end = context.spans("GPU activities", piece["start"], piece["end"])
-        self._rows.add(
-            kind=kind,
-            start=start,
-            end=end,
-            process=np.zeros(len(start)),
-            device=context.devices(small(piece["device"])),
-            stream=small(piece["stream"]),
-            correlation=piece["correlation"],
-            frame=frame,
-            graph_node=np.where(piece["graph_node"] > 0, piece["graph_node"], NONE),
-        )
-        self._recorded.add(**recorded(context, piece))
+        return context.where(piece) | {
+            "start": start,
+            "end": end,
+            "device": context.devices.rows([small(piece["device"])]),
+            "stream": small(piece["stream"]),
+            "correlation": piece["correlation"],
+            "graph_node": np.where(piece["graph_node"] > 0, piece["graph_node"], NONE),
+        }
 
-    def _config_number(self, *row: int) -> int:
-        grid, block, cluster = _dim(*row[0:3]), _dim(*row[3:6]), _dim(*row[6:9])
-        registers, static, dynamic, local = row[9:]
-        self._configs.append(
-            LaunchConfig(
-                grid,
-                block,
-                cluster_of(cluster),
-                registers,
-                static,
-                dynamic,
-                local=local,
-            )
-        )
-        return len(self._configs) - 1
+
+def _kernel(context: Context, symbol: int) -> int:
+    """A kernel by its base name; the full name and the symbol are kept."""
+    text = context.vocabulary.texts.of(np.array([symbol]))[symbol]
+    full = demangle(text)
+    known = (("demangled", full), ("mangled", text if text.startswith("_Z") else ""))
+    extra = tuple(pair for pair in known if pair[1])
+    name = kernel_base(full) or "[kernel without a name]"
+    return context.shared.frames.add(Frame(Kind.KERNEL, name, extra=extra))
+
+
+def _copy(context: Context, kind: int, copy: int) -> int:
+    named = Frame(Kind.MEMCPY, copy_name(copy))
+    return context.shared.frames.add(Frame(Kind.MEMSET, "memset") if kind == _SET else named)
+
+
+def _config(*row: int) -> LaunchConfig:
+    grid, block, cluster = _dim(*row[0:3]), _dim(*row[3:6]), _dim(*row[6:9])
+    registers, static, dynamic, local = row[9:]
+    return LaunchConfig(grid, block, cluster_of(cluster), registers, static, dynamic, local=local)
 
 
 def _dim(x: int, y: int, z: int) -> Dim:
     return x, y, z
 
 
-def recorded(context: Context, piece: dict[str, I8]) -> dict[str, Column]:
-    """Columns of `Recorded` for records that say of what thread and stacks they are."""
-    return {
-        "thread": context.thread(piece["tid"]),
-        "python": context.stacks.of(piece["python"], Kind.PYTHON),
-        "nvtx": context.stacks.of(piece["nvtx"], Kind.NVTX),
+def node_rows(context: Context, piece: dict[str, I8]) -> Rows:
+    """Creations of CUDA graph nodes; columns of `flame.core.raw.Nodes` and `Recorded`."""
+    time, known = context.times(piece["time"])
+    return context.where(piece) | {
+        "node": piece["node"],
+        "original": np.where(piece["original"] == 0, NONE, piece["original"]),
+        "start": np.where(known, time, 0),
     }
-
-
-def _kernel(context: Context, symbol: int) -> Frame:
-    """A kernel by its base name; the full name and the symbol are kept."""
-    text = context.vocabulary.texts.of(np.array([symbol]))[symbol]
-    full = demangle(text)
-    known = (("demangled", full), ("mangled", text if text.startswith("_Z") else ""))
-    extra = tuple(pair for pair in known if pair[1])
-    return Frame(Kind.KERNEL, kernel_base(full) or "[kernel without a name]", extra=extra)
-
-
-def _copy(kind: int, copy: int) -> Frame:
-    if kind == _SET:
-        return Frame(Kind.MEMSET, "memset")
-    return Frame(Kind.MEMCPY, copy_name(copy))
-
-
-def read_nodes(context: Context) -> tuple[Nodes, Recorded]:
-    """Creations of CUDA graph nodes, and row by row where that was."""
-    batches, where = Batches(Nodes), Batches(Recorded)
-    names = ("node", "original", "time", "tid", "python", "nvtx")
-    for piece in context.columns("reading graphs", NODES, names):
-        time, known = context.times(piece["time"])
-        row = recorded(context, piece)
-        where.add(**row)
-        batches.add(
-            process=np.zeros(len(time)),
-            node=piece["node"],
-            original=np.where(piece["original"] == 0, NONE, piece["original"]),
-            start=np.where(known, time, 0),
-            thread=row["thread"],
-        )
-    nodes, origins = batches.build(), where.build()
-    # A copy is made first, and then said to be one: it was born where its original was.
-    copied = nodes.original != NONE
-    kept = copied | ~np.isin(nodes.node, nodes.node[copied])
-    return _chosen(nodes, kept), _chosen(origins, kept)
-
-
-def _chosen(table: Table, rows: Bool) -> Table:
-    return replace(table, **{one.name: getattr(table, one.name)[rows] for one in fields(table)})

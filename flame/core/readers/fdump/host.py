@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, pack
+from flame.core.columns import I8, Bool, Column, pack
 from flame.core.frames import Frame, Kind
 from flame.core.names import api_name, payload_text
 from flame.core.profile import NONE
-from flame.core.raw import OPEN, Batches, Calls, Ranges
 from flame.core.readers.fdump.context import Context
-from flame.core.readers.fdump.gpu import recorded
 from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.names import API
 
 CALLS, RANGES, OPEN_RANGES = "launch", "range", "open_range"
-_CALL_FIELDS = ("start", "end", "correlation", "tid", "python", "nvtx", "api")
-OPEN_FIELDS = ("start", "tid", "name")
 _PAYLOAD_FIELDS = ("payload", "payload_text", "payload_type")
-_RANGE_FIELDS = (*OPEN_FIELDS, "end", "kind", *_PAYLOAD_FIELDS)
-_PUSH_POP, _START_END = 0, 1
+FIELDS = {
+    CALLS: ("start", "end", "correlation", "tid", "python", "nvtx", "api"),
+    RANGES: ("start", "tid", "name", "node", "end", "kind", *_PAYLOAD_FIELDS),
+    OPEN_RANGES: ("start", "tid", "name", "node"),
+}
+PUSH_POP, START_END = 0, 1
+_DEEPEST = 250  # kMaxDepth in dump.h: what is deeper has the path of the range around it
 # nvtxPayloadType_t in nvToolsExt.h: what it is called, and how it stands in 64 bits
 _PAYLOADS = {
     1: ("uint64", "<Q"),
@@ -33,34 +35,44 @@ _PAYLOADS = {
 }
 _MAX_PAYLOADS = 2_000
 
-
-def read_calls(context: Context) -> tuple[Calls, I4]:
-    """All CUDA API calls, and the path of NVTX ranges recorded with each."""
-    batches, paths = Batches(Calls), [np.zeros(0, np.int32)]
-    frames = Made(lambda api: context.frames.add(_call(context, api)))
-    for piece in context.columns("reading API calls", CALLS, _CALL_FIELDS):
-        start, end = context.spans("CUDA API calls", piece["start"], piece["end"])
-        row = recorded(context, piece)
-        paths.append(row["nvtx"])
-        batches.add(
-            start=start,
-            end=end,
-            thread=row["thread"],
-            correlation=piece["correlation"],
-            frame=frames.rows([piece["api"]]),
-            python=row["python"],
-            native=np.zeros(len(start)),
-            chain_only=np.zeros(len(start)),
-        )
-    return batches.build(), np.concatenate(paths)
+Rows = dict[str, Column]
 
 
-def _call(context: Context, api: int) -> Frame:
+class CallRows:
+    """Makes rows of CUDA API calls of records.
+
+    Columns are those of `flame.core.raw.Calls`, and ``nvtx``, the path recorded with each.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._frames = Made(partial(_call, context))
+
+    def rename(self) -> None:
+        """Look names up again: one may come after the first call that has it."""
+        self._frames = Made(partial(_call, self._context))
+
+    def rows(self, piece: dict[str, I8]) -> Rows:
+        """All calls in ``piece``."""
+        start, end = self._context.spans("CUDA API calls", piece["start"], piece["end"])
+        nothing = np.zeros(len(start))
+        return self._context.where(piece) | {
+            "start": start,
+            "end": end,
+            "correlation": piece["correlation"],
+            "frame": self._frames.rows([piece["api"]]),
+            "native": nothing,
+            "chain_only": nothing,
+        }
+
+
+def _call(context: Context, api: int) -> int:
     name = api_name(context.vocabulary.name(API, api))
-    return Frame(Kind.LAUNCH, name or f"[API call with unknown name {api}]")
+    frame = Frame(Kind.LAUNCH, name or f"[API call with unknown name {api}]")
+    return context.shared.frames.add(frame)
 
 
-class _Payloads:
+class Payloads:
     """Keeps a few payloads of ranges as examples: they differ from instance to instance."""
 
     def __init__(self, context: Context) -> None:
@@ -78,7 +90,7 @@ class _Payloads:
         for index, bits, text, kind in zip(frames, *columns, strict=True):
             payload = payload_text(texts[text]) if text else _payload(bits, kind)
             if payload:
-                self._context.frames.example(index, payload)
+                self._context.shared.frames.example(index, payload)
 
 
 def _payload(bits: int, kind: int) -> str:
@@ -89,54 +101,51 @@ def _payload(bits: int, kind: int) -> str:
     return f"{title} {value}"
 
 
-def read_ranges(context: Context, still_open: dict[str, I8]) -> Ranges:
-    """All push/pop ranges, ``still_open`` ones last; start/end ranges where options ask for them.
+def range_rows(context: Context, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8]]:
+    """Ranges that have times, columns of `flame.core.raw.Ranges`; and their records, row by row.
 
-    ``still_open`` are columns of open ranges that were read before all others: some may have ended.
+    Ranges that are open have no ``end`` in ``piece``, and get none.
     """
-    batches, payloads, lost = Batches(Ranges), _Payloads(context), 0
-    wanted = [_PUSH_POP, _START_END] if context.options.nvtx_start_end else [_PUSH_POP]
-    for piece in context.columns("reading NVTX ranges", RANGES, _RANGE_FIELDS):
-        piece = _chosen(piece, np.isin(piece["kind"], wanted))
-        end, ended = context.times(piece["end"])
-        lost += _add(context, batches, piece, end, ended)
-        payloads.add(piece)
-    known = batches.build()
-    batches.add(**{name: getattr(known, name) for name in ("start", "end", "thread", "frame")})
-    left = _chosen(still_open, ~_among(context, still_open, known))
-    end = np.full(len(left["start"]), OPEN)
-    lost += _add(context, batches, left, end, end == OPEN)
-    if len(end):
-        context.reach_end()
-    if lost:
-        context.notes.append(f"{lost:,} NVTX ranges have no time that makes sense: left out")
-    return batches.build()
+    times, whole = {}, np.ones(len(piece["start"]), bool)
+    for name in ("start", "end"):
+        if name in piece:
+            times[name], known = context.times(piece[name])
+            whole &= known
+    kept = chosen(piece, whole)
+    rows: Rows = {
+        "thread": context.thread(kept["tid"]),
+        "frame": context.vocabulary.range_frames(kept["name"]),
+    }
+    return rows | chosen(times, whole), kept
 
 
-def _chosen(piece: dict[str, I8], rows: Bool) -> dict[str, I8]:
-    return {name: column[rows] for name, column in piece.items()}
+def span_rows(context: Context, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8], int]:
+    """Push/pop ranges that have times and ``nvtx``, the path with the range itself; their records.
+
+    The last is how many are on no path of their own: the library records none for the innermost
+    of very many, nor for those whose names it had no memory for.
+    """
+    rows, kept = range_rows(context, piece)
+    node = kept["node"]
+    own = (node != 0) & (kept["name"] != 0) & (context.stacks.depths(node) < _DEEPEST)
+    rows["nvtx"] = context.stacks.of(node, Kind.NVTX)
+    return chosen(rows, own), chosen(kept, own), int((~own).sum())
 
 
-def _add(
-    context: Context, batches: Batches[Ranges], piece: dict[str, I8], end: I8, ended: Bool
-) -> int:
-    """Add the ranges in ``piece`` that have times; how many have none."""
-    start, started = context.times(piece["start"])
-    whole = started & ended
-    batches.add(
-        start=start[whole],
-        end=end[whole],
-        thread=context.thread(piece["tid"][whole]),
-        frame=context.vocabulary.range_frames(piece["name"][whole]),
-    )
-    return int((~whole).sum())
-
-
-def _among(context: Context, still_open: dict[str, I8], known: Ranges) -> Bool:
-    """Which of the ``still_open`` ranges began on a thread when one of the ``known`` ones did."""
-    start, _ = context.times(still_open["start"])
-    thread = context.thread(still_open["tid"])
-    keys = pack([np.append(thread, known.thread), np.append(start, known.start)])
-    wanted, ended = keys[: len(start)], np.sort(keys[len(start) :])
-    found: Bool = np.append(ended, NONE)[np.searchsorted(ended, wanted)] == wanted
+def began_with(rows: Rows, known: Rows) -> Bool:
+    """Which of the ranges ``rows`` began on a thread when one of the ``known`` ones did."""
+    thread, start = rows["thread"], rows["start"]
+    keys = pack([np.append(thread, known["thread"]), np.append(start, known["start"])])
+    wanted, others = keys[: len(start)], np.sort(keys[len(start) :])
+    found: Bool = np.append(others, NONE)[np.searchsorted(others, wanted)] == wanted
     return found
+
+
+def of_kinds(piece: dict[str, I8], kinds: tuple[int, ...]) -> dict[str, I8]:
+    """The records of ranges of these kinds."""
+    return chosen(piece, np.isin(piece["kind"], kinds))
+
+
+def chosen(piece: Rows, rows: Bool) -> Rows:
+    """Some rows of columns."""
+    return {name: column[rows] for name, column in piece.items()}

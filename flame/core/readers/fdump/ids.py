@@ -6,71 +6,69 @@ from collections.abc import Callable
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, runs, unique_rows
 from flame.core.profile import NONE
 
 ABSENT = -1
 
 
 class Ids:
-    """Rows by id. Ids are never given twice: of different rows with one id none is believed."""
+    """Values (>= 0) by id. Ids are never given twice: of different values of one none is believed.
 
-    def __init__(self, ids: I8, columns: list[Column]) -> None:
-        order = np.argsort(ids, kind="stable")
-        ordered = ids[order]
-        twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-        if len(twice):
-            first, _ = unique_rows([ids, *columns])
-            _, kind = unique_rows([ids[first]])
-            alone = first[np.bincount(kind)[kind] == 1]
-            order = alone[np.argsort(ids[alone], kind="stable")]
-            ordered = ids[order]
-        known = ordered > 0
-        self.ids: I8 = ordered[known]
-        self._rows = np.append(order[known], ABSENT)
+    ``ids`` are sorted; ``values`` are `ABSENT` where they contradict one another.
+    """
+
+    def __init__(self) -> None:
+        self.ids: I8 = np.zeros(0, np.int64)
+        self.values: I8 = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
-    def rows(self) -> I8:
-        """The row of every id, in the order of the ids."""
-        return self._rows[:-1]
+    def learn(self, ids: I8, values: I8) -> None:
+        """What ``ids`` stand for; those that are not positive stand for nothing."""
+        ids, values = _told(ids, values)
+        place = np.searchsorted(self.ids, ids)
+        known = self._at(place, ids)
+        old = place[known]
+        self.values[old] = np.where(self.values[old] == values[known], values[known], ABSENT)
+        new = ~known
+        if new.any():
+            self.ids = np.insert(self.ids, place[new], ids[new])
+            self.values = np.insert(self.values, place[new], values[new])
 
     def of(self, wanted: Column) -> I8:
-        """The rows with the ids ``wanted``, `ABSENT` where there is none."""
-        return self._rows[self.places(wanted)]
-
-    def places(self, wanted: Column) -> I8:
-        """Places of ``wanted`` in ``ids``, `ABSENT` where they are not."""
+        """The values of the ids ``wanted``, `ABSENT` where there is none."""
         place = np.searchsorted(self.ids, wanted)
-        found = np.append(self.ids, ABSENT)[place] == wanted
-        return np.where(found & (wanted > 0), place, ABSENT)
+        return np.where(self._at(place, wanted), np.append(self.values, ABSENT)[place], ABSENT)
+
+    def knows(self, wanted: Column) -> Bool:
+        """Which of the ids have been told of, whether or not that is believed."""
+        return self._at(np.searchsorted(self.ids, wanted), wanted)
+
+    def _at(self, place: I8, wanted: Column) -> Bool:
+        found: Bool = np.append(self.ids, ABSENT)[place] == wanted
+        return found & (wanted > 0)
 
 
-class Numbers:
-    """Dense numbers for sparse ids (threads, GPUs), in order of appearance; `NONE` stays."""
-
-    def __init__(self) -> None:
-        self._ids: dict[int, int] = {NONE: NONE}
-
-    def __call__(self, ids: Column) -> I4:
-        """The numbers of ``ids``, new or known."""
-        values, place = distinct(ids.astype(np.int64))
-        known = [self._ids.setdefault(one, len(self._ids) - 1) for one in values.tolist()]
-        return np.array(known, np.int32)[place]
-
-    @property
-    def ids(self) -> list[int]:
-        """All ids, by number."""
-        return list(self._ids)[1:]
+def _told(ids: I8, values: I8) -> tuple[I8, I8]:
+    """Distinct ids, sorted, and what is told of each."""
+    rows = np.flatnonzero(ids > 0)
+    order = rows[np.lexsort((values[rows], ids[rows]))]
+    ids, values = ids[order], values[order]
+    first = runs(ids)
+    last = np.append(first, len(ids))[1:] - 1
+    return ids[first], np.where(values[first] == values[last], values[first], ABSENT)
 
 
 class Made(dict[tuple[int, ...], int]):
-    """What stands for rows of numbers (a frame for a symbol); each is worked out once."""
+    """What stands for rows of numbers (a frame for a symbol); each is worked out once.
+
+    `NONE` alone stands for itself.
+    """
 
     def __init__(self, make: Callable[..., int]) -> None:
-        super().__init__()
+        super().__init__({(NONE,): NONE})
         self._make = make
 
     def __missing__(self, row: tuple[int, ...]) -> int:

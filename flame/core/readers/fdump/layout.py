@@ -28,7 +28,7 @@ KINDS = frozenset(
 """Keys of all records of version 1."""
 
 _HEADER = struct.Struct("<8s4I4Q4IQ")
-_CHUNK = struct.Struct("<IHHIIII")
+_CHUNK = struct.Struct("<IHHIIIIQ")
 _CHUNK_MAGIC = 0x4B484346
 _MOST = 1 << 26
 _LONGEST_SCHEMA = 1 << 20
@@ -52,6 +52,10 @@ class Header(NamedTuple):
     state: int
     flags: int
     end_monotonic: int
+
+    def packed(self) -> bytes:
+        """As it stands in a dump, `HEADER_SIZE` bytes."""
+        return _HEADER.pack(*self)
 
 
 HEADER_SIZE = _HEADER.size
@@ -81,6 +85,7 @@ class Chunk(NamedTuple):
     """A chunk at ``offset`` of the file, with ``committed`` bytes of records behind its header.
 
     ``damaged``: it says that it holds what cannot be. ``sealed``: nothing more will come.
+    ``made``: when, ns of the monotonic clock; chunks are made one after the other.
     """
 
     offset: int
@@ -89,18 +94,25 @@ class Chunk(NamedTuple):
     committed: int
     sealed: bool
     damaged: bool
+    made: int
 
 
 def chunk_of(data: bytes, offset: int, size: int) -> Chunk | None:
     """The chunk of ``size`` bytes whose header is ``data``; None if that is no header of one."""
     if len(data) < CHUNK_HEADER:
         return None
-    magic, kind, record, own_size, _, committed, sealed = _CHUNK.unpack_from(data)
+    magic, kind, record, own_size, _, committed, sealed, made = _CHUNK.unpack_from(data)
     if magic != _CHUNK_MAGIC or own_size != size:
         return None
     room = size - CHUNK_HEADER
     damaged = committed > room or (record > 0 and committed % record > 0)
-    return Chunk(offset, kind, record, min(committed, room), bool(sealed), damaged)
+    return Chunk(offset, kind, record, min(committed, room), bool(sealed), damaged, made)
+
+
+def with_committed(data: bytes, committed: int) -> bytes:
+    """The header ``data`` of a chunk that holds so many bytes of records."""
+    *before, _, sealed, made = _CHUNK.unpack_from(data)
+    return _CHUNK.pack(*before, committed, sealed, made) + data[_CHUNK.size :]
 
 
 class _Record(msgspec.Struct):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from flame.core.profile import Device, Meta, Process, Thread
-from flame.core.readers.fdump.context import Context
+from flame.core.profile import Device, Meta, Process
 from flame.core.readers.fdump.layout import Header
 from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
 
@@ -52,9 +51,9 @@ def _version(vocabulary: Vocabulary, key: str) -> tuple[str, str]:
     return version, reason.removeprefix("no frames: ")
 
 
-def read_process(header: Header, vocabulary: Vocabulary) -> Process:
-    """The process that wrote the dump."""
-    return Process(header.pid & 0x7FFFFFFF, process_name(vocabulary))
+def process_of(header: Header, vocabulary: Vocabulary, source: int) -> Process:
+    """The process that wrote the dump, which has the number ``source``."""
+    return Process(header.pid & 0x7FFFFFFF, process_name(vocabulary), source)
 
 
 def process_name(vocabulary: Vocabulary) -> str:
@@ -85,17 +84,12 @@ def _base(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def read_threads(header: Header, vocabulary: Vocabulary, tids: Iterable[int]) -> tuple[Thread, ...]:
-    """Threads by what the program calls them, else the system; a process's first has its pid."""
-
-    def name_of(tid: int) -> str:
-        own = vocabulary.name(THREAD, tid) or vocabulary.name(THREAD, tid, _BY_SYSTEM)
-        return own or ("main" if tid == header.pid else "")
-
-    return tuple(Thread(0, tid, name_of(tid)) for tid in tids)
+def thread_name(header: Header, vocabulary: Vocabulary, tid: int) -> str:
+    """What the program calls a thread, else the system; a process's first has its pid."""
+    own = vocabulary.name(THREAD, tid) or vocabulary.name(THREAD, tid, _BY_SYSTEM)
+    return own or ("main" if tid == header.pid else "")
 
 
-def read_devices(context: Context) -> tuple[Device, ...]:
-    """The GPUs that ran something, by the process's CUDA ordinal."""
-    name = context.vocabulary.name
-    return tuple(Device(number, name(DEVICE, number)) for number in context.devices.ids)
+def device_of(vocabulary: Vocabulary, number: int, source: int) -> Device:
+    """A GPU by the process's CUDA ordinal."""
+    return Device(number, vocabulary.name(DEVICE, number), source)

@@ -3,51 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.names import RangeName, clean_range
-from flame.core.readers.fdump.chunks import Records
-from flame.core.readers.fdump.ids import Ids, Made
+from flame.core.readers.fdump.ids import ABSENT, Ids, Made
+from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.texts import LOST, Texts
 
 DOMAIN, CATEGORY, THREAD, DEVICE, API = 1, 2, 3, 4, 5  # NameKind in dump.h
 
 
 class Vocabulary:
-    """Frames by the ids that a dump gives them."""
+    """Frames by the ids that a dump gives them, as far as it has been learnt."""
 
-    def __init__(self, records: Records, frames: FrameBuilder, clean: bool) -> None:
+    def __init__(self, frames: FrameBuilder, clean: bool) -> None:
         self.frames = frames
-        self.texts = Texts(records)
-        self._records = records
+        self.texts = Texts()
+        self.facts: dict[str, list[str]] = {}
+        self._names: dict[tuple[int, int, int], str] = {}
         self._clean = clean
-        self._unknown = [frames.add(Frame(kind, LOST)) for kind in (Kind.PYTHON, Kind.NVTX)]
-        self._items = [self._python_frames(), self._ranges()]
+        unknown = [frames.add(Frame(kind, LOST)) for kind in (Kind.PYTHON, Kind.NVTX)]
+        self._python, self._ranges = map(_Items, unknown)
 
-    @cached_property
-    def _names(self) -> dict[tuple[int, int, int], str]:
-        table = self._records.table("name", ("kind", "scope", "id", "text"))
+    def learn(self, records: Records) -> None:
+        """What ``records`` say; all that they refer to is among them, or known."""
+        self.texts.learn(records)
+        self._learn_names(records)
+        self._learn_facts(records)
+        self._learn_python(records)
+        self._learn_ranges(records)
+
+    def _learn_names(self, records: Records) -> None:
+        table = records.table("name", ("kind", "scope", "id", "text"))
         texts = self.texts.of(table["text"])
         rows = zip(*(column.tolist() for column in table.values()), strict=True)
-        return {(kind, scope, number): texts[text] for kind, scope, number, text in rows}
+        for kind, scope, number, text in rows:
+            self._names[kind, scope, number] = texts[text]
+
+    def _learn_facts(self, records: Records) -> None:
+        table = records.table("meta", ("key", "value"))
+        texts = self.texts.of(*table.values())
+        for key, value in zip(*(column.tolist() for column in table.values()), strict=True):
+            self.facts.setdefault(texts[key], []).append(texts[value])
 
     def name(self, kind: int, number: int, scope: int = 0) -> str:
         """What a number is called; empty where nothing says it."""
         return self._names.get((kind, scope, number), "")
-
-    @cached_property
-    def facts(self) -> dict[str, list[str]]:
-        """What is known of the process, by key."""
-        table = self._records.table("meta", ("key", "value"))
-        texts = self.texts.of(*table.values())
-        found: dict[str, list[str]] = {}
-        for key, value in zip(*(column.tolist() for column in table.values()), strict=True):
-            found.setdefault(texts[key], []).append(texts[value])
-        return found
 
     def fact(self, key: str) -> str:
         """The last value of a key; empty without one."""
@@ -55,28 +59,28 @@ class Vocabulary:
 
     def frames_of(self, kind: I8, item: I8) -> I4:
         """Frames of nodes: kind 0 is a Python frame, 1 a range."""
-        found = np.full(len(kind), self._unknown[0], np.int32)
-        for number, items in enumerate(self._items):
+        found = np.full(len(kind), self._python.unknown, np.int32)
+        for number, items in enumerate((self._python, self._ranges)):
             rows = np.flatnonzero(kind == number)
             found[rows] = items.of(item[rows])
         return found
 
     def range_frames(self, ids: I8) -> I4:
         """Frames of ranges by the ids of their names."""
-        return self._items[1].of(ids)
+        return self._ranges.of(ids)
 
-    def _python_frames(self) -> _Items:
-        table = self._records.table("frame", ("id", "function", "file", "line"))
+    def _learn_python(self, records: Records) -> None:
+        table = records.table("frame", ("id", "function", "file", "line"))
         texts = self.texts.of(table["function"], table["file"])
 
         def make(function: int, file: int, line: int) -> int:
             name = texts[function] or "[function without a name]"
             return self.frames.add(Frame(Kind.PYTHON, name, texts[file], line))
 
-        return _Items(table, make, self._unknown[0])
+        self._python.learn(table, make)
 
-    def _ranges(self) -> _Items:
-        table = self._records.table("range_name", ("id", "text", "domain", "category"))
+    def _learn_ranges(self, records: Records) -> None:
+        table = records.table("range_name", ("id", "text", "domain", "category"))
         names: dict[RangeName, int] = {}
         codes = {
             number: names.setdefault(self._range_name(text), len(names))
@@ -89,7 +93,7 @@ class Vocabulary:
         def make(name: int, domain: int, category: int) -> int:
             return self._range(known[name], domain, category)
 
-        return _Items(table, make, self._unknown[1])
+        self._ranges.learn(table, make)
 
     def _range_name(self, text: str) -> RangeName:
         return clean_range(text) if self._clean else RangeName(text)
@@ -107,14 +111,18 @@ class Vocabulary:
 
 
 class _Items:
-    """The frames of all records of a kind: ``make`` knows that of each row."""
+    """The frames of all records of a kind, ``unknown`` where there is none."""
 
-    def __init__(self, table: dict[str, I8], make: Callable[..., int], unknown: int) -> None:
+    def __init__(self, unknown: int) -> None:
+        self.unknown = unknown
+        self._frames = Ids()
+
+    def learn(self, table: dict[str, I8], make: Callable[..., int]) -> None:
+        """Add the records in ``table``; ``make`` knows the frame of a row without its id."""
         ids, *columns = table.values()
-        self._ids = Ids(ids, columns)
-        frame = Made(make).rows([column[self._ids.rows] for column in columns])
-        self._frame = np.append(frame, np.int32(unknown))
+        self._frames.learn(ids, Made(make).rows(columns).astype(np.int64))
 
     def of(self, ids: I8) -> I4:
-        """The frames of records by their ids, ``unknown`` where there is none."""
-        return self._frame[self._ids.places(ids)]
+        """The frames of records by their ids."""
+        frame = self._frames.of(ids)
+        return np.where(frame == ABSENT, self.unknown, frame).astype(np.int32)

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import TypeVar
 
-from flame.core.columns import I8
-from flame.core.frames import FrameBuilder
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool, Column
+from flame.core.launches import Launches
 from flame.core.options import LoadOptions, Progress
-from flame.core.raw import Paths, RawTrace
+from flame.core.profile import NONE
+from flame.core.raw import (
+    OPEN,
+    Activities,
+    Batches,
+    Calls,
+    Nodes,
+    Paths,
+    Ranges,
+    RawTrace,
+    Recorded,
+)
 from flame.core.readers.fdump import gpu, host, machine
-from flame.core.readers.fdump.chunks import Bytes, Chunks, Records, named
+from flame.core.readers.fdump.chunks import Bytes, Chunks, named
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.layout import MAGIC
-from flame.core.readers.fdump.names import Vocabulary
-from flame.core.readers.fdump.remarks import remarks
-from flame.core.readers.fdump.stacks import Stacks
+from flame.core.readers.fdump.records import AT_ONCE, Records
+from flame.core.readers.fdump.remarks import Losses, remarks
+from flame.core.readers.fdump.shared import Shared
 
+_FIELDS = gpu.FIELDS | host.FIELDS
 _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES)
+
+Table = TypeVar("Table", Nodes, Recorded)
 
 
 def looks_like(head: bytes) -> bool:
@@ -36,31 +55,33 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
 
 def _read(chunks: Chunks, path: str, options: LoadOptions, progress: Progress) -> RawTrace:
     still_open, records, latest = _moments(chunks)
-    frames, header = FrameBuilder(), chunks.header
-    vocabulary = Vocabulary(latest, frames, clean=options.nvtx_names == "clean")
-    stacks = Stacks(latest, vocabulary)
-    context = Context(header, records, vocabulary, stacks, options, progress)
-    context.expect(_GROWING)
-    work = gpu.Work(context)
-    nodes, made = gpu.read_nodes(context)
-    calls, paths = host.read_calls(context)
-    ranges = host.read_ranges(context, still_open)
+    shared, header, losses = Shared(), chunks.header, Losses()
+    context = Context(header, shared, options, origin=header.start_monotonic)
+    context.learn(latest)
+    losses.learn(latest)
+    stages = _Stages(records, progress)
+    work, recorded, config, size = _read_work(context, stages)
+    nodes, made = _read_nodes(context, stages)
+    calls, paths = _read_calls(context, stages)
+    ranges = _read_ranges(context, stages, still_open, options)
+    if len(still_open["start"]):
+        context.reach_end(header)
     return RawTrace(
-        work.activities,
+        work,
         calls,
         ranges,
         nodes,
-        frames,
-        stacks.builder,
-        (machine.read_process(header, vocabulary),),
-        machine.read_threads(header, vocabulary, context.threads.ids),
-        machine.read_devices(context),
-        machine.read_meta(header, vocabulary, path),
+        shared.frames,
+        shared.stacks,
+        tuple(shared.processes),
+        tuple(shared.threads),
+        tuple(shared.devices),
+        machine.read_meta(header, context.vocabulary, path),
         context.last_time,
-        [*remarks(chunks, latest, context), *context.warnings()],
-        launches=work.launches,
+        list(remarks(chunks, context, losses)),
+        launches=Launches(config, size, tuple(shared.configs)),
         # Start/end ranges are on no path: then time tells for all of them.
-        paths=Paths(None if options.nvtx_start_end else paths, work.recorded, made),
+        paths=Paths(None if options.nvtx_start_end else paths, recorded, made),
     )
 
 
@@ -71,8 +92,96 @@ def _moments(chunks: Chunks) -> tuple[dict[str, I8], Records, Records]:
     no longer open, and what a record refers to before the record.
     """
     chunks.update(beyond_tail=True)
-    still_open = chunks.records().table(host.OPEN_RANGES, host.OPEN_FIELDS)
+    still_open = chunks.records().table(host.OPEN_RANGES, _FIELDS[host.OPEN_RANGES])
     chunks.update(beyond_tail=True)
     records = chunks.records()
     chunks.update(beyond_tail=True)
     return still_open, records, chunks.records()
+
+
+class _Stages:
+    """The records of a dump, kind by kind; progress is reported, which may raise CancelledError."""
+
+    def __init__(self, records: Records, progress: Progress) -> None:
+        self._records = records
+        self._progress = progress
+        self._expected = sum(len(records.pieces(key)) for key in _GROWING)
+        self._done = 0
+
+    def columns(self, stage: str, key: str) -> Iterator[dict[str, I8]]:
+        """As of `Records`."""
+        for piece in self._records.columns(key, _FIELDS[key]):
+            yield piece
+            self._done += AT_ONCE
+            self._progress(stage, min(self._done, self._expected), self._expected)
+
+
+def _read_work(context: Context, stages: _Stages) -> tuple[Activities, Recorded, I4, I8]:
+    """All GPU work, and row by row how the program saw its launch, its configuration and bytes."""
+    table, recorded, rows = Batches(Activities), Batches(Recorded), gpu.GpuRows(context)
+    config: list[Column] = [np.zeros(0, np.int32)]
+    size: list[Column] = [np.zeros(0, np.int64)]
+
+    def add(known: gpu.Rows) -> None:
+        table.add(**known, process=np.full(len(known["start"]), context.process))
+        recorded.add(**known)
+        config.append(known["config"])
+        size.append(known["bytes"])
+
+    for piece in stages.columns("reading kernels", gpu.KERNELS):
+        add(rows.kernels(piece))
+    for piece in stages.columns("reading copies", gpu.COPIES):
+        add(rows.copies(piece))
+    return table.build(), recorded.build(), np.concatenate(config), np.concatenate(size)
+
+
+def _read_nodes(context: Context, stages: _Stages) -> tuple[Nodes, Recorded]:
+    """Creations of CUDA graph nodes, and row by row where that was."""
+    batches, where = Batches(Nodes), Batches(Recorded)
+    for piece in stages.columns("reading graphs", gpu.NODES):
+        rows = gpu.node_rows(context, piece)
+        where.add(**rows)
+        batches.add(**rows, process=np.full(len(rows["node"]), context.process))
+    nodes, origins = batches.build(), where.build()
+    # A copy is made first, and then said to be one: it was born where its original was.
+    copied = nodes.original != NONE
+    kept = copied | ~np.isin(nodes.node, nodes.node[copied])
+    return _chosen(nodes, kept), _chosen(origins, kept)
+
+
+def _chosen(table: Table, rows: Bool) -> Table:
+    return replace(table, **{one.name: getattr(table, one.name)[rows] for one in fields(table)})
+
+
+def _read_calls(context: Context, stages: _Stages) -> tuple[Calls, I4]:
+    """All CUDA API calls, and the path of NVTX ranges recorded with each."""
+    batches, paths, rows = Batches(Calls), [np.zeros(0, np.int32)], host.CallRows(context)
+    for piece in stages.columns("reading API calls", host.CALLS):
+        known = rows.rows(piece)
+        batches.add(**known)
+        paths.append(known["nvtx"])
+    return batches.build(), np.concatenate(paths)
+
+
+def _read_ranges(
+    context: Context, stages: _Stages, still_open: dict[str, I8], options: LoadOptions
+) -> Ranges:
+    """All push/pop ranges, ``still_open`` ones last; start/end ranges where ``options`` ask so.
+
+    ``still_open`` are columns of open ranges that were read before all others: some may have ended.
+    """
+    batches, payloads = Batches(Ranges), host.Payloads(context)
+    wanted = (host.PUSH_POP, host.START_END) if options.nvtx_start_end else (host.PUSH_POP,)
+    for piece in stages.columns("reading NVTX ranges", host.RANGES):
+        piece = host.of_kinds(piece, wanted)
+        rows, kept = host.range_rows(context, piece)
+        context.timeless_ranges += len(piece["start"]) - len(rows["start"])
+        batches.add(**rows)
+        payloads.add(kept)
+    known = {one.name: getattr(table, one.name) for one in fields(table := batches.build())}
+    batches.add(**known)
+    rows, _ = host.range_rows(context, still_open)
+    context.timeless_ranges += len(still_open["start"]) - len(rows["start"])
+    left = host.chosen(rows, ~host.began_with(rows, known))
+    batches.add(**left, end=np.full(len(left["start"]), OPEN))
+    return batches.build()

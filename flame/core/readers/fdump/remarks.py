@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from flame.core.readers.fdump.chunks import Chunks, Records
+from flame.core.readers.fdump.chunks import Chunks
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.layout import FULL, KINDS, RUNNING, STOPPED, Header
+from flame.core.readers.fdump.records import Records
 
 _LONGEST = 60
 _UNKNOWN = 0
@@ -21,37 +22,66 @@ _CAUSES = {
 }
 
 
-def remarks(chunks: Chunks, records: Records, context: Context) -> Iterator[str]:
+class Losses:
+    """What could not be written, and what is not shown, as far as it has been learnt."""
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.drops: Counter[int] = Counter()
+
+    def learn(self, records: Records) -> None:
+        """Add what ``records`` say."""
+        self.samples += int(records.table("sample", ("samples",))["samples"].sum())
+        table = records.table("drop", ("cause", "count"))
+        for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
+            self.drops[cause if cause in _CAUSES else _UNKNOWN] += max(count, 0)
+
+
+def remarks(chunks: Chunks, context: Context, losses: Losses) -> Iterator[str]:
     """One line for each thing that the reader of a flame graph has to know."""
+    yield from _stop(chunks.header)
     yield from _end(chunks, context)
-    yield from _damage(chunks, records, context)
-    yield from _drops(chunks.header, records)
+    yield from _rest(chunks, context, losses)
+
+
+def remarks_so_far(chunks: Chunks, context: Context, losses: Losses) -> Iterator[str]:
+    """The same of a dump that may still be growing, which is no remark."""
+    yield from _stop(chunks.header)
+    yield from _rest(chunks, context, losses)
+
+
+def _rest(chunks: Chunks, context: Context, losses: Losses) -> Iterator[str]:
+    yield from _damage(chunks, context)
+    yield from _drops(chunks.header, losses)
     yield from context.vocabulary.facts.get("note", ())
-    samples = int(records.table("sample", ("samples",))["samples"].sum())
-    if samples:
-        yield f"{samples:,} PC samples were recorded: this version of flame does not show them"
+    if losses.samples:
+        samples = f"{losses.samples:,} PC samples"
+        yield f"{samples} were recorded: this version of flame does not show them"
+    yield from context.warnings()
 
 
-def _end(chunks: Chunks, context: Context) -> Iterator[str]:
-    header = chunks.header
+def _stop(header: Header) -> Iterator[str]:
     if header.flags & FULL:
         yield "recording stopped before the program ended: there was no more room for it"
     if header.flags & STOPPED:
         yield "recording stopped before the program ended, as it was told to (--duration)"
+
+
+def _end(chunks: Chunks, context: Context) -> Iterator[str]:
     # Forked workers end so, and nothing is missing: what they wrote themselves is there.
     forked_worker = "forked_from" in context.vocabulary.facts and not chunks.count("launch")
-    if header.state == RUNNING and not forked_worker:
+    if chunks.header.state == RUNNING and not forked_worker:
         yield (
             "still being written, or ended without saying so (killed, interrupted, os._exit, "
             "exec): GPU work of its last moments may be missing"
         )
 
 
-def _damage(chunks: Chunks, records: Records, context: Context) -> Iterator[str]:
+def _damage(chunks: Chunks, context: Context) -> Iterator[str]:
     have, tail = chunks.size(), chunks.header.tail
     if have < tail:
         yield f"cut off: {have:,} of {tail:,} bytes are there"
-    spoilt = chunks.lost() + records.unreadable + context.vocabulary.texts.damaged
+    spoilt = chunks.lost() + chunks.unreadable + context.vocabulary.texts.damaged
     if spoilt:
         yield f"damaged: {spoilt:,} pieces of it cannot be read, or not wholly: left out"
     unknown = [key for key in chunks.layouts if key not in KINDS and chunks.count(key)]
@@ -63,11 +93,8 @@ def _damage(chunks: Chunks, records: Records, context: Context) -> Iterator[str]
         yield f"{context.stacks.lost:,} stacks are not whole: [lost] stands for what is missing"
 
 
-def _drops(header: Header, records: Records) -> Iterator[str]:
-    table = records.table("drop", ("cause", "count"))
-    counts: Counter[int] = Counter()
-    for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
-        counts[cause if cause in _CAUSES else _UNKNOWN] += max(count, 0)
+def _drops(header: Header, losses: Losses) -> Iterator[str]:
+    counts = losses.drops.copy()
     counts[_UNKNOWN] += max(header.dropped - counts.total(), 0)
     for cause, count in counts.items():
         if count:

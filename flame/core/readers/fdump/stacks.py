@@ -3,91 +3,156 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column
+from flame.core.columns import I4, I8, Bool, Column, runs, unique_rows
 from flame.core.frames import Frame, Kind
-from flame.core.readers.fdump.chunks import Records
 from flame.core.readers.fdump.ids import ABSENT, Ids
 from flame.core.readers.fdump.names import Vocabulary
+from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.texts import LOST
 from flame.core.stacks import EMPTY, StackBuilder
 
 CUT = "[outermost frames not recorded]"
+NODES = "node"
 _FIELDS = ("id", "parent", "item", "kind", "flags")
 _KINDS = (Kind.PYTHON, Kind.NVTX)  # by NodeKind in dump.h
 _CUT_ABOVE = 1
 _DEEPEST = 400  # the library itself goes no deeper than 250
+_DEPTHS = 512  # numbers of a stack and of how many nodes are above are kept as one
+
+_Table = dict[str, I8]
 
 
 class Stacks:
-    """The stack in ``builder`` that every node stands for.
+    """The stack in ``builder`` that every node stands for, as far as nodes have been learnt.
 
     ``lost`` counts nodes that lead nowhere.
     """
 
-    def __init__(self, records: Records, vocabulary: Vocabulary) -> None:
-        node = records.table("node", _FIELDS)
-        self._ids = Ids(node["id"], [node[name] for name in _FIELDS[1:]])
-        self._node = {name: column[self._ids.rows] for name, column in node.items()}
-        self.builder = StackBuilder()
-        self._frames = vocabulary.frames
+    def __init__(self, vocabulary: Vocabulary, builder: StackBuilder) -> None:
+        self.builder = builder
         self.lost = 0
-        self._stack = self._built(vocabulary.frames_of(self._node["kind"], self._node["item"]))
+        self._vocabulary = vocabulary
+        self._known = Ids()
+        self._waiting: _Table = {name: np.zeros(0, np.int64) for name in _FIELDS}
+
+    def learn(self, records: Records, last: bool = True) -> None:
+        """Add the nodes among ``records``; the vocabulary knows what they refer to.
+
+        Not the ``last``: where two threads write, a node may be seen before its parent is. Then it
+        waits for what is learnt next.
+        """
+        node = records.table(NODES, _FIELDS)
+        waiting = len(self._waiting["id"])
+        if not len(node["id"]) + waiting:
+            return
+        node = {name: np.append(self._waiting[name], node[name]) for name in _FIELDS}
+        batch = self._batch(node, np.arange(len(node["id"])) >= waiting)
+        top = batch.top
+        late = ~batch.whole[top] & batch.new[top] & (not last)
+        self._waiting = {name: column[late] for name, column in batch.node.items()}
+        self._add(batch, ~late)
+
+    def _batch(self, node: _Table, new: Bool) -> _Batch:
+        """The nodes that do not contradict one another."""
+        first, kind = unique_rows([node[name] for name in _FIELDS])
+        told = Ids()
+        told.learn(node["id"], kind)
+        wrong = told.ids[told.values == ABSENT]
+        self._known.learn(wrong, np.full(len(wrong), ABSENT))
+        rows = first[told.values[told.values != ABSENT]]
+        node = {name: column[rows] for name, column in node.items()}
+        return _Batch(node, new[rows], self._known.of(node["parent"]))
 
     def of(self, nodes: Column, kind: Kind) -> I4:
         """The stacks of ``nodes``: the empty one for 0, a frame that says so for unknown ones."""
-        place = self._ids.places(nodes)
-        found = np.append(self._stack, EMPTY)[place]
-        lost = np.flatnonzero((place == ABSENT) & (nodes != 0))
+        value = self._known.of(nodes)
+        found = np.where(value == ABSENT, EMPTY, value // _DEPTHS)
+        lost = np.flatnonzero((value == ABSENT) & (nodes != 0))
         if len(lost):
             self.lost += len(np.unique(nodes[lost]))
             found[lost] = self._alone(LOST, kind)
         return found.astype(np.int32)
 
+    def depths(self, nodes: Column) -> I8:
+        """How many nodes lead to ``nodes``, themselves included; 0 for unknown ones."""
+        value = self._known.of(nodes)
+        return np.where(value == ABSENT, 0, value % _DEPTHS + 1)
+
     def _alone(self, name: str, kind: Kind) -> int:
         """The stack of one frame that is no recorded one."""
-        return self.builder.path([self._frames.add(Frame(kind, name))])
+        return self.builder.path([self._vocabulary.frames.add(Frame(kind, name))])
 
-    def _built(self, frame: I4) -> I4:
-        """The stack of each node, from the roots up."""
-        parent, size = self._node["parent"], len(self._ids)
-        above = self._ids.places(parent)
-        # A node is written after its parent: else it is not this one's.
-        whole = (parent == 0) | ((above != ABSENT) & (above < np.arange(size)))
-        above = np.where(whole, above, ABSENT)
-        depth = _depths(above)
-        lost = ~whole | (depth > _DEEPEST)
+    def _add(self, batch: _Batch, chosen: Bool) -> None:
+        """Build the stacks of the ``chosen`` nodes, from the roots up."""
+        node, too_deep = batch.node, batch.depth > _DEEPEST
+        frame = self._vocabulary.frames_of(node["kind"], node["item"])
+        lost = chosen & (~batch.whole | too_deep)
         self.lost += int(lost.sum())
-        stack = self._outer(lost)
-        order = np.argsort(np.minimum(depth, _DEEPEST + 1), kind="stable")
-        deepest = min(int(depth.max(initial=-1)), _DEEPEST)
-        bounds = np.searchsorted(depth[order], np.arange(deepest + 2))
-        for low, high in itertools.pairwise(bounds):
-            rows = order[low:high]
-            below = np.flatnonzero(above[rows] != ABSENT)
-            stack[rows[below]] = stack[above[rows[below]]]
+        known = (batch.below != ABSENT) & ~lost
+        stack = np.where(known, batch.below // _DEPTHS, self._outer(node, lost))
+        for rows in _levels(batch.depth, chosen & ~too_deep):
+            inner = rows[batch.above[rows] != ABSENT]
+            stack[inner] = stack[batch.above[inner]]
             stack[rows] = self.builder.extend(stack[rows], frame[rows])
-        return stack
+        value = stack * _DEPTHS + np.minimum(batch.depth, _DEEPEST + 1)
+        self._known.learn(node["id"][chosen], value[chosen])
 
-    def _outer(self, lost: Bool) -> I4:
+    def _outer(self, node: _Table, lost: Bool) -> I8:
         """What each node stands on if it has no parent; the whole stack of those too deep."""
-        stack = np.full(len(lost), EMPTY, np.int32)
-        cut = (self._node["flags"] & _CUT_ABOVE) > 0
+        stack = np.full(len(lost), EMPTY, np.int64)
+        cut = (node["flags"] & _CUT_ABOVE) > 0
         for number, kind in enumerate(_KINDS):
-            for name, chosen in ((CUT, cut), (LOST, lost)):
-                rows = np.flatnonzero(chosen & (self._node["kind"] == number))
+            for name, those in ((CUT, cut), (LOST, lost)):
+                rows = np.flatnonzero(those & (node["kind"] == number))
                 if len(rows):
                     stack[rows] = self._alone(name, kind)
         return stack
 
 
-def _depths(above: I8) -> I8:
-    """How many nodes each one has above it, by pointer doubling."""
-    jump = np.append(above, ABSENT)
-    depth = (jump != ABSENT).astype(np.int64)
-    while (jump != ABSENT).any():
+class _Batch:
+    """Nodes with different ids, sorted; ``new`` ones have not waited for their parents.
+
+    ``below`` is what is known of their parents, ``above`` the rows of those that are among them,
+    ``top`` the row that each row's uppermost one is in, ``whole`` those whose parent is here or
+    known, ``depth`` how many nodes are above.
+    """
+
+    def __init__(self, node: _Table, new: Bool, parents: I8) -> None:
+        self.node = node
+        self.new = new
+        ids, parent = node["id"], node["parent"]
+        # A node is written after its parent: else it is not this one's.
+        earlier = parent < ids
+        self.below = np.where(earlier, parents, ABSENT)
+        place = np.searchsorted(ids, parent)
+        here = earlier & (self.below == ABSENT) & (np.append(ids, 0)[place] == parent)
+        self.above = np.where(here & (parent > 0), place, ABSENT)
+        self.whole = (parent == 0) | (self.below != ABSENT) | (self.above != ABSENT)
+        self.top, depth = _tops(self.above)
+        below = self.below[self.top]
+        self.depth = depth + np.where(below == ABSENT, 0, below % _DEPTHS + 1)
+
+
+def _tops(above: I8) -> tuple[I8, I8]:
+    """The uppermost row above each one (itself without any), and how many there are above it.
+
+    By pointer doubling: every row comes after the one above it.
+    """
+    rows = np.arange(len(above))
+    jump = np.where(above == ABSENT, rows, above)
+    depth = (above != ABSENT).astype(np.int64)
+    while depth[jump].any():
         depth, jump = depth + depth[jump], jump[jump]
-    found: I8 = depth[:-1]
-    return found
+    return jump, depth
+
+
+def _levels(depth: I8, chosen: Bool) -> Iterator[I8]:
+    """The ``chosen`` rows by depth, the least first."""
+    rows = np.flatnonzero(chosen)
+    rows = rows[np.argsort(depth[rows], kind="stable")]
+    for low, high in itertools.pairwise([*runs(depth[rows]).tolist(), len(rows)]):
+        yield rows[low:high]

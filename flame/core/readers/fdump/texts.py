@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.columns import Column, distinct
-from flame.core.readers.fdump.chunks import Records
 from flame.core.readers.fdump.ids import ABSENT, Ids
 from flame.core.readers.fdump.layout import TEXT
+from flame.core.readers.fdump.records import Records
 
 LOST = "[lost]"
 _RECORD = struct.Struct("<II")
@@ -20,34 +20,36 @@ _RECORD = struct.Struct("<II")
 class Texts:
     """All texts. Kept as the bytes that were written: a program may name a million ranges.
 
-    ``damaged`` counts chunks that hold something else from some place on.
+    ``damaged`` counts places from which on a chunk holds something else.
     """
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self) -> None:
         self.damaged = 0
-        content = [records.content(one) for one in records.chunks(TEXT)]
-        self._data = b"".join(content)
-        columns = array("q"), array("q"), array("q")
-        base = 0
-        for data in content:
-            for number, start, size in self._records(data):
-                columns[0].append(number)
-                columns[1].append(base + start)
-                columns[2].append(size)
-            base += len(data)
-        ids, self._start, self._size = (np.array([*column, 0], np.int64) for column in columns)
-        self._ids = Ids(ids, [self._start, self._size])
+        self._data = bytearray()
+        self._start, self._size = array("q"), array("q")
+        self._ids = Ids()
 
-    def _records(self, data: bytes) -> Iterator[tuple[int, int, int]]:
-        """(id, start, size) of the texts in the bytes of one chunk."""
-        at = 0
+    def learn(self, records: Records) -> None:
+        """Add the texts among ``records``."""
+        first, numbers = len(self._start), array("q")
+        for piece in records.pieces(TEXT):
+            numbers.extend(self._add(records.content(piece)))
+        rows = np.arange(first, len(self._start))
+        self._ids.learn(np.array(numbers, np.int64), rows)
+
+    def _add(self, data: bytes) -> Iterator[int]:
+        """Keep the bytes of one piece; the ids of the texts in it."""
+        at, base = 0, len(self._data)
+        self._data += data
         while at + _RECORD.size <= len(data):
             number, size = _RECORD.unpack_from(data, at)
             start = at + _RECORD.size
             if number == 0 or start + size > len(data):
                 self.damaged += 1
                 return
-            yield number, start, size
+            self._start.append(base + start)
+            self._size.append(size)
+            yield number
             at = start + (size + 7) // 8 * 8
 
     def of(self, *columns: Column) -> dict[int, str]:
@@ -57,10 +59,9 @@ class Texts:
     def each(self, *columns: Column) -> Iterator[tuple[int, str]]:
         """The same, one at a time: there may be a million."""
         wanted, _ = distinct(np.concatenate([np.zeros(1, np.int64), *columns]))
-        rows = self._ids.of(wanted)
-        places = (column.tolist() for column in (wanted, rows, self._start[rows], self._size[rows]))
-        for number, row, start, size in zip(*places, strict=True):
-            yield number, self._text(start, size) if row != ABSENT else LOST if number else ""
+        for number, row in zip(wanted.tolist(), self._ids.of(wanted).tolist(), strict=True):
+            yield number, self._text(row) if row != ABSENT else LOST if number else ""
 
-    def _text(self, start: int, size: int) -> str:
-        return self._data[start : start + size].decode("utf-8", "replace")
+    def _text(self, row: int) -> str:
+        start = self._start[row]
+        return self._data[start : start + self._size[row]].decode("utf-8", "replace")

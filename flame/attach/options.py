@@ -1,0 +1,64 @@
+"""The options of ``flame attach``, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+
+from flame.arguments import add_selection
+from flame.core.errors import UsageError
+from flame.core.live.window import WINDOWS, Window
+
+_EPILOG = """\
+PID is one process and all below it that record; NAME a script or program; PATH the folder of a
+recording, or a dump. Without any of them a list to choose from opens.
+
+Whatever was started with 'flame record', or with CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH
+in its environment, is shown as it runs, and left as it is when you quit. Into a running CPython
+3.14 or later the library is loaded. Of another Python the Python stacks can be sampled, without
+the GPU: pip install 'flame-view[cpu]'.
+
+--list --json prints an object of jobs, ended and notes. A job has pid, name, command, user, age_s,
+way (recording, loadable, cpu, none), active, kernels, launches, bytes, folder, and processes, each
+with pid, parent, name, user, age_s, way, denied and dumps; an ended recording has name, pids,
+age_s, kernels, bytes and dumps. Counts are null where counting would take too long.
+
+exit codes: 0 ok, 2 usage, 3 nothing there, or it cannot be watched
+"""
+_WINDOWS = {one.key: one for one in WINDOWS if not one.marked}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add all that `check` and `window_of` read, and the selection."""
+    parser.usage = "flame attach [options] [PID|NAME|PATH]"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    add = parser.add_argument
+    text = "what to attach to; left out: a list to choose from"
+    add("target", metavar="PID|NAME|PATH", nargs="?", help=text)
+    add("--list", action="store_true", help="print what can be attached to")
+    add("--json", action="store_true", help="with --list: for scripts")
+    add("--stop", action="store_true", help="end the recording; the program runs on")
+    text = "what is shown at first: the last 10s (default) or 60s, or all"
+    add("--window", metavar="W", help=text)
+    add_selection(parser)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise UsageError where options exclude or need each other."""
+    if args.target == "":
+        raise UsageError("no process named: flame attach --list shows what there is")
+    if args.json and not args.list:
+        raise UsageError("--json goes with --list")
+    if args.list and (args.stop or args.target is not None):
+        raise UsageError("--list shows all there is: it goes with no target, and not with --stop")
+    if args.stop and args.target is None:
+        raise UsageError("--stop: name what to stop: flame attach --stop PID")
+
+
+def window_of(args: argparse.Namespace) -> Window | None:
+    """The window to begin with, None if that is left to the app."""
+    if args.window is None:
+        return None
+    if args.window not in _WINDOWS:
+        raise UsageError(f"--window '{args.window}': choose from {', '.join(_WINDOWS)}")
+    return _WINDOWS[args.window]

@@ -1,0 +1,117 @@
+"""The processes of this machine, as ``/proc`` has them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from typing import NamedTuple
+
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD
+_TICK = os.sysconf("SC_CLK_TCK")
+_LONGEST = 1 << 20
+
+
+class Process(NamedTuple):
+    """One process.
+
+    ``start`` in ticks since the machine was started: with the pid it names a process for good.
+    ``uid`` is that of its files in ``/proc``: whom it runs as, or root.
+    """
+
+    pid: int
+    name: str
+    state: str
+    parent: int
+    group: int
+    session: int
+    kernel: bool
+    start: int
+    uid: int
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was started."""
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - self.start / _TICK, 0.0)
+
+    @property
+    def is_zombie(self) -> bool:
+        """Whether it has ended, and nobody has asked yet how."""
+        return self.state in "ZX"
+
+
+def all_processes() -> dict[int, Process]:
+    """All that can be seen now, by pid."""
+    numbers = (int(name) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208
+    return {number: found for number in numbers if (found := process(number))}
+
+
+def process(pid: int) -> Process | None:
+    """The process ``pid``, None if there is none."""
+    try:
+        uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 (this runs for every process there is)
+    except OSError:
+        return None
+    return _parsed(pid, read(pid, "stat"), uid)
+
+
+def _parsed(pid: int, stat: bytes, uid: int) -> Process | None:
+    # The name in parentheses may hold anything, parentheses too.
+    head, _, tail = stat.rpartition(b")")
+    fields = tail.split()
+    if len(fields) < 20:
+        return None
+    name = head.partition(b"(")[2].decode("utf-8", "replace")
+    state, *numbers = fields[0].decode(), *map(int, fields[1:20])
+    kernel = bool(numbers[5] & _KERNEL_THREAD)
+    return Process(pid, name, state, *numbers[:3], kernel, numbers[18], uid)
+
+
+def read(pid: int, name: str) -> bytes:
+    """A file of the process; empty where there is none, or where it may not be read."""
+    with suppress(OSError):
+        return read_or_raise(pid, name)
+    return b""
+
+
+def read_or_raise(pid: int, name: str) -> bytes:
+    """The same; OSError says why not."""
+    file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = iter(lambda: os.read(file, _LONGEST), b"")
+        return b"".join(parts)
+    finally:
+        os.close(file)
+
+
+def command_of(pid: int) -> tuple[str, ...]:
+    """The words that the process was started with; nothing for a zombie or kernel thread."""
+    text = read(pid, "cmdline").rstrip(b"\0")
+    return tuple(os.fsdecode(word) for word in text.split(b"\0")) if text else ()
+
+
+@cache
+def user_name(uid: int) -> str:
+    """What a user is called, or the number."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def below(root: int, table: dict[int, Process]) -> Iterator[Process]:
+    """The process ``root`` of ``table`` and all that it, or what it has started, has started."""
+    children: dict[int, list[int]] = {}
+    for one in table.values():
+        children.setdefault(one.parent, []).append(one.pid)
+    waiting, seen = [root], {root}
+    while waiting:
+        pid = waiting.pop(0)
+        if pid in table:
+            yield table[pid]
+        new = [child for child in children.get(pid, ()) if child not in seen]
+        seen.update(new)
+        waiting += new

@@ -1,0 +1,130 @@
+"""py-spy, which samples the Python stacks of other processes: one run of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from flame.core.errors import UsageError
+from flame.record.environment import INJECTIONS
+
+RATE = 100
+"""Samples per second and thread."""
+
+_LONGEST = 60
+"""Seconds after which a run ends by itself: nobody else would end it if flame were killed."""
+_PATIENCE = 10.0
+_INSTALL = "CPU samples need py-spy: pip install 'flame-view[cpu]'"
+_BEGUN = b"Sampling process"
+_UNREAD = re.compile(rb"Samples: \d+ Errors: (\d+)")
+_ERROR = "Error: "
+_NO_PYTHON = "No python processes found"
+_PAUSE = 0.005
+
+
+def program() -> str:
+    """Where py-spy is: beside this Python, else on PATH. UsageError if it is not installed."""
+    beside = Path(sys.executable).with_name("py-spy")
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
+    if not found:
+        raise UsageError(_INSTALL)
+    return found
+
+
+class Run:
+    """py-spy sampling ``pid`` and what that has started, until `end`; its files are in ``folder``.
+
+    It reads the program's memory and never stops it (``--nonblocking``): what it reads while that
+    changes is of no use and counted as an error. Threads that wait are left out. It is told apart
+    from flame's terminal, and from injections.
+    """
+
+    def __init__(self, path: str, pid: int, folder: Path, number: int) -> None:
+        """Raises OSError where it cannot be run."""
+        self._stacks = folder / f"{number}.json"
+        self._log = folder / f"{number}.log"
+        words = ["record", "--format", "speedscope", "--output", str(self._stacks), "--nonblocking"]
+        words += ["--subprocesses", "--threads", "--full-filenames", "--rate", str(RATE)]
+        words += ["--duration", str(_LONGEST), "--pid", str(pid)]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [path, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={key: value for key, value in os.environ.items() if key not in INJECTIONS},
+                start_new_session=True,
+            )
+        self.begin = 0
+        self.end = 0
+
+    def begins(self) -> bool:
+        """Wait until it samples; False if it has failed, see `error`."""
+        until = time.monotonic() + _PATIENCE
+        while self.running and time.monotonic() < until:
+            if _BEGUN in self._log.read_bytes():
+                self.begin = time.monotonic_ns()
+                return True
+            time.sleep(_PAUSE)
+        return False
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """Have it write what it has sampled, if it has not done so, and wait for that."""
+        self.end = time.monotonic_ns()
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def take(self) -> bytes:
+        """The speedscope file that it has written, empty if it has not."""
+        with suppress(OSError):
+            return self._stacks.read_bytes()
+        return b""
+
+    def remove(self) -> None:
+        """Remove its files."""
+        for path in (self._stacks, self._log):
+            path.unlink(missing_ok=True)
+
+    @property
+    def unread(self) -> int:
+        """The samples that it could make no sense of."""
+        found = _UNREAD.search(self._log.read_bytes())
+        return int(found[1]) if found else 0
+
+    @property
+    def error(self) -> str:
+        """Why it has failed, as it says; empty if it has not."""
+        code = self._process.poll()
+        if not code:
+            return ""
+        lines = self._log.read_text("utf-8", "replace").splitlines()
+        said = next((line for line in lines if line.startswith(_ERROR)), "").removeprefix(_ERROR)
+        if said.startswith(_NO_PYTHON):
+            return "it is no Python program, or its Python is none that py-spy knows"
+        return f"py-spy has failed ({said or _ending(code)})"
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        return signal.strsignal(-code) or f"signal {-code}"
+    return f"exit code {code}"

@@ -1,0 +1,129 @@
+"""The dumps of what was attached to, as they appear: children begin, workers are started anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from flame.attach.ended import read_header, read_left
+from flame.attach.machine import Machine
+from flame.attach.mapped import path_of
+from flame.attach.processes import process
+from flame.core.errors import InputError
+from flame.core.readers.fdump.folder import dumps_in
+
+_PERIOD = 10.0
+"""Seconds from one look at all processes to the next: a look at the folder mostly does."""
+_TICK_NS = 50_000_000
+"""Longer than that no two changes of a folder have the same time."""
+
+
+class Watch:
+    """Dumps of the processes ``pids`` and all that come from them, and all dumps in ``folder``.
+
+    ``dumps`` are known to belong to it, wherever they are.
+    """
+
+    def __init__(
+        self, pids: Iterable[int] = (), dumps: Iterable[Path] = (), folder: Path | None = None
+    ) -> None:
+        self._pids = {pid: one.start for pid in pids if (one := process(pid))}
+        self._waiting = dict.fromkeys(dumps)
+        self._whole = folder
+        self._folders = {one.parent: 0 for one in self._waiting if _lies_in_folder(one)}
+        self._folders |= {folder: 0} if folder else {}
+        self._seen: set[int] = set()
+        self._foreign: set[str] = set()
+        self._machine = Machine()
+        self._next = 0.0
+
+    def new(self) -> list[tuple[Path, int | None]]:
+        """Those that have appeared since the last call, the first time all there are.
+
+        Each with its descriptor if it has to be opened by that. To be called about once a second.
+        """
+        for folder in list(self._folders):
+            self._look_into(folder)
+        if self._pids and (not self._seen or time.monotonic() >= self._next):
+            self._look_at_processes()
+            self._next = time.monotonic() + _PERIOD
+        return [(path, None) for path in self._readable()]
+
+    def _readable(self) -> Iterator[Path]:
+        """Those that wait and can be read; of others the header is still being written."""
+        for path in list(self._waiting):
+            with suppress(InputError, OSError):
+                read_header(path)
+                inode = path.stat().st_ino
+                del self._waiting[path]
+                if inode not in self._seen:
+                    self._seen.add(inode)
+                    yield path
+
+    # By folder
+
+    def _look_into(self, folder: Path) -> None:
+        with suppress(OSError):
+            changed = folder.stat().st_mtime_ns
+            if changed == self._folders[folder]:
+                return
+            whole = [self._take(path) for path in dumps_in(folder)]
+            is_past = time.time_ns() - changed > _TICK_NS
+            self._folders[folder] = changed if is_past and all(whole) else 0
+
+    def _take(self, path: Path) -> bool:
+        """Have a dump wait if it belongs here; False if nobody can tell yet."""
+        try:
+            if not self._is_known(path):
+                if path.parent == self._whole or self._is_ours(path):
+                    self._waiting[path] = None
+                else:
+                    self._foreign.add(path.name)
+        except InputError:
+            return False
+        return True
+
+    def _is_known(self, path: Path) -> bool:
+        if path.name in self._foreign or path in self._waiting:
+            return True
+        return path.stat().st_ino in self._seen
+
+    def _is_ours(self, path: Path) -> bool:
+        """Whether the process that writes the dump comes from those that are watched."""
+        left = read_left(path)
+        return self._comes(left.header.pid) or int(left.parent or 0) in self._pids
+
+    def _comes(self, pid: int) -> bool:
+        seen: set[int] = set()
+        while pid not in seen and (one := process(pid)):
+            if self._pids.get(pid) == one.start:
+                return True
+            seen.add(pid)
+            pid = one.parent
+        return False
+
+    # By process
+
+    def _look_at_processes(self) -> None:
+        """Find what is written anywhere else; know the children before their parents are gone."""
+        machine = self._machine
+        machine.update()
+        known = [pid for pid, start in self._pids.items() if self._is_alive(pid, start)]
+        below = {one.pid: one.start for pid in known for one in machine.below(pid)}
+        self._pids |= below
+        for pid, places in machine.dumps().items():
+            new = [one for one in places if pid in below and one.inode not in self._seen]
+            for path in filter(None, (path_of(place, pid) for place in new)):
+                self._waiting.setdefault(path)
+                if _lies_in_folder(path):
+                    self._folders.setdefault(path.parent, 0)
+
+    def _is_alive(self, pid: int, start: int) -> bool:
+        return pid in self._machine.table and self._machine.table[pid].start == start
+
+
+def _lies_in_folder(path: Path) -> bool:
+    """Whether it does so here; not if only its process can get at it."""
+    return path.parts[:2] != ("/", "proc")

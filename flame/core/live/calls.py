@@ -1,0 +1,138 @@
+"""CUDA API calls by correlation id, for GPU work that comes after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, distinct, runs
+from flame.core.live.batch import Calls
+from flame.core.live.table import Table
+from flame.core.profile import NONE
+
+_PART = 1 << 15
+NEVER = (1 << 63) - 1
+"""As the first start of a call's activities: it has none that are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Part(Table):
+    """Calls ordered by correlation id. ``uses``: activities so far; ``first``: the earliest kept.
+
+    These two columns change in place.
+    """
+
+    correlation: I8
+    start: I8
+    end: I8
+    thread: I4
+    frame: I4
+    python: I4
+    nvtx: I4
+    uses: I8
+    first: I8
+
+
+class CallTable:
+    """The calls of one process. Of several with one id the earliest launches, the longest on ties.
+
+    Places that `find` gives hold until the next `add` or `expire`.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[_Part] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def add(self, calls: Calls) -> None:
+        """Add new calls; those without an id launch nothing."""
+        part = _part(calls)
+        if not len(part):
+            return
+        if self._parts and len(self._parts[-1]) + len(part) <= _PART:
+            part = _ordered(_Part.joined([self._parts.pop(), part]))
+        self._parts.append(part)
+
+    def expire(self, horizon: int) -> None:
+        """Forget calls that began before ``horizon``, or most of them."""
+        self._parts = [part for part in self._parts if int(part.start.max()) >= horizon]
+
+    def find(self, correlation: I8) -> I8:
+        """The place of each call, `NONE` where there is none."""
+        found = np.full(len(correlation), NONE, np.int64)
+        best = np.full((2, len(correlation)), NEVER, np.int64)
+        base = 0
+        for part in self._parts:
+            low, high = part.correlation[0], part.correlation[-1]
+            rows = np.flatnonzero((correlation >= low) & (correlation <= high))
+            place = np.searchsorted(part.correlation, correlation[rows])
+            same = part.correlation[place] == correlation[rows]
+            rows, place = rows[same], place[same]
+            start, longest = part.start[place], part.start[place] - part.end[place]
+            earliest, most = best[:, rows]
+            better = (start < earliest) | ((start == earliest) & (longest < most))
+            rows = rows[better]
+            found[rows] = base + place[better]
+            best[:, rows] = start[better], longest[better]
+            base += len(part)
+        return found
+
+    def take(self, place: I8, name: str, absent: int = NONE) -> I8:
+        """A column of the calls at ``place``, ``absent`` where that is `NONE`."""
+        result = np.full(len(place), absent, np.int64)
+        for part, rows, of_part in self._split(place):
+            result[rows] = getattr(part, name)[of_part]
+        return result
+
+    def use(self, place: I8, start: I8) -> None:
+        """Count an activity of each of the calls at ``place``; ``start`` is `NEVER` if not kept."""
+        for part, rows, of_part in self._split(place):
+            np.add.at(part.uses, of_part, 1)
+            np.minimum.at(part.first, of_part, start[rows])
+
+    def _split(self, place: I8) -> list[tuple[_Part, I8, I8]]:
+        """By part: the indices in ``place`` that are of it, and their rows in it."""
+        found, base = [], 0
+        for part in self._parts:
+            rows = np.flatnonzero((place >= base) & (place < base + len(part)))
+            if len(rows):
+                found.append((part, rows, place[rows] - base))
+            base += len(part)
+        return found
+
+
+def _part(calls: Calls) -> _Part:
+    """One part of all calls that have an id."""
+    nothing = np.zeros(len(calls), np.int64)
+    part = _Part(
+        calls.correlation,
+        calls.start,
+        calls.end,
+        calls.thread,
+        calls.frame,
+        calls.python,
+        calls.nvtx,
+        nothing,
+        nothing + NEVER,
+    )
+    return _ordered(part.take(part.correlation > 0))
+
+
+def _ordered(part: _Part) -> _Part:
+    """By id, of several with one only the first."""
+    part = part.take(np.lexsort((part.start - part.end, part.start, part.correlation)))
+    return part.take(runs(part.correlation))
+
+
+def ids_of(calls: Calls) -> I8:
+    """The ids of ``calls``, in order."""
+    ids, _ = distinct(calls.correlation[calls.correlation > 0])
+    return ids
+
+
+def among(values: Column, ordered: I8) -> I8:
+    """The place of each of ``values`` in ``ordered``, `NONE` where it is not there."""
+    place = np.searchsorted(ordered, values)
+    return np.where(np.append(ordered, NONE)[place] == values, place, NONE)

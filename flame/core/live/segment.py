@@ -1,0 +1,84 @@
+"""Pieces of a growing table with the sums of each: what never changes again is added up once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from flame.core.columns import I4, I8, distinct, sum_by
+
+
+class GroupSums(NamedTuple):
+    """Sums of some rows: ``values`` i8[measures, n] of the groups ``group`` i4[n], each once."""
+
+    group: I4
+    values: I8
+
+    @classmethod
+    def of(cls, group: I4, measures: Iterable[I8]) -> GroupSums:
+        """The sums of rows of ``group``, measure by measure."""
+        groups, place = distinct(group.astype(np.int64))
+        sums = [sum_by(place, values, len(groups)) for values in measures]
+        return cls(groups.astype(np.int32), np.array(sums, np.int64).reshape(len(sums), -1))
+
+
+class Segment(Protocol):
+    """Some rows of a table. Nothing of them is before ``first`` or after ``last``, ns."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def sums(self) -> GroupSums: ...
+    def since(self, begin: int) -> GroupSums:
+        """The sums of what of it belongs to the time from ``begin`` on."""
+
+
+class Sums:
+    """Sums per group of the segments in a window of time.
+
+    From one look to the next only what has entered the window or left it is added or taken away.
+    """
+
+    def __init__(self, measures: int) -> None:
+        self._values: I8 = np.zeros((measures, 0), np.int64)
+        self._whole: set[Segment] = set()
+
+    def look(self, segments: Iterable[Segment], begin: int | None, size: int) -> I8:
+        """i8[measures, size] from ``begin`` on (None: of all); ``size`` is that of the groups."""
+        known = list(segments)
+        whole = {one for one in known if begin is None or one.first >= begin}
+        for one in self._whole - whole:
+            self._add(one.sums, -1)
+        for one in whole - self._whole:
+            self._add(one.sums, 1)
+        self._whole = whole
+        result = _wider(self._values, size).copy()
+        for one in known:
+            if begin is not None and one.first < begin <= one.last:
+                group, values = one.since(begin)
+                result[:, group] += values
+        return result
+
+    def settle(self, segment: Segment, begin: int | None) -> None:
+        """Keep what ``segment`` has added, or add it, for good: it will not be looked at again."""
+        if segment in self._whole:
+            self._whole.discard(segment)
+        elif begin is None or segment.first >= begin:
+            self._add(segment.sums, 1)
+        elif segment.last >= begin:
+            self._add(segment.since(begin), 1)
+
+    def _add(self, sums: GroupSums, sign: int) -> None:
+        if len(sums.group):
+            self._values = _wider(self._values, int(sums.group[-1]) + 1)
+            self._values[:, sums.group] += sign * sums.values
+
+
+def _wider(values: I8, size: int) -> I8:
+    """``values`` with room for ``size`` groups."""
+    more = size - values.shape[1]
+    return np.pad(values, ((0, 0), (0, more))) if more > 0 else values

@@ -1,0 +1,214 @@
+"""The GPU activities of one growing dump, added up as they come."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, distinct
+from flame.core.errors import InputError
+from flame.core.frames import Kind
+from flame.core.live.batch import Calls, Work
+from flame.core.live.calls import NEVER, CallTable, among, ids_of
+from flame.core.live.groups import WORK_COLUMNS, WorkGroups
+from flame.core.live.rates import Bins
+from flame.core.live.work import Rows, WorkSegment, segments
+from flame.core.profile import NONE
+
+_SEGMENT = 1 << 14
+_ALWAYS = -(1 << 62)
+_SUM_LIMIT = float(1 << 60)
+_OF_CALL = {"thread": "thread", "python": "python", "nvtx": "nvtx", "launch": "frame"}
+
+
+class Store:
+    """Keeps the rows of the last minute in segments, in the order of their starts.
+
+    Of what comes late only that part of the order is worked out again which it changes.
+    ``process`` is the number of the dump's, ``no_launch`` the frame of work without a launch.
+    """
+
+    def __init__(self, groups: WorkGroups, process: int, no_launch: int) -> None:
+        self.segments: list[WorkSegment] = []
+        self.calls = CallTable()
+        self._groups = groups
+        self._process = process
+        self._no_launch = no_launch
+        self._floor = _ALWAYS
+        self._busy_before: dict[int, int] = {}
+        self._waiting = np.zeros((2, 0), np.int64)
+        self._weight = 0.0
+
+    def __len__(self) -> int:
+        return sum(len(one.rows) for one in self.segments)
+
+    @property
+    def newest(self) -> int:
+        """The latest start."""
+        return self.segments[-1].last if self.segments else self._floor
+
+    def add(self, work: Work, calls: Calls) -> list[WorkSegment]:
+        """Add new rows. Those older than all that is kept are returned: they are not kept either.
+
+        InputError where sums would no longer fit 64 bits.
+        """
+        self.calls.add(calls)
+        came = self._came(calls)
+        rows, call = self._rows(work)
+        self._check(rows)
+        late = rows.start < self._floor
+        self.calls.use(call, np.where(late, NEVER, rows.start))
+        shared, _ = distinct(rows.correlation[call != NONE])
+        old = rows.take(late)
+        self._share(old, shared)
+        if len(rows) > len(old) or came.size:
+            self._insert(rows.take(~late), shared, came)
+        return [WorkSegment(old, {}, Bins.none())] if len(old) else []
+
+    def expire(self, horizon: int) -> list[WorkSegment]:
+        """Take out the segments that lie before ``horizon`` as a whole."""
+        gone = []
+        while self.segments and self.segments[0].last < horizon:
+            gone.append(self._drop_first())
+        self.calls.expire(horizon)
+        self._waiting = self._waiting[:, self._waiting[1] >= self._floor]
+        return gone
+
+    def _drop_first(self) -> WorkSegment:
+        first, *self.segments = self.segments
+        self._floor, self._busy_before = first.last, dict(first.busy_until)
+        return first
+
+    # New rows
+
+    def _rows(self, work: Work) -> tuple[Rows, I8]:
+        """The rows of ``work``, not yet in order, and the place of each one's call."""
+        size = len(work)
+        known: dict[str, Column] = {
+            "kind": work.kind,
+            "process": np.full(size, self._process),
+            "thread": work.thread,
+            "device": work.device,
+            "stream": work.stream,
+            "python": work.python,
+            "nvtx": work.nvtx,
+            "captured_python": work.captured_python,
+            "captured_nvtx": work.captured_nvtx,
+            "graph": work.graph,
+            "launch": np.full(size, self._no_launch),
+            "frame": work.frame,
+        }
+        call, group = self._launched(known, work.correlation)
+        rows = Rows(
+            start=work.start,
+            duration=np.maximum(work.end - work.start, 0),
+            correlation=work.correlation,
+            launch_start=self.calls.take(call, "start"),
+            launch_end=self.calls.take(call, "end"),
+            share=np.zeros(size, np.int64),
+            idle=np.zeros(size, np.int64),
+            group=group,
+            config=work.config,
+            bytes=work.bytes,
+        )
+        return rows, call
+
+    def _launched(self, known: dict[str, Column], correlation: I8) -> tuple[I8, I4]:
+        """The calls of rows of which that is ``known``, and their groups with those."""
+        call = self.calls.find(correlation)
+        launched = call != NONE
+        for name, of_call in _OF_CALL.items():
+            known[name] = np.where(launched, self.calls.take(call, of_call), known[name])
+        known["launched"] = launched
+        return call, self._groups.of([known[name] for name in WORK_COLUMNS])
+
+    def _check(self, rows: Rows) -> None:
+        launches = np.where(rows.launch_end < 0, 0, rows.launch_end - rows.launch_start)
+        for column in (rows.duration, rows.queue, launches):
+            self._weight += float(np.abs(column).sum(dtype=np.float64))
+        if self._weight >= _SUM_LIMIT:
+            raise InputError("damaged: the times in it add up to more than a century")
+
+    # Their places
+
+    def _insert(self, new: Rows, shared: I8, came: I8) -> None:
+        """Put ``new`` rows in their places, and work out again what stands behind the first.
+
+        ``shared``: ids of calls that have more rows now. ``came``: ids of calls that have come
+        after rows of theirs, and the starts of these.
+        """
+        begin = min(
+            int(new.start.min(initial=NEVER)),
+            int(self.calls.take(self.calls.find(shared), "first", NEVER).min(initial=NEVER)),
+            int(came[1].min(initial=NEVER)),
+        )
+        tail = self._ordered([*self._cut(begin), new])
+        self._wait_for(new)
+        bound = self._bind(tail, np.unique(came[0]))
+        self._share(tail, np.union1d(shared, bound))
+        before = self.segments[-1].busy_until if self.segments else self._busy_before
+        device = self._groups.column("device")[tail.group]
+        self.segments = [*self.segments, *segments(tail, device, before, _SEGMENT)]
+
+    def _cut(self, begin: int) -> list[Rows]:
+        """Take out the segments that reach ``begin``, and a last one that has room for more."""
+        kept = len(self.segments)
+        while kept and self.segments[kept - 1].last >= begin:
+            kept -= 1
+        if kept and len(self.segments[kept - 1].rows) < _SEGMENT // 2:
+            kept -= 1
+        rows = [one.rows for one in self.segments[kept:]]
+        self.segments = self.segments[:kept]
+        return rows
+
+    def _ordered(self, parts: list[Rows]) -> Rows:
+        """The rows of ``parts`` by start; of those that start together kernels come first."""
+        rows = Rows.joined(parts)
+        other = self._groups.column("kind")[rows.group] != Kind.KERNEL
+        return rows.take(np.argsort(rows.start << 1 | other, kind="stable"))
+
+    # Their launches
+
+    def _wait_for(self, rows: Rows) -> None:
+        """Remember what has a call that has not come yet: it may be in a part not yet written."""
+        waiting = np.flatnonzero((rows.launch_end < 0) & (rows.correlation > 0))
+        more = np.array([rows.correlation[waiting], rows.start[waiting]])
+        self._waiting = np.concatenate([self._waiting, more], axis=1)
+
+    def _came(self, calls: Calls) -> I8:
+        """Those of ``calls`` that rows wait for: ids, and the starts of the rows."""
+        if not self._waiting.size or not len(calls):
+            return self._waiting[:, :0]
+        here = among(self._waiting[0], ids_of(calls)) != NONE
+        came, self._waiting = self._waiting[:, here], self._waiting[:, ~here]
+        return came
+
+    def _bind(self, rows: Rows, ids: I8) -> I8:
+        """Give rows that have waited for the calls ``ids`` these launches; the ids once more."""
+        if not len(ids):
+            return ids
+        waited = np.flatnonzero((rows.launch_end < 0) & (among(rows.correlation, ids) != NONE))
+        known: dict[str, Column] = {
+            name: self._groups.column(name)[rows.group[waited]] for name in WORK_COLUMNS
+        }
+        call, rows.group[waited] = self._launched(known, rows.correlation[waited])
+        rows.launch_start[waited] = self.calls.take(call, "start")
+        rows.launch_end[waited] = self.calls.take(call, "end")
+        self.calls.use(call, rows.start[waited])
+        return ids
+
+    def _share(self, rows: Rows, ids: I8) -> None:
+        """Divide the time of each of the calls ``ids`` among all of its rows there are.
+
+        The remainder goes to the first: where not all are in ``rows``, that is among the others.
+        """
+        place = among(rows.correlation, ids)
+        mine = np.flatnonzero((place != NONE) & (rows.launch_end >= 0))
+        of = place[mine]
+        here = np.bincount(of, minlength=len(ids))
+        uses = np.maximum(self.calls.take(self.calls.find(ids), "uses", 1), 1)
+        length = np.maximum(rows.launch_end[mine] - rows.launch_start[mine], 0)
+        rows.share[mine] = length // uses[of]
+        first = np.full(len(ids), NONE, np.int64)
+        first[of[::-1]] = np.arange(len(mine))[::-1]
+        first = first[(here == uses) & (first != NONE)]
+        rows.share[mine[first]] += length[first] % uses[of[first]]

@@ -1,0 +1,34 @@
+"""Tables of columns of one length, which are cut and put together as wholes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+
+from flame.core.columns import Column
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """All fields of a subclass are columns of the same length."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def columns(self) -> list[Column]:
+        """All columns in the order of their declaration."""
+        return [getattr(self, one.name) for one in fields(self)]
+
+    def take(self, rows: Column | slice) -> Self:
+        """The rows that ``rows`` (indices, a mask or a slice) chooses."""
+        return type(self)(*(column[rows] for column in self.columns()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all ``parts``, of which there is at least one, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))

@@ -1,0 +1,233 @@
+"""Reads a dump while it grows: at every look what has come since the last."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import BinaryIO
+
+import numpy as np
+
+from flame.core.columns import I8, Bool, unique_rows
+from flame.core.live.batch import Batch, Calls, Spans, Work
+from flame.core.options import LoadOptions
+from flame.core.profile import NONE, Meta
+from flame.core.raw import Batches
+from flame.core.readers.fdump import gpu, host, machine
+from flame.core.readers.fdump.captures import Captures
+from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
+from flame.core.readers.fdump.context import Context
+from flame.core.readers.fdump.copying import copy
+from flame.core.readers.fdump.layout import RUNNING, TEXT, Chunk, Header
+from flame.core.readers.fdump.records import Piece, Records
+from flame.core.readers.fdump.remarks import Losses, remarks_so_far
+from flame.core.readers.fdump.shared import Shared
+from flame.core.readers.fdump.waiting import Rows, Told
+
+_VOCABULARY = (gpu.NODES, "node", "frame", "range_name", "name", "meta", "drop", "sample", TEXT)
+_EVENTS = (gpu.KERNELS, gpu.COPIES, host.CALLS, host.RANGES)
+# What a record refers to is written before the record, and so looked at after it. An open range is
+# no longer open after it is written as ended.
+_LOOKS = (
+    (host.OPEN_RANGES,),
+    (gpu.KERNELS, gpu.COPIES),
+    (host.CALLS, host.RANGES, gpu.NODES),
+    ("node",),
+    ("frame", "range_name"),
+    ("name", "meta", "drop", "sample"),
+    (TEXT,),
+)
+_EVER = (1 << 63) - 1
+_PATIENCE = 2_000_000_000  # ns that work waits for its call to return
+_MOST_WAITING = 1 << 20  # rows; more would be a dump whose times are wrong
+
+
+class Growing:
+    """A dump that may be growing, one of those that are spelled with ``shared``.
+
+    ``header`` is as old as the last look at the file: all that was in the file then has been read
+    when `read` says that there is no ``rest``. ``process`` is the index of its process. InputError
+    where it is no dump, and from then on where it is none any more. ``data`` is closed with it.
+    """
+
+    def __init__(
+        self, data: Bytes, path: str, source: int, shared: Shared, options: LoadOptions
+    ) -> None:
+        self.path = path
+        self.source = source
+        self._data = data
+        with named(path):
+            try:
+                self._chunks = Chunks(data)
+            except BaseException:
+                data.close()
+                raise
+        self.header: Header = self._chunks.header
+        self._context = Context(self.header, shared, options, 0, source)
+        self.process = self._context.process
+        self._work, self._calls = gpu.GpuRows(self._context), host.CallRows(self._context)
+        self._payloads = host.Payloads(self._context)
+        self._captures, self._losses, self._told = Captures(shared), Losses(), Told()
+        self._taken: dict[int, int] = {}
+        self._queue: deque[tuple[str, Piece]] = deque()
+        self._open: host.Rows = {}
+        self._last_ended: host.Rows = {name: np.zeros(0, np.int64) for name in ("thread", "start")}
+        self._open_chunks: dict[int, Chunk] = {}
+        self._held_work, self._held_calls = Rows(Work), Rows(Calls)
+        self._held_ended = Rows(Spans)
+        self._waiting = 0
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._data.close()
+
+    def read(self, most: int = 8 << 20, last: bool = False) -> Batch:
+        """What is new: about ``most`` bytes of it, and what names it.
+
+        ``last``: the process is gone; then nothing waits for what would come.
+        """
+        with named(self.path):
+            if not self._queue:
+                self._look()
+            self._consume(most)
+        over = not self._queue and (last or self.header.state != RUNNING)
+        work, calls, ended = self._due(over)
+        rest, newest = bool(self._queue), self._context.last_time
+        return Batch(self.source, work, calls, ended, self._still_open(), rest, newest)
+
+    def behind(self) -> int:
+        """Bytes that had been written at the last look and have not been read."""
+        return sum(piece.end - piece.begin for _, piece in self._queue)
+
+    def meta(self) -> Meta:
+        """What is known of the recording so far."""
+        return machine.read_meta(self.header, self._context.vocabulary, self.path)
+
+    def remarks(self) -> tuple[str, ...]:
+        """What the reader of a flame graph has to know of the dump so far."""
+        late = self._told.late
+        notes = remarks_so_far(self._chunks, self._context, self._losses)
+        more = f"{late:,} GPU activities are shown without their call, which took very long"
+        return (*notes, *([more] if late else []))
+
+    def copy_to(self, file: BinaryIO) -> None:
+        """Write the dump as it is now, which may be more than has been read; raises OSError too."""
+        with named(self.path):
+            copy(self._data, file, _LOOKS)
+
+    # A look at the file
+
+    def _look(self) -> None:
+        """See what is there, and learn the vocabulary of it."""
+        pieces: dict[str, list[Piece]] = {}
+        beyond_tail = self.header.state != RUNNING
+        for keys in _LOOKS:
+            self._chunks.update(beyond_tail, keys)
+            if host.OPEN_RANGES in keys:
+                self.header = self._chunks.header
+                still_open = self._open_records()
+            else:
+                pieces |= {key: self._new(key) for key in keys}
+        self._learn(self._chunks.records_in({key: pieces[key] for key in _VOCABULARY}))
+        events = ((key, piece) for key in _EVENTS for piece in pieces[key])
+        self._queue.extend(sorted(events, key=lambda one: one[1].begin))
+        self._open, *_ = host.span_rows(self._context, still_open)
+        self._end(self._last_ended)
+
+    def _open_records(self) -> dict[str, I8]:
+        """The records of ranges that are open, which are rewritten in place."""
+        self._open_chunks |= {one.offset: one for one in self._chunks.changed(host.OPEN_RANGES)}
+        self._open_chunks = {at: one for at, one in self._open_chunks.items() if one.committed}
+        records = self._chunks.records_of(self._open_chunks.values())
+        return records.table(host.OPEN_RANGES, host.FIELDS[host.OPEN_RANGES])
+
+    def _new(self, key: str) -> list[Piece]:
+        """The records of a kind that have come since this was last asked."""
+        size = max(self._chunks.layouts[key].size, 1) if key in self._chunks.layouts else 1
+        found = []
+        for chunk in self._chunks.changed(key):
+            low, high = self._taken.pop(chunk.offset, 0), chunk.committed // size * size
+            if high > low:
+                found.append(piece_of(chunk, low))
+            if not chunk.sealed:
+                self._taken[chunk.offset] = max(low, high)
+        return found
+
+    def _learn(self, records: Records) -> None:
+        context = self._context
+        context.learn(records, last=self.header.state != RUNNING)
+        self._losses.learn(records)
+        if records.pieces("name"):
+            self._calls.rename()
+        for piece in records.columns(gpu.NODES, gpu.FIELDS[gpu.NODES]):
+            self._captures.learn(gpu.node_rows(context, piece))
+
+    # What it has shown
+
+    def _consume(self, most: int) -> None:
+        """Read about ``most`` bytes of what the last look has shown, in the order of the file."""
+        pieces: dict[str, list[Piece]] = {key: [] for key in _EVENTS}
+        while self._queue and most > 0:
+            key, piece = self._queue.popleft()
+            pieces[key].append(piece)
+            most -= piece.end - piece.begin
+        records = self._chunks.records_in(pieces)
+        for piece_ in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
+            self._held_calls.add(self._calls.rows(piece_))
+        for piece_ in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
+            self._add_ended(host.of_kinds(piece_, (host.PUSH_POP,)))
+        for piece_ in records.columns(gpu.KERNELS, gpu.FIELDS[gpu.KERNELS]):
+            self._add_work(self._work.kernels(piece_))
+        for piece_ in records.columns(gpu.COPIES, gpu.FIELDS[gpu.COPIES]):
+            self._add_work(self._work.copies(piece_))
+
+    def _add_ended(self, table: dict[str, I8]) -> None:
+        context = self._context
+        rows, kept, deep = host.span_rows(context, table)
+        context.deep_ranges += deep
+        context.timeless_ranges += len(table["start"]) - len(rows["start"]) - deep
+        self._payloads.add(kept)
+        self._held_ended.add(rows)
+        self._end(rows)
+        both = {name: np.append(self._last_ended[name], rows[name]) for name in self._last_ended}
+        latest, _ = unique_rows([both["thread"][::-1]])
+        self._last_ended = host.chosen(both, len(both["thread"]) - 1 - latest)
+
+    def _end(self, rows: host.Rows) -> None:
+        """These ranges are open no more, although they may be seen so for a moment."""
+        self._open = host.chosen(self._open, ~host.began_with(self._open, rows))
+
+    def _still_open(self) -> Spans:
+        rows = Batches(Spans)
+        rows.add(**self._open, end=self._open["start"])
+        return rows.build()
+
+    def _add_work(self, rows: gpu.Rows) -> None:
+        python, nvtx = self._captures.of(rows["graph_node"])
+        captured = {"captured_python": python, "captured_nvtx": nvtx}
+        self._held_work.add(rows | captured | {"graph": rows["graph_node"] != NONE})
+
+    # What is due
+
+    def _due(self, over: bool) -> tuple[Work, Calls, Spans]:
+        """What has been read and need not wait; nothing does when the dump is ``over``.
+
+        What is not read yet began to be written after ``upto``: up to then it is complete.
+        """
+        all_at_once = over or not self._queue or self._waiting > _MOST_WAITING
+        upto = _EVER if all_at_once else min(self._queue[0][1].made, _EVER)
+        calls, later = self._held_calls.take(lambda rows: rows.end <= upto)
+        ended, more = self._held_ended.take(lambda rows: rows.end <= upto)
+        self._told.learn(calls)
+        everything = over or self._waiting > _MOST_WAITING
+        work, most = self._held_work.take(lambda rows: self._ready(rows, upto) | everything)
+        self._waiting = later + more + most
+        return work, calls, ended
+
+    def _ready(self, work: Work, upto: int) -> Bool:
+        """Which rows need not wait for their calls."""
+        past = work.end <= upto
+        told = self._told.of(work)
+        now = min(upto, max(self._context.last_time, self.header.end_monotonic))
+        alone = ~told & past & (work.end < now - _PATIENCE)
+        self._told.give_alone(work, alone)
+        return (told & past) | alone

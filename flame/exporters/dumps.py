@@ -1,0 +1,112 @@
+"""Copies of dumps, also of those that still grow, in a folder of their own."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from flame.core.errors import InputError
+from flame.core.readers.fdump.folder import SUFFIX
+from flame.core.readers.fdump.layout import Header
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class Source(Protocol):
+    """A dump that can be copied whatever its writer does, and its header."""
+
+    @property
+    def header(self) -> Header: ...
+
+    def copy_to(self, file: BinaryIO) -> None: ...
+
+
+def copy_dumps(sources: Iterable[Source], folder: str, report: Callable[[int], None]) -> int:
+    """Copy ``sources`` into a new ``folder``, which is there whole or not at all; the bytes.
+
+    ``report`` hears how many bytes are written so far; what it raises ends the copying. Raises
+    InputError, in one line, where ``folder`` is there already or cannot be written.
+    """
+    target = Path(folder)
+    beside = target.with_name(f".flame-{secrets.token_hex(8)}.tmp")
+    try:
+        # Taken now: nothing that gets this name meanwhile is replaced.
+        target.mkdir(0o700)
+        try:
+            beside.mkdir(0o700)
+            total = _copy_all(sources, beside, report)
+            beside.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                target.rmdir()
+            raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+    except FileExistsError:
+        raise InputError(f"{folder}: is there already: name a new folder") from None
+    except OSError as error:
+        raise _failed(folder, error) from None
+    except _UnwritableError as error:
+        raise _failed(folder, error.reason) from None
+    return total
+
+
+def _failed(folder: str, reason: OSError) -> InputError:
+    return InputError(f"{folder}: cannot be written: {reason.strerror or reason}")
+
+
+def _copy_all(sources: Iterable[Source], folder: Path, report: Callable[[int], None]) -> int:
+    total = 0
+    for source in sources:
+        path = _path_of(source, folder)
+        with io.BufferedWriter(_Counted(path, report, total)) as file:
+            source.copy_to(file)
+        total += path.stat().st_size
+    return total
+
+
+def _path_of(source: Source, folder: Path) -> Path:
+    """As the library calls its dump: readers order them by the end of their names."""
+    pid, start = source.header.pid, f"{source.header.start_unix:x}{SUFFIX}"
+    path, number = folder / f"{pid}-{start}", 1
+    while path.exists():
+        number += 1
+        path = folder / f"{pid}-{number}-{start}"
+    return path
+
+
+class _UnwritableError(Exception):
+    """The copy cannot be written; a source would take an OSError for one of its own file."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class _Counted(io.FileIO):
+    """A new file, for its owner only, that tells how much has been written to it."""
+
+    def __init__(self, path: Path, report: Callable[[int], None], before: int) -> None:
+        super().__init__(path, "xb", opener=_private)
+        self._report = report
+        self._written = before
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            written = super().write(data)
+        except OSError as error:
+            raise _UnwritableError(error) from None
+        self._written += written
+        self._report(self._written)
+        return written
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,47 @@
+"""``flame attach`` on a terminal: the list if nothing was named, then the app, live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flame.core.live.window import ALL, LAST_10, Window
+
+if TYPE_CHECKING:
+    from flame.attach.model import Ended, Job
+    from flame.config import Config
+    from flame.core.options import LoadOptions
+    from flame.core.selection import Selection
+
+
+def run(
+    what: str | None,
+    options: LoadOptions,
+    selection: Selection,
+    window: Window | None,
+    config: Config,
+) -> int:
+    """Attach to ``what``, or to what the user chooses; the exit code.
+
+    Without a ``window`` the last seconds are shown, of what has ended all. Raises UsageError where
+    the terminal cannot draw, and what `flame.attach.command.attach` raises.
+    """
+    from flame.tui.shell import check_terminal
+
+    check_terminal()  # Before anything is done to a process.
+    chosen = what if what is not None else _picked(config)
+    if chosen is None:
+        return 0
+    from flame.attach.command import attach, target_of
+    from flame.tui.live import run_live
+
+    attached = attach(target_of(chosen), options)
+    window = window or (ALL if attached.ended else LAST_10)
+    found = (attached.feed, attached.watch, attached.title)
+    return run_live(*found, options, selection, window, config)
+
+
+def _picked(config: Config) -> Job | Ended | None:
+    from flame.attach.find import Finder
+    from flame.tui.picker import pick
+
+    return pick(Finder(), config)

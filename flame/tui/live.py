@@ -1,0 +1,98 @@
+"""The app on a recording that goes on: it appears at once and follows what is recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.screen import Screen
+
+from flame.config import DEFAULTS, Config
+from flame.core.live.window import LAST_10, Window
+from flame.tui.live_waiting import WaitingScreen
+from flame.tui.live_worker import Failed, Feed, LiveWorker, Renewed, Told, Watch, Wish
+from flame.tui.shell import Shell, check_terminal
+
+if TYPE_CHECKING:
+    from flame.core.options import LoadOptions
+    from flame.core.selection import Selection
+    from flame.tui.live_screen import LiveScreen
+
+
+def run_live(
+    feed: Feed,
+    watch: Watch | None,
+    title: str,
+    options: LoadOptions,
+    selection: Selection,
+    window: Window = LAST_10,
+    config: Config = DEFAULTS,
+) -> int:
+    """Follow ``feed``, and what ``watch`` finds besides, until the user leaves.
+
+    ``title`` names the recording; ``selection`` is shown first, of ``window``. Returns the exit
+    code. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
+    """
+    check_terminal()
+    app = LiveApp(feed, watch, title, options, selection, window, config)
+    app.run()
+    app.worker.stop()
+    return app.exit_code()
+
+
+class LiveApp(Shell):
+    """Waits until something has been recorded, then shows it while it goes on."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        watch: Watch | None,
+        title: str,
+        options: LoadOptions,
+        selection: Selection,
+        window: Window = LAST_10,
+        config: Config = DEFAULTS,
+    ) -> None:
+        from flame.tui.keymap import keymap_of
+        from flame.tui.keys import LIVE_COMMANDS
+
+        super().__init__(config, keymap_of(config.keys, LIVE_COMMANDS))
+        self._selection = selection
+        self._waiting = WaitingScreen(title)
+        self._live: LiveScreen | None = None
+        self.worker = LiveWorker(feed, watch, title, options, window, self._wish, self.post_message)
+
+    def get_default_screen(self) -> Screen[None]:
+        return self._waiting
+
+    def on_mount(self) -> None:
+        self.worker.start()
+
+    def _wish(self) -> Wish:
+        """What is wanted at the moment; asked by the worker's thread."""
+        if self._live is None:
+            return Wish(self._selection)
+        return Wish(self._live.wanted, self._live.finder.query)
+
+    @on(Renewed)
+    async def _renewed(self, message: Renewed) -> None:
+        if self._live is not None:
+            self._live.renew(message)
+            return
+        from flame.tui.live_screen import LiveScreen
+
+        self._live = LiveScreen(message, self.worker, self.config, self.keymap)
+        await self._present(self._live)
+        self.worker.taken(shown=True)
+
+    @on(Told)
+    def _told(self, message: Told) -> None:
+        (self._live or self._waiting).tell(message.status)
+
+    @on(Failed)
+    def _failed(self, message: Failed) -> None:
+        raise message.error
+
+    @on(WaitingScreen.Left)
+    def _left(self) -> None:
+        self.exit()

@@ -1,0 +1,70 @@
+"""The screen until something has been recorded: what is waited for, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import Screen
+
+from flame.core.live.status import Status
+from flame.core.units import format_count
+from flame.tui.lines import Line, Lines, Piece
+from flame.tui.live_line import clock
+from flame.tui.text import cut, printable, wrap
+
+_TIPS = (
+    "Python frames and ranges appear with the first CUDA call or NVTX range.",
+    "If that has been long ago: only programs that were started with the library are seen whole "
+    "(flame record -- COMMAND); what is loaded late sees CUDA from then on, and no NVTX.",
+)
+
+
+class WaitingScreen(Screen[None]):
+    """Says that nothing has been recorded yet, and how long that has been so."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave")]
+
+    class Left(Message):
+        """The user does not want to wait."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+        self._status: Status | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Lines(self._lines, id="loading")
+
+    def tell(self, status: Status) -> None:
+        """Show how the recording is doing."""
+        self._status = status
+        for lines in self.query(Lines):
+            lines.update()
+
+    def _lines(self, width: int, height: int) -> list[Line]:
+        title: Line = [Piece(" flame ", "accent"), Piece(f" {cut(self._title, width - 9)}")]
+        tips: list[Line] = [[Piece(part, "dim")] for tip in _TIPS for part in wrap(tip, width, 4)]
+        return [title, [], [Piece(cut(self._said, width), "strong")], *tips, [], *self._end(width)]
+
+    @property
+    def _said(self) -> str:
+        status = self._status
+        if status is None or not status.sources:
+            return "looking for what it records …"
+        if not status.running:
+            return "It has ended, and no CUDA call and no NVTX range was recorded."
+        who = f" of {format_count(len(status.sources))} processes" if status.sources[1:] else ""
+        return f"No CUDA call and no NVTX range{who} yet, {clock(status.elapsed / 1e9)} …"
+
+    def _end(self, width: int) -> list[Line]:
+        notes = self._status.notes if self._status else ()
+        lines: list[Line] = [
+            [Piece(part, "warning")] for note in notes for part in wrap(printable(note), width, 3)
+        ]
+        return [*lines, [Piece("q leaves; the process goes on", "dim")]]
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())

@@ -1,0 +1,306 @@
+"""The thread that follows a recording: reads what is new, projects it, and hands it to the app."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import monotonic, process_time
+from typing import Any, NamedTuple, Protocol
+
+from textual.message import Message
+
+from flame.core.errors import InputError
+from flame.core.live.status import Status
+from flame.core.live.window import ALL, WINDOWS, Window
+from flame.core.options import LoadOptions
+from flame.core.selection import Selection
+from flame.core.sources import Inputs
+from flame.exporters.dumps import Source
+from flame.tui.background import hand_in
+from flame.tui.live_session import LiveSession, has_anything
+from flame.tui.query import Found, Query, find
+from flame.tui.session import Projection, metrics_of
+
+STEP = 0.25
+"""Seconds between two updates at least."""
+
+_LOOK = 1.0
+"""Seconds between two looks for new processes, and between two pictures where only time passes."""
+
+_BUDGET = 0.15
+"""Seconds that one update may read."""
+
+_SHARE = 3
+"""The app takes at most one part in so many of a core while nothing but the recording changes."""
+
+_LONGEST = 3.0
+"""Seconds between two updates at most, however long they take."""
+
+_TRIES = 10
+"""How often a file that is no dump is looked at again before that is said."""
+
+
+class Feed(Protocol):
+    """What is followed: `flame.core.live.feed.Feed`, or anything else that gives snapshots."""
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The dumps, to be saved."""
+
+    def add(self, path: Path, fd: int | None = None) -> None:
+        """Follow one more dump; InputError if it is none (yet)."""
+
+    def update(self, budget: float = _BUDGET) -> bool:
+        """Read what is new; whether anything is."""
+
+    def snapshot(self, window: Window) -> Any:
+        """What is in ``window``: ``profile``, which nothing changes any more."""
+
+    def mark(self) -> None:
+        """Begin the window "since the mark"."""
+
+    def status(self) -> Status:
+        """How the recording is doing."""
+
+    def close(self) -> None:
+        """Let go of all files."""
+
+
+class Watch(Protocol):
+    """Finds dumps while they appear."""
+
+    def new(self) -> list[tuple[Path, int | None]]:
+        """Those that have appeared since, and their descriptors where a path would not do."""
+
+
+class Wish(NamedTuple):
+    """What the app wants to show, and to find in it."""
+
+    selection: Selection
+    query: Query | None = None
+
+
+class Renewed(Message):
+    """A later state of the recording, or another window of it; the app has to call `taken`."""
+
+    def __init__(
+        self, session: LiveSession, latest: Projection, found: Found | None, status: Status
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.latest = latest
+        self.found = found
+        self.status = status
+
+
+class Told(Message):
+    """How the recording is doing, where there is nothing new to show."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__()
+        self.status = status
+
+
+class Failed(Message):
+    """Something that should not have happened."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+class LiveWorker:
+    """Follows ``feed``, and ``watch`` for more of it; ``post`` takes `Renewed` and `Told`.
+
+    ``wish`` is asked in the thread. What the app calls returns at once and takes effect there.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        watch: Watch | None,
+        name: str,
+        options: LoadOptions,
+        window: Window,
+        wish: Callable[[], Wish],
+        post: Callable[[Message], object],
+    ) -> None:
+        self._feed = feed
+        self._watch = watch
+        self._name = name
+        self._options = options
+        self._window = window
+        self._wish = wish
+        self._post = post
+        self._thread = Thread(target=self._run, daemon=True)
+        self._lock = Lock()
+        self._woken = Event()
+        self._stopped = False
+        self._paused = False
+        self._marked = False
+        self._stale = True
+        self._waiting = False
+        self._frozen: dict[str, Any] = {}
+        self._unread: dict[Path, tuple[int | None, int]] = {}
+        self._notes: tuple[str, ...] = ()
+        self._paths: list[Path] = []
+        self._usual = ""
+        self._opened = False
+        self._spent = 0.0
+        self._looked = self._shown = self._told = float("-inf")
+
+    # For the app
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self, patience: float = 1.0) -> None:
+        """Stop following, and give the thread a moment for it."""
+        self._stopped = True
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(patience)
+
+    def turn(self, window: Window) -> None:
+        """Show ``window``, from now on."""
+        with self._lock:
+            self._window, self._stale = window, True
+        self._woken.set()
+
+    def pause(self, paused: bool) -> None:
+        """Hand nothing newer in, or all of it again; it is read in any case."""
+        with self._lock:
+            self._paused, self._stale = paused, not paused
+        self._woken.set()
+
+    def mark(self) -> None:
+        """Begin the window "since the mark" now."""
+        self._marked = True
+        self._woken.set()
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The dumps, to be saved."""
+        return self._feed.sources
+
+    def taken(self, shown: bool) -> None:
+        """The app has dealt with the last `Renewed`; not ``shown``: it wanted something else."""
+        with self._lock:
+            self._waiting = False
+            self._stale = self._stale or not shown
+
+    # The thread
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped:
+                self._follow()
+        except Exception as error:
+            hand_in(Failed(error), self._post)
+        finally:
+            self._feed.close()
+
+    def _follow(self) -> None:
+        """One update, and the time until the next."""
+        begin = monotonic()
+        self._look(begin)
+        if self._marked:
+            self._marked = False
+            self._feed.mark()
+            self._stale = True
+        self._freeze()
+        changed = self._feed.update(_BUDGET)
+        self._show(changed)
+        self._rest(begin)
+
+    def _rest(self, begin: float) -> None:
+        """Wait until the next update is due, or the app wants something."""
+        before, self._spent = self._spent, process_time()
+        pause = max(STEP, min(_SHARE * (self._spent - before), _LONGEST))
+        self._woken.wait(max(begin + pause - monotonic(), 0.0))
+        self._woken.clear()
+
+    # Finding dumps
+
+    def _look(self, now: float) -> None:
+        """Follow dumps that have appeared; what is no dump yet may become one."""
+        if self._watch is None or now - self._looked < _LOOK:
+            return
+        self._looked = now
+        for path, descriptor in self._watch.new():
+            self._unread.setdefault(path, (descriptor, 0))
+        for path, (descriptor, tries) in list(self._unread.items()):
+            self._add(path, descriptor, tries + 1)
+
+    def _add(self, path: Path, descriptor: int | None, tries: int) -> None:
+        try:
+            self._feed.add(path, descriptor)
+        except InputError as error:
+            self._unread[path] = (descriptor, tries)
+            if tries == _TRIES:
+                self._notes = (*self._notes, str(error))
+        else:
+            del self._unread[path]
+            self._paths.append(path)
+
+    # Showing
+
+    def _freeze(self) -> None:
+        """While the picture stands still, keep what every window of it holds."""
+        if not self._paused:
+            self._frozen = {}
+        elif not self._frozen:
+            self._frozen = {one.key: self._feed.snapshot(one) for one in WINDOWS}
+
+    def _show(self, changed: bool) -> None:
+        """Hand in what the app wants to show, if it may differ from what it shows."""
+        now, status = monotonic(), self._status()
+        with self._lock:
+            self._stale = self._stale or (changed and not self._paused)
+            stale, ready, moving = self._stale, not self._waiting, not self._paused
+        passing = moving and status.running and now - self._shown >= _LOOK and self._moves()
+        if ready and (stale or passing):
+            self._shown = self._told = now
+            self._hand_in(status)
+        elif now - self._told >= _LOOK:
+            self._told = now
+            hand_in(Told(status), self._post)
+
+    def _status(self) -> Status:
+        status = self._feed.status()
+        return replace(status, notes=(*status.notes, *self._notes)) if self._notes else status
+
+    def _moves(self) -> bool:
+        """Whether the picture changes by time alone: a window moves on, open ranges grow."""
+        metric = self._wish().selection.metric or self._usual
+        return bool(self._window.length) or metric == "host"
+
+    def _hand_in(self, status: Status) -> None:
+        with self._lock:
+            window, self._stale = self._window, False
+        snapshot = self._frozen.get(window.key) or self._feed.snapshot(window)
+        session = self._session(snapshot.profile, window)
+        if not self._begun(session):
+            hand_in(Told(status), self._post)
+            return
+        wish = self._wish()
+        latest = session.latest(wish.selection)
+        found = find(latest.view.tree, wish.query) if wish.query else None
+        with self._lock:
+            self._waiting = True
+        hand_in(Renewed(session, latest, found, status), self._post)
+
+    def _session(self, profile: Any, window: Window) -> LiveSession:
+        if profile.default_metric != "host" or not self._usual:
+            self._usual = profile.default_metric
+        inputs, metrics = Inputs(tuple(self._paths), self._name), metrics_of(profile)
+        return LiveSession(inputs, profile, metrics, self._options, {}, window, self._usual)
+
+    def _begun(self, session: LiveSession) -> bool:
+        """Whether anything has been recorded, in whatever window."""
+        if not self._opened:
+            self._opened = not session.bare or has_anything(self._feed.snapshot(ALL).profile)
+        return self._opened

@@ -1,0 +1,65 @@
+"""What the tests of attaching share: the library and its double, processes to look at."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.inject.conftest import buildable as buildable
+from tests.inject.conftest import fake as fake
+from tests.inject.conftest import injected_env as injected_env
+from tests.inject.conftest import library as library
+
+NOBODY = 65534
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts programs, which are killed in the end; options are those of `subprocess.Popen`."""
+    started = []
+
+    def begin(*words: str, **options: object) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(words, **options))  # type: ignore[call-overload]
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.kill()
+        one.wait()
+
+
+def wait_until(true: Callable[[], object], seconds: float = 20) -> None:
+    """Waits until that is true; fails where it does not become so."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def as_nobody(find: Callable[[], str]) -> str:
+    """What a process of another user finds, with this one's memory and none of its rights."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.write(writing, find().encode())
+        except BaseException as error:
+            os.write(writing, repr(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        found = pipe.read()
+    os.waitpid(child, 0)
+    return found
