@@ -300,21 +300,7 @@ def _serve(args: argparse.Namespace) -> int:
         from flame.tui.keymap import keymap_of
 
         keymap_of(keys)  # A mistake is better told here than by every page.
-    return serve(_without_web(args.words), _inputs(args).title, args.port)
-
-
-def _without_web(words: Sequence[str]) -> list[str]:
-    """``words`` without ``--web`` and ``--port``."""
-    kept: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if word == "--":
-            return [*kept, word, *rest]
-        if word == "--port":
-            next(rest)
-        elif word != "--web" and not word.startswith("--port="):
-            kept.append(word)
-    return kept
+    return serve(args.words, _inputs(args).title, args.port)
 
 
 def _print_view(inputs: Inputs, options: LoadOptions, selection: Selection) -> int:

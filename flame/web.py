@@ -25,7 +25,7 @@ _GRACE = 0.5
 
 
 def serve(words: Sequence[str], title: str, port: int) -> int:
-    """Serve ``flame`` with the arguments ``words`` until ctrl+c; every page is an app of its own.
+    """Serve ``flame WORDS`` without ``--web`` until ctrl+c; every page is an app of its own.
 
     The address, on stdout, holds a secret: whoever else is on this machine cannot open it, nor can
     other pages in the browser. Raises UsageError if ``port`` (0: any free one) is taken.
@@ -33,12 +33,26 @@ def serve(words: Sequence[str], title: str, port: int) -> int:
     with _listening(port) as listening:
         secret = token_urlsafe(16)
         served = web.Application()
-        command = shlex.join([sys.executable, "-m", "flame", *words])
+        command = shlex.join([sys.executable, "-m", "flame", *_without_web(words)])
         served.add_subapp(f"/{secret}/", _Served(command, title=title).application())
         url = f"http://{HOST}:{listening.getsockname()[1]}/{secret}/"
         print(f"serving {printable(title)} at {url}\nctrl+c stops", flush=True)
         web.run_app(served, sock=listening, print=None, access_log=None, shutdown_timeout=_GRACE)
     return 0
+
+
+def _without_web(words: Sequence[str]) -> list[str]:
+    """``words`` without ``--web`` and ``--port``."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            return [*kept, word, *rest]
+        if word == "--port":
+            next(rest)
+        elif word != "--web" and not word.startswith("--port="):
+            kept.append(word)
+    return kept
 
 
 def _listening(port: int) -> socket.socket:

@@ -203,8 +203,12 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
 // usual one. 1: from now on it is recorded.
 extern "C" __attribute__((visibility("default"))) int flame_attach(const char* directory) {
   flame::Uncancelled uncancelled;
+  const bool late = !flame::recording();
   const bool named = directory && *directory;
   if (!flame::start(named ? directory : nullptr)) return 0;
   flame::start_cupti();
+  if (late)
+    flame::note("recording began when flame was attached to the process: what it did before is not "
+                "in here, nor are its NVTX ranges");
   return 1;
 }

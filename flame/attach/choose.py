@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def choose(text: str, finder: Finder) -> Target:
     path = Path(text)
     if path.is_dir() and (_is_recording(path) or "/" in text):
         return _by_folder(path, finder)
-    if path.is_file() or text.endswith(SUFFIX):
+    if text.endswith(SUFFIX) or (path.is_file() and ("/" in text or _is_dump(path))):
         return _by_file(path, finder)
     if "/" in text:
         raise InputError(f"{text}: no such file or folder, and no process is called so; {_LIST}")
@@ -130,6 +131,12 @@ def _distant(pid: int, found: Found) -> Job | None:
 def _is_recording(folder: Path) -> bool:
     """Whether there are dumps in it, or will be: ``flame record`` has made it."""
     return folder.suffix == RECORDING or next(_dumps(folder), None) is not None
+
+
+def _is_dump(path: Path) -> bool:
+    with suppress(InputError):
+        return bool(read_header(path))
+    return False
 
 
 def _dumps(folder: Path) -> Iterator[Path]:

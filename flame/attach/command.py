@@ -83,8 +83,8 @@ def _loaded(target: Target) -> tuple[Path, ...]:
             errors.append(error)
     if not dumps:
         raise errors[0]
-    for error in errors:
-        say(f"not recorded: {error}")
+    for one in errors:
+        say(f"not recorded: {one}")
     return tuple(dumps)
 
 

@@ -202,7 +202,8 @@ def _part(connection: socket.socket) -> tuple[bytes, list[int]]:
 def _is_dump(descriptor: int) -> bool:
     """Whether it can be: a file of somebody trusted, that can be read and not be written."""
     about = os.fstat(descriptor)
-    mode = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
+    # What is open as a path only says that it is for reading, and cannot be read.
+    mode = fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_PATH)
     return stat.S_ISREG(about.st_mode) and _is_trusted(about.st_uid) and mode == os.O_RDONLY
 
 

@@ -11,7 +11,7 @@ from flame.attach.machine import Machine
 from flame.attach.mapped import path_of, takes_library
 from flame.attach.model import Candidate, Job, Way
 from flame.attach.naming import is_flame, job_name
-from flame.attach.processes import command_of, user_name
+from flame.attach.processes import command_of, user_name, user_of
 from flame.core.errors import InputError
 from flame.core.readers.fdump.layout import RUNNING
 
@@ -31,6 +31,7 @@ class Jobs:
         self.lost: set[int] = set()
         self.stopped: dict[int, tuple[Path, ...]] = {}
         self._counts = counts
+        self._candidates: dict[int, Candidate] = {}
         for pid, places in machine.dumps().items():
             self._sort_out(pid, [path_of(place, pid) for place in places])
 
@@ -55,14 +56,19 @@ class Jobs:
 
     def candidate(self, pid: int) -> Candidate:
         """What is known of a process in the table."""
+        if pid not in self._candidates:
+            self._candidates[pid] = self._candidate(pid)
+        return self._candidates[pid]
+
+    def _candidate(self, pid: int) -> Candidate:
         one = self.machine.table[pid]
-        is_own = one.uid == os.geteuid()
-        command = command_of(pid) if is_own else ()
+        uid = user_of(one)
+        command = command_of(pid) if uid == os.geteuid() else ()
         return Candidate(
             pid=pid,
             name=job_name(one.name, command),
             command=" ".join(command),
-            user=user_name(one.uid),
+            user=user_name(uid),
             age=one.age,
             way=self._way(pid),
             dumps=self.dumps.get(pid, ()),
@@ -128,7 +134,8 @@ class Jobs:
 
         Members are those that have loaded CUDA, unless none has.
         """
-        covered = {one.pid for root, _ in self.recorded() for one in self.machine.below(root)}
+        roots = self._grouped(self.dumps.keys() | self.lost | self.stopped.keys())
+        covered = {one.pid for one in self.machine.below(*roots)}
         left = [pid for pid in self.machine.table if pid not in covered and self._is_python(pid)]
         groups: dict[int, list[int]] = {}
         for pid in left:

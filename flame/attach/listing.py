@@ -19,6 +19,8 @@ _NOTHING = """\
 nothing here records, and nothing runs that could be watched.
 record a program with: flame record -- CMD
 """
+_JOB = ("", "pid", "name", "user", "age", "processes", "kernels", "size", "how", "command")
+_ENDED = ("", "pid", "ended", "age", "processes", "kernels", "size", "dump")
 _RIGHT = {"pid", "age", "processes", "kernels", "size"}
 
 
@@ -80,11 +82,9 @@ def as_text(found: Found, width: int, encoding: str) -> str:
     dot = "*" if plain else "●"
     parts = []
     if found.jobs:
-        heads = ("", "pid", "name", "user", "age", "processes", "kernels", "size", "how", "command")
-        parts.append(_table(heads, [_row(job, dot) for job in found.jobs], width))
+        parts.append(_table(_JOB, [_row(job, dot) for job in found.jobs], width))
     if found.ended:
-        heads = ("", "pid", "ended", "age", "processes", "kernels", "size", "dump")
-        parts.append(_table(heads, list(map(_ended_row, found.ended)), width))
+        parts.append(_table(_ENDED, list(map(_ended_row, found.ended))))
     if not parts:
         parts.append(_NOTHING)
     if found.notes:
@@ -131,14 +131,15 @@ def _dump(dumps: Sequence[Path]) -> str:
     return str(dumps[0]) + (f" and {len(dumps) - 1} more" if len(dumps) > 1 else "")
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> str:
-    """Lines with a head; the last column gets what room there is."""
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int | None = None) -> str:
+    """Lines with a head; the last column gets what room there is in ``width``."""
     shown = [[printable(cell) for cell in row] for row in [heads, *rows]]
     for row in shown:
         row[2] = cut(row[2], _LONGEST_NAME)
     widths = [max(map(cells, column)) for column in zip(*shown, strict=True)]
-    rest = sum(widths[:-1]) + 2 * len(widths[:-1])
-    widths[-1] = max(width - rest, 0)
+    if width is not None:
+        rest = sum(widths[:-1]) + 2 * len(widths[:-1])
+        widths[-1] = max(width - rest, 0)
     return "".join(f"{_line(heads, row, widths)}\n" for row in shown)
 
 

@@ -109,9 +109,9 @@ class Machine:
         one = self.table[pid]
         return one.session == pid and one.name in _SHELLS
 
-    def below(self, pid: int) -> Iterator[Process]:
-        """The process and all below it."""
-        return below(pid, self.table)
+    def below(self, *pids: int) -> Iterator[Process]:
+        """The processes and all below them."""
+        return below(pids, self.table)
 
 
 def _look(one: Process) -> Look:

@@ -49,14 +49,9 @@ def mapped_by(pid: int) -> Mapped:
     maps = read_or_raise(pid, "maps")
     python = _PYTHON.search(maps)
     version = (3, int(next(filter(None, python.groups())))) if python else None
-    places = {
-        int(inode): _place(int(inode), path, removed) for inode, path, removed in _dumps(maps)
-    }
+    found = (one.groups(b"") for one in _DUMP.finditer(maps))
+    places = {int(inode): _place(int(inode), path, removed) for inode, path, removed in found}
     return Mapped(tuple(places.values()), version, bool(_CUDA.search(maps)))
-
-
-def _dumps(maps: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-    return (found.groups(b"") for found in _DUMP.finditer(maps))  # type: ignore[return-value]
 
 
 def _place(inode: int, path: bytes, removed: bytes) -> Place:

@@ -21,9 +21,12 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One process. ``dumps`` are those that it is writing, as paths that this process can open
-    (``/proc/PID/fd/N`` where the file has another name here, or none). ``age`` in seconds,
-    ``denied``: why nothing more is known of it, empty if nothing is in the way.
+    """One process.
+
+    ``dumps`` are those that it is writing, as paths that this process can open (``/proc/PID/fd/N``
+    where the file has another name here, or none); of one that will record as soon as it uses CUDA
+    or NVTX there are none yet. ``command`` is empty for processes of other users. ``age`` in
+    seconds, ``denied``: why nothing more is known of it, empty if nothing is in the way.
     """
 
     pid: int
@@ -41,9 +44,9 @@ class Candidate:
 class Job:
     """What was started as one command: ``root`` and all below it that can be watched.
 
-    ``kernels``, ``launches`` and ``bytes`` are of all dumps so far. ``active``: it has recorded
-    something within the last second. ``folder`` is where its dumps lie, None where that is unknown
-    here.
+    ``kernels``, ``launches`` and ``bytes`` are of all dumps so far, -1 where counting would take
+    too long (the next look may have them). ``active``: it has recorded something within the last
+    second. ``folder`` is where its dumps lie, None where that is unknown here.
     """
 
     root: Candidate
@@ -57,7 +60,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Ended:
-    """A recording in FLAME_DIR that no process writes any more: a dump, or several of one job."""
+    """A recording in FLAME_DIR that no process writes any more: a dump, or several of one job.
+
+    ``kernels``: -1 where counting would take too long.
+    """
 
     dumps: tuple[Path, ...]
     name: str
@@ -69,8 +75,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Found:
-    """All that there is to attach to, jobs that record first, newest first; ``notes``: what could
-    not be looked at, a line each."""
+    """All that there is to attach to, jobs that record first, newest first.
+
+    ``notes``: what could not be looked at, a line each.
+    """
 
     jobs: tuple[Job, ...]
     ended: tuple[Ended, ...]

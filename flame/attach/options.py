@@ -41,6 +41,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "what is shown at first: the last 10s (default) or 60s, or all"
     add("--window", metavar="W", help=text)
     add_selection(parser)
+    # What grows would change places all the time.
+    parser.set_defaults(sort="name")
 
 
 def check(args: argparse.Namespace) -> None:

@@ -99,13 +99,14 @@ def _others(status: dict[str, str]) -> str:
         return ""
     name = user_name(other)
     inside = ", or in its container" if len(status.get("NSpid", "").split()) > 1 else ""
-    return f"it belongs to {name}: run flame as {name} or as root{inside}"
+    users = "root" if other == 0 else f"{name} or as root"
+    return f"it belongs to {name}: run flame as {users}{inside}"
 
 
 def _protected(pid: int) -> str:
-    """A process that is not dumpable belongs to root as far as /proc is concerned."""
+    """The files in /proc of a process that is not dumpable belong to root; proc(5)."""
     try:
-        owner = Path(f"/proc/{pid}").stat().st_uid
+        owner = Path(f"/proc/{pid}/mem").stat().st_uid
     except OSError:
         return ""
     if owner == os.geteuid():

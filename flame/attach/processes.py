@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
@@ -66,8 +68,9 @@ def _parsed(pid: int, stat: bytes, uid: int) -> Process | None:
         return None
     name = head.partition(b"(")[2].decode("utf-8", "replace")
     state, *numbers = fields[0].decode(), *map(int, fields[1:20])
-    kernel = bool(numbers[5] & _KERNEL_THREAD)
-    return Process(pid, name, state, *numbers[:3], kernel, numbers[18], uid)
+    parent, group, session, _, _, flags = numbers[:6]
+    kernel = bool(flags & _KERNEL_THREAD)
+    return Process(pid, name, state, parent, group, session, kernel, numbers[18], uid)
 
 
 def read(pid: int, name: str) -> bytes:
@@ -93,6 +96,12 @@ def command_of(pid: int) -> tuple[str, ...]:
     return tuple(os.fsdecode(word) for word in text.split(b"\0")) if text else ()
 
 
+def user_of(one: Process) -> int:
+    """Whom a process runs as, also one whose files in ``/proc`` are root's."""
+    found = re.search(rb"^Uid:\s+\d+\s+(\d+)", read(one.pid, "status"), re.MULTILINE)
+    return int(found[1]) if found else one.uid
+
+
 @cache
 def user_name(uid: int) -> str:
     """What a user is called, or the number."""
@@ -102,16 +111,17 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def below(root: int, table: dict[int, Process]) -> Iterator[Process]:
-    """The process ``root`` of ``table`` and all that it, or what it has started, has started."""
+def below(roots: Iterable[int], table: dict[int, Process]) -> Iterator[Process]:
+    """The processes ``roots`` of ``table`` and all that they, or what they have, have started."""
     children: dict[int, list[int]] = {}
     for one in table.values():
         children.setdefault(one.parent, []).append(one.pid)
-    waiting, seen = [root], {root}
+    waiting = deque(roots)
+    seen = set(waiting)
     while waiting:
-        pid = waiting.pop(0)
+        pid = waiting.popleft()
         if pid in table:
             yield table[pid]
         new = [child for child in children.get(pid, ()) if child not in seen]
         seen.update(new)
-        waiting += new
+        waiting.extend(new)

@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 from flame.attach.errand import ROOM, Errand
@@ -64,6 +65,8 @@ def load(pid: int, folder: Path | None = None, patience: float = PATIENCE) -> Pa
     target = _target(pid)
     library = library_path()
     _check_sees(pid, library, folder)
+    if folder and not _is_usable(folder, target):
+        raise InputError(f"{pid}: {_refused('refused', target, folder)}")
     try:
         with Errand((target.uid, target.gid)) as errand:
             errand.prepare(_script(library, folder, errand.place))
@@ -135,6 +138,25 @@ def _is_seen(pid: int, path: Path) -> bool:
         return not path.exists() or path.samefile(there)
     except OSError:
         return False
+
+
+def _is_usable(folder: Path, target: _Target) -> bool:
+    """Whether the library can record into ``folder``: it does not try a second one."""
+    try:
+        about = folder.lstat()
+    except FileNotFoundError:
+        return folder.parent.is_dir() and _may_write(folder.parent.stat(), target)
+    trusted = target.uid == 0 or about.st_uid in (0, target.uid)
+    return S_ISDIR(about.st_mode) and trusted and _may_write(about, target)
+
+
+def _may_write(about: os.stat_result, target: _Target) -> bool:
+    """Whether the target may make files in that folder, as far as owner and mode tell."""
+    if target.uid == 0:
+        return True
+    if about.st_uid == target.uid:
+        return about.st_mode & 0o300 == 0o300
+    return bool(about.st_mode & 0o022)
 
 
 def _script(library: Path, folder: Path | None, place: Path) -> str:
@@ -228,10 +250,10 @@ def _late(target: _Target, patience: float) -> str:
 def _refused(said: str, target: _Target, folder: Path | None) -> str:
     if said != "refused":
         return f"the library cannot be loaded into it ({said}): {_RECORD}"
-    user, place = user_name(target.uid), folder or "its FLAME_DIR"
+    user, place = user_name(target.uid), folder or "the folder of its FLAME_DIR"
     return (
-        f"the library cannot record: {place} has to belong to {user} or root, be writable for "
-        f"{user}, and have room; or its recording has been stopped before"
+        f"the library cannot record: {place} has to belong to {user} or root, be no link, be "
+        f"writable for {user} and have room; nor can it where it was tried or stopped before"
     )
 
 

@@ -111,7 +111,7 @@ class Watch:
         machine = self._machine
         machine.update()
         known = [pid for pid, start in self._pids.items() if self._is_alive(pid, start)]
-        below = {one.pid: one.start for pid in known for one in machine.below(pid)}
+        below = {one.pid: one.start for one in machine.below(*known)}
         self._pids |= below
         for pid, places in machine.dumps().items():
             new = [one for one in places if pid in below and one.inode not in self._seen]

@@ -45,9 +45,10 @@ def add_grouping(
     devices: tuple[Device, ...],
     streams: Column,
     sources: tuple[Source, ...] = (),
+    shapes: I4 | None = None,
 ) -> Grouping:
-    """Add the grouping frames of a finished profile to ``frames``."""
-    shapes = _add_shapes(frames)
+    """Add the grouping frames of a profile to ``frames``; ``shapes`` are those known before."""
+    shapes = _add_shapes(frames, _NO_SHAPES if shapes is None else shapes)
     of_process = [one.source for one in processes]
     of_thread = [of_process[one.process] if one.process >= 0 else 0 for one in threads]
     of_device = [one.source for one in devices]
@@ -98,7 +99,11 @@ def _add(frames: FrameBuilder, kind: Kind, names: Iterable[str]) -> I4:
     return np.array([frames.add(Frame(kind, name)) for name in names], np.int32)
 
 
-def _add_shapes(frames: FrameBuilder) -> I4:
-    texts = [frames[index].get("shapes") for index in range(len(frames))]
+_NO_SHAPES: I4 = np.zeros(0, np.int32)
+
+
+def _add_shapes(frames: FrameBuilder, known: I4) -> I4:
+    """``shapes`` of all ``frames``, of which the first ones are ``known``."""
+    texts = [frames[index].get("shapes") for index in range(len(known), len(frames))]
     ids = [frames.add(Frame(Kind.SHAPES, text)) if text else -1 for text in texts]
-    return np.array(ids, np.int32)
+    return np.append(known, np.array(ids, np.int32))

@@ -80,11 +80,25 @@ def _natural(name: str) -> tuple[str, str]:
 
 def labels(frames: FrameTable, naming: Naming) -> Labels:
     """Name all ``frames`` as ``naming`` says."""
-    text = tuple(map(naming.text, frames.frames))
-    first: dict[tuple[object, ...], int] = {}
-    shown = np.empty(len(frames), np.int32)
-    for index, frame in enumerate(frames.frames):
-        marks = tuple(pair for pair in frame.extra if pair in APART)
-        key = (frame.kind, text[index], frame.file, frame.line, marks)
-        shown[index] = first.setdefault(key, index)
-    return Labels(text, shown)
+    return Labeller(naming).labels(frames)
+
+
+class Labeller:
+    """Names the frames of a table that grows: each once."""
+
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
+        self._text: list[str] = []
+        self._shown: list[int] = []
+        self._first: dict[tuple[object, ...], int] = {}
+
+    def labels(self, frames: FrameTable) -> Labels:
+        """The labels of ``frames``, which begin with those that it was last called with."""
+        for index in range(len(self._text), len(frames)):
+            frame = frames[index]
+            text = self._naming.text(frame)
+            marks = tuple(pair for pair in frame.extra if pair in APART)
+            key = (frame.kind, text, frame.file, frame.line, marks)
+            self._text.append(text)
+            self._shown.append(self._first.setdefault(key, index))
+        return Labels(tuple(self._text), np.array(self._shown, np.int32))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.alignment import Clock, align
+from flame.core.alignment import align
 from flame.core.columns import I4, Column
 from flame.core.frames import FrameBuilder
 from flame.core.grouping import add_grouping
@@ -72,6 +72,7 @@ def merged(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
     ]
     table = _joined(parts, [one.activities for one in profiles])
     sources = tuple(map(Source, labels, (one.meta for one in profiles)))
+    warnings = warnings_of_all([one.warnings for one in profiles], labels)
     listed = tuple(who.processes), tuple(who.threads), tuple(who.devices)
     grouping = add_grouping(who.frames, *listed, table.stream, sources)
     return Profile(
@@ -79,11 +80,11 @@ def merged(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
         table,
         *listed,
         grouping=grouping,
-        meta=_meta([one.meta for one in profiles], clock),
+        meta=common_meta([one.meta for one in profiles], clock.origin),
         begin=clock.begin,
         end=clock.end,
         graph_nodes=_graph_nodes(profiles),
-        warnings=(*clock.warnings, *differences(profiles, labels), *_warnings(profiles, labels)),
+        warnings=(*clock.warnings, *differences(profiles, labels), *warnings),
         host_builder=partial(_host, parts),
         launches_builder=partial(_launches, parts) if any(p.launches for p in parts) else None,
         ranges_builder=partial(_ranges, parts) if any(p.ranges for p in parts) else None,
@@ -245,15 +246,15 @@ def _steps(profiles: Sequence[Profile], parts: Sequence[_Part]) -> ProfilerSteps
 # What is known besides
 
 
-def _meta(metas: Sequence[Meta], clock: Clock) -> Meta:
-    """What all of ``metas`` have in common; several of what they have not."""
+def common_meta(metas: Sequence[Meta], origin: int | None) -> Meta:
+    """What all of ``metas`` have in common, several of what they have not; 0 is at ``origin``."""
     # A process may have had less of what another had: a worker without Python frames.
     producers = dict.fromkeys(part for one in metas for part in one.producer.split(", ") if part)
     versions = dict.fromkeys(one.schema_version for one in metas if one.schema_version)
     common = set.intersection(*(set(one.options.items()) for one in metas))
     return Meta(
         format=", ".join(dict.fromkeys(one.format for one in metas)),
-        origin=clock.origin,
+        origin=origin,
         producer=", ".join(producers),
         schema_version=", ".join(versions),
         synthetic=any(one.synthetic for one in metas),
@@ -266,13 +267,13 @@ def _graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
     return GraphNodes(sum(one.activities for one in nodes), sum(one.captured for one in nodes))
 
 
-def _warnings(profiles: Sequence[Profile], labels: Sequence[str]) -> list[str]:
-    """All warnings, each once, with the labels of the profiles that have it."""
+def warnings_of_all(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
+    """The warnings of several profiles, each once, with the labels of those that have it."""
     of: dict[str, list[str]] = {}
-    for one, label in zip(profiles, labels, strict=True):
-        for warning in dict.fromkeys(one.warnings):
+    for own, label in zip(warnings, labels, strict=True):
+        for warning in dict.fromkeys(own):
             of.setdefault(warning, []).append(label)
     return [
-        warning if len(found) == len(profiles) else f"{', '.join(found)}: {warning}"
+        warning if len(found) == len(labels) else f"{', '.join(found)}: {warning}"
         for warning, found in of.items()
     ]

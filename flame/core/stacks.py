@@ -79,6 +79,9 @@ class StackBuilder:
         self._ids: I4 = np.zeros(0, np.int32)
         self._size = 1
 
+    def __len__(self) -> int:
+        return self._size
+
     def extend(self, parents: Column, frames: Column) -> I4:
         """Ids of ``parents`` with ``frames`` on top, i4[n]; new stacks are added."""
         keys = (np.asarray(parents, np.int64) << 32) | np.asarray(frames, np.int64)

@@ -14,6 +14,7 @@ from flame.record.folder import make_folder
 from flame.record.live import live_line
 from flame.record.options import Plan
 from flame.record.process import death_of, exit_code_of, signals_held, start, wait_for
+from flame.record.sockets import remove_stale
 from flame.terminal import say
 
 
@@ -30,7 +31,9 @@ def record(plan: Plan) -> int:
             say(line)
         begin = time.monotonic_ns()
         status = _run(plan, environment_for(plan, library, folder.path, os.environ), folder.path)
-        _tell(plan, folder.path, status, time.monotonic_ns() - begin)
+        elapsed = time.monotonic_ns() - begin
+        remove_stale(folder.path)
+        _tell(plan, folder.path, status, elapsed)
     finally:
         folder.drop_if_empty()
     return exit_code_of(status)

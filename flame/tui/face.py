@@ -118,9 +118,10 @@ class Face(Screen[None]):
         yield Lines(self._too_small, id="small")
 
     def _header(self, width: int, height: int) -> list[Line]:
-        trace, tree = (self.session.inputs.title, self.session.profile), self.shown.view.tree
-        shown = (self.shown.selection, tree, palette_of(self), width, self.USUAL_ORDER)
-        return [header.header(*trace, *shown)]
+        palette, order = palette_of(self), self.USUAL_ORDER
+        session, shown = self.session, self.shown
+        trace, tree = (session.inputs.title, session.profile), shown.view.tree
+        return [header.header(*trace, shown.selection, tree, palette, width, order)]
 
     def _tabs(self, width: int, height: int) -> list[Line]:
         titles: dict[str, str] = {pane.name_: pane.title for pane in self.panes}

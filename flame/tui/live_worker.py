@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic, process_time
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from textual.message import Message
 
@@ -15,6 +15,7 @@ from flame.core.errors import InputError
 from flame.core.live.status import Status
 from flame.core.live.window import ALL, WINDOWS, Window
 from flame.core.options import LoadOptions
+from flame.core.profile import Profile
 from flame.core.selection import Selection
 from flame.core.sources import Inputs
 from flame.exporters.dumps import Source
@@ -43,20 +44,13 @@ _TRIES = 10
 
 
 class Feed(Protocol):
-    """What is followed: `flame.core.live.feed.Feed`, or anything else that gives snapshots."""
+    """What is followed: it gives snapshots of what it has read."""
 
-    @property
-    def sources(self) -> Sequence[Source]:
-        """The dumps, to be saved."""
+    def update(self, budget: float) -> bool:
+        """Read what is new, for about ``budget`` seconds; whether anything is."""
 
-    def add(self, path: Path, fd: int | None = None) -> None:
-        """Follow one more dump; InputError if it is none (yet)."""
-
-    def update(self, budget: float = _BUDGET) -> bool:
-        """Read what is new; whether anything is."""
-
-    def snapshot(self, window: Window) -> Any:
-        """What is in ``window``: ``profile``, which nothing changes any more."""
+    def snapshot(self, window: Window) -> Snapshot:
+        """What is in ``window``; nothing changes it any more."""
 
     def mark(self) -> None:
         """Begin the window "since the mark"."""
@@ -66,6 +60,26 @@ class Feed(Protocol):
 
     def close(self) -> None:
         """Let go of all files."""
+
+
+@runtime_checkable
+class Dumps(Protocol):
+    """A feed that reads dumps."""
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The dumps, to be saved."""
+
+    def add(self, path: Path, fd: int | None = None) -> None:
+        """Read one more; InputError if it is none (yet)."""
+
+
+class Snapshot(Protocol):
+    """A window of a recording at one moment."""
+
+    @property
+    def profile(self) -> Profile:
+        """What it holds."""
 
 
 class Watch(Protocol):
@@ -142,7 +156,7 @@ class LiveWorker:
         self._marked = False
         self._stale = True
         self._waiting = False
-        self._frozen: dict[str, Any] = {}
+        self._frozen: dict[str, Snapshot] = {}
         self._unread: dict[Path, tuple[int | None, int]] = {}
         self._notes: tuple[str, ...] = ()
         self._paths: list[Path] = []
@@ -184,7 +198,7 @@ class LiveWorker:
     @property
     def sources(self) -> Sequence[Source]:
         """The dumps, to be saved."""
-        return self._feed.sources
+        return self._feed.sources if isinstance(self._feed, Dumps) else ()
 
     def taken(self, shown: bool) -> None:
         """The app has dealt with the last `Renewed`; not ``shown``: it wanted something else."""
@@ -236,6 +250,7 @@ class LiveWorker:
             self._add(path, descriptor, tries + 1)
 
     def _add(self, path: Path, descriptor: int | None, tries: int) -> None:
+        assert isinstance(self._feed, Dumps)
         try:
             self._feed.add(path, descriptor)
         except InputError as error:
@@ -293,7 +308,7 @@ class LiveWorker:
             self._waiting = True
         hand_in(Renewed(session, latest, found, status), self._post)
 
-    def _session(self, profile: Any, window: Window) -> LiveSession:
+    def _session(self, profile: Profile, window: Window) -> LiveSession:
         if profile.default_metric != "host" or not self._usual:
             self._usual = profile.default_metric
         inputs, metrics = Inputs(tuple(self._paths), self._name), metrics_of(profile)

@@ -118,15 +118,20 @@ def _light(item: Item, palette: Palette) -> Piece:
 
 def _named(item: Item, width: int) -> Line:
     """The name, and behind it the command as far as there is room, without its middle."""
-    name = item.name if isinstance(item, Ended) else item.root.name
-    command = "" if isinstance(item, Ended) else item.root.command.strip()
-    if command and (not name or command.split()[0].endswith(name)):
-        name, command = command, ""
+    name, command = (item.name, "") if isinstance(item, Ended) else _called(item.root)
     first = cut(name, width)
     rest = width - width_of(first) - 2
     second = "  " + cut(command, rest) if command and rest > 0 else ""
     line = [Piece(first), Piece(second, "dim")]
     return [*line, Piece(" " * max(width - line_width(line), 0))]
+
+
+def _called(process: Candidate) -> tuple[str, str]:
+    """Its name and command, the program without its folder; one of them if they say the same."""
+    program, *words = process.command.split() or [""]
+    program = program.rpartition("/")[2]
+    command = " ".join([program, *words])
+    return (process.name, command) if process.name and program != process.name else (command, "")
 
 
 def _columns(width: int) -> list[_Column]:

@@ -116,5 +116,6 @@ class Shell(App[None]):
 
     def _fatal_error(self) -> None:
         """Close instead of printing a traceback: `exit_code` hands the error to its caller."""
-        self.crash = self._exception
+        if not self._exit:  # else a screen that was still being put together has been left
+            self.crash = self._exception
         self._close_messages_no_wait()

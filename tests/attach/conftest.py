@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -24,16 +25,16 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 @pytest.fixture
 def start() -> Iterator[Start]:
     """Starts programs, which are killed in the end; options are those of `subprocess.Popen`."""
-    started = []
+    started: list[subprocess.Popen[bytes]] = []
 
-    def begin(*words: str, **options: object) -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen(words, **options))  # type: ignore[call-overload]
+    def begin(*words: str, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(words, **options))
         return started[-1]
 
     yield begin
     for one in started:
         one.kill()
-        one.wait()
+        one.communicate()
 
 
 def wait_until(true: Callable[[], object], seconds: float = 20) -> None:

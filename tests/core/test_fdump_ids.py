@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flame.core.readers.fdump.ids import ABSENT, Ids
 
@@ -11,25 +13,44 @@ def column(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, np.int64)
 
 
-def test_rows_are_found_by_id_in_whatever_order_they_are() -> None:
-    ids = Ids(column(7, 3, 9), [column(1, 2, 3)])
-    assert ids.of(column(3, 9, 7, 3)).tolist() == [1, 2, 0, 1]
+def learnt(*pairs: tuple[int, int]) -> Ids:
+    ids = Ids()
+    ids.learn(column(*(one for one, _ in pairs)), column(*(value for _, value in pairs)))
+    return ids
+
+
+def test_values_are_found_by_id_in_whatever_order_they_are() -> None:
+    ids = learnt((7, 1), (3, 2), (9, 3))
+    assert ids.of(column(3, 9, 7, 3)).tolist() == [2, 3, 1, 2]
 
 
 def test_zero_and_unknown_ids_lead_nowhere() -> None:
-    ids = Ids(column(0, 4), [column(1, 2)])
-    assert ids.of(column(0, 5, 4)).tolist() == [ABSENT, ABSENT, 1]
+    ids = learnt((0, 1), (4, 2))
+    assert ids.of(column(0, 5, 4)).tolist() == [ABSENT, ABSENT, 2]
+    assert ids.knows(column(0, 5, 4)).tolist() == [False, False, True]
     assert len(ids) == 1
 
 
-def test_of_different_rows_with_one_id_none_is_believed() -> None:
-    ids = Ids(column(1, 2, 2, 3, 3), [column(5, 6, 6, 7, 8), column(0, 0, 0, 0, 0)])
-    one, repeated, contradictory = ids.of(column(1, 2, 3)).tolist()
-    assert one == 0
-    assert repeated in (1, 2)
-    assert contradictory == ABSENT
+def test_of_different_values_of_one_id_none_is_believed() -> None:
+    ids = learnt((1, 5), (2, 6), (2, 6), (3, 7), (3, 8))
+    assert ids.of(column(1, 2, 3)).tolist() == [5, 6, ABSENT]
+    assert ids.knows(column(3)).all()
 
 
-def test_rows_that_differ_in_one_column_contradict_each_other() -> None:
-    ids = Ids(column(2, 2), [column(6, 6), column(0, 1)])
-    assert ids.of(column(2)).tolist() == [ABSENT]
+def test_what_is_learnt_later_is_no_different() -> None:
+    ids = learnt((1, 5), (2, 6), (4, 0))
+    ids.learn(column(3, 2, 4, 4), column(9, 6, 1, 0))
+    assert ids.of(column(1, 2, 3, 4)).tolist() == [5, 6, 9, ABSENT]
+    ids.learn(column(4), column(0))
+    assert ids.of(column(4)).tolist() == [ABSENT]
+
+
+@given(st.lists(st.tuples(st.integers(-1, 6), st.integers(0, 2))), st.integers(0, 20))
+def test_however_it_is_cut_the_same_is_learnt(pairs: list[tuple[int, int]], cut: int) -> None:
+    at_once, piecewise = learnt(*pairs), learnt(*pairs[:cut])
+    piecewise.learn(*(column(*(pair[at] for pair in pairs[cut:])) for at in (0, 1)))
+    wanted = column(*range(-1, 8))
+    assert at_once.of(wanted).tolist() == piecewise.of(wanted).tolist()
+    told = {one: {value for each, value in pairs if each == one} for one, _ in pairs if one > 0}
+    expected = [told[one].copy().pop() if len(told.get(one, ())) == 1 else -1 for one in range(8)]
+    assert at_once.of(column(*range(8))).tolist() == expected

@@ -13,8 +13,11 @@ import pytest
 
 import flame
 from flame.core.errors import CancelledError, InputError
-from flame.core.readers.fdump.chunks import named
+from flame.core.options import LoadOptions
+from flame.core.readers.fdump.chunks import Bytes, named
+from flame.core.readers.fdump.growing import Growing
 from flame.core.readers.fdump.layout import Header, header_of
+from flame.core.readers.fdump.shared import Shared
 from flame.exporters.dumps import copy_dumps
 from tests.fdumpfile import SIZE, DumpFile
 
@@ -63,6 +66,17 @@ def test_a_copy_has_the_same_bytes_and_the_librarys_name(tmp_path: Path) -> None
 def test_a_copy_opens_with_the_same_sums(tmp_path: Path) -> None:
     copy_dumps([dump(7, 5), dump(8, 3)], str(tmp_path / "run.flame"), silent)
     assert flame.load(tmp_path / "run.flame").gpu_time == 8 * 70
+
+
+def test_a_dump_that_grows_and_is_gone_is_copied_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "7-a.fdump"
+    path.write_bytes(dump(7, 2).data)
+    growing = Growing(Bytes(path), str(path), 0, Shared(), LoadOptions())
+    path.write_bytes(dump(7, 5).data)
+    path.unlink()
+    copy_dumps([growing], str(tmp_path / "run.flame"), silent)
+    growing.close()
+    assert flame.load(tmp_path / "run.flame").gpu_time == 5 * 70
 
 
 def test_only_the_owner_can_read_a_copy(tmp_path: Path) -> None:

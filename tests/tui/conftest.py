@@ -21,6 +21,7 @@ from flame.core.selection import Selection
 from flame.core.sources import Inputs
 from flame.tui.app import FlameApp
 from flame.tui.lines import Rows
+from flame.tui.shell import Shell
 from tests.tui import traces
 from tests.tui.terminals import Terminal
 
@@ -33,7 +34,7 @@ PATIENCE = 10.0
 class User:
     """Presses keys and reads the screen."""
 
-    def __init__(self, app: FlameApp, pilot: Pilot[None]) -> None:
+    def __init__(self, app: Shell, pilot: Pilot[None]) -> None:
         self.app = app
         self.pilot = pilot
 
@@ -101,7 +102,7 @@ class User:
         return view.tree.name(view.zoom.node)
 
 
-def main_screen(app: FlameApp) -> MainScreen | None:
+def main_screen(app: Shell) -> MainScreen | None:
     """The main screen of ``app``, once there is one."""
     from flame.tui.screen import MainScreen
 

@@ -21,7 +21,6 @@ from flame.core.where import Filter, Streams, Time
 from flame.tui.collector import Collected, Collector
 from flame.tui.facts import Facts, collect
 from flame.tui.session import Projection, project
-from flame.tui.view import View
 from tests.nsysfile import HTOD, NsysFile
 from tests.tui import sources
 from tests.tui.trees import node
@@ -343,8 +342,7 @@ def test_facts_of_a_frame_left_behind_are_kept_but_not_news(path: Path) -> None:
 
 def test_what_should_not_have_happened_is_raised(path: Path) -> None:
     shown, desk = shown_of(path), Desk()
-    view = View(shown.view.tree)
-    view.cursor = len(view.tree) + 5
-    desk.collector.ask(shown, view)
+    shown.members().bounds.resize(0, refcheck=False)
+    desk.collector.ask(shown, shown.view)
     with pytest.raises(IndexError):
         desk.wait()

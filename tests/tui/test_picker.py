@@ -168,8 +168,14 @@ def test_an_ended_recording_has_its_size_where_others_have_their_way() -> None:
 
 
 def test_a_command_that_repeats_the_name_is_shown_once() -> None:
-    shown = text(row(job(41, name="vllm", command="/bin/vllm serve"), False, PALETTE, 80))
-    assert shown.split()[2:4] == ["/bin/vllm", "serve"]
+    shown = text(row(job(41, name="vllm", command="/bin/vllm serve"), False, PALETTE, 100))
+    assert shown.split()[2:5] == ["vllm", "serve", "ada"]
+
+
+def test_a_program_is_shown_without_its_folder_and_on_one_line() -> None:
+    command = "/a/very/long/way/to/bin/python -c import sys\nprint(1)"
+    shown = text(row(job(41, name="", command=command), False, PALETTE, 120))
+    assert " python -c import sys print(1) " in shown
 
 
 def test_a_long_command_loses_its_middle() -> None:
@@ -447,3 +453,31 @@ def test_a_terminal_that_cannot_draw_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TERM", "dumb")
     with pytest.raises(UsageError, match="TERM=dumb"):
         pick(lambda: NOTHING, DEFAULTS)
+
+
+# Pictures
+
+SHOWN = Found(
+    (
+        job(4123, kernels=1_260_000, launches=1_300_000, active=True, name="train.py"),
+        job(77, kernels=3, name="vllm", command="vllm serve --model llama", age=90_000.0),
+        job(901, Way.REMOTE, name="eval.py", age=50.0),
+        job(902, Way.CPU, name="python3.11", command="python3.11 -m http.server"),
+        job(903, Way.NONE, name="other", denied="belongs to eve: only eve and root may look"),
+    ),
+    (ended(55),),
+    ("12 processes of other users were not looked at",),
+)
+
+
+@pytest.mark.parametrize("size", [(60, 15), (120, 24)], ids=lambda size: "{}x{}".format(*size))
+def test_picture(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    find = Finder(SHOWN)
+
+    async def play(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, Picker)
+        user = User(pilot.app, pilot, find)
+        await user.until(lambda: "vllm" in user.read())
+        await user.press("down")
+
+    assert snap_compare(Picker(find, DEFAULTS), terminal_size=size, run_before=play)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from textual.pilot import Pilot
 
 import flame
 from flame.core.load import load
@@ -17,7 +19,7 @@ from flame.core.selection import Selection
 from flame.tui.saving import SaveDialog
 from flame.tui.session import Projection, project
 from tests.fdumpfile import DumpFile
-from tests.tui.dialogs import PENDING, Player, stage
+from tests.tui.dialogs import PENDING, Player, Stage, stage
 
 
 class Dump:
@@ -249,3 +251,14 @@ async def test_it_works_on_the_smallest_screen(dialog: SaveDialog) -> None:
         assert "(x) dump" in user.read() and "enter write" in user.read()
         assert user.entry == "train.py.flame"
         assert "2 processes" in user.read()
+
+
+def test_picture(
+    dialog: SaveDialog, snap_compare: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "cwd", lambda: Path("/home/user"))
+
+    async def play(pilot: Pilot[None]) -> None:
+        await Player(pilot.app, pilot).open(dialog)
+
+    assert snap_compare(Stage(), terminal_size=(80, 24), run_before=play)

@@ -8,7 +8,6 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, unique_rows
 from flame.core.frames import Kind
-from flame.core.live.batch import Spans
 from flame.core.marks import Joiner
 from flame.core.profile import NONE
 from flame.core.stacks import EMPTY
@@ -94,10 +93,3 @@ class HostGroups(Interned):
         size = len(thread)
         kind = np.full(size, int(Kind.LAUNCH))
         return self.of((kind, np.full(size, process), thread, nvtx, frame))
-
-
-def lasting(spans: Spans) -> Spans:
-    """Those of ``spans`` that are of a known thread, on a path, and not over at once."""
-    kept = (spans.thread >= 0) & (spans.nvtx != EMPTY) & (spans.end > spans.start)
-    columns = (spans.start, spans.end, spans.thread, spans.nvtx)
-    return Spans(*(column[kept] for column in columns))

@@ -52,6 +52,17 @@ class Bins(NamedTuple):
         inside = np.minimum(end, (number + 1) * STEP) - np.maximum(start, number * STEP)
         return cls.of(number, inside)
 
+    def joined(self, other: Bins) -> Bins:
+        """The amounts of both."""
+        if not len(other.number):
+            return self
+        return Bins.of(*map(np.concatenate, zip(self, other, strict=True)))
+
+    def since(self, time: int) -> Bins:
+        """Without the steps that were over at ``time``."""
+        kept = (self.number + 1) * STEP > time
+        return Bins(self.number[kept], self.amount[kept])
+
 
 def rates(busy: Iterable[Bins], launches: Iterable[Bins], now: int, gpus: int) -> Rates:
     """The steps of the minute that are over at ``now``."""

@@ -72,6 +72,12 @@ class Sums:
         elif segment.last >= begin:
             self._add(segment.since(begin), 1)
 
+    def forget(self, segment: Segment) -> None:
+        """Take away what ``segment`` has added: it is before every window to come."""
+        if segment in self._whole:
+            self._whole.discard(segment)
+            self._add(segment.sums, -1)
+
     def _add(self, sums: GroupSums, sign: int) -> None:
         if len(sums.group):
             self._values = _wider(self._values, int(sums.group[-1]) + 1)

@@ -12,15 +12,16 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column
+from flame.core.columns import I4, I8
 from flame.core.errors import InputError
 from flame.core.live.batch import Batch, Calls, Spans
-from flame.core.live.groups import HostGroups, lasting
+from flame.core.live.groups import HostGroups
 from flame.core.live.rates import Bins
 from flame.core.live.segment import GroupSums
 from flame.core.live.table import Table
 from flame.core.live.window import SECOND
 from flame.core.profile import NONE
+from flame.core.stacks import EMPTY
 
 MEASURES = ("count", "host")
 """What is summed of calls and ranges."""
@@ -32,8 +33,7 @@ _SUM_LIMIT = float(1 << 60)
 
 @dataclass(frozen=True, eq=False)
 class Rows(Table):
-    """Calls and ranges: ns of CLOCK_MONOTONIC, their group, and that of what is around them (-1:
-    nothing)."""
+    """Calls and ranges: ns of CLOCK_MONOTONIC, their group and that of what is around them, or -1."""
 
     start: I8
     end: I8
@@ -52,10 +52,9 @@ class Rows(Table):
 
 @dataclass(frozen=True, eq=False)
 class SpanSegment:
-    """Some rows, in no order. ``launches``: how many of them are calls, by step of time."""
+    """Some rows, in no order."""
 
     rows: Rows
-    launches: Bins
 
     @cached_property
     def first(self) -> int:
@@ -81,18 +80,19 @@ class SpanStore:
     """Keeps the calls and ranges of the last minute in segments.
 
     Those of a second and more are in segments of their own: few segments lie across a moment then.
-    ``parents`` gives the path around each path of ranges.
+    ``parents`` gives the path around each path of ranges. ``launches``: how many calls began, by
+    step of time.
     """
 
     def __init__(self, groups: HostGroups, process: int, parents: Callable[[], I4]) -> None:
         self.short: list[SpanSegment] = []
         self.long: list[SpanSegment] = []
         self.newest = 0
+        self.launches = Bins.none()
         self._groups = groups
         self._process = process
         self._parents = parents
         self._open = Rows(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int32, np.int32)))
-        self._ended = _Ended()
         self._weight = 0.0
 
     def __len__(self) -> int:
@@ -105,22 +105,24 @@ class SpanStore:
 
     def add(self, batch: Batch) -> None:
         """Add what has ended, and know what is open now; InputError as `Store.add`."""
-        self._open = self._ranges(self._ended.others(batch.open, batch.ended))
-        ended, calls = self._ranges(lasting(batch.ended)), self._calls(batch.calls)
-        rows = Rows.joined([ended, calls])
+        self._open = self._ranges(batch.open)
+        rows = Rows.joined([self._ranges(batch.ended), self._calls(batch.calls)])
+        rows = rows.take(rows.end > rows.start)
         self._weight += float((rows.end - rows.start).sum(dtype=np.float64))
         if self._weight >= _SUM_LIMIT:
             raise InputError("damaged: the times in it add up to more than a century")
         long = rows.end - rows.start >= _LONG
         self.newest = max(self.newest, int(rows.end.max(initial=0)))
-        self.long = _with(self.long, rows.take(long), Bins.none())
-        self.short = _with(self.short, rows.take(~long), Bins.counted(batch.calls.start))
+        self.long = _with(self.long, rows.take(long))
+        self.short = _with(self.short, rows.take(~long))
+        self.launches = self.launches.joined(Bins.counted(batch.calls.start))
 
     def expire(self, horizon: int) -> list[SpanSegment]:
         """Take out the segments that had ended at ``horizon``."""
         gone = [one for one in self.segments if one.last <= horizon]
         self.long = [one for one in self.long if one.last > horizon]
         self.short = [one for one in self.short if one.last > horizon]
+        self.launches = self.launches.since(horizon)
         return gone
 
     def open(self, end: int) -> Rows:
@@ -134,41 +136,25 @@ class SpanStore:
         return len(self._open) > 0
 
     def _ranges(self, spans: Spans) -> Rows:
-        path, on = spans.nvtx, spans.thread
+        known = np.flatnonzero((spans.thread >= 0) & (spans.nvtx != EMPTY))
+        path, on = spans.nvtx[known], spans.thread[known]
         own = self._groups.of_ranges(self._process, on, path)
         around = self._groups.of_ranges(self._process, on, self._parents()[path])
-        return Rows(spans.start, spans.end, own, around)
+        return Rows(spans.start[known], spans.end[known], own, around)
 
     def _calls(self, calls: Calls) -> Rows:
-        kept = np.flatnonzero((calls.thread >= 0) & (calls.end > calls.start))
-        on, path = calls.thread[kept], calls.nvtx[kept]
-        own = self._groups.of_calls(self._process, on, path, calls.frame[kept])
+        known = np.flatnonzero(calls.thread >= 0)
+        on, path = calls.thread[known], calls.nvtx[known]
+        own = self._groups.of_calls(self._process, on, path, calls.frame[known])
         around = self._groups.of_ranges(self._process, on, path)
-        return Rows(calls.start[kept], calls.end[kept], own, around)
+        return Rows(calls.start[known], calls.end[known], own, around)
 
 
-def _with(known: list[SpanSegment], rows: Rows, launches: Bins) -> list[SpanSegment]:
+def _with(known: list[SpanSegment], rows: Rows) -> list[SpanSegment]:
     """``known`` and ``rows``, in the last segment if there is room for them."""
     if not len(rows):
         return known
     if known and len(known[-1].rows) + len(rows) <= _SEGMENT:
         *known, last = known
         rows = Rows.joined([last.rows, rows])
-        launches = Bins.of(*map(np.concatenate, zip(last.launches, launches, strict=True)))
-    return [*known, SpanSegment(rows, launches)]
-
-
-class _Ended:
-    """Tells which open ranges have ended: they are written as ended before they are not open."""
-
-    def __init__(self) -> None:
-        self._known: set[tuple[int, int, int]] = set()
-
-    def others(self, still_open: Spans, ended: Spans) -> Spans:
-        """Those of ``still_open`` on paths that are not among ``ended``, now or just before."""
-        new, seen = _keys(ended), _keys(still_open)
-        kept = np.array([one not in self._known and one not in new for one in seen], bool)
-        self._known = new | (self._known & set(seen))
-        kept &= (still_open.thread >= 0) & (still_open.nvtx > 0)
-        columns = (still_open.start, still_open.end, still_open.thread, still_open.nvtx)
-        return Spans(*(column[kept] for column in columns))
+    return [*known, SpanSegment(rows)]

@@ -171,14 +171,14 @@ class Growing:
             pieces[key].append(piece)
             most -= piece.end - piece.begin
         records = self._chunks.records_in(pieces)
-        for piece_ in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
-            self._held_calls.add(self._calls.rows(piece_))
-        for piece_ in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
-            self._add_ended(host.of_kinds(piece_, (host.PUSH_POP,)))
-        for piece_ in records.columns(gpu.KERNELS, gpu.FIELDS[gpu.KERNELS]):
-            self._add_work(self._work.kernels(piece_))
-        for piece_ in records.columns(gpu.COPIES, gpu.FIELDS[gpu.COPIES]):
-            self._add_work(self._work.copies(piece_))
+        for table in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
+            self._held_calls.add(self._calls.rows(table))
+        for table in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
+            self._add_ended(host.of_kinds(table, (host.PUSH_POP,)))
+        for table in records.columns(gpu.KERNELS, gpu.FIELDS[gpu.KERNELS]):
+            self._add_work(self._work.kernels(table))
+        for table in records.columns(gpu.COPIES, gpu.FIELDS[gpu.COPIES]):
+            self._add_work(self._work.copies(table))
 
     def _add_ended(self, table: dict[str, I8]) -> None:
         context = self._context
@@ -190,7 +190,7 @@ class Growing:
         self._end(rows)
         both = {name: np.append(self._last_ended[name], rows[name]) for name in self._last_ended}
         latest, _ = unique_rows([both["thread"][::-1]])
-        self._last_ended = host.chosen(both, len(both["thread"]) - 1 - latest)
+        self._last_ended = {name: column[::-1][latest] for name, column in both.items()}
 
     def _end(self, rows: host.Rows) -> None:
         """These ranges are open no more, although they may be seen so for a moment."""

@@ -106,11 +106,11 @@ def range_rows(context: Context, piece: dict[str, I8]) -> tuple[Rows, dict[str, 
 
     Ranges that are open have no ``end`` in ``piece``, and get none.
     """
-    times, whole = {}, np.ones(len(piece["start"]), bool)
-    for name in ("start", "end"):
-        if name in piece:
-            times[name], known = context.times(piece[name])
-            whole &= known
+    times: Rows = {}
+    whole = np.ones(len(piece["start"]), bool)
+    for name in {"start", "end"} & piece.keys():
+        times[name], known = context.times(piece[name])
+        whole &= known
     kept = chosen(piece, whole)
     rows: Rows = {
         "thread": context.thread(kept["tid"]),

@@ -178,7 +178,8 @@ def _read_ranges(
         context.timeless_ranges += len(piece["start"]) - len(rows["start"])
         batches.add(**rows)
         payloads.add(kept)
-    known = {one.name: getattr(table, one.name) for one in fields(table := batches.build())}
+    table = batches.build()
+    known = {one.name: getattr(table, one.name) for one in fields(table)}
     batches.add(**known)
     rows, _ = host.range_rows(context, still_open)
     context.timeless_ranges += len(still_open["start"]) - len(rows["start"])

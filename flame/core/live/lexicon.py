@@ -1,0 +1,101 @@
+"""What the numbers in live rows stand for: tables that are made anew only when they have grown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from flame.core.columns import I4, Column
+from flame.core.frames import FrameTable
+from flame.core.grouping import Grouping, add_grouping
+from flame.core.labels import Labeller, Labels, Naming
+from flame.core.profile import NONE, Device, Process, Source, Thread
+from flame.core.readers.fdump.shared import Shared
+from flame.core.stacks import StackTable
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The vocabulary of one snapshot. ``process`` i4: new numbers of the processes, by their old.
+
+    The last of these is for what is unknown (-1). ``labels`` are those of ``frames`` so far.
+    """
+
+    frames: FrameTable
+    stacks: StackTable
+    processes: tuple[Process, ...]
+    threads: tuple[Thread, ...]
+    devices: tuple[Device, ...]
+    sources: tuple[Source, ...]
+    process: I4
+    grouping: Grouping
+    labels: dict[Naming, Labels] = field(default_factory=dict)
+
+
+class Lexicon:
+    """Makes the `Words` of snapshots from what all dumps of a recording share."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._stacks = shared.stacks.build()
+        self._labellers: dict[Naming, Labeller] = {}
+        self._known: Words | None = None
+        self._signature: tuple[object, ...] = ()
+
+    def stacks(self) -> StackTable:
+        """All stacks so far."""
+        if len(self._stacks) < len(self._shared.stacks):
+            self._stacks = self._shared.stacks.build()
+        return self._stacks
+
+    def parents(self) -> I4:
+        """The stack around each stack; around the empty one that itself."""
+        return np.maximum(self.stacks().parent, 0)
+
+    def words(self, numbers: Sequence[int], sources: Sequence[Source], streams: Column) -> Words:
+        """The vocabulary now. ``sources`` are shown, and called ``numbers`` in what is shared."""
+        shared = self._shared
+        ids = tuple(np.unique(streams[streams >= 0]).tolist())
+        listed = tuple(shared.processes), tuple(shared.threads), tuple(shared.devices)
+        labels = tuple((one.label, one.meta.path) for one in sources)
+        sizes = len(shared.frames), len(shared.stacks)
+        signature = (listed, tuple(numbers), labels, ids, sizes)
+        if self._known is None or signature != self._signature:
+            self._known = self._made(numbers, tuple(sources), np.array(ids, np.int32))
+            sizes = len(shared.frames), len(shared.stacks)
+            self._signature = (listed, tuple(numbers), labels, ids, sizes)
+        return replace(self._known, sources=tuple(sources))
+
+    def _made(self, numbers: Sequence[int], sources: tuple[Source, ...], streams: Column) -> Words:
+        shared, known = self._shared, self._known
+        place = {number: at for at, number in enumerate(numbers)}
+        process, processes = self._processes(place)
+        threads = tuple(replace(t, process=int(process[t.process])) for t in shared.threads)
+        devices = tuple(replace(one, source=place.get(one.source, 0)) for one in shared.devices)
+        shapes = known.grouping.shapes if known else None
+        listed = processes, threads, devices
+        grouping = add_grouping(shared.frames, *listed, streams, sources, shapes)
+        frames = shared.frames.build()
+        return Words(
+            frames, self.stacks(), *listed, sources, process, grouping, self._labels(frames)
+        )
+
+    def _processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
+        """The processes of the dumps that are shown, and the numbers that they have now."""
+        numbers, kept = [], []
+        for one in self._shared.processes:
+            shown = one.source in place
+            numbers.append(len(kept) if shown else NONE)
+            if shown:
+                kept.append(replace(one, source=place[one.source]))
+        return np.array([*numbers, NONE], np.int32), tuple(kept)
+
+    def _labels(self, frames: FrameTable) -> dict[Naming, Labels]:
+        """The labels of ``frames`` under every naming that has been asked for."""
+        if self._known is None:
+            return {}
+        for naming in list(self._known.labels):
+            self._labellers.setdefault(naming, Labeller(naming))
+        return {naming: one.labels(frames) for naming, one in self._labellers.items()}

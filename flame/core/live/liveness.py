@@ -1,0 +1,71 @@
+"""Whether the process behind a dump still records."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from flame.core.live.status import State
+from flame.core.live.window import SECOND
+from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED, Header
+
+_PROC = Path("/proc")
+_SILENT = 3 * SECOND
+_STARTED = 19  # field 22 of /proc/PID/stat, counted from the state on
+
+
+class Liveness:
+    """Of the process that writes the dump with the number ``inode``.
+
+    A dump says now and then that it goes on. When it has been silent for longer than usual, the
+    process is looked at: it may have ended without saying so. One of another PID namespace cannot
+    be: then silence is all there is.
+    """
+
+    def __init__(self, inode: int) -> None:
+        self._inode = inode
+        self._beat = self._heard = self._looked = 0
+        self._pause = 0
+        self._gone = False
+
+    def state(self, header: Header, now: int) -> State:
+        """How the recording is doing at ``now``, ns of any steady clock."""
+        if header.flags & FULL:
+            return State.FULL
+        if header.flags & STOPPED:
+            return State.STOPPED
+        if header.state != RUNNING:
+            return State.ENDED
+        self._listen(header, now)
+        return State.KILLED if self._gone else State.RUNNING
+
+    def _listen(self, header: Header, now: int) -> None:
+        if header.end_monotonic != self._beat:
+            self._pause = max(self._pause, now - self._heard) if self._heard else 0
+            self._beat, self._heard, self._gone = header.end_monotonic, now, False
+        elif now - max(self._heard, self._looked) > max(_SILENT, 3 * self._pause):
+            self._looked = now
+            self._gone = not _is_writing(header.pid, header.start_monotonic, self._inode)
+
+
+def _is_writing(pid: int, since: int, inode: int) -> bool:
+    """Whether process ``pid`` is one that was there at ``since`` and has the file mapped."""
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        # It counts time asleep, too, of which there may have been less at that time.
+        asleep = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+        tick = SECOND // os.sysconf("SC_CLK_TCK")
+        if fields[0] in "ZX" or int(fields[_STARTED]) * tick > since + asleep + SECOND:
+            return False
+        return _maps(pid, inode)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except (OSError, ValueError, IndexError):
+        return True
+
+
+def _maps(pid: int, inode: int) -> bool:
+    """Whether it has mapped the file: after an exec it has not."""
+    with (_PROC / str(pid) / "maps").open("rb") as lines:
+        return any(line.split(maxsplit=5)[4] == b"%d" % inode for line in lines)

@@ -1,0 +1,102 @@
+"""Snapshots of a live recording: profiles that nothing changes any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from flame.core.findings import findings
+from flame.core.launches import LaunchConfig
+from flame.core.live.lexicon import Lexicon, Words
+from flame.core.live.rows import KeptRows
+from flame.core.live.source import LiveSource
+from flame.core.live.sums import Extent, Looked
+from flame.core.live.tables import Tables
+from flame.core.live.window import Window
+from flame.core.merge import common_meta, warnings_of_all
+from flame.core.profile import Meta, Profile, Source
+from flame.core.sources import in_order, labels_of
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One window of a recording. ``begin`` and ``end``: of the window, ns as in ``profile``.
+
+    Snapshots of a window with equal ``version`` differ in nothing but time. Of activities before
+    ``kept``, ns, ``profile`` has no rows: they are in its sums.
+    """
+
+    profile: Profile
+    window: Window
+    version: int
+    begin: int
+    end: int
+    kept: int = 0
+
+
+class Pictures:
+    """Takes snapshots; what has not changed is the same object in all of them."""
+
+    def __init__(self, lexicon: Lexicon, tables: Tables, configs: Sequence[LaunchConfig]) -> None:
+        self._lexicon = lexicon
+        self._tables = tables
+        self._configs = configs
+        self._configs_then: tuple[LaunchConfig, ...] = ()
+
+    def take(
+        self, dumps: Sequence[LiveSource], looked: Looked, everything: Looked, extent: Extent
+    ) -> Profile:
+        """The profile of a window of which ``looked`` are the sums.
+
+        ``everything`` are those of all there was: gaps are told of these.
+        """
+        tables = self._tables
+        metas = [one.growing.meta() for one in dumps]
+        labels = labels_of(metas) if len(dumps) > 1 else ("",) * len(dumps)
+        words = self._words(dumps, metas, labels)
+        kept = [segment for one in dumps for segment in one.store.segments]
+        rows = KeptRows(kept, extent.begin, extent.zero)
+        host, ranges = tables.host(words), [part for one in dumps for part in one.ranges(extent)]
+        profile = Profile(
+            frames=words.frames,
+            activities=tables.activities(rows, words),
+            processes=words.processes,
+            threads=words.threads,
+            devices=words.devices,
+            grouping=words.grouping,
+            meta=_meta(dumps, metas, extent.zero),
+            begin=max(extent.begin - extent.zero, 0),
+            end=extent.end - extent.zero,
+            graph_nodes=tables.graph_nodes(looked),
+            warnings=(),
+            host_builder=lambda: host,
+            launches_builder=partial(rows.launches, self._all_configs()),
+            ranges_builder=partial(tables.pieces, ranges, words.stacks, extent.zero),
+            sources=words.sources,
+            totals=tables.totals(looked),
+            _labels=words.labels,
+        )
+        gaps = findings(replace(profile, totals=tables.totals(everything)))
+        said = warnings_of_all([one.growing.remarks() for one in dumps], labels)
+        return replace(profile, warnings=(*said, *gaps))
+
+    def _words(
+        self, dumps: Sequence[LiveSource], metas: Sequence[Meta], labels: Sequence[str]
+    ) -> Words:
+        order = in_order(metas)
+        sources = [Source(labels[at], metas[at]) for at in order]
+        numbers = [dumps[at].growing.source for at in order]
+        return self._lexicon.words(numbers, sources, self._tables.streams)
+
+    def _all_configs(self) -> tuple[LaunchConfig, ...]:
+        if len(self._configs_then) < len(self._configs):
+            self._configs_then = tuple(self._configs)
+        return self._configs_then
+
+
+def _meta(dumps: Sequence[LiveSource], metas: Sequence[Meta], zero: int) -> Meta:
+    """What is known of all dumps; its origin is the time of day at ``zero``."""
+    header = dumps[0].growing.header
+    origin = header.start_unix + zero - header.start_monotonic
+    return replace(metas[0], origin=origin) if len(metas) == 1 else common_meta(metas, origin)

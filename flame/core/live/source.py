@@ -1,0 +1,100 @@
+"""One dump of a live recording: what it has brought so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from flame.core.errors import InputError
+from flame.core.live.batch import Batch, Calls, Work
+from flame.core.live.liveness import Liveness
+from flame.core.live.spans import Rows, SpanStore
+from flame.core.live.status import State
+from flame.core.live.store import Store
+from flame.core.live.sums import Extent
+from flame.core.live.work import WorkSegment
+from flame.core.readers.fdump.growing import Growing
+
+_ABSURD = 1 << 53
+_MOST = 4 << 20
+_Timed = TypeVar("_Timed", Work, Calls)
+
+
+class LiveSource:
+    """What was read of ``growing``. Times are ns of CLOCK_MONOTONIC.
+
+    ``rest``: there is more in the file than was read. ``filled``: it has brought anything at all.
+    ``error``: why no more of it can be read.
+    """
+
+    def __init__(
+        self, growing: Growing, store: Store, spans: SpanStore, liveness: Liveness
+    ) -> None:
+        self.growing = growing
+        self.store = store
+        self.spans = spans
+        self.rest = True
+        self.filled = False
+        self.error = ""
+        self.state = State.RUNNING
+        self.newest = self.begin = growing.header.start_monotonic
+        self._liveness = liveness
+        self._silent = False
+
+    @property
+    def last(self) -> int:
+        """Its last recorded time, or when it last said that it goes on."""
+        said = self.growing.header.end_monotonic
+        return max(self.newest, said) if abs(said - self.begin) < _ABSURD else self.newest
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing more will come."""
+        over = self.state in (State.ENDED, State.STOPPED) and not self.rest and self._silent
+        return bool(self.error) or over
+
+    def end(self, now: int) -> int:
+        """Until when what is open lasts."""
+        return now if self.state is State.RUNNING else self.last
+
+    def ranges(self, extent: Extent) -> Iterator[Rows]:
+        """Calls and ranges of which anything is in a window."""
+        for one in self.spans.segments:
+            if one.last > extent.begin:
+                yield one.rows.take(one.rows.end > extent.begin)
+        yield self.spans.open(self.end(extent.end))
+
+    def read(self) -> tuple[bool, list[WorkSegment]]:
+        """Read a part of what is new; whether there was anything, and what was too old to keep."""
+        try:
+            batch = self.growing.read(_MOST, last=self.state is State.KILLED)
+            self.rest = batch.rest
+            return self._add(batch)
+        except InputError as error:
+            self.error, self.rest = str(error), False
+            return True, []
+
+    def _add(self, batch: Batch) -> tuple[bool, list[WorkSegment]]:
+        changed = not batch.empty or self.spans.is_open != (len(batch.open) > 0)
+        # Only what comes after the end has been seen is known to be the last.
+        self._silent = batch.empty and self.state is not State.RUNNING
+        self.filled = self.filled or not batch.empty or len(batch.open) > 0
+        self.newest = max(self.newest, batch.newest)
+        self.spans.add(batch)
+        return changed, self.store.add(self._timed(batch.work), self._timed(batch.calls))
+
+    def _timed(self, table: _Timed) -> _Timed:
+        """What has no times stands where recording began, as in a trace."""
+        untimed = (table.start == 0) & (table.end == 0)
+        if not untimed.any():
+            return table
+        start, end = (np.where(untimed, self.begin, time) for time in (table.start, table.end))
+        return replace(table, start=start, end=end)
+
+    def look(self, now: int) -> bool:
+        """See how it is doing; whether that has changed."""
+        before, self.state = self.state, self._liveness.state(self.growing.header, now)
+        return before is not self.state

@@ -1,0 +1,105 @@
+"""Clients of all kinds while 16 threads launch and push ranges: no race, no bad access, no loss."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flame.attach.control import Control
+from tests.fdumprecords import header, records
+from tests.inject.recorded_program import until
+from tests.inject.test_sanitizers import OPTIONS
+
+THREADS = 16
+ROUNDS = {"thread": 10, "address": 20}
+FORKS = {"thread": 0, "address": 3}
+ENDED, STOPPED = 1, 2
+BAD = (b"what\n", b'{"do":"status"', b"x" * 5000, b'{"do":"flush"}\n' * 50, b"\n" * 200)
+
+Stressed = Callable[[str], tuple[subprocess.Popen[str], Path]]
+
+
+@pytest.fixture
+def stressed(
+    sanitized: Callable[[str], Any],
+    compiled: Callable[..., Path],
+    injected_env: Callable[..., dict[str, str]],
+    tmp_path: Path,
+) -> Stressed:
+    """Starts stress.cpp with a sanitizer: the process, and its dump once there is a socket."""
+
+    def run(kind: str) -> tuple[subprocess.Popen[str], Path]:
+        build = sanitized(kind)
+        program = compiled("stress.cpp", *build.flags)
+        env = injected_env(tmp_path, fake=build.fake, library=build.library, **OPTIONS)
+        process = subprocess.Popen(
+            [str(program), str(THREADS), str(ROUNDS[kind]), str(FORKS[kind])],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        (door,) = until(lambda: list(tmp_path.glob(f"{process.pid}-*.sock")))
+        return process, door.with_suffix(".fdump")
+
+    return run
+
+
+def good_client(process: subprocess.Popen[str], dump: Path) -> int:
+    answers = 0
+    while process.poll() is None:
+        if control := Control.open(dump):
+            answers += (control.status() is not None) + control.flush()
+            control.close()
+    return answers
+
+
+def bad_client(process: subprocess.Popen[str], dump: Path) -> int:
+    turn = 0
+    while process.poll() is None:
+        with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+            connection.settimeout(0.2)
+            connection.connect(str(dump.with_suffix(".sock")))
+            connection.sendall(BAD[turn % len(BAD)])
+            if turn % 2:
+                connection.recv(100)
+        turn += 1
+    return turn
+
+
+@pytest.mark.parametrize("kind", ["thread", "address"])
+def test_clients_disturb_nothing(stressed: Stressed, kind: str) -> None:
+    process, dump = stressed(kind)
+    with ThreadPoolExecutor(4) as pool:
+        clients = (good_client, good_client, bad_client, bad_client)
+        counts = [pool.submit(client, process, dump) for client in clients]
+        output, errors = process.communicate(timeout=300)
+    assert (process.returncode, errors) == (0, "")
+    assert all(count.result() > 10 for count in counts)
+    said, of = json.loads(output), records(dump)
+    assert header(dump)["state"] == ENDED and header(dump)["dropped"] == 0
+    steady = [number for number, name in of["text"].items() if name == b"steady"]
+    assert sum(row["symbol"] in steady for row in of["kernel"]) == said["launches"]
+    assert not dump.with_suffix(".sock").exists()
+
+
+@pytest.mark.parametrize("kind", ["thread", "address"])
+def test_a_stop_disturbs_nothing(stressed: Stressed, kind: str) -> None:
+    process, dump = stressed(kind)
+    control = until(lambda: Control.open(dump))
+    assert control.stop()
+    control.close()
+    assert process.poll() is None
+    head = header(dump)
+    assert (head["state"], head["flags"]) == (ENDED, STOPPED)
+    assert head["tail"] == dump.stat().st_size
+    _, errors = process.communicate(timeout=300)
+    assert (process.returncode, errors) == (0, "")
