@@ -119,7 +119,9 @@ def stop(what: str) -> int:
     if done:
         say(f"stopped {target.title}: {_recorded(done)}; see it with: {_view(done, target)}")
     if left:
-        raise InputError(f"{_some(left)}: its process does not answer; kill -STOP or end it")
+        raise InputError(
+            f"{_some(left)}: nobody answers beside it: end the process to end its recording"
+        )
     return 0
 
 

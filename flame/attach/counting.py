@@ -18,13 +18,17 @@ from flame.core.readers.fdump.layout import (
     RUNNING,
     Chunk,
     Header,
+    chunk_of,
     header_of,
 )
 
 UNKNOWN = -1
 _SECOND = 1_000_000_000
-_ALIVE = 3 * _SECOND
+_ALIVE = _SECOND
 """Every tenth of a second (FLAME_FLUSH_MS) a process says until when it has recorded."""
+_LARGEST = 1 << 30
+"""Bytes: counting takes half a second."""
+_LAST_CHUNKS = 256
 _CONTENT = ("launch", "kernel", "memop", "range", "open_range")
 
 
@@ -56,9 +60,14 @@ class Dump:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.counted = False
         with named(path):
             self._data = Bytes(path)
-        self._chunks: Chunks | None = None
+            try:
+                self._chunks = Chunks(self._data)
+            except BaseException:
+                self._data.close()
+                raise
 
     def close(self) -> None:
         """Give the file back."""
@@ -72,24 +81,27 @@ class Dump:
     def count(self) -> Count:
         """What is in it now; the first time all chunks are looked at, later those that grow."""
         with named(self._path):
-            self._chunks = self._chunks or Chunks(self._data)
             self._chunks.update()
+            self.counted = True
             numbers = {key: self._chunks.count(key) for key in _CONTENT}
-            newest = self._newest(self._chunks)
+            newest = self._newest(filter(None, self._chunks.by_place.values()))
         return Count(numbers["kernel"], numbers["launch"], newest, not any(numbers.values()))
 
-    @property
-    def counted(self) -> bool:
-        """Whether counting again is cheap."""
-        return self._chunks is not None
+    def glance(self) -> Count:
+        """Only how recent what was written last is."""
+        with named(self._path):
+            header = self._chunks.header
+            size, tail = header.chunk_size, self.header().tail
+            places = range(header.header_size, tail, size)[-_LAST_CHUNKS:]
+            found = (chunk_of(self._data.read(at, CHUNK_HEADER), at, size) for at in places)
+            return Count(newest=self._newest(filter(None, found)))
 
-    def _newest(self, chunks: Chunks) -> int:
-        keys = {chunks.layouts[key].type: key for key in _CONTENT if key in chunks.layouts}
-        growing = [one for one in chunks.by_place.values() if one and not one.sealed]
-        dtypes = [
-            (one, chunks.layouts[keys[one.type]].dtype) for one in growing if one.type in keys
-        ]
-        return max((self._last_time(*one) for one in dtypes), default=0)
+    def _newest(self, chunks: Iterable[Chunk]) -> int:
+        """The latest time in those that are still written to."""
+        layouts = self._chunks.layouts
+        dtypes = {layouts[key].type: layouts[key].dtype for key in _CONTENT if key in layouts}
+        growing = [one for one in chunks if not one.sealed and one.type in dtypes]
+        return max((self._last_time(one, dtypes[one.type]) for one in growing), default=0)
 
     def _last_time(self, chunk: Chunk, dtype: np.dtype[np.void]) -> int:
         """When the last thing in ``chunk`` was over, or began."""
@@ -103,7 +115,7 @@ class Dump:
 
 def is_fresh(header: Header) -> bool:
     """Whether some process says that it goes on recording."""
-    age = time.monotonic_ns() - header.end_monotonic
+    age = time.monotonic_ns() - max(header.start_monotonic, header.end_monotonic)
     return header.state == RUNNING and 0 <= age < _ALIVE
 
 
@@ -123,7 +135,8 @@ class Counts:
     def count(self, paths: Iterable[Path], until: float) -> dict[Path, Count]:
         """What is in dumps that can be read, small ones first.
 
-        Those that were not looked at ``until`` then (`time.monotonic`) are not counted.
+        Of large ones, and those whose turn did not come ``until`` then (`time.monotonic`), it is
+        only looked how recent they are.
         """
         paths = list(paths)
         known = {path: self._done[path] for path in paths if path in self._done}
@@ -132,9 +145,9 @@ class Counts:
         return known | {path: self._count(path, dumps[path], until) for path in ordered}
 
     def _count(self, path: Path, dump: Dump, until: float) -> Count:
-        if not dump.counted and time.monotonic() > until:
-            return Count()
         with suppress(InputError):
+            if not dump.counted and (time.monotonic() > until or _size(path) > _LARGEST):
+                return dump.glance()
             ended = dump.header().state != RUNNING
             count = dump.count()
             if ended:

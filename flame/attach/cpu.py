@@ -19,7 +19,6 @@ from flame.core.live.snapshot import Snapshot
 from flame.core.live.status import Rates, SourceStatus, State, Status
 from flame.core.live.window import SECOND, Window
 from flame.core.profile import Meta
-from flame.core.readers.fdump.growing import Growing
 from flame.core.resolved import profile_of
 
 _FORMAT = "py-spy"
@@ -33,12 +32,9 @@ class CpuFeed:
     """What `flame.core.live.feed.Feed` is for dumps, for the process ``pid`` and its children.
 
     The only metric is how often py-spy has seen a thread that runs (`RATE` times a second); there
-    are no single activities and no times. ``title`` and the first warning of every snapshot say
-    so. Sampled is in a thread of its own, whether `update` is called or not.
+    are no single activities, no times, and no dump to be saved. ``title`` and the first warning of
+    every snapshot say so. Sampled is in a thread of its own, whether `update` is called or not.
     """
-
-    sources: tuple[Growing, ...] = ()
-    """There is no dump that could be saved."""
 
     def __init__(self, pid: int) -> None:
         """Raises InputError where ``pid`` cannot be sampled, UsageError without py-spy."""

@@ -14,7 +14,7 @@ from flame.terminal import cells, cut, printable
 
 _WAYS = {Way.DUMP: "recording", Way.REMOTE: "loadable", Way.CPU: "cpu", Way.NONE: "none"}
 """As scripts read them."""
-_LONGEST_NAME = 30
+_LONGEST = 30
 _NOTHING = """\
 nothing here records, and nothing runs that could be watched.
 record a program with: flame record -- CMD
@@ -135,7 +135,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int | Non
     """Lines with a head; the last column gets what room there is in ``width``."""
     shown = [[printable(cell) for cell in row] for row in [heads, *rows]]
     for row in shown:
-        row[2] = cut(row[2], _LONGEST_NAME)
+        row[:-1] = [cut(cell, _LONGEST) for cell in row[:-1]]
     widths = [max(map(cells, column)) for column in zip(*shown, strict=True)]
     if width is not None:
         rest = sum(widths[:-1]) + 2 * len(widths[:-1])

@@ -30,8 +30,8 @@ def is_flame(command: Sequence[str]) -> bool:
     for word in words:
         if word in _WITH_VALUE:
             next(words, "")
-        elif word == "-m":
-            return next(words, "") == _OWN
+        elif word in ("-c", "-m"):
+            return word == "-m" and next(words, "") == _OWN
         elif not word.startswith("-"):
             return word.rpartition("/")[2] == _OWN
     return False

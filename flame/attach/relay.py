@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from flame.attach.processes import process
 from flame.attach.pyspy import Run, program
@@ -17,7 +16,7 @@ _FIRST, _PERIOD = 0.5, 2.0
 """Seconds of a run. Every one takes 0.1 s of CPU to begin, and is seen when it has ended."""
 _SHORTEST = 0.2  # it is told to stop by a signal, which it has to be ready for
 _PAUSE = 0.05
-_MOST_FAILURES = 3
+_MOST_FAILURES, _REST = 3, 0.3
 
 Taking = Callable[[bytes, int, int], None]
 """Gets a speedscope file, and from when to when it was sampled, ns of CLOCK_MONOTONIC."""
@@ -37,13 +36,13 @@ class Relay:
         self._pid, self._took = pid, took
         self._program = program()
         self._identity = process(pid)
-        self._folder = Path(tempfile.mkdtemp(prefix="flame-cpu-"))
+        self._folder = TemporaryDirectory(prefix="flame-cpu-", ignore_cleanup_errors=True)
         self._runs: set[Run] = set()
         self._number = 0
         self._cut, self._closing = threading.Event(), threading.Event()
         first = self._started(tries=1)
         if not first:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.cleanup()
             raise InputError(f"{pid}: {self.error or 'it has ended'}")
         self._thread = threading.Thread(target=self._go, args=(first,), daemon=True)
         self._thread.start()
@@ -63,7 +62,7 @@ class Relay:
         for run in tuple(self._runs):
             run.kill()
         self._thread.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.cleanup()
 
     def _go(self, first: Run) -> None:
         try:
@@ -75,16 +74,17 @@ class Relay:
         seconds = _FIRST
         while run and not self._closing.is_set():
             self._let_run(run, seconds)
+            seconds = _FIRST if self._cut.is_set() else _PERIOD
+            self._cut.clear()
             # The next one samples before this one stops; that one ended by itself if it has.
             following = self._started(_MOST_FAILURES) if self._lives() else None
             self._finish(run)
-            run, seconds = following, _PERIOD
+            run = following
         if run:
             run.kill()
 
     def _let_run(self, run: Run, seconds: float) -> None:
         begin = time.monotonic()
-        self._cut.clear()
         while run.running and not self._closing.is_set():
             passed = time.monotonic() - begin
             if passed >= seconds or (passed >= _SHORTEST and self._cut.is_set()):
@@ -104,12 +104,13 @@ class Relay:
             if not self._lives() or self._closing.is_set():
                 self.error = ""
                 return None
+            self._closing.wait(_REST)  # a program that is ending cannot be read and is still there
         return None
 
     def _new(self) -> Run | None:
         self._number += 1
         try:
-            run = Run(self._program, self._pid, self._folder, self._number)
+            run = Run(self._program, self._pid, Path(self._folder.name), self._number)
         except OSError as error:
             self.error = f"{self._program}: {error.strerror or error}"
             return None

@@ -123,8 +123,8 @@ class Activities:
         """Rows that differ in nothing but time and duration, counted as one."""
         columns = [getattr(self, name) for name in GROUP_COLUMNS]
         first, group = unique_rows(columns)
-        kept = [column[first] for column in columns]
-        return Groups(group.astype(np.int32), *kept, launched=self.launched[first])
+        kept = {name: getattr(self, name)[first] for name in (*GROUP_COLUMNS, "launched")}
+        return Groups(group.astype(np.int32), **kept)
 
 
 def off_gpu(size: int) -> dict[str, Any]:

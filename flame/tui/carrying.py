@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from flame.tui.view import Stand, View, Zoom
+from flame.tui.anchors import Anchor
+from flame.tui.trail import Trail
+from flame.tui.view import View, Zoom
+
+
+class Stand(NamedTuple):
+    """Where one is in a tree, by path: ``zoomed``, ``selected``, and the zooms before and after."""
+
+    zoomed: Anchor
+    selected: tuple[str, ...]
+    trail: Trail[Zoom | Anchor]
+
+
+def stand_of(view: View) -> Stand:
+    """Where one is in ``view``."""
+    past = view.trail.changed(lambda one: view.anchor(one) if isinstance(one, Zoom) else one)
+    return Stand(view.anchor(view.zoom), view.tree.names(view.cursor), past)
+
+
+def take_stand(view: View, stand: Stand) -> None:
+    """Zoom and select in ``view`` as ``stand`` says, as far as its tree has the frames."""
+    view.select(view.with_width(view.tree.find(stand.selected)))
+    view.begin_at(view.zoom_at(stand.zoomed), stand.trail.changed(lambda one: one))
 
 
 def carry(shown: View, view: View, zoom: bool = True) -> None:
@@ -49,13 +73,13 @@ class Keeper:
 
     def carry(self, shown: View, view: View) -> None:
         """Have ``view``, of a later tree, show what ``shown`` does."""
-        stand = shown.stand
+        stand = stand_of(shown)
         if self._stand and self._zoomed == (shown.number, shown.zooms):
             stand = stand._replace(zoomed=self._stand.zoomed)
         if self._stand and self._selected == (shown.number, shown.cursor):
             stand = stand._replace(selected=self._stand.selected)
         view.width = shown.width
-        view.take_stand(stand)
+        take_stand(view, stand)
         view.origin, view.zooms = shown.origin, shown.zooms
         self._stand = stand
         self._zoomed, self._selected = (view.number, view.zooms), (view.number, view.cursor)

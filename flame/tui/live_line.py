@@ -75,7 +75,7 @@ def news(before: Status, status: Status) -> str:
     if ended and not status.running:
         return _all_ended(ended[-1].state, len(status.sources))
     if ended:
-        return f"{_named(ended[0].label, len(ended))} {ended[0].state.value}"
+        return _became(_named(ended[0].label, len(ended)), ended[0].state)
     pids = {one.pid for one in before.sources}
     new = [one for one in status.sources if one.pid not in pids]
     return f"{_named(new[0].label, len(new))} joined" if new and before.sources else ""
@@ -83,8 +83,12 @@ def news(before: Status, status: Status) -> str:
 
 def _all_ended(state: State, number: int) -> str:
     who = "the process" if number == 1 else f"all {number} processes"
-    said = f"{who} ended" if state is State.ENDED else f"{who}: {state.value}"
-    return f"{said}; what is shown stays, S saves it"
+    return f"{_became(who, state)}; what is shown stays, S saves it"
+
+
+def _became(who: str, state: State) -> str:
+    gone = state in (State.ENDED, State.KILLED)
+    return f"{who} {state.value}" if gone else f"{who}: {state.value}"
 
 
 def _named(label: str, number: int) -> str:

@@ -86,7 +86,9 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         text = f"Nothing to show at the moment{where}: {'nothing ran' if session.bare else what}."
         ways: Line = [Piece("W", "key"), Piece(" another window  "), Piece("m", "key")]
         ways += [Piece(" another metric  "), Piece("f", "key"), Piece(" filters")]
-        return [[Piece(text, "strong")], ways, [], *warning_lines(session.profile, width)]
+        known = session.profile.warnings
+        notes: list[Line] = [[], *warning_lines(session.profile, width)] if known else []
+        return [[Piece(text, "strong")], ways, *notes]
 
     # What the follower brings
 

@@ -25,7 +25,7 @@ _TIPS = (
 class WaitingScreen(Screen[None]):
     """Says that nothing has been recorded yet, and how long that has been so."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave")]
 
     class Left(Message):
         """The user does not want to wait."""

@@ -161,7 +161,7 @@ class LiveWorker:
         self._notes: tuple[str, ...] = ()
         self._paths: list[Path] = []
         self._usual = ""
-        self._opened = False
+        self._opened = self._bare = False
         self._spent = 0.0
         self._looked = self._shown = self._told = float("-inf")
 
@@ -277,7 +277,7 @@ class LiveWorker:
             self._stale = self._stale or (changed and not self._paused)
             stale, ready, moving = self._stale, not self._waiting, not self._paused
         passing = moving and status.running and now - self._shown >= _LOOK and self._moves()
-        if ready and (stale or passing):
+        if ready and status.sources and (stale or passing):
             self._shown = self._told = now
             self._hand_in(status)
         elif now - self._told >= _LOOK:
@@ -291,13 +291,14 @@ class LiveWorker:
     def _moves(self) -> bool:
         """Whether the picture changes by time alone: a window moves on, open ranges grow."""
         metric = self._wish().selection.metric or self._usual
-        return bool(self._window.length) or metric == "host"
+        return (bool(self._window.length) and not self._bare) or metric == "host"
 
     def _hand_in(self, status: Status) -> None:
         with self._lock:
             window, self._stale = self._window, False
         snapshot = self._frozen.get(window.key) or self._feed.snapshot(window)
         session = self._session(snapshot.profile, window)
+        self._bare = session.bare
         if not self._begun(session):
             hand_in(Told(status), self._post)
             return
@@ -317,5 +318,5 @@ class LiveWorker:
     def _begun(self, session: LiveSession) -> bool:
         """Whether anything has been recorded, in whatever window."""
         if not self._opened:
-            self._opened = not session.bare or has_anything(self._feed.snapshot(ALL).profile)
+            self._opened = not self._bare or has_anything(self._feed.snapshot(ALL).profile)
         return self._opened

@@ -11,11 +11,10 @@ from textual.message import Message
 from flame.core.errors import FlameError
 from flame.core.selection import Selection
 from flame.tui.background import hand_in
-from flame.tui.carrying import Keeper, carry
+from flame.tui.carrying import Keeper, Stand, carry, stand_of, take_stand
 from flame.tui.query import Found, Query, find
 from flame.tui.session import Projection, Session
 from flame.tui.trail import Trail
-from flame.tui.view import Stand
 
 _REMEMBERED = 50
 
@@ -108,7 +107,7 @@ class Projector:
 
     def _remember(self, left: Projection) -> None:
         self._stands.pop(left.selection, None)
-        self._stands[left.selection] = left.view.stand
+        self._stands[left.selection] = stand_of(left.view)
         while len(self._stands) > _REMEMBERED:
             del self._stands[next(iter(self._stands))]
 
@@ -116,7 +115,7 @@ class Projector:
         """Show the same frames, or ``back`` at a selection those that it had when it was left."""
         stand = self._stands.get(after.selection) if back and not after.view.width else None
         if stand is not None:
-            after.view.take_stand(stand)
+            take_stand(after.view, stand)
         carry(before.view, after.view, zoom=not back)
 
     def renew(self, session: Session, latest: Projection, found: Found | None) -> bool:

@@ -30,14 +30,6 @@ class Zoom(NamedTuple):
     span: Span
 
 
-class Stand(NamedTuple):
-    """Where one is in a tree, by path: ``zoomed``, ``selected``, and the zooms before and after."""
-
-    zoomed: Anchor
-    selected: tuple[str, ...]
-    trail: Trail[Zoom | Anchor]
-
-
 class Everywhere(NamedTuple):
     """A frame over all its places in the tree: their number, total (recursion once), activities."""
 
@@ -60,7 +52,7 @@ class View:
     zoom: Zoom = field(init=False)
     cursor: int = field(init=False, default=0)
     found: Found | None = field(init=False, default=None)
-    _trail: Trail[Zoom | Anchor] = field(init=False, default_factory=Trail)
+    trail: Trail[Zoom | Anchor] = field(init=False, default_factory=Trail)
     _items: dict[int, list[Item]] = field(init=False, default_factory=dict)
     _items_of: tuple[Zoom, int] | None = field(init=False, default=None)
     _deepest: dict[Zoom, int] = field(init=False, default_factory=dict)
@@ -288,7 +280,7 @@ class View:
         """Zoom, and remember from where."""
         self.zooms += 1
         if target != self.zoom:
-            self._trail.leave(self.zoom)
+            self.trail.leave(self.zoom)
             self._show(target)
 
     def pan(self, step: int) -> bool:
@@ -336,15 +328,15 @@ class View:
 
     def undo(self, forward: bool = False) -> bool:
         """Go back to the zoom before, or forward again; False if there is none."""
-        place = self._trail.go(1 if forward else -1, self.zoom)
+        place = self.trail.go(1 if forward else -1, self.zoom)
         if place is not None:
             self.zooms += 1
             self._show(self.zoom_at(place) if isinstance(place, Anchor) else place)
         return place is not None
 
-    def begin_at(self, target: Zoom) -> None:
-        """Show ``target``, with no way back."""
-        self._trail = Trail()
+    def begin_at(self, target: Zoom, trail: Trail[Zoom | Anchor] | None = None) -> None:
+        """Show ``target``, with the way back and forth of ``trail``."""
+        self.trail = trail or Trail()
         self._show(target)
 
     def anchor(self, zoom: Zoom) -> Anchor:
@@ -358,20 +350,6 @@ class View:
             return self.zoom_of(node)
         span = span_of(self.layout, anchor.edges)
         return self._zoom_of_span(span, node) if span.low < span.high else self.zoom_of(node)
-
-    @property
-    def stand(self) -> Stand:
-        """Where one is, for `take_stand` in another tree."""
-        past = self._trail.changed(
-            lambda place: self.anchor(place) if isinstance(place, Zoom) else place
-        )
-        return Stand(self.anchor(self.zoom), self.tree.names(self.cursor), past)
-
-    def take_stand(self, stand: Stand) -> None:
-        """Zoom and select as another view did, as far as this tree has the frames."""
-        self._trail = stand.trail.changed(lambda place: place)
-        self.cursor = self.with_width(self.tree.find(stand.selected))
-        self._show(self.zoom_at(stand.zoomed))
 
     def _show(self, target: Zoom) -> None:
         self.zoom = target

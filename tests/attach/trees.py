@@ -66,6 +66,15 @@ def tree() -> Iterator[Tree]:
         end(one)
 
 
+@pytest.fixture(autouse=True)
+def users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where ended recordings are looked for."""
+    folder = tmp_path / "users"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("FLAME_DIR", str(folder))
+    return folder
+
+
 def end(root: subprocess.Popen[bytes]) -> None:
     """Kills a process and all below it, the parents first: they would start others."""
     from flame.attach.processes import all_processes, below

@@ -26,6 +26,7 @@ from flame.core.options import LoadOptions
 from flame.core.profile import Device, Process
 from flame.core.readers.fdump.chunks import Bytes
 from flame.core.readers.fdump.growing import Growing
+from flame.core.readers.fdump.layout import RUNNING
 from flame.core.readers.fdump.shared import Shared
 from tests.core.test_fdump_oracle import rows_of
 from tests.fdumpfile import API, DEVICE, SIZE, START, THREAD, DumpFile
@@ -61,6 +62,8 @@ class Film(DumpFile):
         super().record(key, **fields)
 
     def put(self, key: str, data: bytes, tid: int = 0) -> None:
+        # Two threads write the vocabulary by turns.
+        tid = tid or 1 + len(self.puts) % 2
         self.puts.append(Put(key, data, tid, self._latest))
         super().put(key, data, tid)
         self._made += [self._latest] * (len(self._chunks) - len(self._made))
@@ -101,8 +104,10 @@ class Film(DumpFile):
 class Seen:
     """All rows that a growing dump has given, as the plain reader spells them."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, start: int = START) -> None:
         self.shared = shared
+        self.start = start
+        self._stacks = shared.stacks.build()
         self.batches: list[Batch] = []
         self._calls: dict[tuple[int, int], dict[str, Any]] = {}
 
@@ -128,7 +133,7 @@ class Seen:
         return Row(
             kind.title,
             shared.frames[row["frame"]].name,
-            row["start"] - START if row["start"] else 0,
+            row["start"] - self.start if row["start"] else 0,
             max(row["end"] - row["start"], 0),
             shared.threads[origin["thread"]].tid if origin["thread"] >= 0 else 0,
             "[no launch recorded]" if call is None else shared.frames[call["frame"]].name,
@@ -142,8 +147,8 @@ class Seen:
         """API calls."""
         return sorted(
             (
-                row["start"] - START,
-                row["end"] - START,
+                row["start"] - self.start,
+                row["end"] - self.start,
                 self.shared.threads[row["thread"]].tid,
                 row["correlation"],
                 self.shared.frames[row["frame"]].name,
@@ -157,7 +162,7 @@ class Seen:
     def ended(self) -> list[tuple[int, int, int, tuple[str, ...]]]:
         """Ranges that have ended."""
         found = [self._span(row) for batch in self.batches for row in table(batch.ended)]
-        return sorted((start, row["end"] - START, *rest) for row, start, *rest in found)
+        return sorted((start, row["end"] - self.start, *rest) for row, start, *rest in found)
 
     def open(self) -> list[tuple[int, int, tuple[str, ...]]]:
         """Ranges that are open now."""
@@ -165,12 +170,13 @@ class Seen:
 
     def _span(self, row: dict[str, Any]) -> tuple[Any, ...]:
         names = tuple(frame.name for frame in self.path(row["nvtx"]))
-        return row, row["start"] - START, self.shared.threads[row["thread"]].tid, names
+        return row, row["start"] - self.start, self.shared.threads[row["thread"]].tid, names
 
     def path(self, *stacks: int) -> list[Frame]:
         """The frames of stacks, one on top of the other."""
-        known = self.shared.stacks.build()
-        return [self.shared.frames[frame] for one in stacks for frame in known.path(one)]
+        if len(self._stacks) < len(self.shared.stacks):
+            self._stacks = self.shared.stacks.build()
+        return [self.shared.frames[frame] for one in stacks for frame in self._stacks.path(one)]
 
 
 def table(rows: Any) -> list[dict[str, Any]]:
@@ -304,6 +310,57 @@ def test_work_never_comes_before_its_call(
         for batch in viewer.seen.batches:
             known |= set(batch.calls.correlation.tolist())
             assert set(batch.work.correlation.tolist()) & exist <= known
+
+
+class Racing(Bytes):
+    """A dump that goes on growing while it is read, by some records with every access."""
+
+    def __init__(self, film: Film, path: Path, speed: int) -> None:
+        super().__init__(film.write(path))
+        self._film, self._speed, self._count = film, speed, 0
+        self._states: dict[int, bytes] = {}
+
+    def size(self) -> int:
+        return len(self._now())
+
+    def read(self, offset: int, size: int) -> bytes:
+        data = self._now()[offset : offset + size]
+        self._count += self._speed
+        return data
+
+    def _now(self) -> bytes:
+        count = min(self._count // 4, len(self._film.puts))
+        if count not in self._states:
+            self._states = {count: self._film.after(count, ended=self.over)}
+        return self._states[count]
+
+    @property
+    def over(self) -> bool:
+        return self._count // 4 >= len(self._film.puts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    scripts, st.sampled_from([None, 1, 3]), st.integers(1, 12), st.sampled_from([1, 300, 1 << 30])
+)
+def test_it_may_grow_while_it_is_read(
+    script: list[Step], rows: int | None, speed: int, most: int
+) -> None:
+    film = filmed(script, rows)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.fdump"
+        data = Racing(film, path, speed)
+        dump = Growing(data, str(path), 0, Shared(), LoadOptions())
+        seen = Seen(dump.shared)
+        while dump.header.state == RUNNING or dump.behind():
+            seen.add(dump.read(most))
+        dump.close()
+        film.ended = True
+        film.write(path)
+        assert seen.work() == sorted(Dump(path).rows())
+        assert seen.calls() == expected_calls(path)
+        assert seen.ended() == expected_ranges(path, "range")
+        assert dump.remarks() == ()
 
 
 def test_in_a_long_dump_all_threads_get_on_together() -> None:

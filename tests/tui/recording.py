@@ -1,50 +1,67 @@
-"""A recording that goes on when a test says so: what the app follows, without any process."""
+"""A recording that goes on when a test says so: a dump that grows, of no process but this one."""
 
 from __future__ import annotations
 
+import mmap
+import os
+import time
+from dataclasses import replace
 from pathlib import Path
-from threading import Lock
-from types import SimpleNamespace
-from typing import Any
+from threading import RLock
 
-import numpy as np
-
-from flame.core.live.status import Rates, SourceStatus, State, Status
-from flame.core.live.window import SECOND, Window
-from flame.core.load import load
+from flame.core.live.feed import Feed
+from flame.core.live.snapshot import Snapshot
+from flame.core.live.status import State, Status
+from flame.core.live.window import Window
 from flame.core.options import LoadOptions
-from tests.fdumpfile import DumpFile
+from tests.fdumpfile import API, DumpFile
 
 MS = 1_000_000
 Stack = tuple[str, ...]
 """Ranges, outermost first, and a kernel."""
 
+_LAUNCH = 307
+_LAUNCH_NS = 1_000
+
 
 class Recording:
-    """One process, whose ``now`` (ns since its start) is what `run` and `wait` make it."""
+    """What the app follows: one dump, at the time ``now`` (ns since it began).
+
+    Everything but `run`, `wait` and `end` is what `flame.core.live.feed.Feed` does.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = Lock()
-        self._rows: list[tuple[Stack, int, int]] = []
-        self._changed = False
-        self._mark = 0
+        self._lock = RLock()
+        start = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        self._dump = DumpFile(os.getpid(), start=start)
+        self._dump.ended = False
+        self._dump.name(API, _LAUNCH, "cuLaunchKernel")
+        self._path = folder / f"{os.getpid()}-{start:x}.fdump"
+        self._path.touch()
+        self._write()
+        with self._path.open("r+b") as file:
+            # A dump that nobody has mapped is nobody's any more.
+            self._map = mmap.mmap(file.fileno(), 4096)
+        self._launches = 0
+        self._state: State | None = None
         self.now = 0
-        self.state = State.RUNNING
-        self.dropped = 0
-        self.added: list[Path] = []
-        self.updates = self.snapshots = 0
+        self.updates = 0
         self.closed = False
+        self._feed = Feed(LoadOptions(), lambda: start + self.now)
+        self._feed.add(self._path)
 
     # What the process does
 
     def run(self, *stacks: Stack, each: int = MS) -> None:
         """Run the kernels of ``stacks`` one after the other, each so long."""
         with self._lock:
-            for stack in stacks:
-                self._rows.append((stack, self.now, each))
+            for *ranges, kernel in stacks:
+                self._launches += 1
+                made = {"correlation": self._launches, "nvtx": self._dump.nvtx(*ranges)}
+                self._dump.launch(self.now, self.now + _LAUNCH_NS, api=_LAUNCH, **made)
+                self._dump.kernel(kernel, self.now, self.now + each, tid=100, **made)
                 self.now += each
-            self._changed = True
+            self._write()
 
     def wait(self, ns: int) -> None:
         """Let time pass."""
@@ -52,55 +69,39 @@ class Recording:
             self.now += ns
 
     def end(self, state: State = State.ENDED) -> None:
-        """The process is gone."""
+        """The process is gone, or records no more."""
         with self._lock:
-            self.state, self._changed = state, True
+            self._state = state
+            self._dump.ended = True
+            self._write()
+
+    def _write(self) -> None:
+        with self._path.open("r+b") as file:
+            file.write(self._dump.data())
 
     # What the app asks for
 
-    @property
-    def sources(self) -> tuple[()]:
-        return ()
-
-    def add(self, path: Path, fd: int | None = None) -> None:
-        self.added.append(path)
-
-    def update(self, budget: float = 0.1) -> bool:
+    def update(self, budget: float) -> bool:
         with self._lock:
             self.updates += 1
-            changed, self._changed = self._changed, False
-            return changed
+            return self._feed.update(budget)
 
     def mark(self) -> None:
         with self._lock:
-            self._mark = self.now
+            self._feed.mark()
 
-    def snapshot(self, window: Window) -> Any:
+    def snapshot(self, window: Window) -> Snapshot:
         with self._lock:
-            self.snapshots += 1
-            begin = self._mark if window.marked else self.now - (window.length or self.now)
-            rows = [row for row in self._rows if row[1] >= begin]
-            path = self._folder / f"{self.snapshots}.fdump"
-            _dump(rows).write(path)
-        profile = load(path, LoadOptions())
-        path.unlink()
-        return SimpleNamespace(profile=profile)
+            return self._feed.snapshot(window)
 
     def status(self) -> Status:
         with self._lock:
-            source = SourceStatus(100, "rank 0", self.state, self.dropped, 1 << 20)
-            rates = Rates(SECOND, np.full(60, 0.5), np.full(60, 1_000))
-            return Status((source,), rates, 0, 0, self.now)
+            status = self._feed.status()
+            if self._state is None:
+                return status
+            sources = (replace(one, state=self._state) for one in status.sources)
+            return replace(status, sources=tuple(sources))
 
     def close(self) -> None:
         self.closed = True
-
-
-def _dump(rows: list[tuple[Stack, int, int]]) -> DumpFile:
-    dump = DumpFile()
-    for number, (stack, start, length) in enumerate(rows, 1):
-        *ranges, kernel = stack
-        node = dump.nvtx(*ranges)
-        dump.launch(start, start + 1_000, number, nvtx=node, api=307)
-        dump.kernel(kernel, start, start + length, number, nvtx=node, tid=100)
-    return dump
+        self._feed.close()

@@ -16,7 +16,8 @@ from flame.tui.places import matching_frames
 from flame.tui.query import Query, find
 from flame.tui.sandwich import SandwichPane
 from flame.tui.table import LEAST_NAME, Table, bar, heads_for, orders_of, times
-from flame.tui.top import TableRows, TopPane
+from flame.tui.top import TopPane
+from flame.tui.top_rows import TableRows
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import random_trees, stack_tree

@@ -19,7 +19,7 @@ class Work:
     | stream | i4 | stream id |
     | correlation | i8 | of the launching call in the same process; <= 0: none |
     | frame | i4 | frame id of the kernel, copy or set |
-    | thread, python, nvtx | i4 | of the launch as the library saw it; thread -1, stacks 0: unknown |
+    | thread, python, nvtx | i4 | of the launch as the library saw it; -1, stacks 0: unknown |
     | captured_python, captured_nvtx | i4 | stacks of the graph node's capture, marked; 0: none |
     | graph | bool | whether it was replayed from a CUDA graph node |
     | config | i4 | index into `Vocabulary.configs`, -1 for copies and sets |

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from flame.core.errors import InputError
 from flame.core.frames import NO_LAUNCH, Frame, Kind
-from flame.core.live import rates
 from flame.core.live.groups import HostGroups, WorkGroups
 from flame.core.live.lexicon import Lexicon
 from flame.core.live.liveness import Liveness
+from flame.core.live.rates import rates
+from flame.core.live.segment import Extent, Kept
 from flame.core.live.snapshot import Pictures, Snapshot
 from flame.core.live.source import LiveSource
 from flame.core.live.spans import SpanStore
-from flame.core.live.status import SourceStatus, State, Status
+from flame.core.live.status import Rates, SourceStatus, State, Status
 from flame.core.live.store import Store
-from flame.core.live.sums import WindowSums
-from flame.core.live.window import LONGEST, SECOND, Window
-from flame.core.live.work import WorkSegment
+from flame.core.live.sums import Looked, WindowSums
+from flame.core.live.tables import Tables
+from flame.core.live.window import ALL, LONGEST, SECOND, Window
 from flame.core.marks import Joiner
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes, named
 from flame.core.readers.fdump.growing import Growing
 from flame.core.readers.fdump.shared import Shared
+from flame.core.sources import labels_of
 
 MOST_ROWS = 4_000_000
-"""Activities that are kept, and calls and ranges: with more the windows are shorter."""
+"""Activities that are kept, and as many calls and ranges: with more, windows are shorter."""
+
+_ALWAYS = -(1 << 62)
 
 
 def monotonic() -> int:
@@ -38,7 +40,7 @@ def monotonic() -> int:
 
 
 class Feed:
-    """Follows the dumps that are added to it. Used by one thread; snapshots by any.
+    """Follows the dumps that are added to it. Used by one thread; its snapshots by any.
 
     ``clock`` gives the time, ns of CLOCK_MONOTONIC.
     """
@@ -51,38 +53,163 @@ class Feed:
         self._work = WorkGroups(Joiner(self._shared.frames, self._shared.stacks))
         self._host = HostGroups()
         self._no_launch = self._shared.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
-        self._sources: list[LiveSource] = []
-        self._turns: deque[LiveSource] = deque()
+        self._tables = Tables(self._work, self._host)
+        self._pictures = Pictures(self._lexicon, self._tables, self._shared.configs)
+        self._sums = WindowSums(clock())
+        self._dumps: list[LiveSource] = []
         self._files: set[tuple[int, int]] = set()
+        self._turn = 0
         self._version = 0
-        self._sums = WindowSums(self._clock())
-        self._pictures = Pictures(self._lexicon, self._work, self._host)
+        self._zero = 0
+        self._since = _ALWAYS
 
     @property
     def sources(self) -> tuple[Growing, ...]:
         """The dumps, in the order in which they were added."""
-        return tuple(one.growing for one in self._sources)
+        return tuple(one.growing for one in self._dumps)
 
     def add(self, path: Path, fd: int | None = None) -> None:
-        """Follow the dump at ``path``, or that open as ``fd``; one that is followed already is not.
+        """Follow the dump at ``path``, or open as ``fd``; nothing is done for a known one.
 
         InputError where it is no dump (yet).
         """
         with named(path):
+            state = path.stat() if fd is None else os.fstat(fd)
+            file = state.st_dev, state.st_ino
+            if file in self._files:
+                return
             data = Bytes(path, fd)
-        file = data.identity
-        if file in self._files:
-            data.close()
-            return
-        growing = Growing(data, str(path), len(self._sources), self._shared, self._options)
+        growing = Growing(data, str(path), len(self._dumps), self._shared, self._options)
         store = Store(self._work, growing.process, self._no_launch)
         spans = SpanStore(self._host, growing.process, self._lexicon.parents)
         self._files.add(file)
-        self._sources.append(LiveSource(growing, store, spans, Liveness(file[1])))
-        self._turns.append(self._sources[-1])
+        self._dumps.append(LiveSource(growing, store, spans, Liveness(state.st_ino)))
 
     def close(self) -> None:
         """Let go of all files."""
-        for one in self._sources:
+        for one in self._dumps:
             one.growing.close()
-        self._turns.clear()
+
+    def mark(self) -> None:
+        """Let the window "since the mark" begin now."""
+        self._sums.set_mark(self._now())
+
+    # Reading
+
+    def update(self, budget: float = 0.15) -> bool:
+        """Read what is new for about ``budget`` seconds; whether anything has changed."""
+        due = time.monotonic() + budget
+        changed = False
+        for one in self._in_turn():
+            read, late = one.read()
+            self._sums.settle(Kept(late, ()))
+            changed |= read
+            self._turn += 1
+            if time.monotonic() >= due:
+                break
+        if self._dumps and not self._version:
+            self._zero = min(one.begin for one in self._dumps)
+        now = self._clock()
+        for one in self._dumps:
+            changed |= one.look(now)
+        self._expire()
+        self._version += changed
+        return changed
+
+    def _in_turn(self) -> Iterator[LiveSource]:
+        """All dumps, then those again that have more, beginning where the last time ended."""
+        first = self._turn % max(len(self._dumps), 1)
+        dumps = (*self._dumps[first:], *self._dumps[:first])
+        waiting = [one for one in dumps if not one.complete]
+        while waiting:
+            yield from waiting
+            waiting = [one for one in waiting if one.rest]
+
+    def _now(self) -> int:
+        """The time while anything is recorded, then that when the last has ended."""
+        if not self._dumps or any(one.state is State.RUNNING for one in self._dumps):
+            return self._clock()
+        return max(one.last for one in self._dumps)
+
+    def _expire(self) -> None:
+        """Let go of what is in no window any more, and of what is too much."""
+        now = self._now()
+        for one in self._dumps:
+            self._sums.settle(one.expire(now - LONGEST))
+        self._shorten([one.store for one in self._dumps])
+        self._shorten([one.spans for one in self._dumps])
+
+    def _shorten(self, stores: Sequence[Store] | Sequence[SpanStore]) -> None:
+        rows = sum(map(len, stores))
+        while rows > MOST_ROWS:
+            oldest = min((one for one in stores if len(one)), key=lambda one: one.oldest)
+            gone = oldest.drop_oldest()
+            rows -= sum(len(one) for part in gone for one in part)
+            self._since = max(self._since, *(one.last + 1 for part in gone for one in part))
+            self._sums.settle(gone)
+
+    # What there is
+
+    def snapshot(self, window: Window) -> Snapshot:
+        """What is in ``window`` now."""
+        now = self._now()
+        begin = self._sums.begin(window, now)
+        if begin is not None and not window.marked:
+            begin = max(begin, self._since)
+        shown = self._shown()
+        extent = Extent(_ALWAYS if begin is None else begin, now, self._zero)
+        looked, everything = self._look(window, begin, now), self._look(ALL, None, now)
+        profile = self._pictures.take(shown, looked, everything, extent)
+        kept = max((one.store.floor for one in self._dumps), default=_ALWAYS)
+        return Snapshot(
+            profile, window, self._version, profile.begin, profile.end, max(kept - self._zero, 0)
+        )
+
+    def _shown(self) -> list[LiveSource]:
+        """The dumps that hold anything; the first if none does."""
+        return [one for one in self._dumps if one.filled] or self._dumps[:1]
+
+    def _look(self, window: Window, begin: int | None, now: int) -> Looked:
+        """The sums of ``window``, what is open at ``now`` among them."""
+        kept = Kept(
+            [segment for one in self._dumps for segment in one.store.segments],
+            [segment for one in self._dumps for segment in one.spans.segments],
+        )
+        looked = self._sums.look(window, begin, kept, self._tables.sizes)
+        for one in self._dumps:
+            group, values = one.spans.open(one.end(now)).sums(_ALWAYS if begin is None else begin)
+            looked.host[:, group] += values
+        return looked
+
+    def status(self) -> Status:
+        """How the recording is doing."""
+        now = self._now()
+        late = [one for one in self._dumps if one.growing.behind() and one.state is State.RUNNING]
+        return Status(
+            sources=tuple(self._sources()),
+            rates=self._rates(now),
+            lag=max((now - one.newest for one in late), default=0),
+            behind=sum(one.growing.behind() for one in self._dumps),
+            elapsed=max(now - self._zero, 0) if self._version else 0,
+            notes=tuple(self._notes(now)),
+        )
+
+    def _sources(self) -> Iterator[SourceStatus]:
+        metas = [one.growing.meta() for one in self._dumps]
+        for one, label in zip(self._dumps, labels_of(metas) if metas else (), strict=True):
+            header = one.growing.header
+            yield SourceStatus(header.pid, label, one.state, header.dropped, header.tail)
+
+    def _rates(self, now: int) -> Rates:
+        busy = [part.busy for one in self._dumps for part in one.store.segments]
+        launches = [one.spans.launches for one in self._dumps]
+        return rates(busy, launches, now, len(self._shared.devices))
+
+    def _notes(self, now: int) -> Iterator[str]:
+        yield from (one.error for one in self._dumps if one.error)
+        if self._since > now - LONGEST:
+            length = max(now - self._since, 0) / SECOND
+            yield (
+                f"more than {MOST_ROWS:,} activities a minute: "
+                f"windows show the last {length:.0f} s at most"
+            )

@@ -51,24 +51,32 @@ WORK_COLUMNS = (
 
 
 class WorkGroups(Interned):
-    """Groups of GPU activities; `stacks_of` is where they stand once captures are put below."""
+    """Groups of GPU activities.
+
+    ``whole``: their stacks ``python`` and ``nvtx``, with those of captures on top, i4[groups] each.
+    """
 
     def __init__(self, joiner: Joiner) -> None:
         super().__init__(WORK_COLUMNS)
         self._joiner = joiner
-        self._whole = {name: np.zeros(0, np.int32) for name in ("python", "nvtx")}
+        self.whole = {name: np.zeros(0, np.int32) for name in ("python", "nvtx")}
 
-    def stacks_of(self, name: str) -> I4:
-        """The stack ``python`` or ``nvtx`` of every group, with that of its capture on top."""
-        known = self._whole[name]
-        if len(known) < len(self):
-            outer = self.column(name)[len(known) :].astype(np.int32)
-            inner = self.column(f"captured_{name}")[len(known) :]
-            rows = np.flatnonzero(inner != EMPTY)
-            if len(rows):
-                outer[rows] = self._joiner.joined(outer[rows], inner[rows])
-            known = self._whole[name] = np.concatenate([known, outer])
-        return known
+    def of(self, columns: Sequence[Column]) -> I4:
+        """As `Interned.of`."""
+        numbers = super().of(columns)
+        for name, known in self.whole.items():
+            if len(known) < len(self):
+                self.whole[name] = np.concatenate([known, self._stacks(name, len(known))])
+        return numbers
+
+    def _stacks(self, name: str, known: int) -> I4:
+        """Where groups stand that are not ``known`` yet."""
+        outer = self.column(name)[known:].astype(np.int32)
+        inner = self.column(f"captured_{name}")[known:]
+        rows = np.flatnonzero(inner != EMPTY)
+        if len(rows):
+            outer[rows] = self._joiner.joined(outer[rows], inner[rows])
+        return outer
 
 
 class HostGroups(Interned):

@@ -84,7 +84,8 @@ class Lexicon:
 
     def _processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
         """The processes of the dumps that are shown, and the numbers that they have now."""
-        numbers, kept = [], []
+        numbers: list[int] = []
+        kept: list[Process] = []
         for one in self._shared.processes:
             shown = one.source in place
             numbers.append(len(kept) if shown else NONE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import Column
 from flame.core.launches import LaunchConfig, Launches
-from flame.core.live.work import Rows, WorkSegment
+from flame.core.live.work import WorkSegment
 from flame.core.profile import GROUP_COLUMNS, Activities, Groups
 from flame.core.stacks import StackTable
 

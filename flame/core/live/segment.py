@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -27,6 +27,7 @@ class GroupSums(NamedTuple):
 class Segment(Protocol):
     """Some rows of a table. Nothing of them is before ``first`` or after ``last``, ns."""
 
+    def __len__(self) -> int: ...
     @property
     def first(self) -> int: ...
     @property
@@ -35,6 +36,21 @@ class Segment(Protocol):
     def sums(self) -> GroupSums: ...
     def since(self, begin: int) -> GroupSums:
         """The sums of what of it belongs to the time from ``begin`` on."""
+
+
+class Extent(NamedTuple):
+    """Times of a snapshot, ns of CLOCK_MONOTONIC: its window, and what is 0 in the profile."""
+
+    begin: int
+    end: int
+    zero: int
+
+
+class Kept(NamedTuple):
+    """Segments of GPU work, and of calls and ranges."""
+
+    work: Sequence[Segment]
+    host: Sequence[Segment]
 
 
 class Sums:

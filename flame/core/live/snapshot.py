@@ -10,8 +10,9 @@ from flame.core.findings import findings
 from flame.core.launches import LaunchConfig
 from flame.core.live.lexicon import Lexicon, Words
 from flame.core.live.rows import KeptRows
+from flame.core.live.segment import Extent
 from flame.core.live.source import LiveSource
-from flame.core.live.sums import Extent, Looked
+from flame.core.live.sums import Looked
 from flame.core.live.tables import Tables
 from flame.core.live.window import Window
 from flame.core.merge import common_meta, warnings_of_all

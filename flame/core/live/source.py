@@ -11,10 +11,11 @@ import numpy as np
 from flame.core.errors import InputError
 from flame.core.live.batch import Batch, Calls, Work
 from flame.core.live.liveness import Liveness
+from flame.core.live.segment import Extent, Kept
 from flame.core.live.spans import Rows, SpanStore
 from flame.core.live.status import State
 from flame.core.live.store import Store
-from flame.core.live.sums import Extent
+from flame.core.live.window import LONGEST
 from flame.core.live.work import WorkSegment
 from flame.core.readers.fdump.growing import Growing
 
@@ -93,6 +94,11 @@ class LiveSource:
             return table
         start, end = (np.where(untimed, self.begin, time) for time in (table.start, table.end))
         return replace(table, start=start, end=end)
+
+    def expire(self, horizon: int) -> Kept:
+        """Take out what lies before ``horizon``, or what is as old for the last that was read."""
+        work = self.store.expire(min(horizon, self.store.newest - LONGEST))
+        return Kept(work, self.spans.expire(min(horizon, self.spans.newest - LONGEST)))
 
     def look(self, now: int) -> bool:
         """See how it is doing; whether that has changed."""

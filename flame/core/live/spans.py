@@ -17,7 +17,7 @@ from flame.core.errors import InputError
 from flame.core.live.batch import Batch, Calls, Spans
 from flame.core.live.groups import HostGroups
 from flame.core.live.rates import Bins
-from flame.core.live.segment import GroupSums
+from flame.core.live.segment import GroupSums, Kept
 from flame.core.live.table import Table
 from flame.core.live.window import SECOND
 from flame.core.profile import NONE
@@ -33,7 +33,7 @@ _SUM_LIMIT = float(1 << 60)
 
 @dataclass(frozen=True, eq=False)
 class Rows(Table):
-    """Calls and ranges: ns of CLOCK_MONOTONIC, their group and that of what is around them, or -1."""
+    """Calls and ranges: ns of CLOCK_MONOTONIC, their group, and that around them (-1: none)."""
 
     start: I8
     end: I8
@@ -55,6 +55,9 @@ class SpanSegment:
     """Some rows, in no order."""
 
     rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     @cached_property
     def first(self) -> int:
@@ -92,11 +95,11 @@ class SpanStore:
         self._groups = groups
         self._process = process
         self._parents = parents
-        self._open = Rows(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.int32, np.int32)))
+        self._open = Rows(*(np.zeros(0, np.int64),) * 2, *(np.zeros(0, np.int32),) * 2)
         self._weight = 0.0
 
     def __len__(self) -> int:
-        return sum(len(one.rows) for one in self.segments)
+        return sum(len(one) for one in self.segments)
 
     @property
     def segments(self) -> list[SpanSegment]:
@@ -124,6 +127,15 @@ class SpanStore:
         self.short = [one for one in self.short if one.last > horizon]
         self.launches = self.launches.since(horizon)
         return gone
+
+    @property
+    def oldest(self) -> int:
+        """When the segment ends that ends first."""
+        return min(one.last for one in self.segments)
+
+    def drop_oldest(self) -> Kept:
+        """Take out the segment that ends first."""
+        return Kept((), self.expire(self.oldest))
 
     def open(self, end: int) -> Rows:
         """What is open, as if it were over at ``end``."""

@@ -33,7 +33,7 @@ class SourceStatus:
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """The last minute in steps of ``step`` ns, oldest first, the last one ending now.
+    """The last minute in steps of ``step`` ns, oldest first, the last one just over.
 
     ``busy`` f8[n]: part of the time in which any GPU of the recording ran something, averaged over
     the GPUs that ran anything so far (0 to 1). ``launches`` i8[n]: CUDA API calls that began.
@@ -48,7 +48,9 @@ class Rates:
 
 @dataclass(frozen=True, eq=False)
 class Status:
-    """``lag`` ns: how old the newest thing shown can be, 0 when all has been read. ``behind`` bytes
+    """Of a whole recording.
+
+    ``lag`` ns: how old the newest thing shown can be, 0 when all has been read. ``behind`` bytes
     of the dumps that are not read yet. ``elapsed`` ns since the first process began to record.
     """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct
@@ -11,6 +13,7 @@ from flame.core.live.batch import Calls, Work
 from flame.core.live.calls import NEVER, CallTable, among, ids_of
 from flame.core.live.groups import WORK_COLUMNS, WorkGroups
 from flame.core.live.rates import Bins
+from flame.core.live.segment import Kept
 from flame.core.live.work import Rows, WorkSegment, segments
 from flame.core.profile import NONE
 
@@ -25,6 +28,7 @@ class Store:
 
     Of what comes late only that part of the order is worked out again which it changes.
     ``process`` is the number of the dump's, ``no_launch`` the frame of work without a launch.
+    ``floor``: what started before is not kept any more.
     """
 
     def __init__(self, groups: WorkGroups, process: int, no_launch: int) -> None:
@@ -33,18 +37,18 @@ class Store:
         self._groups = groups
         self._process = process
         self._no_launch = no_launch
-        self._floor = _ALWAYS
-        self._busy_before: dict[int, int] = {}
+        self.floor = _ALWAYS
+        self._busy_before: Mapping[int, int] = {}
         self._waiting = np.zeros((2, 0), np.int64)
         self._weight = 0.0
 
     def __len__(self) -> int:
-        return sum(len(one.rows) for one in self.segments)
+        return sum(len(one) for one in self.segments)
 
     @property
     def newest(self) -> int:
         """The latest start."""
-        return self.segments[-1].last if self.segments else self._floor
+        return self.segments[-1].last if self.segments else self.floor
 
     def add(self, work: Work, calls: Calls) -> list[WorkSegment]:
         """Add new rows. Those older than all that is kept are returned: they are not kept either.
@@ -55,7 +59,7 @@ class Store:
         came = self._came(calls)
         rows, call = self._rows(work)
         self._check(rows)
-        late = rows.start < self._floor
+        late = rows.start < self.floor
         self.calls.use(call, np.where(late, NEVER, rows.start))
         shared, _ = distinct(rows.correlation[call != NONE])
         old = rows.take(late)
@@ -66,17 +70,25 @@ class Store:
 
     def expire(self, horizon: int) -> list[WorkSegment]:
         """Take out the segments that lie before ``horizon`` as a whole."""
-        gone = []
-        while self.segments and self.segments[0].last < horizon:
-            gone.append(self._drop_first())
+        gone = sum(one.last < horizon for one in self.segments)
         self.calls.expire(horizon)
-        self._waiting = self._waiting[:, self._waiting[1] >= self._floor]
-        return gone
+        return self._drop(gone)
 
-    def _drop_first(self) -> WorkSegment:
-        first, *self.segments = self.segments
-        self._floor, self._busy_before = first.last, dict(first.busy_until)
-        return first
+    @property
+    def oldest(self) -> int:
+        """When the oldest segment ends."""
+        return self.segments[0].last
+
+    def drop_oldest(self) -> Kept:
+        """Take out the oldest segment."""
+        return Kept(self._drop(1), ())
+
+    def _drop(self, number: int) -> list[WorkSegment]:
+        gone, self.segments = self.segments[:number], self.segments[number:]
+        if gone:
+            self.floor, self._busy_before = gone[-1].last, gone[-1].busy_until
+            self._waiting = self._waiting[:, self._waiting[1] >= self.floor]
+        return gone
 
     # New rows
 

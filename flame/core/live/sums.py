@@ -7,15 +7,8 @@ from typing import NamedTuple
 
 from flame.core.columns import I8
 from flame.core.live import spans, work
-from flame.core.live.segment import Segment, Sums
+from flame.core.live.segment import Kept, Segment, Sums
 from flame.core.live.window import Window
-
-
-class Kept(NamedTuple):
-    """What is kept of all dumps: segments of GPU work, and of calls and ranges."""
-
-    work: Sequence[work.WorkSegment]
-    host: Sequence[spans.SpanSegment]
 
 
 class Looked(NamedTuple):
@@ -23,14 +16,6 @@ class Looked(NamedTuple):
 
     work: I8
     host: I8
-
-
-class Extent(NamedTuple):
-    """Times of a snapshot, ns of CLOCK_MONOTONIC: its window, and what is 0 in the profile."""
-
-    begin: int
-    end: int
-    zero: int
 
 
 class _Pair:
@@ -64,9 +49,7 @@ class WindowSums:
             return self._mark
         return now - window.length if window.length else None
 
-    def look(
-        self, window: Window, begin: int | None, kept: Kept, sizes: tuple[int, int]
-    ) -> Looked:
+    def look(self, window: Window, begin: int | None, kept: Kept, sizes: tuple[int, int]) -> Looked:
         """The sums of ``window``, which begins at ``begin``; ``sizes`` are numbers of groups."""
         if window.marked:
             pair = self._marked

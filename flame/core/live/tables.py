@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from flame.core.columns import Column
-from flame.core.frames import Kind
 from flame.core.live import spans, work
 from flame.core.live.groups import HostGroups, WorkGroups
 from flame.core.live.lexicon import Words
@@ -47,7 +46,7 @@ class Tables:
             kind=known.column("kind"),
             process=words.process[known.column("process")],
             **{name: known.column(name) for name in ("thread", "device", "stream")},
-            **{name: known.stacks_of(name) for name in ("python", "nvtx")},
+            **known.whole,
             **{name: known.column(name) for name in ("launch", "frame")},
         )
         columns["launched"] = known.column("launched").astype(bool)

@@ -59,6 +59,9 @@ class WorkSegment:
     busy_until: Mapping[int, int]
     busy: Bins
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
     @cached_property
     def first(self) -> int:
         """The first start."""

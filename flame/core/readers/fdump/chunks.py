@@ -70,6 +70,12 @@ class Bytes:
         """Give the file back."""
         os.close(self._file)
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Of the file, whatever it is called: its device and inode."""
+        known = os.fstat(self._file)
+        return known.st_dev, known.st_ino
+
     def size(self) -> int:
         """How long the file is now."""
         return os.fstat(self._file).st_size if self._data is None else len(self._data)

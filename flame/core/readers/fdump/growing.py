@@ -54,6 +54,7 @@ class Growing:
     ) -> None:
         self.path = path
         self.source = source
+        self.shared = shared
         self._data = data
         with named(path):
             try:

@@ -1,0 +1,186 @@
+"""Dumps that appear while something is watched, and those of others that do not count."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flame.attach.watch import Watch
+from tests.attach.conftest import wait_until
+from tests.attach.trees import RANKS, STEPS, Env, Tree, dumps_of, job_at, python
+from tests.attach.trees import tree as tree
+from tests.attach.trees import users_folder as users_folder
+from tests.fdumpfile import DumpFile
+
+CHILD_ON_SIGNAL = f"""
+import nvtx, os, signal, subprocess, sys
+
+def begin(number, frame):
+    subprocess.Popen([sys.executable, "-c", sys.argv[1]], start_new_session=True)
+
+signal.signal(signal.SIGUSR1, begin)
+{STEPS}
+"""
+LATE = CHILD_ON_SIGNAL.replace(STEPS, "while True: signal.pause()")
+AGAIN = """
+import subprocess, sys, time
+while True:
+    subprocess.run([sys.executable, "-c", sys.argv[1]], start_new_session=True)
+"""
+"""As torchrun does it: a worker that has died is started again."""
+
+
+@pytest.fixture
+def env(injected_env: Callable[..., Env], users_folder: Path) -> Env:
+    """That of a process which is recorded to the user's folder."""
+    return injected_env(users_folder, fake=False)
+
+
+def paths(watch: Watch) -> list[Path]:
+    found = watch.new()
+    assert all(descriptor is None for _, descriptor in found)
+    return [path for path, _ in found]
+
+
+def following(watch: Watch, count: int = 1) -> set[Path]:
+    """The next dumps, so many of them."""
+    found: set[Path] = set()
+
+    def look() -> bool:
+        new = paths(watch)
+        assert found.isdisjoint(new)
+        found.update(new)
+        return len(found) >= count
+
+    wait_until(look)
+    assert len(found) == count
+    return found
+
+
+def test_what_is_there_comes_once(tree: Tree, env: Env) -> None:
+    started = tree(*python(STEPS), env=env)
+    dumps = dumps_of(job_at(started.pid))
+    watch = Watch([started.pid], dumps)
+    assert paths(watch) == dumps
+    assert paths(watch) == []
+
+
+def test_it_is_found_by_its_process_alone(tree: Tree, env: Env, users_folder: Path) -> None:
+    started = tree(*python(STEPS), env=env)
+    assert following(Watch([started.pid])) == set(users_folder.glob("*.fdump"))
+
+
+def test_children_that_start_later(tree: Tree, env: Env, users_folder: Path) -> None:
+    started = tree(*python(CHILD_ON_SIGNAL, STEPS), env=env)
+    dumps = dumps_of(job_at(started.pid))
+    watch = Watch([started.pid], dumps)
+    assert paths(watch) == dumps
+    for _ in range(2):
+        known = set(users_folder.glob("*.fdump"))
+        os.kill(started.pid, signal.SIGUSR1)
+        assert following(watch) == set(users_folder.glob("*.fdump")) - known
+
+
+def test_workers_that_are_started_again(tree: Tree, env: Env) -> None:
+    started = tree(*python(AGAIN, STEPS), env=env)
+    job = job_at(started.pid)
+    watch = Watch([started.pid, job.members[0].pid], dumps_of(job))
+    assert paths(watch) == dumps_of(job)
+    os.kill(job.members[0].pid, signal.SIGKILL)
+    (dump,) = following(watch)
+    assert dump not in dumps_of(job)
+
+
+def test_a_program_that_becomes_another(tree: Tree, env: Env) -> None:
+    code = "import nvtx, os, sys, time; nvtx.push_range('a'); time.sleep(3); "
+    code += f"os.execv(sys.executable, {python(STEPS)!r})"
+    started = tree(*python(code), env=env)
+    dumps = dumps_of(job_at(started.pid))
+    watch = Watch([started.pid], dumps)
+    assert paths(watch) == dumps
+    assert len(following(watch)) == 1
+
+
+def test_a_child_that_is_gone_before_anybody_looks(tree: Tree, env: Env) -> None:
+    code = "import nvtx; nvtx.push_range('short')"
+    started = tree(*python(CHILD_ON_SIGNAL, code), env=env)
+    dumps = dumps_of(job_at(started.pid))
+    watch = Watch([started.pid], dumps)
+    assert paths(watch) == dumps
+    os.kill(started.pid, signal.SIGUSR1)
+    folder = dumps[0].parent
+    wait_until(lambda: any(b"short" in one.read_bytes() for one in folder.glob("*.fdump")))
+    assert len(following(watch)) == 1
+
+
+def test_other_jobs_in_the_folder_are_not_followed(
+    tree: Tree, env: Env, users_folder: Path
+) -> None:
+    started = tree(*python(STEPS), env=env)
+    watch = Watch([started.pid], dumps_of(job_at(started.pid)))
+    assert len(paths(watch)) == 1
+    other = tree(*python(STEPS), env=env)
+    assert job_at(other.pid)
+    DumpFile(1 << 22).write(users_folder / "4194304-1.fdump")
+    for _ in range(5):
+        assert paths(watch) == []
+
+
+def test_all_in_a_folder_that_was_named(tree: Tree, env: Env, users_folder: Path) -> None:
+    watch = Watch(folder=users_folder)
+    assert paths(watch) == []
+    path = DumpFile(1 << 22).write(users_folder / "4194304-1.fdump")
+    assert paths(watch) == [path]
+    tree(*python(RANKS, "3", *python(STEPS)), env=env)
+    assert following(watch, 3) == set(users_folder.glob("*.fdump")) - {path}
+
+
+def test_one_that_has_not_begun(tree: Tree, env: Env, users_folder: Path) -> None:
+    started = tree(*python(LATE, STEPS), env=env)
+    watch = Watch([started.pid])
+    assert paths(watch) == []
+    wait_until(lambda: handles(started.pid, signal.SIGUSR1))
+    os.kill(started.pid, signal.SIGUSR1)
+    assert following(watch) == set(users_folder.glob("*.fdump"))
+
+
+def handles(pid: int, number: int) -> bool:
+    """Whether a process has a handler for that signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(line.split()[1] for line in lines if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def test_a_header_that_is_not_there_yet(users_folder: Path) -> None:
+    watch = Watch(folder=users_folder)
+    path = users_folder / "7-1.fdump"
+    path.write_bytes(b"")
+    assert paths(watch) == []
+    data = DumpFile(7).data()
+    path.write_bytes(data[:40])
+    assert paths(watch) == []
+    path.write_bytes(data)
+    assert paths(watch) == [path]
+
+
+def test_where_a_process_writes_is_another_folder(tree: Tree, env: Env, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    words = ("sh", "-c", 'FLAME_DIR="$1" "$0" -c "$2" & "$0" -c "$2"; wait')
+    started = tree(*words, sys.executable, other, STEPS, env=env, start_new_session=False)
+    assert job_at(started.pid, members=2)
+    found = following(Watch([started.pid]), 2)
+    assert len({one.parent for one in found}) == 2
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    assert paths(Watch(folder=tmp_path / "none")) == []
+
+
+def test_processes_that_are_gone() -> None:
+    assert paths(Watch([1 << 22])) == []
