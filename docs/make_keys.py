@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from flame.tui.keymap import short_id
-from flame.tui.keys import COMMANDS
+from flame.tui.keys import COMMANDS, LIVE, LIVE_COMMANDS, Command
 
 README = Path(__file__).parents[1] / "README.md"
 
 
-def table() -> str:
-    """The keys as a Markdown table."""
-    rows = [f"| `{command.shown}` | {command.help} |" for command in COMMANDS if command.help]
+def table(commands: Sequence[Command]) -> str:
+    """The keys of ``commands`` as a Markdown table."""
+    rows = [f"| `{command.shown}` | {command.help} |" for command in commands if command.help]
     return "\n".join(["| key | |", "|---|---|", *rows, ""])
 
 
 def names() -> str:
     """What the configuration calls every command."""
-    known = dict.fromkeys(short_id(command) for command in COMMANDS)
+    known = dict.fromkeys(short_id(command) for command in (*COMMANDS, *LIVE_COMMANDS))
     return ", ".join(f"`{name}`" for name in known) + "\n"
 
 
 def with_keys(text: str) -> str:
     """``text`` with its table of keys and its list of commands as they should be."""
-    for mark, part in (("keys", table()), ("commands", names())):
+    parts = {"keys": table(COMMANDS), "live keys": table(LIVE), "commands": names()}
+    for mark, part in parts.items():
         begin, end = f"<!-- {mark} -->\n", f"<!-- /{mark} -->"
         before, _, rest = text.partition(begin)
         text = before + begin + part + end + rest.partition(end)[2]

@@ -305,11 +305,15 @@ def test_work_never_comes_before_its_call(
             viewer.read(most)
         viewer.write(film.after(len(film.puts), ended=True))
         viewer.read(most)
-        exist = {int(row["correlation"]) for row in records(viewer.path)["launch"]}
-        known: set[int] = set()
-        for batch in viewer.seen.batches:
-            known |= set(batch.calls.correlation.tolist())
-            assert set(batch.work.correlation.tolist()) & exist <= known
+        assert_work_follows_its_calls(viewer.seen, viewer.path)
+
+
+def assert_work_follows_its_calls(seen: Seen, path: Path) -> None:
+    exist = {int(row["correlation"]) for row in records(path)["launch"]}
+    known: set[int] = set()
+    for batch in seen.batches:
+        known |= set(batch.calls.correlation.tolist())
+        assert set(batch.work.correlation.tolist()) & exist <= known
 
 
 class Racing(Bytes):
@@ -341,12 +345,16 @@ class Racing(Bytes):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    scripts, st.sampled_from([None, 1, 3]), st.integers(1, 12), st.sampled_from([1, 300, 1 << 30])
+    scripts,
+    st.sampled_from([None, 1, 3]),
+    st.integers(1, 12),
+    st.sampled_from([1, 300, 1 << 30]),
+    st.lists(st.booleans()),
 )
 def test_it_may_grow_while_it_is_read(
-    script: list[Step], rows: int | None, speed: int, most: int
+    script: list[Step], rows: int | None, speed: int, most: int, late: list[bool]
 ) -> None:
-    film = filmed(script, rows)
+    film = filmed(script, rows, late)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.fdump"
         data = Racing(film, path, speed)
@@ -361,6 +369,7 @@ def test_it_may_grow_while_it_is_read(
         assert seen.calls() == expected_calls(path)
         assert seen.ended() == expected_ranges(path, "range")
         assert dump.remarks() == ()
+        assert_work_follows_its_calls(seen, path)
 
 
 def test_in_a_long_dump_all_threads_get_on_together() -> None:
@@ -506,6 +515,14 @@ def test_correlation_ids_begin_anew(film: Film) -> None:
         assert viewer.read().work.correlation.tolist() == [2]
 
 
+def test_any_correlation_id_may_be_the_first(film: Film) -> None:
+    film.launch(0, 1, 3 << 30, api=307)
+    film.kernel("a", 2, 3, 3 << 30, tid=100)
+    film.kernel("b", 4, 5, (3 << 30) + 1, tid=100)
+    with viewed(film.data()) as viewer:
+        assert viewer.read().work.correlation.tolist() == [3 << 30]
+
+
 @pytest.mark.parametrize("ended", [True, False])
 def test_work_that_the_library_saw_no_call_of_waits_for_none(film: Film, ended: bool) -> None:
     film.ended = ended
@@ -529,6 +546,21 @@ def test_work_does_not_wait_for_ever_and_what_was_too_late_is_said(film: Film) -
         assert viewer.dump.remarks() == (
             "1 GPU activities are shown without their call, which took very long",
         )
+
+
+def test_what_is_read_late_has_not_waited_for_long() -> None:
+    film = Film(rows=1)
+    film.ended, film.end = False, 9 * SECOND
+    film.name(API, 307, "cuLaunchKernel")
+    film.launch(0, 1, 1, api=307)
+    film.kernel("k", 2, 3, 2, tid=100)
+    film.kernel("other", SECOND, SECOND + 1, 0)
+    film.launch(1, SECOND + 2, 2, api=307)
+    film.launch(9 * SECOND, 9 * SECOND + 1, 3, tid=101, api=307)
+    with viewed(film.data()) as viewer:
+        viewer.read(most=1)
+        assert_work_follows_its_calls(viewer.seen, viewer.path)
+        assert viewer.dump.remarks() == ()
 
 
 # Ranges
@@ -634,6 +666,7 @@ def test_nodes_that_lead_nowhere_have_no_capture(film: Film) -> None:
     film.graph_node(2, 1, 2)
     for time, original in ((3, 5), (4, 6)):
         film.graph_node(3, original, time)
+    film.graph_node(3, 0, 1, python=film.python(("no", "f.py", 1)))
     for node in (1, 3, 99):
         film.kernel("k", 3, 4, 0, graph_node=node)
     with viewed(film.data()) as viewer:
@@ -696,6 +729,38 @@ def test_a_copy_has_no_room_made_ahead_and_nothing_that_is_not_committed(film: F
         copy = io.BytesIO()
         viewer.dump.copy_to(copy)
         assert copy.getvalue() == data
+
+
+class Rewritten(Bytes):
+    """A dump that changes after some accesses."""
+
+    def __init__(self, path: Path, before: bytes, after: bytes, count: int) -> None:
+        path.write_bytes(before)
+        super().__init__(path)
+        self._next, self._left = after, count
+
+    def read(self, offset: int, size: int) -> bytes:
+        self._left -= 1
+        if self._left == 0:
+            with os.fdopen(os.open(f"/proc/self/fd/{self._file}", os.O_RDWR), "wb") as file:
+                file.write(self._next)
+        return super().read(offset, size)
+
+
+def test_a_copy_knows_what_its_open_ranges_are_called(film: Film, tmp_path: Path) -> None:
+    before = open_ranges(film, ("step", 1)).data()
+    after = open_ranges(film, ("evaluation", 6)).data()
+    found: set[tuple[Any, ...]] = set()
+    for count in range(100):
+        data = Rewritten(tmp_path / "x.fdump", before, after, count)
+        dump = Growing(data, "x.fdump", 0, Shared(), LoadOptions())
+        copy = io.BytesIO()
+        dump.copy_to(copy)
+        dump.close()
+        with viewed(copy.getvalue()) as viewer:
+            viewer.read()
+            found.add(*viewer.seen.open())
+    assert found == {(1, 100, ("step",)), (6, 100, ("evaluation",))}
 
 
 def test_damage_stays_in_a_copy(film: Film) -> None:

@@ -143,7 +143,7 @@ activities = st.builds(
     st.integers(0, 4),
     st.booleans(),
 )
-starts = st.integers(0, 250)
+starts = st.integers(10, 250)
 calls = st.builds(
     lambda id, start, length, *rest: Call(id, start, start + length, *rest),
     *(st.integers(1, 12), starts, lengths, st.integers(0, 1), st.integers(5, 7), st.integers(0, 4)),

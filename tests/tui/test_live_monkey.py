@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import ClassVar
 
 import pytest
 
@@ -22,12 +23,13 @@ NAMES = ("step", "attn", "mlp", "\x1b[2J", "絵🚀", "x" * 300, "layers.1", "la
 class LiveMonkey(Monkey):
     """Has things recorded between what it does."""
 
+    WAYS: ClassVar[tuple[str, ...]] = (*Monkey.WAYS, *["record"] * 10)
+
     def __init__(self, user: Viewer, seed: str) -> None:
         super().__init__(user, seed)
         self.recording = user.recording
         bound = [key for one in LIVE_COMMANDS for key in one.keys.split(",") if key]
         self.keys = [*(key for key in bound if key not in ("q", "o")), *"pWMpWM"]
-        self.WAYS = (*self.WAYS, *["record"] * 10)
 
     async def _record(self) -> None:
         self.done.append("record")

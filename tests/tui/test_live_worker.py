@@ -64,8 +64,8 @@ class Watched:
         self.feed = Picky(recording)
 
     def new(self) -> list[tuple[Path, int | None]]:
-        found, self._paths = [(path, None) for path in self._paths], []
-        return found
+        found, self._paths = self._paths, []
+        return [(path, None) for path in found]
 
 
 class Picky:
