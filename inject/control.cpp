@@ -246,17 +246,19 @@ bool is_trusted(int fd) {
   return peer.uid == geteuid() || peer.uid == 0;
 }
 
-void let_in() {
+// false: there is nobody, or no place.
+bool let_in() {
   Client* client = free_client();
-  if (!client || !door.ours()) return;
+  if (!client || !door.ours()) return false;
   const int fd = accept4(door.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   is_stuck = fd < 0 && errno != EAGAIN;
-  if (fd < 0) return;
+  if (fd < 0) return false;
   if (!is_trusted(fd)) {
     close(fd);
   } else if (client->socket.take(fd)) {
     client->since = now();
   }
+  return true;
 }
 
 // the door
@@ -340,7 +342,8 @@ uint32_t watch_control(pollfd* watched) {
 
 bool serve_control() {
   if (!is_open) return false;
-  for (uint32_t each = 0; each < kMostClients; each++) let_in();
+  for (uint32_t each = 0; each < kMostClients && let_in(); each++) {
+  }
   bool ends = false;
   for (Client& client : clients) {
     serve(client);

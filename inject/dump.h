@@ -19,7 +19,7 @@ constexpr uint32_t kMaxText = 32 * 1024;    // longer texts are cut
 enum State : uint32_t { kRunning = 0, kEnded = 1 };  // kEnded: everything has been written
 enum HeaderFlag : uint32_t {
   kFull = 1,     // the disk (or FLAME_MAX_MB) is full: recording has stopped, drops are counted
-  kStopped = 2,  // FLAME_DURATION_MS is over: recording has stopped as it was told to
+  kStopped = 2,  // FLAME_DURATION_MS is over, or it was asked for: recording has stopped
 };
 
 struct Header {

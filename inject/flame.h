@@ -26,12 +26,12 @@ struct Settings {
   char cupti_path[4096];       // FLAME_CUPTI_PATH, empty: search
 };
 const Settings& settings();
-void record_into(const char* directory);  // before anything is
+void record_into(const char* directory);  // before anything is; null: FLAME_DIR
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
 
 // life.cpp: from the first entry point to the end of the process
 
-// Makes the dump at the first call, in `directory` if one is named; false: there can be none.
+// Makes the dump unless there was one, in `directory` if one is named; false: there can be none.
 bool start(const char* directory = nullptr);
 bool recording();        // cheap; in a forked child it makes the child's own dump
 uint32_t generation();   // grows with every new dump (fork): ids cached under an older one are void

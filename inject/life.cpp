@@ -54,7 +54,7 @@ WorkList<> fork_work;
 
 std::atomic<uint32_t> generations{0};
 std::atomic<bool> finishing{false};
-bool started;
+bool started;  // a dump was made; of its end nothing begins again
 int forked_from;
 int forking;
 uint32_t life_before_fork;
@@ -133,14 +133,23 @@ void after_fork_in_child() {
   fork_work.run();
 }
 
-bool start_locked() {
-  started = true;
-  if (getauxval(AT_SECURE)) return false;  // who sets its environment is not who it runs as
-  if (!prepare_threads() || !prepare_names()) return false;
-  if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) return false;
+// Once, whatever becomes of the dump.
+bool prepare() {
+  static const bool ready =
+      !getauxval(AT_SECURE) &&  // else who sets its environment is not who it runs as
+      prepare_threads() && prepare_names() &&
+      pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+  return ready;
+}
+
+// What was refused may be tried again: in another folder, or when there is room.
+bool start_locked(const char* directory) {
+  record_into(directory);
+  if (!prepare()) return false;
   read_identity();
   generations.fetch_add(1);
-  if (!begin_dump()) return false;
+  started = begin_dump();
+  if (!started) return false;
   survive_lost_room();
   atexit(stop);
   return true;
@@ -152,8 +161,7 @@ bool start(const char* directory) {
   Unnoticed all;
   {
     std::lock_guard<std::mutex> guard(life_lock);
-    if (!started && directory) record_into(directory);
-    if (!started && !start_locked()) return false;
+    if (!started && !start_locked(directory)) return false;
   }
   start_python();
   return recording();

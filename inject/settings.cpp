@@ -78,7 +78,9 @@ Settings& all() {
 
 const Settings& settings() { return all(); }
 
-void record_into(const char* directory) { set_directory(&all(), directory); }
+void record_into(const char* directory) {
+  set_directory(&all(), directory ? directory : variable("FLAME_DIR"));
+}
 
 void log(const char* format, ...) {
   if (!settings().debug) return;

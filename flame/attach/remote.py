@@ -253,7 +253,7 @@ def _refused(said: str, target: _Target, folder: Path | None) -> str:
     user, place = user_name(target.uid), folder or "the folder of its FLAME_DIR"
     return (
         f"the library cannot record: {place} has to belong to {user} or root, be no link, be "
-        f"writable for {user} and have room; nor can it where it was tried or stopped before"
+        f"writable for {user} and have room; nor can it where it was stopped before"
     )
 
 

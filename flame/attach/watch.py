@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
+from flame.attach.control import Control
 from flame.attach.ended import read_header, read_left
 from flame.attach.machine import Machine
 from flame.attach.mapped import path_of
@@ -42,14 +43,15 @@ class Watch:
     def new(self) -> list[tuple[Path, int | None]]:
         """Those that have appeared since the last call, the first time all there are.
 
-        Each with its descriptor if it has to be opened by that. To be called about once a second.
+        Each with its descriptor, which the caller closes, where the library hands one out: that is
+        the dump, whatever becomes of its name. To be called about once a second.
         """
         for folder in list(self._folders):
             self._look_into(folder)
         if self._pids and (not self._seen or time.monotonic() >= self._next):
             self._look_at_processes()
             self._next = time.monotonic() + _PERIOD
-        return [(path, None) for path in self._readable()]
+        return [(path, _descriptor(path)) for path in self._readable()]
 
     def _readable(self) -> Iterator[Path]:
         """Those that wait and can be read; of others the header is still being written."""
@@ -122,6 +124,15 @@ class Watch:
 
     def _is_alive(self, pid: int, start: int) -> bool:
         return pid in self._machine.table and self._machine.table[pid].start == start
+
+
+def _descriptor(path: Path) -> int | None:
+    """What the library that writes the dump hands out; None where nobody answers."""
+    control = Control.open(path)
+    if control is None:
+        return None
+    with closing(control):
+        return control.descriptor()
 
 
 def _lies_in_folder(path: Path) -> bool:

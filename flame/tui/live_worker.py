@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -260,6 +261,8 @@ class LiveWorker:
         else:
             del self._unread[path]
             self._paths.append(path)
+            if descriptor is not None:
+                os.close(descriptor)
 
     # Showing
 

@@ -43,8 +43,21 @@ def env(injected_env: Callable[..., Env], users_folder: Path) -> Env:
 
 def paths(watch: Watch) -> list[Path]:
     found = watch.new()
-    assert all(descriptor is None for _, descriptor in found)
+    for path, descriptor in found:
+        if descriptor is not None:
+            assert os.path.samestat(os.fstat(descriptor), path.stat())
+            os.close(descriptor)
     return [path for path, _ in found]
+
+
+def test_the_library_hands_the_dump_out(tree: Tree, env: Env) -> None:
+    started = tree(*python(STEPS), env=env)
+    (dump,) = dumps_of(job_at(started.pid))
+    ((path, descriptor),) = Watch([started.pid], [dump]).new()
+    assert path == dump and descriptor is not None
+    dump.unlink()
+    assert os.pread(descriptor, 8, 0) == b"FLAMEDMP"
+    os.close(descriptor)
 
 
 def following(watch: Watch, count: int = 1) -> set[Path]:

@@ -149,6 +149,19 @@ def test_where_nothing_can_be_written_it_says_so_and_the_program_goes_on(
     assert program.end() == 0
 
 
+def test_what_was_refused_may_be_tried_again(start: Start, library: Path, tmp_path: Path) -> None:
+    program = start()
+    (tmp_path / "file").touch()
+    for folder in ("/proc/none", tmp_path / "file", tmp_path / "none" / "deeper"):
+        assert attach(program, library, folder) == 0
+    program.run("train(10)")
+    assert attach(program, library) == 1
+    program.run("train(5)")
+    assert program.end() == 0
+    assert header(program.dump())["state"] == 1
+    assert len(records(program.dump())["launch"]) == len(records(program.dump())["kernel"]) == 5
+
+
 def test_a_recording_that_was_stopped_does_not_begin_again(start: Start, library: Path) -> None:
     program = start()
     assert attach(program, library) == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +35,16 @@ class _Part(Table):
     uses: I8
     first: I8
 
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The least id, and the one behind the greatest."""
+        return int(self.correlation[0]), int(self.correlation[-1]) + 1
+
+    @cached_property
+    def latest(self) -> int:
+        """When the last call began."""
+        return int(self.start.max())
+
 
 class CallTable:
     """The calls of one process. Of several with one id the earliest launches, the longest on ties.
@@ -57,27 +69,27 @@ class CallTable:
 
     def expire(self, horizon: int) -> None:
         """Forget calls that began before ``horizon``, or most of them."""
-        self._parts = [part for part in self._parts if int(part.start.max()) >= horizon]
+        self._parts = [part for part in self._parts if part.latest >= horizon]
 
     def find(self, correlation: I8) -> I8:
         """The place of each call, `NONE` where there is none."""
-        found = np.full(len(correlation), NONE, np.int64)
-        best = np.full((2, len(correlation)), NEVER, np.int64)
+        ids, of = distinct(correlation)
+        found = np.full(len(ids), NONE, np.int64)
+        best = np.full((2, len(ids)), NEVER, np.int64)
         base = 0
         for part in self._parts:
-            low, high = part.correlation[0], part.correlation[-1]
-            rows = np.flatnonzero((correlation >= low) & (correlation <= high))
-            place = np.searchsorted(part.correlation, correlation[rows])
-            same = part.correlation[place] == correlation[rows]
-            rows, place = rows[same], place[same]
-            start, longest = part.start[place], part.start[place] - part.end[place]
-            earliest, most = best[:, rows]
-            better = (start < earliest) | ((start == earliest) & (longest < most))
-            rows = rows[better]
-            found[rows] = base + place[better]
-            best[:, rows] = start[better], longest[better]
+            low, high = np.searchsorted(ids, part.span, "left")
+            if low < high:
+                place = among(ids[low:high], part.correlation)
+                rows, place = np.flatnonzero(place != NONE) + low, place[place != NONE]
+                start, longest = part.start[place], part.start[place] - part.end[place]
+                earliest, most = best[:, rows]
+                better = (start < earliest) | ((start == earliest) & (longest < most))
+                rows = rows[better]
+                found[rows] = base + place[better]
+                best[:, rows] = start[better], longest[better]
             base += len(part)
-        return found
+        return found[of]
 
     def take(self, place: I8, name: str, absent: int = NONE) -> I8:
         """A column of the calls at ``place``, ``absent`` where that is `NONE`."""
@@ -92,15 +104,14 @@ class CallTable:
             np.add.at(part.uses, of_part, 1)
             np.minimum.at(part.first, of_part, start[rows])
 
-    def _split(self, place: I8) -> list[tuple[_Part, I8, I8]]:
+    def _split(self, place: I8) -> Iterator[tuple[_Part, I8, I8]]:
         """By part: the indices in ``place`` that are of it, and their rows in it."""
-        found, base = [], 0
-        for part in self._parts:
-            rows = np.flatnonzero((place >= base) & (place < base + len(part)))
-            if len(rows):
-                found.append((part, rows, place[rows] - base))
-            base += len(part)
-        return found
+        ends = np.cumsum([len(part) for part in self._parts])
+        known = np.flatnonzero(place != NONE)
+        number = np.searchsorted(ends, place[known], "right")
+        for one in np.unique(number).tolist():
+            part, rows = self._parts[one], known[number == one]
+            yield part, rows, place[rows] - (ends[one] - len(part))
 
 
 def _part(calls: Calls) -> _Part:
