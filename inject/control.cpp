@@ -137,13 +137,14 @@ const char* state_name() {
 
 void answer_status(Client& client) {
   const char* truth[] = {"false", "true"};
+  // First: this may be what finds that the dump has been cut off.
+  const uint64_t lost = header()->dropped.load(std::memory_order_relaxed);
   begin_reply();
   reply.add(",\"pid\":%d,\"dump\":", getpid());
   reply.add_quoted(dump_path());
   reply.add(",\"state\":\"%s\",\"recording\":%s", state_name(), truth[life.load() == kOn]);
   reply.add(",\"bytes\":%llu", static_cast<unsigned long long>(chunks_tail()));
-  reply.add(",\"dropped\":%llu",
-            static_cast<unsigned long long>(header()->dropped.load(std::memory_order_relaxed)));
+  reply.add(",\"dropped\":%llu", static_cast<unsigned long long>(lost));
   reply.add(",\"python\":%s,\"cupti\":%s", truth[reads_python()], truth[reads_cupti()]);
   send_reply(client);
 }

@@ -54,7 +54,7 @@ WorkList<> fork_work;
 
 std::atomic<uint32_t> generations{0};
 std::atomic<bool> finishing{false};
-bool started;  // a dump was made; of its end nothing begins again
+bool started;  // a dump was made: after its end there will be none
 int forked_from;
 int forking;
 uint32_t life_before_fork;

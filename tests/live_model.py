@@ -47,7 +47,8 @@ class Dump:
 
     def __init__(self, path: Path, label: str = "") -> None:
         self.of = records(path)
-        self.start = int(header(path)["start_monotonic"])
+        head = header(path)
+        self.start, self.pid = int(head["start_monotonic"]), int(head["pid"])
         self.top: tuple[Step, ...] = (("rank", label),) if label else ()
         self._stacks: dict[int, list[tuple[str, str, int]]] = {}
         self.apis = self._names(API)
@@ -178,7 +179,8 @@ class Dump:
 
     def _ranges(self, row: Mapping[str, Any], node: int) -> tuple[Step, ...]:
         tid = int(row["tid"])
-        thread = ("thread", f"{self.thread_names.get(tid, 'thread')} [{tid}]")
+        known = self.thread_names.get(tid, "main" if tid == self.pid else "thread")
+        thread = ("thread", f"{known} [{tid}]")
         return (*self.top, thread, *(("nvtx", one[0], False) for one in self._stack(node)))
 
 

@@ -44,8 +44,7 @@ class Target:
 
 def of_job(job: Job) -> Target:
     """A job as a target; InputError where it can be watched in no way."""
-    ways = [one.way for one in (job.root, *job.members)]
-    way = next(one for one in Way if one in ways)
+    way = job.way
     if way is Way.NONE:
         raise InputError(f"{job.root.pid}: {not_recorded(job.root)}")
     if way is Way.DUMP:

@@ -42,7 +42,7 @@ class CpuFeed:
             raise InputError(f"{pid}: {reason}")
         found = process(pid)
         name = job_name(found.name if found else "", command_of(pid))
-        self.title = f"[cpu] {name} ({pid})"
+        self.title = f"[cpu] {name} [{pid}]"
         self._pid = pid
         self._lock = threading.Lock()
         self._samples = Samples()

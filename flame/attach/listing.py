@@ -93,7 +93,7 @@ def as_text(found: Found, width: int, encoding: str) -> str:
 
 
 def _row(job: Job, dot: str) -> list[str]:
-    root, records = job.root, any(one.dumps for one in job.members)
+    root, records = job.root, job.begun
     return [
         dot if job.active else "",
         str(root.pid),
@@ -103,16 +103,16 @@ def _row(job: Job, dot: str) -> list[str]:
         format_count(len(job.members)),
         _count(job.kernels) if records else "",
         format_bytes(job.bytes) if records else "",
-        _how(job),
+        how(job),
         root.command,
     ]
 
 
-def _how(job: Job) -> str:
-    if job.root.way is Way.DUMP and not any(one.dumps for one in job.members):
-        denied = any(one.denied for one in job.members)
-        return "out of reach" if denied else "nothing yet"
-    return job.root.way.value
+def how(job: Job) -> str:
+    """In two words how it can be watched, or why not."""
+    if job.way is not Way.DUMP or job.begun:
+        return job.way.value
+    return "out of reach" if any(one.denied for one in job.members) else "nothing yet"
 
 
 def _ended_row(one: Ended) -> list[str]:

@@ -57,6 +57,17 @@ class Job:
     active: bool = False
     folder: Path | None = None
 
+    @property
+    def way(self) -> Way:
+        """The best way in which any of its processes can be watched."""
+        ways = [one.way for one in (self.root, *self.members)]
+        return next(way for way in Way if way in ways)
+
+    @property
+    def begun(self) -> bool:
+        """Whether any of its processes has recorded anything that can be read."""
+        return any(one.dumps for one in (self.root, *self.members))
+
 
 @dataclass(frozen=True)
 class Ended:

@@ -53,6 +53,16 @@ class Watch:
             self._next = time.monotonic() + _PERIOD
         return [(path, _descriptor(path)) for path in self._readable()]
 
+    @property
+    def over(self) -> bool:
+        """Whether all that was watched has ended, so that no dump can appear any more."""
+        gone = not any(self._runs(pid) for pid in self._pids)
+        return gone and not self._waiting and self._whole is None
+
+    def _runs(self, pid: int) -> bool:
+        one = process(pid)
+        return one is not None and one.start == self._pids[pid] and not one.is_zombie
+
     def _readable(self) -> Iterator[Path]:
         """Those that wait and can be read; of others the header is still being written."""
         for path in list(self._waiting):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -61,12 +61,14 @@ class Labels:
 
     text: tuple[str, ...]
     shown: I4
+    _natural: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def rank(self) -> I8:
         """Place of every frame by name, numbers in names by value, i8[n]; equal names share one."""
-        wanted = {name: _natural(name) for name in set(self.text)}
-        ordered = {name: place for place, name in enumerate(sorted(wanted, key=wanted.__getitem__))}
+        names, known = set(self.text), self._natural
+        known.update((name, _natural(name)) for name in names.difference(known))
+        ordered = {name: place for place, name in enumerate(sorted(names, key=known.__getitem__))}
         return np.fromiter(map(ordered.__getitem__, self.text), np.int64, len(self.text))
 
 
@@ -91,6 +93,7 @@ class Labeller:
         self._text: list[str] = []
         self._shown: list[int] = []
         self._first: dict[tuple[object, ...], int] = {}
+        self._natural: dict[str, tuple[str, str]] = {}
 
     def labels(self, frames: FrameTable) -> Labels:
         """The labels of ``frames``, which begin with those that it was last called with."""
@@ -101,4 +104,4 @@ class Labeller:
             key = (frame.kind, text, frame.file, frame.line, marks)
             self._text.append(text)
             self._shown.append(self._first.setdefault(key, index))
-        return Labels(tuple(self._text), np.array(self._shown, np.int32))
+        return Labels(tuple(self._text), np.array(self._shown, np.int32), self._natural)

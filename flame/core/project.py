@@ -72,7 +72,7 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
     """The levels for which the table behind ``metric`` has at least one frame."""
     table = profile.table(metric)
     groups = table.groups
-    shapes = table.stacks.innermost(profile.grouping.shapes)[np.unique(groups.nvtx)]
+    shapes = table.stacks.innermost(profile.grouping.shapes)[groups.nvtx]
     found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
     found["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
     for level in LEVELS:

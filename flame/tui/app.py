@@ -40,7 +40,7 @@ def run(
     A trace that cannot be shown is explained in the app and, after it has closed, in one line on
     stderr. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
     """
-    check_terminal()
+    check_terminal("use --print for the static view")
     app = FlameApp(inputs, options, selection, state, config)
     app.run()
     app.stop_loading()

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from flame.core.options import LoadOptions
     from flame.core.selection import Selection
 
+_INSTEAD = "flame attach --list shows what there is, flame view --print PATH a recording"
+
 
 def run(
     what: str | None,
@@ -27,7 +29,7 @@ def run(
     """
     from flame.tui.shell import check_terminal
 
-    check_terminal()  # Before anything is done to a process.
+    check_terminal(_INSTEAD)  # Before anything is done to a process.
     chosen = what if what is not None else _picked(config)
     if chosen is None:
         return 0

@@ -11,7 +11,7 @@ from flame.config import DEFAULTS, Config
 from flame.core.live.window import LAST_10, Window
 from flame.tui.live_waiting import WaitingScreen
 from flame.tui.live_worker import Failed, Feed, LiveWorker, Renewed, Told, Watch, Wish
-from flame.tui.shell import Shell, check_terminal
+from flame.tui.shell import Shell
 
 if TYPE_CHECKING:
     from flame.core.options import LoadOptions
@@ -31,9 +31,8 @@ def run_live(
     """Follow ``feed``, and what ``watch`` finds besides, until the user leaves.
 
     ``title`` names the recording; ``selection`` is shown first, of ``window``. Returns the exit
-    code. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
+    code. Raises UsageError for wrong keys in ``config``. The terminal has been checked.
     """
-    check_terminal()
     app = LiveApp(feed, watch, title, options, selection, window, config)
     app.run()
     app.worker.stop()
@@ -87,7 +86,10 @@ class LiveApp(Shell):
 
     @on(Told)
     def _told(self, message: Told) -> None:
-        (self._live or self._waiting).tell(message.status)
+        if self._live is not None:
+            self._live.tell(message.status)
+        else:
+            self._waiting.tell(message.status, message.over)
 
     @on(Failed)
     def _failed(self, message: Failed) -> None:

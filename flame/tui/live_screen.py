@@ -14,6 +14,7 @@ from flame.config import Config
 from flame.core.arrangement import Order
 from flame.core.live.status import Status
 from flame.core.live.window import SINCE_MARK, WINDOWS, Window
+from flame.core.units import format_bytes
 from flame.exporters.dumps import Source
 from flame.tui.keys import LIVE_COMMANDS, Command, bindings
 from flame.tui.lines import Line, Lines, Piece, palette_of
@@ -22,6 +23,7 @@ from flame.tui.live_session import LiveSession
 from flame.tui.live_worker import Renewed
 from flame.tui.screen import MainScreen
 from flame.tui.sheets import warning_lines
+from flame.tui.sparkline import LATE
 from flame.tui.text import printable
 
 
@@ -79,8 +81,10 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         return [self._pulse.line(palette_of(self), width)]
 
     def _empty(self, width: int, height: int) -> list[Line]:
-        session = self.session
+        session, status = self.session, self._pulse.status
         assert isinstance(session, LiveSession)
+        if status.behind and status.lag >= LATE:
+            return _catching_up(status)
         where = "" if session.window.key == "all" else f" ({session.window.title})"
         what = f"the {self.shown.metric.title} of what passes is zero"
         text = f"Nothing to show at the moment{where}: {'nothing ran' if session.bare else what}."
@@ -153,6 +157,9 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
     def action_pause(self) -> None:
         """Let the picture stand still, or go on with what there is now."""
+        if self._pulse.paused is None and not self._pulse.status.running:
+            self._show("the recording has ended: nothing moves any more")
+            return
         if self._pulse.paused is None:
             self._pulse.paused = monotonic()
             note = "paused: nothing is lost, p goes on"
@@ -176,6 +183,9 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
     def action_set_mark(self) -> None:
         """Mark this moment; while the picture stands still, it is shown when it goes on."""
+        if not self._pulse.status.running:
+            self._show("the recording has ended: nothing comes after a mark")
+            return
         self._marked = True
         self._follower.mark()
         if self._pulse.paused is None:
@@ -193,3 +203,10 @@ class LiveScreen(MainScreen, inherit_bindings=False):
             self._follower.sources, session.inputs.title, session.profile, self.shown
         )
         self.app.push_screen(dialog, lambda note: self._show(note or ""))
+
+
+def _catching_up(status: Status) -> list[Line]:
+    """What stands in place of a picture while what was recorded before is being read."""
+    said = f"Reading what was recorded before: {format_bytes(status.behind)} to go."
+    ways: Line = [Piece("W", "key"), Piece(" another window: all shows what has been read so far")]
+    return [[Piece(said, "strong")], ways]

@@ -89,6 +89,10 @@ class Watch(Protocol):
     def new(self) -> list[tuple[Path, int | None]]:
         """Those that have appeared since, and their descriptors where a path would not do."""
 
+    @property
+    def over(self) -> bool:
+        """Whether no more will appear."""
+
 
 class Wish(NamedTuple):
     """What the app wants to show, and to find in it."""
@@ -111,11 +115,15 @@ class Renewed(Message):
 
 
 class Told(Message):
-    """How the recording is doing, where there is nothing new to show."""
+    """How the recording is doing, where there is nothing new to show.
 
-    def __init__(self, status: Status) -> None:
+    ``over``: there is none, nor will there be one.
+    """
+
+    def __init__(self, status: Status, over: bool = False) -> None:
         super().__init__()
         self.status = status
+        self.over = over
 
 
 class Failed(Message):
@@ -285,7 +293,8 @@ class LiveWorker:
             self._hand_in(status)
         elif now - self._told >= _LOOK:
             self._told = now
-            hand_in(Told(status), self._post)
+            over = not status.sources and self._watch is not None and self._watch.over
+            hand_in(Told(status, over), self._post)
 
     def _status(self) -> Status:
         status = self._feed.status()

@@ -31,7 +31,7 @@ from flame.tui.picker_rows import (
     refusal,
     row,
 )
-from flame.tui.shell import Shell, check_terminal
+from flame.tui.shell import Shell
 from flame.tui.text import cut_start, printable
 
 PERIOD = 1.0
@@ -50,9 +50,8 @@ _KEYS = (
 def pick(find: Callable[[], Found], config: Config) -> Job | Ended | None:
     """Have the user choose one of what ``find`` finds; None if nothing was chosen.
 
-    ``find`` runs in a thread, once a second. Raises UsageError where the terminal cannot draw.
+    ``find`` runs in a thread, once a second. The terminal has been checked.
     """
-    check_terminal()
     app = Picker(find, config)
     app.run()
     app.exit_code()

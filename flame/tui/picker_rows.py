@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from flame.attach.listing import how
 from flame.attach.model import Candidate, Ended, Job, Way
 from flame.core.errors import UsageError
 from flame.core.frames import Kind
@@ -43,12 +44,6 @@ def members(job: Job) -> tuple[Candidate, ...]:
     return (job.root, *(one for one in job.members if one.pid != job.root.pid))
 
 
-def way_of(job: Job) -> Way:
-    """The best way in which any process of ``job`` can be watched."""
-    ways = [one.way for one in members(job)]
-    return next(way for way in Way if way in ways)
-
-
 def pids_of(item: Item) -> tuple[int, ...]:
     """The processes of ``item``, the first one first."""
     return item.pids if isinstance(item, Ended) else tuple(one.pid for one in members(item))
@@ -56,12 +51,14 @@ def pids_of(item: Item) -> tuple[int, ...]:
 
 def refusal(item: Item) -> str:
     """Why ``item`` cannot be attached to; empty where it can."""
-    if isinstance(item, Ended) or any(
-        one.way is Way.DUMP or (one.way is not Way.NONE and not one.denied) for one in members(item)
-    ):
+    if isinstance(item, Ended) or item.begun or any(map(_is_open, members(item))):
         return ""
     reasons = [one.denied for one in members(item) if one.denied]
     return reasons[0] if reasons else "not recorded: start it with flame record -- CMD"
+
+
+def _is_open(process: Candidate) -> bool:
+    return process.way is not Way.NONE and not process.denied
 
 
 def matches(item: Item, text: str) -> bool:
@@ -69,7 +66,7 @@ def matches(item: Item, text: str) -> bool:
     if isinstance(item, Ended):
         parts = [item.name, "ended", *map(str, item.dumps)]
     else:
-        parts = [way_of(item).value]
+        parts = [how(item)]
         for one in members(item):
             parts += [one.name, one.command, one.user]
     row = " ".join([*map(str, pids_of(item)), *parts]).lower()
@@ -111,7 +108,7 @@ def _right(text: str, width: int) -> str:
 
 
 def _light(item: Item, palette: Palette) -> Piece:
-    if isinstance(item, Ended) or way_of(item) is not Way.DUMP:
+    if isinstance(item, Ended) or item.way is not Way.DUMP:
         return Piece(" ")
     return Piece(ACTIVE, palette.ink(Kind.NVTX)) if item.active else Piece(QUIET, "dim")
 
@@ -159,12 +156,12 @@ def _processes(item: Item) -> str:
 
 
 def _kernels(item: Item) -> str:
-    recorded = isinstance(item, Ended) or way_of(item) is Way.DUMP
+    recorded = isinstance(item, Ended) or item.begun
     return format_short(item.kernels) if recorded and item.kernels >= 0 else ""
 
 
 def _way(item: Item) -> str:
-    return format_bytes(item.bytes) if isinstance(item, Ended) else way_of(item).value
+    return format_bytes(item.bytes) if isinstance(item, Ended) else how(item)
 
 
 _COLUMNS = (
@@ -186,8 +183,10 @@ def about(item: Item) -> str:
     if isinstance(item, Ended):
         dumps = "1 dump" if len(item.dumps) == 1 else f"{len(item.dumps):,} dumps"
         return f"enter opens it: {dumps}, {item.dumps[0].parent}"
-    if way_of(item) is not Way.DUMP:
-        return _WATCHED[way_of(item)]
+    if item.way is not Way.DUMP:
+        return _WATCHED[item.way]
+    if not item.begun:
+        return "enter waits for its first CUDA call or NVTX range: nothing is recorded before"
     recorded = [f"{format_count(item.launches)} launches"] if item.launches >= 0 else []
     place = f" in {item.folder}" if item.folder else ""
     return f"enter watches it: {', '.join([*recorded, format_bytes(item.bytes)])} so far{place}"

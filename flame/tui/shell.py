@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 DUMB = ("dumb", "unknown")
 
 
-def check_terminal() -> None:
-    """UsageError where no app can be drawn; a browser can always."""
+def check_terminal(instead: str) -> None:
+    """UsageError, with what to do ``instead``, where no app can be drawn; a browser can always."""
     if is_in_browser():
         return
     terminal = os.environ.get("TERM", "")
     if terminal in DUMB:
-        raise UsageError(f"TERM={terminal} cannot show the app: use --print for the static view")
+        raise UsageError(f"TERM={terminal} cannot show the app: {instead}")
     if sys.__stderr__ is None or not sys.__stderr__.isatty():
-        raise UsageError("stderr is no terminal, but the app draws there: use --print")
+        raise UsageError(f"stderr is no terminal, but the app draws there: {instead}")
 
 
 def _commands() -> type[Provider]:

@@ -57,12 +57,14 @@ class _Part(NamedTuple):
 def live_line(status: Status, palette: Palette, width: int, gpus: bool = True) -> Line:
     """What GPUs and program did within the last minute and do now, and what goes wrong.
 
-    ``gpus``: whether anything has run on a GPU. Where there are few cells sparklines get shorter
+    ``gpus``: whether anything has run on a GPU. Nothing is said of rates that nobody knows, as of
+    a process that is sampled. Where there are few cells sparklines get shorter
     and go, then the launches go, then the GPUs; what goes wrong stays.
     """
     wrong = _wrong(status)
     parts = [_busy(status.rates, palette)] if gpus else []
-    parts.append(_launches(status.rates, palette))
+    parts += [_launches(status.rates, palette)]
+    parts = [one for one in parts if len(one.values)]
     left = _fitting(parts, width - 1 - line_width(wrong) - (_GAP if wrong else 0))
     if left:
         return [Piece(" "), *left, Piece(" " * _GAP), *wrong] if wrong else [Piece(" "), *left]

@@ -24,6 +24,7 @@ from flame.core.live.batch import Batch
 from flame.core.load import load
 from flame.core.options import LoadOptions
 from flame.core.profile import Device, Process
+from flame.core.readers.fdump import growing
 from flame.core.readers.fdump.chunks import Bytes
 from flame.core.readers.fdump.growing import Growing
 from flame.core.readers.fdump.layout import RUNNING
@@ -387,6 +388,32 @@ def test_in_a_long_dump_all_threads_get_on_together() -> None:
         assert len(given) > 10
         assert all(one.max() <= other.min() for one, other in itertools.pairwise(given))
         assert len(viewer.seen.work()) == 510
+
+
+def test_where_chunks_have_wrong_times_not_all_waits_for_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(growing, "_MOST_WAITING", 100)
+    file = DumpFile(rows=20)
+    for row in range(500):
+        file.launch(10 * row, 10 * row + 1, row + 1)
+        file.kernel("k", 10 * row + 2, 10 * row + 3, row + 1, tid=100)
+    with viewed(file.data()) as viewer:
+        viewer.read(most=2000)
+        assert sum(not batch.empty for batch in viewer.seen.batches) > 5
+        assert len(viewer.seen.work()) == len(viewer.seen.calls()) == 500
+
+
+def test_not_very_much_work_waits_for_calls_that_are_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(growing, "_MOST_WAITING", 100)
+    file = DumpFile()
+    file.ended = False
+    for row in range(101):
+        file.kernel("k", 0, 1, row + 1, tid=100)
+    with viewed(file.data()) as viewer:
+        assert [len(viewer.read().work) for _ in range(2)] == [0, 101]
 
 
 @pytest.fixture

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flame.core.columns import I8
+from flame.core.columns import I8, Column
 from flame.core.errors import InputError
 from flame.core.frames import FrameBuilder, Kind
+from flame.core.live import spans as spans_module
 from flame.core.live import store as store_module
 from flame.core.live.batch import Batch, Calls, Spans, Work
 from flame.core.live.groups import HostGroups, Interned, WorkGroups
@@ -32,7 +34,7 @@ def work_of(rows: Sequence[Activity]) -> Work:
     """The rows as a dump's decoder hands them over."""
     size = len(rows)
 
-    def column(name: str, kind: type = np.int32) -> np.ndarray:
+    def column(name: str, kind: type = np.int32) -> Column:
         return np.array([getattr(one, name) for one in rows], kind)
 
     nothing = np.zeros(size, np.int32)
@@ -59,7 +61,7 @@ def work_of(rows: Sequence[Activity]) -> Work:
 def calls_of(rows: Sequence[Call]) -> Calls:
     """The same of API calls."""
 
-    def column(name: str, kind: type = np.int32) -> np.ndarray:
+    def column(name: str, kind: type = np.int32) -> Column:
         return np.array([getattr(one, name) for one in rows], kind)
 
     return Calls(
@@ -152,59 +154,133 @@ spans = st.builds(
     lambda start, length, *rest: Span(start, start + length, *rest),
     *(times, lengths, st.integers(-1, 1), st.integers(0, 4)),
 )
-looks = st.lists(st.tuples(st.sampled_from(["10", "mark", "all"]), times), max_size=3)
-steps = st.lists(
-    st.tuples(
-        st.lists(activities, max_size=12),
-        st.lists(calls, max_size=6),
-        st.lists(spans, max_size=6),
-        looks,
-        times,
-    ),
-    max_size=8,
+windows = st.sampled_from([LAST_10, SINCE_MARK, ALL])
+
+
+class Step(NamedTuple):
+    """One look at a dump, the windows that are looked at then, and what is let go of after it."""
+
+    work: list[Activity]
+    calls: list[Call]
+    ended: list[Span]
+    windows: list[tuple[Window, int]]
+    horizon: int
+
+
+steps = st.builds(
+    Step,
+    st.lists(activities, max_size=12),
+    st.lists(calls, max_size=6),
+    st.lists(spans, max_size=6),
+    st.lists(st.tuples(windows, times), max_size=3),
+    times,
 )
-WINDOWS = {"10": LAST_10, "mark": SINCE_MARK, "all": ALL}
 
 
-def alone(steps: list) -> list:
-    """``steps`` in which a call's id is its own."""
+def without_repeats(script: list[Step]) -> list[Step]:
+    """``script`` in which no call has the id of one of an earlier step."""
     seen: set[int] = set()
     found = []
-    for work, calls, *rest in steps:
-        kept = [one for one in calls if one.correlation not in seen and not seen.add(one.correlation)]
-        found.append((work, kept, *rest))
+    for step in script:
+        new = [one for one in step.calls if one.correlation not in seen]
+        seen |= {one.correlation for one in new}
+        found.append(step._replace(calls=new))
     return found
 
 
-@given(steps, st.integers(0, 300), st.sampled_from([2, 5, 1 << 14]))
-@settings(max_examples=150, deadline=None)
+def joined(script: list[Step]) -> Step:
+    """All rows of ``script``."""
+    return Step(
+        work=[one for step in script for one in step.work],
+        calls=[one for step in script for one in step.calls],
+        ended=[one for step in script for one in step.ended],
+        windows=[],
+        horizon=0,
+    )
+
+
+def horizon(past: list[Step], future: list[Step]) -> int:
+    """Nothing that ``future`` changes is older than this."""
+    before, after = joined(past), joined(future)
+    ids = {one.correlation for one in after.work} | {one.correlation for one in after.calls}
+    starts = [one.start for one in after.work]
+    starts += [one.start for one in before.work if one.correlation in ids]
+    starts += [one.start for one in before.calls if one.correlation in ids]
+    return min(starts, default=past[-1].horizon)
+
+
+@given(st.lists(steps, max_size=8), st.integers(0, 300), st.sampled_from([2, 5, 1 << 14]))
+@settings(max_examples=80)
 def test_whatever_comes_when_every_window_has_the_sums_of_plain_loops(
-    script: list, mark: int, size: int
+    script: list[Step], mark: int, size: int
 ) -> None:
-    script = alone(script)
+    script = without_repeats(script)
+    sliding = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "_SEGMENT", size)
+        patch.setattr(spans_module, "_SEGMENT", size)
+        patch.setattr(spans_module, "_LONG", 20)
         recording = Recording(mark)
-        work: list[Activity] = []
-        called: list[Call] = []
-        ended: list[Span] = []
-        sliding = 0
-        for at, (new_work, new_calls, new_spans, looks, horizon) in enumerate(script):
-            recording.add(batch(new_work, new_calls, new_spans))
-            work += new_work
-            called += new_calls
-            ended += new_spans
-            for key, begin in looks:
-                # A window moves on, and never back.
-                sliding = max(sliding, begin if key == "10" else 0)
-                since = {"10": sliding, "mark": mark, "all": None}[key]
-                found = recording.look(WINDOWS[key], since)
-                in_calls = [Span(*one[1:4], one.path, one.frame) for one in called]
-                assert found[0] == filled(work_sums(work, called, since))
-                assert found[1] == filled(host_sums([*ended, *in_calls], PARENTS, since))
-            # What comes later than what is let go of would only be counted.
-            later = [one.start for part in script[at + 1 :] for one in part[0]]
-            ids = {one.correlation for part in script[at + 1 :] for one in part[0]}
-            ids |= {one.correlation for part in script[at + 1 :] for one in part[1]}
-            later += [one.start for one in (*called, *work) if one.correlation in ids]
-            recording.expire(min(horizon, sliding, *later))
+        for number, step in enumerate(script, 1):
+            recording.add(batch(step.work, step.calls, step.ended))
+            for window, begin in step.windows:
+                sliding = max(sliding, begin)  # It never moves back.
+                since = {LAST_10: sliding, SINCE_MARK: mark, ALL: None}[window]
+                assert recording.look(window, since) == looked(script[:number], since)
+            oldest = horizon(script[:number], script[number:])
+            recording.expire(min(oldest, step.horizon, sliding))
+
+
+def looked(script: list[Step], begin: int | None) -> tuple[Sums, Sums]:
+    """What plain loops over all that has come find."""
+    work, calls, ended, *_ = joined(script)
+    in_calls = [Span(one.start, one.end, one.thread, one.path, one.frame) for one in calls]
+    work_found, host_found = (
+        work_sums(work, calls, begin),
+        host_sums([*ended, *in_calls], PARENTS, begin),
+    )
+    return filled(work_found), filled(host_found)
+
+
+def test_a_call_that_comes_after_its_work_still_launches_it() -> None:
+    recording = Recording()
+    recording.add(batch([Activity(100, 110, 0, 1, correlation=3, thread=0, path=1)]))
+    assert recording.look(ALL, None)[0] == {(0, -1, 1, 1, 0): (1, 10, 0, 0, 0)}
+    recording.add(batch(calls=[Call(3, 50, 57, 1, 5, 2)]))
+    assert recording.look(ALL, None)[0] == {(1, 5, 2, 1, 0): (1, 10, 7, 43, 0)}
+
+
+def test_more_work_of_a_call_takes_its_part_of_the_call_from_what_was_there() -> None:
+    recording = Recording()
+    recording.add(batch([Activity(100, 110, 0, 1, 3)], [Call(3, 50, 57, 1, 5)]))
+    recording.add(batch([Activity(90, 95, 0, 2, 3)]))
+    recording.add(batch([Activity(120, 125, 0, 3, 3)]))
+    sums = recording.look(ALL, None)[0]
+    assert [sums[1, 5, 0, frame, 0][2] for frame in (1, 2, 3)] == [2, 3, 2]
+
+
+def test_what_was_looked_at_does_not_change_by_what_comes_later() -> None:
+    recording = Recording()
+    recording.add(batch([Activity(100, 110, 0, 1), Activity(200, 210, 0, 1)]))
+    (before,) = recording.store.segments
+    recording.add(batch([Activity(50, 190, 0, 1)]))
+    assert before.rows.idle.tolist() == [0, 90]
+    assert recording.store.segments[0].rows.idle.tolist() == [0, 0, 10]
+
+
+def test_only_the_end_of_the_order_is_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_SEGMENT", 10)
+    recording = Recording()
+    recording.add(batch([Activity(start, start + 1, 0, 1) for start in range(1, 1_000)]))
+    before = recording.store.segments
+    recording.add(batch([Activity(950, 951, 0, 1)]))
+    after = recording.store.segments
+    assert sum(one is other for one, other in zip(before, after, strict=False)) >= 94
+
+
+def test_sums_that_would_not_fit_are_refused() -> None:
+    recording = Recording()
+    with pytest.raises(InputError, match="century"):
+        recording.add(batch([Activity(1, 1 << 59, 0, 1)] * 3))
+    with pytest.raises(InputError, match="century"):
+        recording.add(batch(ended=[Span(1, 1 << 59, 0, 1)] * 3))

@@ -530,6 +530,17 @@ def test_what_others_put_in_its_place_stays(start: Start) -> None:
     assert door.read_text() == "mine"
 
 
+def test_a_dump_that_is_cut_off_ends_no_program(start: Start) -> None:
+    program = start(FLAME_FLUSH_MS="60000")
+    dump = program.heard()
+    os.truncate(dump, 0)
+    with connect(dump) as connection:
+        answer = ask(connection, "status")  # the first who looks into it is not the program
+        assert (answer["state"], answer["recording"]) == ("ended", False)
+    assert program.do(LAUNCHES) == 100
+    assert program.end() == 0
+
+
 def test_without_sockets_there_is_still_a_recording(start: Start) -> None:
     program = start(SANDBOX + RANGES)
     assert program.do("ranges(1000)") == 1000

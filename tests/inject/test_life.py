@@ -158,7 +158,8 @@ def test_a_signal_handler_may_fork_anywhere(bench: Bench) -> None:
 
 def test_a_dump_that_is_cut_off_ends_no_program(bench: Bench) -> None:
     bench.run("cut_off")
-    assert bench.dump().stat().st_size == 0
+    # It may grow once more before it is found out, by zeros.
+    assert not bench.dump().read_bytes()[:8].strip(b"\0")
 
 
 def test_other_bus_errors_are_the_programs(bench: Bench) -> None:

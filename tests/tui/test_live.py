@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from textual.keys import _character_to_key
 
+from flame.attach.watch import Watch
 from flame.config import DEFAULTS, Config
 from flame.core.arrangement import Arrangement
 from flame.core.errors import UsageError
-from flame.core.live.status import State
+from flame.core.live.feed import Feed
+from flame.core.live.status import Rates, State
 from flame.core.live.window import ALL, LAST_10, SECOND, Window
 from flame.core.options import LoadOptions
 from flame.core.selection import Selection
@@ -114,6 +119,47 @@ async def test_it_says_that_nothing_was_recorded(tmp_path: Path) -> None:
         await user.until(lambda: "It has ended, and no CUDA call" in user.read("loading"))
         await user.press("q")
         assert user.app._exit
+
+
+async def test_it_says_that_a_process_has_ended_before_it_has_recorded_anything() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    gone = Watch([process.pid])
+    app = LiveApp(Feed(LoadOptions()), gone, "train.py", LoadOptions(), BY_NAME, ALL, DEFAULTS)
+    async with app.run_test() as pilot:
+        user = Viewer(app, pilot)
+        await user.until(lambda: "It has ended, and no CUDA call" in user.read("loading"))
+        assert "goes on" not in user.read("loading")
+        app.worker.stop()
+
+
+async def test_of_a_process_that_is_sampled_nothing_is_said_of_gpu_and_launches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Recording(tmp_path)
+    status, unknown = recording.status, Rates(SECOND, np.zeros(0), np.zeros(0, np.int64))
+    monkeypatch.setattr(recording, "status", lambda: replace(status(), rates=unknown))
+    async with follow(recording) as user:
+        await user.until(lambda: "No Python stack yet" in user.read("loading"))
+        assert "CUDA" not in user.read("loading")
+        recording.run(ATTN)
+        await user.until(lambda: isinstance(user.app.screen, LiveScreen))
+        await user.shows(MS)
+        assert "live" in user.read("pulse")
+        assert "GPU" not in user.read("pulse") and "launches" not in user.read("pulse")
+
+
+async def test_while_it_catches_up_nobody_says_that_nothing_ran(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording.wait(20 * SECOND)
+    status = recording.status
+    late = {"behind": 84_200_000, "lag": 12 * SECOND}
+    monkeypatch.setattr(recording, "status", lambda: replace(status(), **late))
+    async with follow(recording, LAST_10) as user:
+        assert "Reading what was recorded before: 84.2 MB to go." in user.read("empty")
+        monkeypatch.setattr(recording, "status", status)
+        await user.until(lambda: "(last 10 s): nothing ran." in user.read("empty"))
 
 
 async def test_what_runs_appears_and_nothing_moves(recording: Recording) -> None:
@@ -348,6 +394,11 @@ async def test_the_end_is_told_and_what_is_there_stays(recording: Recording) -> 
         await user.until(lambda: "killed" in user.read("pulse"))
         await user.shows(4 * MS)
         assert "ended without saying so" in user.read("status")
+        await user.press("p")
+        assert "has ended: nothing moves" in user.read("status")
+        await user.press("M")
+        assert "has ended: nothing comes" in user.read("status")
+        assert "killed  all" in user.read("pulse")
         await user.press("down", "down", "x")
         assert user.screen.pane_name == "sandwich"
 

@@ -99,7 +99,7 @@ def test_a_program_is_watched_until_it_ends(
     tmux.until("● live  all", OLDER)
 
     training.send_signal(signal.SIGINT)
-    tmux.until(r"^ ended  all", "the process ended; what is shown stays, S saves it")
+    tmux.until(r"\n ended  all", "the process ended; what is shown stays, S saves it")
     whole = activities(tmux.screen)
     tmux.press("S")
     tmux.until("Save", r"\(x\) dump")

@@ -20,11 +20,14 @@ from textual.widgets import Input
 from flame.attach.model import Candidate, Ended, Found, Job, Way
 from flame.config import DEFAULTS, Config
 from flame.core.errors import InputError, UsageError
+from flame.core.options import LoadOptions
+from flame.core.selection import Selection
 from flame.tui import picker
+from flame.tui.attach import run
 from flame.tui.lines import Line, Rows, line_width
 from flame.tui.palette import Palette
-from flame.tui.picker import Picker, pick
-from flame.tui.picker_rows import Item, about, heads, matches, nothing, refusal, row, way_of
+from flame.tui.picker import Picker
+from flame.tui.picker_rows import Item, about, heads, matches, nothing, refusal, row
 
 PATIENCE = 10.0
 PALETTE = Palette((18, 18, 18), (228, 228, 228))
@@ -33,6 +36,8 @@ NOTHING = Found((), ())
 
 def candidate(pid: int, way: Way = Way.DUMP, **fields: object) -> Candidate:
     known = Candidate(pid, f"job{pid}", f"python job{pid}.py --lr 0.1", "ada", 90.0, way)
+    if way is Way.DUMP:
+        known = dataclasses.replace(known, dumps=(Path(f"/tmp/flame/{pid}-b.fdump"),))
     return dataclasses.replace(known, **fields)  # type: ignore[arg-type]
 
 
@@ -162,6 +167,13 @@ def test_what_records_right_now_has_a_light() -> None:
     assert "●" not in lit and "○" not in lit
 
 
+def test_of_what_has_not_begun_nothing_is_counted() -> None:
+    one = job(41, dumps=(), kernels=0)
+    assert text(row(one, False, PALETTE, 110)).split()[-3:] == ["1", "nothing", "yet"]
+    assert about(one).startswith("enter waits for its first CUDA call or NVTX range")
+    assert refusal(one) == ""
+
+
 def test_an_ended_recording_has_its_size_where_others_have_their_way() -> None:
     shown = text(row(ended(7), False, PALETTE, 100)).split()
     assert shown == ["7", "old.py", "2", "h", "1", "40.0k", "12.0", "MB"]
@@ -209,13 +221,14 @@ def test_columns_go_as_it_gets_narrow_the_way_last() -> None:
 
 def test_a_job_can_be_watched_as_the_best_of_its_processes_can() -> None:
     launcher, worker = candidate(1, Way.NONE), candidate(2, Way.DUMP)
-    assert way_of(Job(launcher, (worker,))) is Way.DUMP
+    assert Job(launcher, (worker,)).way is Way.DUMP
     assert refusal(Job(launcher, (worker,))) == ""
 
 
 def test_what_can_not_be_attached_to_says_why() -> None:
     denied = job(1, Way.CPU, denied="belongs to root")
     assert refusal(denied) == "belongs to root"
+    assert refusal(job(1, dumps=(), denied="its dump has been removed")).startswith("its dump")
     assert refusal(job(1, Way.NONE)) == "not recorded: start it with flame record -- CMD"
     assert refusal(ended(1)) == refusal(job(1)) == refusal(job(1, Way.REMOTE)) == ""
 
@@ -451,8 +464,8 @@ async def test_what_should_not_have_happened_reaches_the_caller() -> None:
 
 def test_a_terminal_that_cannot_draw_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    with pytest.raises(UsageError, match="TERM=dumb"):
-        pick(lambda: NOTHING, DEFAULTS)
+    with pytest.raises(UsageError, match="TERM=dumb cannot show the app: flame attach --list"):
+        run(None, LoadOptions(), Selection(), None, DEFAULTS)
 
 
 # Pictures

@@ -14,6 +14,7 @@ from flame.core.live.table import Table
 from flame.core.profile import NONE
 
 _PART = 1 << 15
+_MOST_WAITING = 1 << 14
 NEVER = (1 << 63) - 1
 """As the first start of a call's activities: it has none that are kept."""
 
@@ -54,6 +55,7 @@ class CallTable:
 
     def __init__(self) -> None:
         self._parts: list[_Part] = []
+        self._waiting: _Part | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))
@@ -68,8 +70,16 @@ class CallTable:
         self._parts.append(part)
 
     def expire(self, horizon: int) -> None:
-        """Forget calls that began before ``horizon``, or most of them."""
-        self._parts = [part for part in self._parts if part.latest >= horizon]
+        """Forget calls that began before ``horizon``, but for the latest that nothing has come of.
+
+        These are few: a kernel may run for minutes, and is only known when it is over.
+        """
+        old = [part for part in self._parts if part.latest < horizon]
+        if all(part is self._waiting for part in old):
+            return
+        self._waiting = _unused(old)
+        recent = [part for part in self._parts if part.latest >= horizon]
+        self._parts = [*filter(len, [self._waiting]), *recent]
 
     def find(self, correlation: I8) -> I8:
         """The place of each call, `NONE` where there is none."""
@@ -91,12 +101,13 @@ class CallTable:
             base += len(part)
         return found[of]
 
-    def take(self, place: I8, name: str, absent: int = NONE) -> I8:
-        """A column of the calls at ``place``, ``absent`` where that is `NONE`."""
-        result = np.full(len(place), absent, np.int64)
+    def take(self, place: I8, *names: str) -> list[I8]:
+        """Columns of the calls at ``place``, `NONE` where that is `NONE`."""
+        columns = [np.full(len(place), NONE, np.int64) for _ in names]
         for part, rows, of_part in self._split(place):
-            result[rows] = getattr(part, name)[of_part]
-        return result
+            for column, name in zip(columns, names, strict=True):
+                column[rows] = getattr(part, name)[of_part]
+        return columns
 
     def use(self, place: I8, start: I8) -> None:
         """Count an activity of each of the calls at ``place``; ``start`` is `NEVER` if not kept."""
@@ -109,7 +120,7 @@ class CallTable:
         ends = np.cumsum([len(part) for part in self._parts])
         known = np.flatnonzero(place != NONE)
         number = np.searchsorted(ends, place[known], "right")
-        for one in np.unique(number).tolist():
+        for one in np.flatnonzero(np.bincount(number)).tolist():
             part, rows = self._parts[one], known[number == one]
             yield part, rows, place[rows] - (ends[one] - len(part))
 
@@ -135,6 +146,14 @@ def _ordered(part: _Part) -> _Part:
     """By id, of several with one only the first."""
     part = part.take(np.lexsort((part.start - part.end, part.start, part.correlation)))
     return part.take(runs(part.correlation))
+
+
+def _unused(parts: list[_Part]) -> _Part:
+    """The latest calls that nothing has come of."""
+    part = _Part.joined(parts)
+    waiting = np.flatnonzero(part.uses == 0)
+    latest = waiting[np.argsort(part.start[waiting], kind="stable")[-_MOST_WAITING:]]
+    return _ordered(part.take(latest))
 
 
 def ids_of(calls: Calls) -> I8:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.frames import FrameTable
 from flame.core.grouping import Grouping, add_grouping
 from flame.core.labels import Labeller, Labels, Naming
@@ -54,10 +54,10 @@ class Lexicon:
         """The stack around each stack; around the empty one that itself."""
         return np.maximum(self.stacks().parent, 0)
 
-    def words(self, numbers: Sequence[int], sources: Sequence[Source], streams: Column) -> Words:
+    def words(self, numbers: Sequence[int], sources: Sequence[Source], streams: I8) -> Words:
         """The vocabulary now. ``sources`` are shown, and called ``numbers`` in what is shared."""
         shared = self._shared
-        ids = tuple(np.unique(streams[streams >= 0]).tolist())
+        ids = tuple(streams.tolist())
         listed = tuple(shared.processes), tuple(shared.threads), tuple(shared.devices)
         labels = tuple((one.label, one.meta.path) for one in sources)
         sizes = len(shared.frames), len(shared.stacks)
@@ -77,21 +77,22 @@ class Lexicon:
         shapes = known.grouping.shapes if known else None
         listed = processes, threads, devices
         grouping = add_grouping(shared.frames, *listed, streams, sources, shapes)
-        frames = shared.frames.build()
-        return Words(
-            frames, self.stacks(), *listed, sources, process, grouping, self._labels(frames)
-        )
+        if known and len(known.frames) == len(shared.frames):
+            frames, labels = known.frames, known.labels
+        else:
+            frames = shared.frames.build()
+            labels = self._labels(frames)
+        return Words(frames, self.stacks(), *listed, sources, process, grouping, labels)
 
     def _processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
         """The processes of the dumps that are shown, and the numbers that they have now."""
-        numbers: list[int] = []
-        kept: list[Process] = []
-        for one in self._shared.processes:
-            shown = one.source in place
-            numbers.append(len(kept) if shown else NONE)
-            if shown:
-                kept.append(replace(one, source=place[one.source]))
-        return np.array([*numbers, NONE], np.int32), tuple(kept)
+        known = self._shared.processes
+        shown = [number for number, one in enumerate(known) if one.source in place]
+        shown.sort(key=lambda number: place[known[number].source])
+        numbers = np.full(len(known) + 1, NONE, np.int32)
+        numbers[shown] = np.arange(len(shown))
+        kept = [replace(known[number], source=place[known[number].source]) for number in shown]
+        return numbers, tuple(kept)
 
     def _labels(self, frames: FrameTable) -> dict[Naming, Labels]:
         """The labels of ``frames`` under every naming that has been asked for."""

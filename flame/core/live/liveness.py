@@ -25,25 +25,28 @@ class Liveness:
 
     def __init__(self, inode: int) -> None:
         self._inode = inode
-        self._beat = self._heard = self._looked = 0
-        self._pause = 0
+        self._beat = -1
+        self._heard = self._looked = self._pause = 0
         self._gone = False
 
-    def state(self, header: Header, now: int) -> State:
-        """How the recording is doing at ``now``, ns of any steady clock."""
+    def state(self, header: Header, beat: int, now: int) -> State:
+        """How the recording is doing at ``now``, ns of any steady clock.
+
+        ``beat``: when it last said that it goes on, which ``header`` may be too old to tell.
+        """
         if header.flags & FULL:
             return State.FULL
         if header.flags & STOPPED:
             return State.STOPPED
         if header.state != RUNNING:
             return State.ENDED
-        self._listen(header, now)
+        self._listen(header, beat, now)
         return State.KILLED if self._gone else State.RUNNING
 
-    def _listen(self, header: Header, now: int) -> None:
-        if header.end_monotonic != self._beat:
-            self._pause = max(self._pause, now - self._heard) if self._heard else 0
-            self._beat, self._heard, self._gone = header.end_monotonic, now, False
+    def _listen(self, header: Header, beat: int, now: int) -> None:
+        if beat != self._beat:
+            self._pause = max(self._pause, now - self._heard) if self._beat >= 0 else 0
+            self._beat, self._heard, self._gone = beat, now, False
         elif now - max(self._heard, self._looked) > max(_SILENT, 3 * self._pause):
             self._looked = now
             self._gone = not _is_writing(header.pid, header.start_monotonic, self._inode)

@@ -73,13 +73,13 @@ class Pictures:
             warnings=(),
             host_builder=lambda: host,
             launches_builder=partial(rows.launches, self._all_configs()),
-            ranges_builder=partial(tables.pieces, ranges, words.stacks, extent.zero),
+            ranges_builder=partial(tables.pieces, ranges, words.stacks, extent),
             sources=words.sources,
             totals=tables.totals(looked),
             _labels=words.labels,
         )
         gaps = findings(replace(profile, totals=tables.totals(everything)))
-        said = warnings_of_all([one.growing.remarks() for one in dumps], labels)
+        said = warnings_of_all([one.remarks() for one in dumps], labels)
         return replace(profile, warnings=(*said, *gaps))
 
     def _words(
@@ -98,6 +98,8 @@ class Pictures:
 
 def _meta(dumps: Sequence[LiveSource], metas: Sequence[Meta], zero: int) -> Meta:
     """What is known of all dumps; its origin is the time of day at ``zero``."""
+    if not dumps:
+        return Meta(format="fdump")
     header = dumps[0].growing.header
     origin = header.start_unix + zero - header.start_monotonic
     return replace(metas[0], origin=origin) if len(metas) == 1 else common_meta(metas, origin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ from flame.core.live.status import State
 from flame.core.live.store import Store
 from flame.core.live.window import LONGEST
 from flame.core.live.work import WorkSegment
+from flame.core.readers.fdump.chunks import named
 from flame.core.readers.fdump.growing import Growing
 
 _ABSURD = 1 << 53
@@ -61,12 +61,18 @@ class LiveSource:
         """Until when what is open lasts."""
         return now if self.state is State.RUNNING else self.last
 
-    def ranges(self, extent: Extent) -> Iterator[Rows]:
-        """Calls and ranges of which anything is in a window."""
-        for one in self.spans.segments:
-            if one.last > extent.begin:
-                yield one.rows.take(one.rows.end > extent.begin)
-        yield self.spans.open(self.end(extent.end))
+    def ranges(self, extent: Extent) -> list[Rows]:
+        """Calls and ranges, of which some are in a window."""
+        kept = [one.rows for one in self.spans.segments if one.last > extent.begin]
+        return [*kept, self.spans.open(self.end(extent.end))]
+
+    def remarks(self) -> tuple[str, ...]:
+        """What the reader of a flame graph has to know of it so far."""
+        late = (
+            f"{self.store.late:,} GPU activities came more than a minute after they began: "
+            "time that they filled before then is still counted as idle"
+        )
+        return (*self.growing.remarks(), *([late] if self.store.late else []))
 
     def read(self) -> tuple[bool, list[WorkSegment]]:
         """Read a part of what is new; whether there was anything, and what was too old to keep."""
@@ -84,8 +90,9 @@ class LiveSource:
         self._silent = batch.empty and self.state is not State.RUNNING
         self.filled = self.filled or not batch.empty or len(batch.open) > 0
         self.newest = max(self.newest, batch.newest)
-        self.spans.add(batch)
-        return changed, self.store.add(self._timed(batch.work), self._timed(batch.calls))
+        with named(self.growing.path):
+            self.spans.add(batch)
+            return changed, self.store.add(self._timed(batch.work), self._timed(batch.calls))
 
     def _timed(self, table: _Timed) -> _Timed:
         """What has no times stands where recording began, as in a trace."""
@@ -97,10 +104,12 @@ class LiveSource:
 
     def expire(self, horizon: int) -> Kept:
         """Take out what lies before ``horizon``, or what is as old for the last that was read."""
-        work = self.store.expire(min(horizon, self.store.newest - LONGEST))
+        read = max(self.store.newest, self.spans.newest)
+        work = self.store.expire(min(horizon, read - LONGEST))
         return Kept(work, self.spans.expire(min(horizon, self.spans.newest - LONGEST)))
 
     def look(self, now: int) -> bool:
         """See how it is doing; whether that has changed."""
-        before, self.state = self.state, self._liveness.state(self.growing.header, now)
+        before, growing = self.state, self.growing
+        self.state = self._liveness.state(growing.header, growing.beat(), now)
         return before is not self.state

@@ -52,7 +52,7 @@ class Rows(Table):
 
 @dataclass(frozen=True, eq=False)
 class SpanSegment:
-    """Some rows, in no order."""
+    """Some rows, by end."""
 
     rows: Rows
 
@@ -67,7 +67,7 @@ class SpanSegment:
     @cached_property
     def last(self) -> int:
         """The last end."""
-        return int(self.rows.end.max())
+        return int(self.rows.end[-1])
 
     @cached_property
     def sums(self) -> GroupSums:
@@ -166,7 +166,9 @@ def _with(known: list[SpanSegment], rows: Rows) -> list[SpanSegment]:
     """``known`` and ``rows``, in the last segment if there is room for them."""
     if not len(rows):
         return known
-    if known and len(known[-1].rows) + len(rows) <= _SEGMENT:
+    if known and len(known[-1]) + len(rows) <= _SEGMENT:
         *known, last = known
         rows = Rows.joined([last.rows, rows])
-    return [*known, SpanSegment(rows)]
+    rows = rows.take(np.argsort(rows.end, kind="stable"))
+    pieces = [rows.take(slice(low, low + _SEGMENT)) for low in range(0, len(rows), _SEGMENT)]
+    return [*known, *map(SpanSegment, pieces)]

@@ -28,7 +28,8 @@ class Store:
 
     Of what comes late only that part of the order is worked out again which it changes.
     ``process`` is the number of the dump's, ``no_launch`` the frame of work without a launch.
-    ``floor``: what started before is not kept any more.
+    ``floor``: what was over before is not kept any more, nor what else started before, unless it
+    came later: ``late`` counts what did.
     """
 
     def __init__(self, groups: WorkGroups, process: int, no_launch: int) -> None:
@@ -38,6 +39,7 @@ class Store:
         self._process = process
         self._no_launch = no_launch
         self.floor = _ALWAYS
+        self.late = 0
         self._busy_before: Mapping[int, int] = {}
         self._waiting = np.zeros((2, 0), np.int64)
         self._weight = 0.0
@@ -59,13 +61,15 @@ class Store:
         came = self._came(calls)
         rows, call = self._rows(work)
         self._check(rows)
-        late = rows.start < self.floor
+        # What goes on after that keeps its GPU busy beside what is kept.
+        late = rows.start + rows.duration < self.floor
+        self.late += int((rows.start < self.floor).sum())
         self.calls.use(call, np.where(late, NEVER, rows.start))
-        shared, _ = distinct(rows.correlation[call != NONE])
+        used, _ = distinct(call[call != NONE])
         old = rows.take(late)
-        self._share(old, shared)
+        self._share(old, used)
         if len(rows) > len(old) or came.size:
-            self._insert(rows.take(~late), shared, came)
+            self._insert(rows.take(~late), used, came)
         return [WorkSegment(old, {}, Bins.none())] if len(old) else []
 
     def expire(self, horizon: int) -> list[WorkSegment]:
@@ -86,7 +90,7 @@ class Store:
     def _drop(self, number: int) -> list[WorkSegment]:
         gone, self.segments = self.segments[:number], self.segments[number:]
         if gone:
-            self.floor, self._busy_before = gone[-1].last, gone[-1].busy_until
+            self.floor, self._busy_before = gone[-1].last + 1, gone[-1].busy_until
             self._waiting = self._waiting[:, self._waiting[1] >= self.floor]
         return gone
 
@@ -110,12 +114,13 @@ class Store:
             "frame": work.frame,
         }
         call, group = self._launched(known, work.correlation)
+        launch_start, launch_end = self.calls.take(call, "start", "end")
         rows = Rows(
             start=work.start,
             duration=np.maximum(work.end - work.start, 0),
             correlation=work.correlation,
-            launch_start=self.calls.take(call, "start"),
-            launch_end=self.calls.take(call, "end"),
+            launch_start=launch_start,
+            launch_end=launch_end,
             share=np.zeros(size, np.int64),
             idle=np.zeros(size, np.int64),
             group=group,
@@ -128,8 +133,9 @@ class Store:
         """The calls of rows of which that is ``known``, and their groups with those."""
         call = self.calls.find(correlation)
         launched = call != NONE
-        for name, of_call in _OF_CALL.items():
-            known[name] = np.where(launched, self.calls.take(call, of_call), known[name])
+        columns = self.calls.take(call, *_OF_CALL.values())
+        for name, column in zip(_OF_CALL, columns, strict=True):
+            known[name] = np.where(launched, column, known[name])
         known["launched"] = launched
         return call, self._groups.of([known[name] for name in WORK_COLUMNS])
 
@@ -142,21 +148,18 @@ class Store:
 
     # Their places
 
-    def _insert(self, new: Rows, shared: I8, came: I8) -> None:
+    def _insert(self, new: Rows, used: I8, came: I8) -> None:
         """Put ``new`` rows in their places, and work out again what stands behind the first.
 
-        ``shared``: ids of calls that have more rows now. ``came``: ids of calls that have come
+        ``used``: places of calls that have more rows now. ``came``: ids of calls that have come
         after rows of theirs, and the starts of these.
         """
-        begin = min(
-            int(new.start.min(initial=NEVER)),
-            int(self.calls.take(self.calls.find(shared), "first", NEVER).min(initial=NEVER)),
-            int(came[1].min(initial=NEVER)),
-        )
+        (first,) = self.calls.take(used, "first")
+        begin = min(int(one.min(initial=NEVER)) for one in (new.start, first, came[1]))
         tail = self._ordered([*self._cut(begin), new])
         self._wait_for(new)
-        bound = self._bind(tail, np.unique(came[0]))
-        self._share(tail, np.union1d(shared, bound))
+        bound = self._bind(tail, distinct(came[0])[0])
+        self._share(tail, distinct(np.append(used, bound))[0])
         before = self.segments[-1].busy_until if self.segments else self._busy_before
         device = self._groups.column("device")[tail.group]
         self.segments = [*self.segments, *segments(tail, device, before, _SEGMENT)]
@@ -195,29 +198,28 @@ class Store:
         return came
 
     def _bind(self, rows: Rows, ids: I8) -> I8:
-        """Give rows that have waited for the calls ``ids`` these launches; the ids once more."""
-        if not len(ids):
-            return ids
+        """Give rows that have waited for the calls ``ids`` these launches: the places of these."""
         waited = np.flatnonzero((rows.launch_end < 0) & (among(rows.correlation, ids) != NONE))
         known: dict[str, Column] = {
             name: self._groups.column(name)[rows.group[waited]] for name in WORK_COLUMNS
         }
         call, rows.group[waited] = self._launched(known, rows.correlation[waited])
-        rows.launch_start[waited] = self.calls.take(call, "start")
-        rows.launch_end[waited] = self.calls.take(call, "end")
+        rows.launch_start[waited], rows.launch_end[waited] = self.calls.take(call, "start", "end")
         self.calls.use(call, rows.start[waited])
-        return ids
+        return call
 
-    def _share(self, rows: Rows, ids: I8) -> None:
-        """Divide the time of each of the calls ``ids`` among all of its rows there are.
+    def _share(self, rows: Rows, used: I8) -> None:
+        """Divide the time of each of the calls at ``used`` among all of its rows there are.
 
         The remainder goes to the first: where not all are in ``rows``, that is among the others.
         """
+        ids, uses = self.calls.take(used, "correlation", "uses")
+        order = np.argsort(ids)
+        ids, uses = ids[order], uses[order]
         place = among(rows.correlation, ids)
         mine = np.flatnonzero((place != NONE) & (rows.launch_end >= 0))
         of = place[mine]
         here = np.bincount(of, minlength=len(ids))
-        uses = np.maximum(self.calls.take(self.calls.find(ids), "uses", 1), 1)
         length = np.maximum(rows.launch_end[mine] - rows.launch_start[mine], 0)
         rows.share[mine] = length // uses[of]
         first = np.full(len(ids), NONE, np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,11 +16,11 @@ class Table:
     """All fields of a subclass are columns of the same length."""
 
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
+        return len(getattr(self, next(iter(self.__dataclass_fields__))))
 
     def columns(self) -> list[Column]:
         """All columns in the order of their declaration."""
-        return [getattr(self, one.name) for one in fields(self)]
+        return [getattr(self, name) for name in self.__dataclass_fields__]
 
     def take(self, rows: Column | slice) -> Self:
         """The rows that ``rows`` (indices, a mask or a slice) chooses."""

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.columns import Column
+from flame.core.columns import I8, Column, distinct
 from flame.core.live import spans, work
 from flame.core.live.groups import HostGroups, WorkGroups
 from flame.core.live.lexicon import Words
 from flame.core.live.rows import KeptRows, LazyActivities, LazyGroups
+from flame.core.live.segment import Extent
 from flame.core.live.sums import Looked
 from flame.core.profile import NONE, Activities, GraphNodes, Totals
 from flame.core.ranges import RangePieces, range_pieces
@@ -27,6 +28,8 @@ class Tables:
     def __init__(self, work_groups: WorkGroups, host_groups: HostGroups) -> None:
         self._work = work_groups
         self._host = host_groups
+        self._streams: I8 = np.zeros(0, np.int64)
+        self._grouped = 0
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -34,9 +37,13 @@ class Tables:
         return len(self._work), len(self._host)
 
     @property
-    def streams(self) -> Column:
+    def streams(self) -> I8:
         """All streams that anything ran on."""
-        return self._work.column("stream")
+        new = self._work.column("stream")[self._grouped :]
+        if len(new):
+            self._streams, _ = distinct(np.append(self._streams, new[new >= 0]))
+            self._grouped += len(new)
+        return self._streams
 
     def activities(self, rows: KeptRows, words: Words) -> Activities:
         """The table of GPU activities."""
@@ -81,10 +88,13 @@ class Tables:
         count = looked.work[0]
         return GraphNodes(int(count[replayed].sum()), int(count[captured].sum()))
 
-    def pieces(self, parts: Sequence[spans.Rows], stacks: StackTable, zero: int) -> RangePieces:
+    def pieces(
+        self, parts: Sequence[spans.Rows], stacks: StackTable, extent: Extent
+    ) -> RangePieces:
         """The ranges among the rows of ``parts`` as a time line has them."""
-        rows = spans.Rows.joined(parts)
-        ranges = rows.take(self._host.column("launch")[rows.group] == NONE)
+        rows, zero = spans.Rows.joined(parts), extent.zero
+        is_range = self._host.column("launch") == NONE
+        ranges = rows.take((rows.end > extent.begin) & is_range[rows.group])
         path = self._host.column("nvtx")[ranges.group]
         on = self._host.column("thread")[ranges.group].astype(np.int32)
         start, end = ranges.start - zero, ranges.end - zero

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8
+from flame.core.columns import I4, I8, distinct
 from flame.core.live.rates import Bins
 from flame.core.live.segment import GroupSums
 from flame.core.live.table import Table
@@ -102,7 +102,7 @@ def _busy(rows: Rows, device: I8, before: Mapping[int, int]) -> tuple[dict[int, 
     """Fill in ``idle``; until when GPUs are busy, and from when on each row alone makes them so."""
     until, since = dict(before), rows.start.copy()
     end = rows.start + rows.duration
-    for one in np.unique(device).tolist():
+    for one in distinct(device)[0].tolist():
         mine = np.flatnonzero(device == one)
         start = rows.start[mine]
         known = before.get(one, int(start[0]))

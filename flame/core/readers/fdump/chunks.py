@@ -106,6 +106,7 @@ class Chunks:
     def __init__(self, data: Bytes) -> None:
         self._data = data
         self._spoilt: set[int] = set()
+        self._missing: set[int] = set()
         self.header = self._placed(header_of(data.read(0, HEADER_SIZE)))
         self.layouts: dict[str, Layout] = layouts_of(data.read(*schema_place(self.header)))
         self.by_place: dict[int, Chunk | None] = {}
@@ -162,22 +163,22 @@ class Chunks:
             place += self.header.chunk_size
 
     def _refresh(self, keys: set[str] | None) -> None:
-        """Look again at what may have grown, the last first.
+        """Look again at what may have grown, new chunks included.
 
-        A thread goes on in a chunk behind the one that it has filled: where there is something in
-        the later chunk, all of the earlier one is seen.
+        A thread begins a chunk when the one before is full: where there is a later one, all of the
+        earlier one is seen.
         """
         known, self._open = self._open, []
-        for place in reversed(known):
+        for place in known:
             chunk = self.by_place[place]
             if keys is None or chunk is None or self._keys.get(chunk.type) in keys:
                 self._add(place, self._chunk(self.header, place))
             else:
                 self._open.append(place)
-        self._open.reverse()
 
     def _add(self, place: int, chunk: Chunk | None) -> None:
         known, self.by_place[place] = self.by_place.get(place), chunk
+        (self._missing.add if chunk is None else self._missing.discard)(place)
         if chunk is None or not chunk.sealed:
             self._open.append(place)
         if chunk == known:
@@ -205,8 +206,7 @@ class Chunks:
 
     def lost(self) -> int:
         """How many chunks cannot be read: something else, or nothing, is where one began."""
-        absent = {place for place, chunk in self.by_place.items() if chunk is None}
-        absent.update(self._absent)
+        absent = self._missing.union(self._absent)
         written = self.header.tail if self.header.state != RUNNING else 0
         return len(absent & self._spoilt | {place for place in absent if place < written})
 

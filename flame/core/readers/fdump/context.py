@@ -16,7 +16,7 @@ from flame.core.readers import cupti
 from flame.core.readers.fdump import machine
 from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.layout import Header
-from flame.core.readers.fdump.names import Vocabulary
+from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
 from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.shared import Shared
 from flame.core.readers.fdump.stacks import Stacks
@@ -60,23 +60,29 @@ class Context:
         self.shared.devices.append(machine.device_of(self.vocabulary, number, self.source))
         return len(self.shared.devices) - 1
 
-    def learn(self, records: Records, last: bool = True) -> None:
-        """Learn the vocabulary among ``records``; not the ``last``: more will come."""
-        self.vocabulary.learn(records)
-        self.stacks.learn(records, last)
-        if records.pieces("name") or records.pieces("meta"):
-            self._name_all()
+    def learn(self, records: Records, last: bool = True, more: bool = False) -> None:
+        """Learn the vocabulary among ``records``, a part of what there is now if there is ``more``.
 
-    def _name_all(self) -> None:
+        Not the ``last``: what is missing may come later.
+        """
+        self.vocabulary.learn(records)
+        self.stacks.learn(records, last, more)
+        if records.pieces("meta"):
+            process = machine.process_of(self._header, self.vocabulary, self.source)
+            self.shared.processes[self.process] = process
+        if records.pieces("name"):
+            self._rename(records.table("name", ("kind", "id")))
+
+    def _rename(self, named: dict[str, I8]) -> None:
         """Say again what is called what: names may come late."""
         header, vocabulary, shared = self._header, self.vocabulary, self.shared
-        shared.processes[self.process] = machine.process_of(header, vocabulary, self.source)
-        for (tid,), index in self.threads.items():
-            if index != NONE:
+        of_kind = {kind: named["id"][named["kind"] == kind].tolist() for kind in (THREAD, DEVICE)}
+        for tid in of_kind[THREAD]:
+            if (index := self.threads.get((tid,), NONE)) != NONE:
                 name = machine.thread_name(header, vocabulary, tid)
                 shared.threads[index] = replace(shared.threads[index], name=name)
-        for (number,), index in self.devices.items():
-            if index != NONE:
+        for number in of_kind[DEVICE]:
+            if (index := self.devices.get((number,), NONE)) != NONE:
                 shared.devices[index] = machine.device_of(vocabulary, number, self.source)
 
     def thread(self, tids: Column) -> I4:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import BinaryIO
 
 import numpy as np
 
 from flame.core.columns import I8, Bool, unique_rows
+from flame.core.errors import InputError
 from flame.core.live.batch import Batch, Calls, Spans, Work
 from flame.core.options import LoadOptions
 from flame.core.profile import NONE, Meta
@@ -17,13 +19,21 @@ from flame.core.readers.fdump.captures import Captures
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.copying import copy
-from flame.core.readers.fdump.layout import RUNNING, TEXT, Chunk, Header
+from flame.core.readers.fdump.layout import (
+    HEADER_SIZE,
+    RUNNING,
+    TEXT,
+    Chunk,
+    Header,
+    header_of,
+)
 from flame.core.readers.fdump.records import Piece, Records
 from flame.core.readers.fdump.remarks import Losses, remarks_so_far
 from flame.core.readers.fdump.shared import Shared
 from flame.core.readers.fdump.waiting import Rows, Told
 
-_VOCABULARY = (gpu.NODES, "node", "frame", "range_name", "name", "meta", "drop", "sample", TEXT)
+# In the order in which it is learnt: what refers to something comes after it.
+_VOCABULARY = (TEXT, "name", "meta", "drop", "sample", "frame", "range_name", "node", gpu.NODES)
 _EVENTS = (gpu.KERNELS, gpu.COPIES, host.CALLS, host.RANGES)
 # What a record refers to is written before the record, and so looked at after it. An open range is
 # no longer open after it is written as ended.
@@ -39,6 +49,12 @@ _LOOKS = (
 _EVER = (1 << 63) - 1
 _PATIENCE = 2_000_000_000  # ns that work waits for its call to return
 _MOST_WAITING = 1 << 20  # rows; more would be a dump whose times are wrong
+_MOST_OPEN = 1 << 23  # bytes of open ranges, which are all read at every look
+_MOST_NAMED = 1 << 21  # different frames, stacks, texts ...: gigabytes of memory
+_MOST_DEVICES = 1 << 10
+# Reading vocabulary takes so much longer than reading events, and a record at least as long as one
+# of so many bytes.
+_DEAR, _USUAL = 8, 48
 
 
 class Growing:
@@ -70,7 +86,10 @@ class Growing:
         self._captures, self._losses, self._told = Captures(shared), Losses(), Told()
         self._taken: dict[int, int] = {}
         self._queue: deque[tuple[str, Piece]] = deque()
-        self._open: host.Rows = {}
+        self._behind = 0
+        self._seen_open: dict[str, I8] | None = None
+        nothing = self._chunks.records_in({})
+        self._open, *_ = host.span_rows(self._context, _open_table(nothing))
         self._last_ended: host.Rows = {name: np.zeros(0, np.int64) for name in ("thread", "start")}
         self._open_chunks: dict[int, Chunk] = {}
         self._held_work, self._held_calls = Rows(Work), Rows(Calls)
@@ -82,7 +101,7 @@ class Growing:
         self._data.close()
 
     def read(self, most: int = 8 << 20, last: bool = False) -> Batch:
-        """What is new: about ``most`` bytes of it, and what names it.
+        """What is new: about ``most`` bytes of it, less where these name what comes after them.
 
         ``last``: the process is gone; then nothing waits for what would come.
         """
@@ -97,7 +116,13 @@ class Growing:
 
     def behind(self) -> int:
         """Bytes that had been written at the last look and have not been read."""
-        return sum(piece.end - piece.begin for _, piece in self._queue)
+        return self._behind
+
+    def beat(self) -> int:
+        """When the process last said that it goes on, ns; of now, however old ``header`` is."""
+        with suppress(InputError, OSError):
+            return header_of(self._data.read(0, HEADER_SIZE)).end_monotonic
+        return self.header.end_monotonic
 
     def meta(self) -> Meta:
         """What is known of the recording so far."""
@@ -118,28 +143,28 @@ class Growing:
     # A look at the file
 
     def _look(self) -> None:
-        """See what is there, and learn the vocabulary of it."""
+        """See what is there: vocabulary is read first, and events in the order of the file."""
         pieces: dict[str, list[Piece]] = {}
         beyond_tail = self.header.state != RUNNING
         for keys in _LOOKS:
             self._chunks.update(beyond_tail, keys)
             if host.OPEN_RANGES in keys:
                 self.header = self._chunks.header
-                still_open = self._open_records()
+                self._seen_open = self._open_records()
             else:
                 pieces |= {key: self._new(key) for key in keys}
-        self._learn(self._chunks.records_in({key: pieces[key] for key in _VOCABULARY}))
+        self._queue.extend((key, piece) for key in _VOCABULARY for piece in pieces[key])
         events = ((key, piece) for key in _EVENTS for piece in pieces[key])
         self._queue.extend(sorted(events, key=lambda one: one[1].begin))
-        self._open, *_ = host.span_rows(self._context, still_open)
-        self._end(self._last_ended)
+        self._behind = sum(piece.end - piece.begin for _, piece in self._queue)
 
     def _open_records(self) -> dict[str, I8]:
         """The records of ranges that are open, which are rewritten in place."""
         self._open_chunks |= {one.offset: one for one in self._chunks.changed(host.OPEN_RANGES)}
         self._open_chunks = {at: one for at, one in self._open_chunks.items() if one.committed}
-        records = self._chunks.records_of(self._open_chunks.values())
-        return records.table(host.OPEN_RANGES, host.FIELDS[host.OPEN_RANGES])
+        if sum(one.committed for one in self._open_chunks.values()) > _MOST_OPEN:
+            raise InputError("damaged: more ranges are open than in any program")
+        return _open_table(self._chunks.records_of(self._open_chunks.values()))
 
     def _new(self, key: str) -> list[Piece]:
         """The records of a kind that have come since this was last asked."""
@@ -153,25 +178,61 @@ class Growing:
                 self._taken[chunk.offset] = max(low, high)
         return found
 
+    # What it has shown
+
+    def _consume(self, most: int) -> None:
+        """Read about ``most`` bytes of what the last look has shown."""
+        records = self._chunks.records_in(self._next(most))
+        if self._seen_open is not None:
+            self._learn(records)
+        if self._seen_open is not None and not self._learns:
+            self._open, *_ = host.span_rows(self._context, self._seen_open)
+            self._seen_open = None
+            self._end(self._last_ended)
+        self._read_events(records)
+        self._check_size()
+
+    def _next(self, most: int) -> dict[str, list[Piece]]:
+        """The pieces whose turn it is."""
+        pieces: dict[str, list[Piece]] = {}
+        while self._queue and most > 0:
+            key, piece = self._queue.popleft()
+            pieces.setdefault(key, []).append(piece)
+            most -= self._work_of(key, piece)
+            self._behind -= piece.end - piece.begin
+        return pieces
+
+    def _work_of(self, key: str, piece: Piece) -> int:
+        """What it takes to read ``piece``, in bytes of usual events."""
+        size = piece.end - piece.begin
+        if key in _VOCABULARY:
+            return size * _DEAR
+        return max(size, size // self._chunks.layouts[key].size * _USUAL)
+
+    @property
+    def _learns(self) -> bool:
+        """Whether vocabulary is still to be read."""
+        return bool(self._queue) and self._queue[0][0] in _VOCABULARY
+
     def _learn(self, records: Records) -> None:
-        context = self._context
-        context.learn(records, last=self.header.state != RUNNING)
+        context, more = self._context, self._learns
+        context.learn(records, last=self.header.state != RUNNING and not more, more=more)
         self._losses.learn(records)
         if records.pieces("name"):
             self._calls.rename()
         for piece in records.columns(gpu.NODES, gpu.FIELDS[gpu.NODES]):
             self._captures.learn(gpu.node_rows(context, piece))
 
-    # What it has shown
+    def _check_size(self) -> None:
+        """InputError where it names more than any program does: what is named is kept for good."""
+        shared, names = self.shared, len(self._context.vocabulary)
+        lists = len(shared.threads), len(shared.configs), len(shared.frames), len(shared.stacks)
+        if max(*lists, names) > _MOST_NAMED:
+            raise InputError(f"too much: it names more than {_MOST_NAMED:,} different things")
+        if len(self._context.devices) > _MOST_DEVICES:
+            raise InputError(f"damaged: it names more than {_MOST_DEVICES:,} GPUs")
 
-    def _consume(self, most: int) -> None:
-        """Read about ``most`` bytes of what the last look has shown, in the order of the file."""
-        pieces: dict[str, list[Piece]] = {key: [] for key in _EVENTS}
-        while self._queue and most > 0:
-            key, piece = self._queue.popleft()
-            pieces[key].append(piece)
-            most -= piece.end - piece.begin
-        records = self._chunks.records_in(pieces)
+    def _read_events(self, records: Records) -> None:
         for table in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
             self._held_calls.add(self._calls.rows(table))
         for table in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
@@ -216,6 +277,8 @@ class Growing:
         """
         all_at_once = over or not self._queue or self._waiting > _MOST_WAITING
         upto = _EVER if all_at_once else min(self._queue[0][1].made, _EVER)
+        if self._learns:
+            upto = 0
         calls, later = self._held_calls.take(lambda rows: rows.end <= upto)
         ended, more = self._held_ended.take(lambda rows: rows.end <= upto)
         self._told.learn(calls)
@@ -232,3 +295,7 @@ class Growing:
         alone = ~told & past & (work.end < now - _PATIENCE)
         self._told.give_alone(work, alone)
         return (told & past) | alone
+
+
+def _open_table(records: Records) -> dict[str, I8]:
+    return records.table(host.OPEN_RANGES, host.FIELDS[host.OPEN_RANGES])

@@ -28,27 +28,31 @@ class Ids:
     def learn(self, ids: I8, values: I8) -> None:
         """What ``ids`` stand for; those that are not positive stand for nothing."""
         ids, values = _told(ids, values)
-        place = np.searchsorted(self.ids, ids)
-        known = self._at(place, ids)
+        place, known = self._find(ids)
         old = place[known]
         self.values[old] = np.where(self.values[old] == values[known], values[known], ABSENT)
-        new = ~known
-        if new.any():
-            self.ids = np.insert(self.ids, place[new], ids[new])
-            self.values = np.insert(self.values, place[new], values[new])
+        if not known.all():
+            new = np.searchsorted(self.ids, ids[~known])
+            self.ids = np.insert(self.ids, new, ids[~known])
+            self.values = np.insert(self.values, new, values[~known])
 
     def of(self, wanted: Column) -> I8:
         """The values of the ids ``wanted``, `ABSENT` where there is none."""
-        place = np.searchsorted(self.ids, wanted)
-        return np.where(self._at(place, wanted), np.append(self.values, ABSENT)[place], ABSENT)
+        place, known = self._find(wanted)
+        found = np.full(len(wanted), ABSENT)
+        found[known] = self.values[place[known]]
+        return found
 
     def knows(self, wanted: Column) -> Bool:
         """Which of the ids have been told of, whether or not that is believed."""
-        return self._at(np.searchsorted(self.ids, wanted), wanted)
+        return self._find(wanted)[1]
 
-    def _at(self, place: I8, wanted: Column) -> Bool:
-        found: Bool = np.append(self.ids, ABSENT)[place] == wanted
-        return found & (wanted > 0)
+    def _find(self, wanted: Column) -> tuple[I8, Bool]:
+        """Where the ids ``wanted`` are, and which of them are there at all."""
+        if not len(self.ids):
+            return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+        place = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        return place, (self.ids[place] == wanted) & (wanted > 0)
 
 
 def _told(ids: I8, values: I8) -> tuple[I8, I8]:

@@ -30,7 +30,7 @@ KINDS = frozenset(
 _HEADER = struct.Struct("<8s4I4Q4IQ")
 _CHUNK = struct.Struct("<IHHIIIIQ")
 _CHUNK_MAGIC = 0x4B484346
-_MOST = 1 << 26
+_MOST = 1 << 20
 _LONGEST_SCHEMA = 1 << 20
 _TYPES = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "u8": "<u8"}
 

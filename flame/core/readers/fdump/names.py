@@ -28,6 +28,10 @@ class Vocabulary:
         unknown = [frames.add(Frame(kind, LOST)) for kind in (Kind.PYTHON, Kind.NVTX)]
         self._python, self._ranges = map(_Items, unknown)
 
+    def __len__(self) -> int:
+        """How many names there are for numbers."""
+        return len(self._names)
+
     def learn(self, records: Records) -> None:
         """What ``records`` say; all that they refer to is among them, or known."""
         self.texts.learn(records)
@@ -46,7 +50,9 @@ class Vocabulary:
     def _learn_facts(self, records: Records) -> None:
         table = records.table("meta", ("key", "value"))
         texts = self.texts.of(*table.values())
-        for key, value in zip(*(column.tolist() for column in table.values()), strict=True):
+        rows = list(zip(*(column.tolist() for column in table.values()), strict=True))
+        # What is said again and again is kept where it comes last.
+        for key, value in reversed(dict.fromkeys(reversed(rows))):
             self.facts.setdefault(texts[key], []).append(texts[value])
 
     def name(self, kind: int, number: int, scope: int = 0) -> str:

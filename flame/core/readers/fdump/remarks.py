@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from flame.core.readers.fdump.chunks import Chunks
 from flame.core.readers.fdump.context import Context
@@ -11,6 +11,8 @@ from flame.core.readers.fdump.layout import FULL, KINDS, RUNNING, STOPPED, Heade
 from flame.core.readers.fdump.records import Records
 
 _LONGEST = 60
+_LONGEST_NOTE = 1_000
+_MOST_NOTES = 20
 _UNKNOWN = 0
 # DropCause in dump.h
 _CAUSES = {
@@ -53,7 +55,7 @@ def remarks_so_far(chunks: Chunks, context: Context, losses: Losses) -> Iterator
 def _rest(chunks: Chunks, context: Context, losses: Losses) -> Iterator[str]:
     yield from _damage(chunks, context)
     yield from _drops(chunks.header, losses)
-    yield from context.vocabulary.facts.get("note", ())
+    yield from _notes(context.vocabulary.facts.get("note", ()))
     if losses.samples:
         samples = f"{losses.samples:,} PC samples"
         yield f"{samples} were recorded: this version of flame does not show them"
@@ -91,6 +93,14 @@ def _damage(chunks: Chunks, context: Context) -> Iterator[str]:
         yield f"{count:,} records are of kinds that this flame does not know ({names}): left out"
     if context.stacks.lost:
         yield f"{context.stacks.lost:,} stacks are not whole: [lost] stands for what is missing"
+
+
+def _notes(said: Sequence[str]) -> Iterator[str]:
+    """What the library has noted; it has a few things to note, each once."""
+    for note in said[:_MOST_NOTES]:
+        yield note if len(note) <= _LONGEST_NOTE else f"{note[:_LONGEST_NOTE]}…"
+    if more := said[_MOST_NOTES:]:
+        yield f"{len(more):,} more notes in the dump: left out"
 
 
 def _drops(header: Header, losses: Losses) -> Iterator[str]:

@@ -21,6 +21,7 @@ _FIELDS = ("id", "parent", "item", "kind", "flags")
 _KINDS = (Kind.PYTHON, Kind.NVTX)  # by NodeKind in dump.h
 _CUT_ABOVE = 1
 _DEEPEST = 400  # the library itself goes no deeper than 250
+_MOST_WAITING = 1 << 20
 _DEPTHS = 512  # numbers of a stack and of how many nodes are above are kept as one
 
 _Table = dict[str, I8]
@@ -38,25 +39,30 @@ class Stacks:
         self._vocabulary = vocabulary
         self._known = Ids()
         self._waiting: _Table = {name: np.zeros(0, np.int64) for name in _FIELDS}
+        self._waited: Bool = np.zeros(0, bool)
 
-    def learn(self, records: Records, last: bool = True) -> None:
+    def learn(self, records: Records, last: bool = True, more: bool = False) -> None:
         """Add the nodes among ``records``; the vocabulary knows what they refer to.
 
         Not the ``last``: where two threads write, a node may be seen before its parent is. Then it
-        waits for what is learnt next.
+        waits until all is learnt that is there now, of which ``more`` comes, and that there is at
+        the next look.
         """
         node = records.table(NODES, _FIELDS)
-        waiting = len(self._waiting["id"])
-        if not len(node["id"]) + waiting:
+        new = np.zeros(len(node["id"]), bool)
+        if not len(new) + len(self._waited):
             return
         node = {name: np.append(self._waiting[name], node[name]) for name in _FIELDS}
-        batch = self._batch(node, np.arange(len(node["id"])) >= waiting)
+        batch = self._batch(node, np.append(self._waited, new))
         top = batch.top
-        late = ~batch.whole[top] & batch.new[top] & (not last)
+        late = ~batch.whole[top] & (~batch.waited[top] | more) & (not last)
+        if late.sum() > _MOST_WAITING:
+            late[:] = False
         self._waiting = {name: column[late] for name, column in batch.node.items()}
+        self._waited = batch.waited[late] | (not more)
         self._add(batch, ~late)
 
-    def _batch(self, node: _Table, new: Bool) -> _Batch:
+    def _batch(self, node: _Table, waited: Bool) -> _Batch:
         """The nodes that do not contradict one another."""
         first, kind = unique_rows([node[name] for name in _FIELDS])
         told = Ids()
@@ -65,7 +71,7 @@ class Stacks:
         self._known.learn(wrong, np.full(len(wrong), ABSENT))
         rows = first[told.values[told.values != ABSENT]]
         node = {name: column[rows] for name, column in node.items()}
-        return _Batch(node, new[rows], self._known.of(node["parent"]))
+        return _Batch(node, waited[rows], self._known.of(node["parent"]))
 
     def of(self, nodes: Column, kind: Kind) -> I4:
         """The stacks of ``nodes``: the empty one for 0, a frame that says so for unknown ones."""
@@ -114,16 +120,16 @@ class Stacks:
 
 
 class _Batch:
-    """Nodes with different ids, sorted; ``new`` ones have not waited for their parents.
+    """Nodes with different ids, sorted; some have ``waited`` for their parents since a former look.
 
     ``below`` is what is known of their parents, ``above`` the rows of those that are among them,
     ``top`` the row that each row's uppermost one is in, ``whole`` those whose parent is here or
     known, ``depth`` how many nodes are above.
     """
 
-    def __init__(self, node: _Table, new: Bool, parents: I8) -> None:
+    def __init__(self, node: _Table, waited: Bool, parents: I8) -> None:
         self.node = node
-        self.new = new
+        self.waited = waited
         ids, parent = node["id"], node["parent"]
         # A node is written after its parent: else it is not this one's.
         earlier = parent < ids

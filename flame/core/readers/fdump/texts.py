@@ -40,17 +40,17 @@ class Texts:
     def _add(self, data: bytes) -> Iterator[int]:
         """Keep the bytes of one piece; the ids of the texts in it."""
         at, base = 0, len(self._data)
-        self._data += data
         while at + _RECORD.size <= len(data):
             number, size = _RECORD.unpack_from(data, at)
             start = at + _RECORD.size
             if number == 0 or start + size > len(data):
                 self.damaged += 1
-                return
+                break
             self._start.append(base + start)
             self._size.append(size)
             yield number
             at = start + (size + 7) // 8 * 8
+        self._data += data[:at]
 
     def of(self, *columns: Column) -> dict[int, str]:
         """The texts with the ids in ``columns``: nothing for 0, `LOST` where the dump lacks it."""
