@@ -43,9 +43,13 @@ class Span(NamedTuple):
 
 
 class Dump:
-    """The records of one dump as they are now; ``label`` is its rank, none if it is alone."""
+    """The records of one dump as they are now; ``label`` is its rank, none if it is alone.
 
-    def __init__(self, path: Path, label: str = "") -> None:
+    Work whose call is not there, and may still come, is only believed in once it had ended before
+    ``patient``, ns.
+    """
+
+    def __init__(self, path: Path, label: str = "", patient: int | None = None) -> None:
         self.of = records(path)
         head = header(path)
         self.start, self.pid = int(head["start_monotonic"]), int(head["pid"])
@@ -61,6 +65,11 @@ class Dump:
         self.calls: dict[int, Mapping[str, Any]] = {}
         for row in sorted(self.of["launch"], key=lambda r: (int(r["start"]), -int(r["end"]))):
             self.calls.setdefault(int(row["correlation"]), row)
+        self.last_call: dict[int, int] = defaultdict(int)
+        for row in self.of["launch"]:
+            tid = int(row["tid"])
+            self.last_call[tid] = max(self.last_call[tid], int(row["correlation"]))
+        self.patient = patient
         self.rows = list(self._work())
 
     def _names(self, kind: int) -> dict[int, str]:
@@ -83,6 +92,7 @@ class Dump:
             is_set = row["kind"] == SET
             name = "memset" if is_set else COPIES.get(int(row["copy_kind"]), "memcpy")
             work.append((row, "memset" if is_set else "memcpy", name))
+        work = [one for one in work if not self._waits(one[0])]
         order = sorted(range(len(work)), key=lambda at: (self._times(work[at][0])[0], at))
         share, idle = self._shares(work, order), self._idle(work, order)
         for at in order:
@@ -99,6 +109,12 @@ class Dump:
             path = (*self.top, *self._python_to_range(row), (kind, name))
             where = self.start, int(row["device"])
             yield Row(start, values, path, where, int(row["stream"]))
+
+    def _waits(self, row: Mapping[str, Any]) -> bool:
+        if self.patient is None or not row["tid"] or not row["correlation"]:
+            return False
+        passed = self.last_call[int(row["tid"])] >= row["correlation"]
+        return not passed and self._times(row)[1] >= self.patient
 
     def _times(self, row: Mapping[str, Any]) -> tuple[int, int]:
         """Start and end; one that is not known is the other, and neither the recording's start."""
@@ -185,10 +201,13 @@ class Dump:
 
 
 class Moment:
-    """Several dumps, by path and rank, as they are now."""
+    """Several dumps, by path and rank, as they are now; ``patient`` as of `Dump`."""
 
-    def __init__(self, dumps: Sequence[tuple[Path, str]]) -> None:
-        self.dumps = [Dump(path, label) for path, label in dumps]
+    def __init__(
+        self, dumps: Sequence[tuple[Path, str]], patient: Sequence[int | None] = ()
+    ) -> None:
+        waits = patient or [None] * len(dumps)
+        self.dumps = [Dump(*one, until) for one, until in zip(dumps, waits, strict=True)]
 
     def rows(self, begin: int | None, end: int | None = None) -> list[Row]:
         """The GPU activities that start from ``begin`` on, and before ``end``."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8, stretches
+from flame.core.columns import I8, Bool, stretches
 from flame.core.profile import Profile
 from flame.core.tree import StackTree
 from flame.core.where import Filter, passing_rows
@@ -50,3 +50,16 @@ class Members:
         # A place within another one begins before that one's end: nothing of it is left.
         low = np.maximum(low, np.concatenate([[0], np.maximum.accumulate(high)[:-1]]))
         return self.rows[stretches(low, np.maximum(high - low, 0))]
+
+    def groups_below(self, node: int) -> Bool:
+        """The groups of the table that end at ``node`` or below it."""
+        end = self.tree.node_of_group
+        found: Bool = (end >= node) & (end < self.tree.end[node])
+        return found
+
+    def groups_of_frame(self, frame: int) -> Bool:
+        """The groups that end below any place of ``frame``."""
+        reach = np.maximum.accumulate(np.where(self.tree.frame == frame, self.tree.end, 0))
+        inside = np.append(np.arange(len(self.tree)) < reach, False)  # -1: filtered out
+        found: Bool = inside[self.tree.node_of_group]
+        return found

@@ -170,10 +170,12 @@ class Totals:
     """Sums per group, of all that was recorded: more than the tables have rows for.
 
     ``values`` by metric and ``counts`` by table (``gpu``, ``host``) are i8[groups of the table].
+    There are rows of all that started after ``since``, ns.
     """
 
     values: Mapping[str, I8]
     counts: Mapping[str, I8]
+    since: int
 
 
 @dataclass(frozen=True)
@@ -301,6 +303,11 @@ class Profile:
         from flame.core.metrics import metric_of
 
         return self.totals_by_group(metric_of("gpu"))
+
+    @property
+    def rows_begin(self) -> int:
+        """From when on there is a row of everything, ns."""
+        return max(self.begin, self.totals.since) if self.totals else self.begin
 
     @property
     def duration(self) -> int:

@@ -86,8 +86,9 @@ class Timeline:
     | low | i8 | where it becomes visible: its start, or where earlier ones of its lane end |
     | before | i8 | n+1: summed visible lengths of all intervals to the left |
 
-    Visible parts do not overlap within a lane. Times are ns since ``origin``, the first recorded
-    time; the whole trace is ``whole``. ``devices`` says when each GPU runs anything, by its name.
+    Visible parts do not overlap within a lane. Times are ns since ``origin``, the first
+    recorded time that there are rows of; the whole trace is ``whole``. ``devices`` says when each
+    GPU runs anything, by its name.
     """
 
     origin: int
@@ -156,8 +157,8 @@ def timeline(profile: Profile) -> Timeline:
     low = np.concatenate([part.low for part in parts])
     high = np.concatenate([part.high for part in parts])
     return Timeline(
-        origin=profile.begin,
-        whole=Window(0, max(profile.duration, 1)),
+        origin=profile.rows_begin,
+        whole=Window(0, max(profile.end - profile.rows_begin, 1)),
         lanes=tuple(lane for part in parts for lane in part.lanes),
         source=np.concatenate([part.source for part in parts]).astype(np.int32),
         frame=np.concatenate([part.frame for part in parts]).astype(np.int32),
@@ -182,7 +183,7 @@ def _range_part(profile: Profile, pieces: RangePieces) -> _Part:
         Lane(_thread_label(profile, int(thread[first])), int(depth[first]), first, last, True)
         for first, last in _bounds([thread, depth])
     ]
-    start, end = pieces.start[source] - profile.begin, pieces.end[source] - profile.begin
+    start, end = pieces.start[source] - profile.rows_begin, pieces.end[source] - profile.rows_begin
     kind = np.full(len(source), Kind.NVTX)
     return _Part(source, pieces.frame[source], kind, start, end, lanes)
 
@@ -232,7 +233,7 @@ def _work_part(profile: Profile, offset: int) -> _Part:
     stream = pack([place[rows] for place in places])
     order = np.lexsort((table.start[rows], stream))
     rows, stream = rows[order], stream[order]
-    start = table.start[rows] - profile.begin
+    start = table.start[rows] - profile.rows_begin
     end = start + table.duration[rows]
     level = _levels(stream, start, end)
     if level.any():
@@ -332,7 +333,7 @@ def _devices(profile: Profile) -> Iterator[tuple[str, Busy]]:
     has_time = timed(table)
     for device in np.unique(table.device).tolist():
         rows = np.flatnonzero((table.device == device) & has_time)
-        start = table.start[rows] - profile.begin
+        start = table.start[rows] - profile.rows_begin
         yield _device_label(profile, device), _union(start, start + table.duration[rows])
 
 

@@ -85,7 +85,7 @@ def _word(one: Filter, profile: Profile | None) -> str:
 def value_of(one: Filter, profile: Profile | None = None) -> str:
     """What ``one`` asks for, without the word for its kind."""
     if isinstance(one, Time):
-        return _window(one)
+        return _window(one) + (_cut_off(one, profile) if profile else "")
     if isinstance(one, Step):
         return str(one.first) if one.first == one.last else f"{one.first}–{one.last}"
     if isinstance(one, Ranks):
@@ -130,6 +130,15 @@ def _window(window: Time) -> str:
     digits = max(ceil(log10(scale / max(end - begin, 1))) + 1, 0)
     first, last = (_stripped(f"{time / scale:.{digits}f}") for time in (begin, end))
     return f"{first}–{last} {unit}"
+
+
+def _cut_off(window: Time, profile: Profile) -> str:
+    """That rows of a part of the window are not kept any more, where they are not."""
+    begin = profile.begin if window.begin is None else max(window.begin, profile.begin)
+    if begin >= profile.rows_begin:
+        return ""
+    scale, unit = _scale(profile.rows_begin)
+    return f", kept since {profile.rows_begin / scale:.4g} {unit}"
 
 
 def _scale(time: int) -> tuple[int, str]:

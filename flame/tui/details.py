@@ -185,6 +185,8 @@ def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
         return []
     measured = metric.title if metric.unit == "ns" else "GPU time"
     title = f"{measured}, all places" if facts and facts.everywhere else f"{measured}, each"
+    if facts and facts.latest:
+        title += f" of the latest {format_count(facts.latest)}"
     some = facts is not None or view.tree.count[view.cursor] > 1
     return [
         blocks.spread(title, facts, width) if some else [],

@@ -18,6 +18,7 @@ from flame.core.profile import Activities, Device, Profile
 from flame.core.terms import OPERATORS, terms_of
 from flame.core.tree import StackTree
 from flame.core.units import format_percent, format_whole_percent
+from flame.core.where import passing_rows
 from flame.tui.session import Projection
 
 BINS = 720
@@ -78,7 +79,8 @@ class Facts:
     """What is known of a frame's activities; ``everywhere``: at all places of its name.
 
     ``spread`` and ``histogram`` are of the metric per activity (of the time, where the metric only
-    counts), ``queue`` of the delay from launch to start, ns. ``parents`` are those of all places,
+    counts), of the ``latest`` so many where there are no rows of all (else 0), ``queue`` of the
+    delay from launch to start, ns. ``parents`` are those of all places,
     ``on`` the GPUs, streams, … and ``shapes`` those of an operator, where there are several. Until
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
     """
@@ -95,6 +97,7 @@ class Facts:
     moved: Moved | None = None
     unread: str = ""
     shapes: Parts | None = None
+    latest: int = 0
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -109,7 +112,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
     values = shown.metric.values(table)[rows]
     each = values if shown.metric.unit == "ns" else table.duration[rows]
     each = each[:0] if profile.resolved else each
-    groups = sum_by(table.groups.of[rows], values, len(table.groups))
+    groups, number = _by_group(shown, own, node, frame, rows)
     facts = Facts(
         not own,
         distribution(each),
@@ -119,12 +122,25 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         _on(profile, table, groups),
         tuple(_notes(shown, frame, groups)),
         shapes=_shapes(shown, frame, groups),
+        latest=len(rows) if len(rows) < number else 0,
     )
     if tree.kind(node) not in _LAUNCHED or profile.launches_builder is None:
         yield facts
     else:
         yield replace(facts, complete=False)
         yield _with_launches(facts, profile, rows)
+
+
+def _by_group(shown: Projection, own: bool, node: int, frame: int, rows: I8) -> tuple[I8, int]:
+    """The metric by group, and the number of activities: also of those without rows."""
+    profile, members = shown.profile, shown.members()
+    table = profile.table(shown.metric)
+    if profile.totals is None or passing_rows(profile, table, shown.selection.where) is not None:
+        values = shown.metric.values(table)[rows]
+        return sum_by(table.groups.of[rows], values, len(table.groups)), len(rows)
+    mine = members.groups_below(node) if own else members.groups_of_frame(frame)
+    value, count = profile.totals_by_group(shown.metric)
+    return np.where(mine, value, 0), int(count[mine].sum())
 
 
 def _queue(table: Activities, rows: I8) -> Distribution | None:

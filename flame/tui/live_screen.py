@@ -99,7 +99,8 @@ class LiveScreen(MainScreen, inherit_bindings=False):
     def tell(self, status: Status) -> None:
         """Say how the recording is doing."""
         said, self._pulse.status = news(self._pulse.status, status), status
-        self.query_one("#pulse", Lines).update()
+        for name in ("#pulse", "#empty"):
+            self.query_one(name, Lines).update()
         if said:
             self._say(printable(said))
 

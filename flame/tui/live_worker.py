@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
-from time import monotonic, process_time
+from time import monotonic, process_time, thread_time
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from textual.message import Message
@@ -26,19 +26,19 @@ from flame.tui.query import Found, Query, find
 from flame.tui.session import Projection, metrics_of
 
 STEP = 0.25
-"""Seconds between two updates at least."""
+"""Seconds between two looks at what is new, and between two pictures, at least."""
 
 _LOOK = 1.0
 """Seconds between two looks for new processes, and between two pictures where only time passes."""
 
 _BUDGET = 0.15
-"""Seconds that one update may read."""
+"""Seconds that one look may read; where that is not all, the next one follows at once."""
 
 _SHARE = 3
-"""The app takes at most one part in so many of a core while nothing but the recording changes."""
+"""So many times as long as a picture takes to work out and to draw, no other one comes."""
 
 _LONGEST = 3.0
-"""Seconds between two updates at most, however long they take."""
+"""Seconds between two pictures at most, however long they take."""
 
 _TRIES = 10
 """How often a file that is no dump is looked at again before that is said."""
@@ -171,8 +171,9 @@ class LiveWorker:
         self._paths: list[Path] = []
         self._usual = ""
         self._opened = self._bare = False
-        self._spent = 0.0
-        self._looked = self._shown = self._told = float("-inf")
+        self._changed = False
+        self._reading = self._spent = 0.0
+        self._due = self._looked = self._shown = self._told = float("-inf")
 
     # For the app
 
@@ -218,6 +219,7 @@ class LiveWorker:
     # The thread
 
     def _run(self) -> None:
+        self._spent = process_time()
         try:
             while not self._stopped:
                 self._follow()
@@ -227,7 +229,7 @@ class LiveWorker:
             self._feed.close()
 
     def _follow(self) -> None:
-        """One update, and the time until the next."""
+        """One look at what is new, a picture if one is due, and the time until the next look."""
         begin = monotonic()
         self._look(begin)
         if self._marked:
@@ -235,16 +237,29 @@ class LiveWorker:
             self._feed.mark()
             self._stale = True
         self._freeze()
-        changed = self._feed.update(_BUDGET)
-        self._show(changed)
-        self._rest(begin)
+        self._read()
+        status = self._status()
+        self._show(status)
+        self._rest(0.0 if status.behind else begin + STEP - monotonic())
 
-    def _rest(self, begin: float) -> None:
-        """Wait until the next update is due, or the app wants something."""
-        before, self._spent = self._spent, process_time()
-        pause = max(STEP, min(_SHARE * (self._spent - before), _LONGEST))
-        self._woken.wait(max(begin + pause - monotonic(), 0.0))
-        self._woken.clear()
+    def _read(self) -> None:
+        before = thread_time()
+        self._changed |= self._feed.update(_BUDGET)
+        self._reading += thread_time() - before
+
+    def _rest(self, seconds: float) -> None:
+        """Wait until the next look is due, or the app wants something."""
+        if self._woken.wait(max(seconds, 0.0)):
+            self._woken.clear()
+            self._due = float("-inf")
+
+    def _pace(self) -> None:
+        """Have the next picture wait as long as suits what the last one took, the app included.
+
+        Reading does not count: it has to be done, and a picture that takes long delays none of it.
+        """
+        before, self._spent = self._spent, process_time() - self._reading
+        self._due = self._shown + max(STEP, min(_SHARE * (self._spent - before), _LONGEST))
 
     # Finding dumps
 
@@ -281,16 +296,18 @@ class LiveWorker:
         elif not self._frozen:
             self._frozen = {one.key: self._feed.snapshot(one) for one in WINDOWS}
 
-    def _show(self, changed: bool) -> None:
+    def _show(self, status: Status) -> None:
         """Hand in what the app wants to show, if it may differ from what it shows."""
-        now, status = monotonic(), self._status()
+        now = monotonic()
         with self._lock:
-            self._stale = self._stale or (changed and not self._paused)
-            stale, ready, moving = self._stale, not self._waiting, not self._paused
+            self._stale = self._stale or (self._changed and not self._paused)
+            stale, moving = self._stale, not self._paused
+            ready = not self._waiting and now >= self._due
         passing = moving and status.running and now - self._shown >= _LOOK and self._moves()
         if ready and status.sources and (stale or passing):
             self._shown = self._told = now
             self._hand_in(status)
+            self._pace()
         elif now - self._told >= _LOOK:
             self._told = now
             over = not status.sources and self._watch is not None and self._watch.over
@@ -307,8 +324,9 @@ class LiveWorker:
 
     def _hand_in(self, status: Status) -> None:
         with self._lock:
-            window, self._stale = self._window, False
-        snapshot = self._frozen.get(window.key) or self._feed.snapshot(window)
+            window, self._stale, self._changed = self._window, False, False
+            frozen = self._frozen if self._paused else {}
+        snapshot = frozen.get(window.key) or self._feed.snapshot(window)
         session = self._session(snapshot.profile, window)
         self._bare = session.bare
         if not self._begun(session):

@@ -17,6 +17,7 @@ import flame
 from flame.core.errors import InputError, NoMatchError
 from flame.core.frames import Kind
 from flame.core.labels import Naming
+from flame.core.live import calls as calls_module
 from flame.core.live import feed as feed_module
 from flame.core.live import spans as spans_module
 from flame.core.live import store as store_module
@@ -24,6 +25,7 @@ from flame.core.live.feed import Feed
 from flame.core.live.status import State
 from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK
 from flame.core.load_many import load_all
+from flame.core.marks import APART
 from flame.core.metrics import METRICS
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
@@ -74,7 +76,9 @@ def tree_of(
         at = node
         while at >= 0:
             frame = tree.frames[int(tree.frame[at])]
-            path.append((frame.kind, tree.text[int(tree.frame[at])], frame.file, frame.extra))
+            # Ranges of several domains may be shown as one: which of them has come first differs.
+            marks = tuple(pair for pair in frame.extra if pair in APART)
+            path.append((frame.kind, tree.text[int(tree.frame[at])], frame.file, marks))
             at = int(tree.parent[at])
         found[tuple(path[::-1])] = int(tree.own[node]), int(tree.own_count[node])
     return found
@@ -169,7 +173,7 @@ def test_every_window_is_what_a_filter_by_time_leaves(
                     assert tree_of(live.profile, metric, LEVELS) == wanted, (second, window, metric)
                 assert live.end == start + SECOND // 2
                 assert live.begin == max(begin or 0, 0)
-    assert feed.snapshot(ALL).kept > 60 * SECOND
+    assert feed.snapshot(ALL).profile.rows_begin > 60 * SECOND
 
 
 def test_rows_of_a_window_are_those_of_the_trace(feed: Feed, clock: Clock, tmp_path: Path) -> None:
@@ -240,6 +244,73 @@ def test_work_that_comes_minutes_late_is_in_the_sums_of_all(
     assert feed.snapshot(ALL).profile.gpu_time == 160 * SECOND + 20
     assert feed.snapshot(LAST_60).profile.gpu_time == 10
     assert feed.snapshot(SINCE_MARK).profile.size == 3
+
+
+def _long_kernel_among_others(feed: Feed, clock: Clock, path: Path) -> None:
+    """A kernel runs for 100 s beside a short one every second, and 9 more of these."""
+    dump = running()
+    dump.launch(0, 10, 1000, api=LAUNCH)
+    for second in range(1, 111):
+        at(dump, second * SECOND, length=SECOND // 2, first=second)
+        if second == 101:
+            dump.kernel("long", SECOND // 2, 101 * SECOND, 1000, stream=9)
+        dump.end = second * SECOND + SECOND // 2
+        clock.now = START + dump.end
+        dump.write(path)
+        feed.add(path)
+        feed.update(60)
+
+
+def test_a_kernel_of_minutes_has_its_call_and_has_kept_its_gpu_busy(
+    feed: Feed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_SEGMENT", 2)
+    monkeypatch.setattr(calls_module, "_PART", 4)
+    _long_kernel_among_others(feed, clock, tmp_path / "100-1.fdump")
+    everything = feed.snapshot(ALL).profile
+    assert set(labels_of_leaves(everything, "queue")) == {
+        ("cuLaunchKernel", "gemm", 110 * 2),
+        ("cuLaunchKernel", "long", SECOND // 2 - 10),
+    }
+    # The GPU was idle for half a second before each of those after the long one.
+    assert labels_of_leaves(feed.snapshot(LAST_60).profile, "idle") == [
+        ("cuLaunchKernel", "gemm", 9 * SECOND // 2)
+    ]
+    (said,) = [one for one in everything.warnings if "more than a minute after" in one]
+    assert said.startswith("1 GPU activities came more than a minute after they began")
+
+
+def test_calls_that_nothing_comes_of_are_forgotten_but_for_the_latest(
+    feed: Feed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls_module, "_PART", 4)
+    monkeypatch.setattr(calls_module, "_MOST_WAITING", 10)
+    dump, path = running(), tmp_path / "100-1.fdump"
+    for second in range(1, 300):
+        dump.launch(second * SECOND, second * SECOND + 5, second, api=LAUNCH)
+        dump.end = second * SECOND
+        clock.now = START + dump.end
+        if second % 20 == 0:
+            feed.add(dump.write(path))
+            feed.update(60)
+            assert len(feed._dumps[0].store.calls) <= 60 + 20 + 10 + 4
+    at_last = 290 * SECOND
+    dump.kernel("gemm", at_last, at_last + 7, 235)
+    dump.write(path)
+    feed.update(60)
+    queued = at_last - 235 * SECOND - 5
+    assert labels_of_leaves(feed.snapshot(ALL).profile, "queue") == [
+        ("cuLaunchKernel", "gemm", queued)
+    ]
+
+
+def labels_of_leaves(profile: Profile, metric: str) -> list[tuple[str, str, int]]:
+    """(call, kernel, value) of each."""
+    return [
+        (path[-2][1], path[-1][1], own)
+        for path, (own, count) in tree_of(profile, metric, "launch,kernel").items()
+        if count and own
+    ]
 
 
 def test_open_ranges_last_until_now(feed: Feed, clock: Clock, tmp_path: Path) -> None:

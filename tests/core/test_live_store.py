@@ -210,7 +210,7 @@ def horizon(past: list[Step], future: list[Step]) -> int:
 
 
 @given(st.lists(steps, max_size=8), st.integers(0, 300), st.sampled_from([2, 5, 1 << 14]))
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_whatever_comes_when_every_window_has_the_sums_of_plain_loops(
     script: list[Step], mark: int, size: int
 ) -> None:

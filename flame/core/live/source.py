@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TypeVar
 
@@ -20,7 +21,9 @@ from flame.core.readers.fdump.chunks import named
 from flame.core.readers.fdump.growing import Growing
 
 _ABSURD = 1 << 53
-_MOST = 4 << 20
+_LEAST, _MOST = 1 << 14, 4 << 20
+_TURN = 0.05
+"""Seconds that one read shall take; it takes longer the first time that anything takes so long."""
 _Timed = TypeVar("_Timed", Work, Calls)
 
 
@@ -44,6 +47,7 @@ class LiveSource:
         self.newest = self.begin = growing.header.start_monotonic
         self._liveness = liveness
         self._silent = False
+        self._most = _MOST
 
     @property
     def last(self) -> int:
@@ -76,13 +80,17 @@ class LiveSource:
 
     def read(self) -> tuple[bool, list[WorkSegment]]:
         """Read a part of what is new; whether there was anything, and what was too old to keep."""
+        begin = time.monotonic()
         try:
-            batch = self.growing.read(_MOST, last=self.state is State.KILLED)
+            batch = self.growing.read(self._most, last=self.state is State.KILLED)
             self.rest = batch.rest
             return self._add(batch)
         except InputError as error:
             self.error, self.rest = str(error), False
             return True, []
+        finally:
+            share = _TURN / max(time.monotonic() - begin, 1e-6)
+            self._most = int(min(max(self._most * min(share, 2.0), _LEAST), _MOST))
 
     def _add(self, batch: Batch) -> tuple[bool, list[WorkSegment]]:
         changed = not batch.empty or self.spans.is_open != (len(batch.open) > 0)

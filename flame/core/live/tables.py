@@ -69,8 +69,8 @@ class Tables:
         )
         return LazyActivities(_NO_ROWS, LazyGroups(_NO_ROWS, columns), words.stacks)
 
-    def totals(self, looked: Looked) -> Totals:
-        """The sums of a window.
+    def totals(self, looked: Looked, since: int) -> Totals:
+        """The sums of a window, of which there are all rows ``since`` then.
 
         Where a range is known only by what was in it, there is nothing to take the time of that
         from: such a place has none of its own.
@@ -79,7 +79,7 @@ class Tables:
         often, host = looked.host
         by_metric = dict(zip(work.MEASURES, (count, *values), strict=True))
         by_metric["host"] = np.where(often > 0, np.maximum(host, 0), 0)
-        return Totals(by_metric, {"gpu": count, "host": often})
+        return Totals(by_metric, {"gpu": count, "host": often}, since)
 
     def graph_nodes(self, looked: Looked) -> GraphNodes:
         """How much of a window was replayed from graphs."""

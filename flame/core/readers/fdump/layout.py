@@ -32,6 +32,7 @@ _CHUNK = struct.Struct("<IHHIIIIQ")
 _CHUNK_MAGIC = 0x4B484346
 _MOST = 1 << 20
 _LONGEST_SCHEMA = 1 << 20
+_NEVER = 1 << 62  # ns; what is computed with it fits 64 bits
 _TYPES = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "u8": "<u8"}
 
 
@@ -72,6 +73,8 @@ def header_of(data: bytes) -> Header:
         raise InputError(
             f"a dump of version {header.version}, this flame reads version {VERSION}: update flame"
         )
+    if header.start_monotonic >= _NEVER:
+        raise InputError("damaged: it says that it began at no time there is")
     if not (_sane(header.header_size) and _sane(header.chunk_size)):
         return header._replace(header_size=USUAL_SIZE, chunk_size=USUAL_SIZE)
     return header
