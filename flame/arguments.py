@@ -51,7 +51,8 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     add("--invert", action="store_true", help="bottom-up: the leaves of the stacks first")
     text = "show a frame right below itself as one"
     add("--collapse-recursion", action="store_true", help=text)
-    text = "siblings by weight (default), name or start: the first start of what is below them"
+    text = "siblings by weight, name or start: the first start of what is below them "
+    text += "(default: %(default)s)"
     add("--sort", metavar="ORDER", default="weight", help=text)
 
 

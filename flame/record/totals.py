@@ -50,7 +50,7 @@ class Totals:
         if self.full:
             said.append("no room for more")
         if self.stopped:
-            said.append("time is over")
+            said.append("stopped as told")
         return ", ".join(said)
 
 

@@ -20,6 +20,7 @@ _ENDS = {
     State.KILLED: "killed",
     State.FULL: "full",
     State.STOPPED: "stopped",
+    State.UNREADABLE: "unreadable",
 }
 
 
@@ -44,6 +45,8 @@ class Pulse:
         if self.paused is not None:
             behind = clock(monotonic() - self.paused)
             return Piece(f" paused · {behind} behind ".ljust(_STATES), "warning", "screen.pause")
+        if self.status.halted:
+            return Piece(" halted ".ljust(_STATES), "warning", "screen.pause")
         if self.status.running:
             return Piece(" ● live ", "accent", "screen.pause")
         return Piece(f" {self._end} ", "strong")

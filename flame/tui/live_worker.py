@@ -327,7 +327,7 @@ class LiveWorker:
             window, self._stale, self._changed = self._window, False, False
             frozen = self._frozen if self._paused else {}
         snapshot = frozen.get(window.key) or self._feed.snapshot(window)
-        session = self._session(snapshot.profile, window)
+        session = self._session(_noted(snapshot.profile, status.notes), window)
         self._bare = session.bare
         if not self._begun(session):
             hand_in(Told(status), self._post)
@@ -350,3 +350,8 @@ class LiveWorker:
         if not self._opened:
             self._opened = not self._bare or has_anything(self._feed.snapshot(ALL).profile)
         return self._opened
+
+
+def _noted(profile: Profile, notes: tuple[str, ...]) -> Profile:
+    """``profile`` with what is wrong with following the recording among its warnings."""
+    return replace(profile, warnings=(*profile.warnings, *notes)) if notes else profile

@@ -116,7 +116,7 @@ def test_recording_stops_and_the_program_runs_on(record: Record) -> None:
     done = record("--duration", "300ms", *PYTHON, KERNELS + more)
     assert done.stdout == "to the end\n"
     assert "1 process, 20 kernels" in said(done)[0]
-    assert "time is over" in said(done)[0]
+    assert "stopped as told" in said(done)[0]
 
 
 def test_a_full_recording_says_what_it_lost(record: Record) -> None:

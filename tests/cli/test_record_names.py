@@ -88,7 +88,7 @@ def test_elapsed_time(seconds: float, text: str) -> None:
             Totals(dumps=1, kernels=2, ranges=1, dropped=5, full=True),
             "1 process, 2 kernels, 1 range, 0 B, 5 dropped, no room for more",
         ),
-        (Totals(dumps=1, kernels=2, stopped=True), "1 process, 2 kernels, 0 B, time is over"),
+        (Totals(dumps=1, kernels=2, stopped=True), "1 process, 2 kernels, 0 B, stopped as told"),
     ],
 )
 def test_the_line_in_words(totals: Totals, text: str) -> None:

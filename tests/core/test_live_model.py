@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from flame.core.errors import NoMatchError
 from flame.core.frames import Frame, Kind
 from flame.core.live import calls as calls_module
 from flame.core.live import source as source_module
@@ -19,7 +20,8 @@ from flame.core.live.window import ALL, LAST_10, LAST_60, SINCE_MARK, Window
 from flame.core.load_many import load_all
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
-from flame.core.where import Time
+from flame.core.where import Devices, Filter, HideFrames, Kernel, NvtxRange, ShowStacks, Time
+from flame.exporters.dumps import copy_dumps
 from tests.fdumpfile import START
 from tests.live_model import METRICS, Moment, Row, Step, Sums, sums
 from tests.live_program import SECOND, Process
@@ -30,9 +32,20 @@ PATIENCE = 2 * SECOND  # so long work waits for its call
 GRIDS = (1, SECOND // 20, SECOND // 2)
 
 
-def tree_of(profile: Profile, metric: str, *where: Time) -> Sums:
+FILTERS: tuple[tuple[Filter, ...], ...] = (
+    (),
+    (NvtxRange("layer"),),
+    (Kernel("gemm"), Devices((0,))),
+    (HideFrames("^attn$"), ShowStacks("step")),
+)
+
+
+def tree_of(profile: Profile, metric: str, *where: Filter) -> Sums:
     """(value, number) of each path that anything ends at."""
-    tree = profile.tree(None, where, metric)
+    try:
+        tree = profile.tree(None, where, metric)
+    except NoMatchError:
+        return {}
     found = {}
     for node in range(len(tree)):
         if tree.own_count[node]:
@@ -98,11 +111,12 @@ class Watch:
         pairs = zip(states, said, strict=True)
         return [now if state is State.RUNNING else end for state, end in pairs]
 
-    def model(self) -> Moment:
-        """What has been written so far."""
+    def model(self, patient: bool = True) -> Moment:
+        """What has been written so far; ``patient``: without what waits for its call."""
         paths = [Path(one.path) for one in self.feed.sources]
         states = [one.state for one in self.feed.status().sources]
-        waits = [self.now - PATIENCE if one is State.RUNNING else None for one in states]
+        running = [patient and one is State.RUNNING for one in states]
+        waits = [self.now - PATIENCE if one else None for one in running]
         shown = self.feed.snapshot(ALL).profile.sources
         labels = {Path(one.meta.path): one.label for one in shown}
         return Moment([(path, labels.get(path, "")) for path in paths], waits)
@@ -142,6 +156,16 @@ def check_a_part(snapshot: Snapshot, rows: list[Row], random: Random) -> None:
         assert found == sums(part, "idle")
 
 
+def check_saved(watch: Watch, folder: Path) -> None:
+    """A copy of the dumps holds what had been written, whole, and is read like any."""
+    copy_dumps(watch.feed.sources, str(folder), lambda _: None)
+    saved = load_all([folder])
+    rows = [row for dump in watch.model(patient=False).dumps for row in dump.rows]
+    assert saved.gpu_time == sum(row.values["gpu"] for row in rows)
+    assert len(saved.activities) == len(rows)
+    assert int(saved.activities.idle.sum()) == sum(row.values["idle"] for row in rows)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_every_window_shows_at_every_moment_what_plain_loops_find(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -154,6 +178,8 @@ def test_every_window_shows_at_every_moment_what_plain_loops_find(
         begins = {LAST_10: end - LAST_10.length, LAST_60: end - LAST_60.length}
         for window, begin in {**begins, ALL: None, SINCE_MARK: watch.mark}.items():
             check(watch, model, window, begin)
+        if watch.random.random() < 0.2:
+            check_saved(watch, tmp_path / f"saved-{time}")
         if watch.random.random() < 0.4:
             watch.feed.mark()
             watch.mark = end
@@ -161,5 +187,6 @@ def test_every_window_shows_at_every_moment_what_plain_loops_find(
     loaded = load_all([one.path for one in watch.processes])
     whole = watch.feed.snapshot(ALL).profile
     for metric in (*METRICS, "host"):
-        assert tree_of(whole, metric) == tree_of(loaded, metric), metric
+        for where in FILTERS:
+            assert tree_of(whole, metric, *where) == tree_of(loaded, metric, *where), metric
     watch.feed.close()

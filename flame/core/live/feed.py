@@ -32,6 +32,7 @@ MOST_ROWS = 4_000_000
 """Activities that are kept, and as many calls and ranges: with more, windows are shorter."""
 
 _ALWAYS = -(1 << 62)
+_HALTED = "process {}: stopped by a signal or a debugger, it records nothing until it goes on"
 
 
 def monotonic() -> int:
@@ -195,7 +196,9 @@ class Feed:
         metas = [one.growing.meta() for one in self._dumps]
         for one, label in zip(self._dumps, labels_of(metas) if metas else (), strict=True):
             header = one.growing.header
-            yield SourceStatus(header.pid, label, one.state, header.dropped, header.tail)
+            yield SourceStatus(
+                header.pid, label, one.state, header.dropped, header.tail, one.halted
+            )
 
     def _rates(self, now: int) -> Rates:
         busy = [part.busy for one in self._dumps for part in one.store.segments]
@@ -204,6 +207,8 @@ class Feed:
 
     def _notes(self, now: int) -> Iterator[str]:
         yield from (one.error for one in self._dumps if one.error)
+        halted = (one.growing.header.pid for one in self._dumps if one.halted)
+        yield from (_HALTED.format(pid) for pid in halted)
         if self._since > now - LONGEST:
             length = max(now - self._since, 0) / SECOND
             yield (

@@ -20,7 +20,7 @@ class Liveness:
 
     A dump says now and then that it goes on. When it has been silent for longer than usual, the
     process is looked at: it may have ended without saying so. One of another PID namespace cannot
-    be: then silence is all there is.
+    be: then silence is all there is. ``halted``: it is there, and a signal or a debugger stops it.
     """
 
     def __init__(self, inode: int) -> None:
@@ -28,6 +28,7 @@ class Liveness:
         self._beat = -1
         self._heard = self._looked = self._pause = 0
         self._gone = False
+        self.halted = False
 
     def state(self, header: Header, beat: int, now: int) -> State:
         """How the recording is doing at ``now``, ns of any steady clock.
@@ -47,9 +48,18 @@ class Liveness:
         if beat != self._beat:
             self._pause = max(self._pause, now - self._heard) if self._beat >= 0 else 0
             self._beat, self._heard, self._gone = beat, now, False
+            self.halted = False
         elif now - max(self._heard, self._looked) > max(_SILENT, 3 * self._pause):
             self._looked = now
             self._gone = not _is_writing(header.pid, header.start_monotonic, self._inode)
+            self.halted = not self._gone and _is_halted(header.pid)
+
+
+def _is_halted(pid: int) -> bool:
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def _is_writing(pid: int, since: int, inode: int) -> bool:

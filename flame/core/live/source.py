@@ -31,7 +31,7 @@ class LiveSource:
     """What was read of ``growing``. Times are ns of CLOCK_MONOTONIC.
 
     ``rest``: there is more in the file than was read. ``filled``: it has brought anything at all.
-    ``error``: why no more of it can be read.
+    ``error``: why no more of it can be read. ``halted``: its process has been stopped by a signal.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class LiveSource:
         self.rest = True
         self.filled = False
         self.error = ""
+        self.halted = False
         self.state = State.RUNNING
         self.newest = self.begin = growing.header.start_monotonic
         self._liveness = liveness
@@ -118,6 +119,8 @@ class LiveSource:
 
     def look(self, now: int) -> bool:
         """See how it is doing; whether that has changed."""
-        before, growing = self.state, self.growing
-        self.state = self._liveness.state(growing.header, growing.beat(), now)
-        return before is not self.state
+        before, growing, liveness = (self.state, self.halted), self.growing, self._liveness
+        state = liveness.state(growing.header, growing.beat(), now)
+        self.state = State.UNREADABLE if self.error else state
+        self.halted = liveness.halted
+        return before != (self.state, self.halted)

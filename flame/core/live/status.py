@@ -18,17 +18,22 @@ class State(Enum):
     """The process is gone (killed, os._exit, exec) and its dump was never completed."""
     FULL = "no more room: recording has stopped"
     STOPPED = "recording was stopped"
+    UNREADABLE = "its dump cannot be read any more"
 
 
 @dataclass(frozen=True)
 class SourceStatus:
-    """One dump: ``label`` as on the level rank, ``dropped`` records, ``bytes`` of the file."""
+    """One dump: ``label`` as on the level rank, ``dropped`` records, ``bytes`` of the file.
+
+    ``halted``: a signal or a debugger has stopped its process, for now.
+    """
 
     pid: int
     label: str
     state: State
     dropped: int
     bytes: int
+    halted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,3 +75,9 @@ class Status:
     def running(self) -> int:
         """How many processes still record."""
         return sum(one.state is State.RUNNING for one in self.sources)
+
+    @property
+    def halted(self) -> bool:
+        """Whether all that still record stand still."""
+        running = [one for one in self.sources if one.state is State.RUNNING]
+        return bool(running) and all(one.halted for one in running)

@@ -66,7 +66,8 @@ def _stop(header: Header) -> Iterator[str]:
     if header.flags & FULL:
         yield "recording stopped before the program ended: there was no more room for it"
     if header.flags & STOPPED:
-        yield "recording stopped before the program ended, as it was told to (--duration)"
+        told = "as it was told to (--duration, attach --stop)"
+        yield f"recording stopped before the program ended, {told}"
 
 
 def _end(chunks: Chunks, context: Context) -> Iterator[str]:
@@ -106,6 +107,9 @@ def _notes(said: Sequence[str]) -> Iterator[str]:
 def _drops(header: Header, losses: Losses) -> Iterator[str]:
     counts = losses.drops.copy()
     counts[_UNKNOWN] += max(header.dropped - counts.total(), 0)
+    # Which of the reasons it was is written when the dump ends.
+    full = header.flags & FULL and header.state == RUNNING
+    reasons = _CAUSES | ({_UNKNOWN: "there was no more room for them"} if full else {})
     for cause, count in counts.items():
         if count:
-            yield f"{count:,} records could not be written: {_CAUSES[cause]}"
+            yield f"{count:,} records could not be written: {reasons[cause]}"
