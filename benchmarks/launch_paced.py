@@ -13,9 +13,13 @@ import ctypes
 import json
 import sys
 import time
+from pathlib import Path
 
 import nvtx
-from launch_stacks import deep
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.launch_stacks import deep
 
 TICKS = 100
 """A second, in each of which one layer launches its share."""

@@ -33,6 +33,7 @@ from flame.core.where import MinShare, Time, where
 from flame.tui.facts import Facts, Parts, collect
 from flame.tui.halves import Halves
 from flame.tui.header import search_status
+from flame.tui.places import matching_frames
 from flame.tui.query import Query
 from flame.tui.session import Projection, project
 from flame.tui.table import Table
@@ -463,7 +464,8 @@ def names_of(activities: list[Seen], query: Query) -> set[Label]:
 def check_search_in_views(one: Looked, query: Query) -> None:
     tree, view = one.tree, one.shown.view
     table = Table(tree)
-    rows = table.rows("own", False, None, view.found)
+    assert view.found is not None
+    rows = table.rows("own", False, None, matching_frames(tree, view.found))
     found = {label_of(tree, int(table.totals.frame[row])) for row in rows}
     names = names_of(one.plain, query)
     assert found == names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from flame.record.folder import SUFFIX as RECORDING
 
 _LIST = "flame attach --list shows what there is"
 _MOST = 8
+_PID = re.compile(r"[0-9]{1,10}")
 _SCRIPT = re.compile(r"\.(py|sh)$")
 
 
@@ -85,12 +87,13 @@ def choose(text: str, finder: Finder) -> Target:
     Raises InputError where there is no such thing, or nothing can be seen of it, and UsageError
     where it means several.
     """
-    if text.isascii() and text.isdecimal():
+    if _PID.fullmatch(text):
         return _by_pid(int(text), finder)
     path = Path(text)
-    if path.is_dir() and (_is_recording(path) or "/" in text):
+    kind = _kind(path)
+    if stat.S_ISDIR(kind) and (_is_recording(path) or "/" in text):
         return _by_folder(path, finder)
-    if text.endswith(SUFFIX) or (path.is_file() and ("/" in text or _is_dump(path))):
+    if text.endswith(SUFFIX) or (stat.S_ISREG(kind) and ("/" in text or _is_dump(path))):
         return _by_file(path, finder)
     if "/" in text:
         raise InputError(f"{text}: no such file or folder, and no process is called so; {_LIST}")
@@ -127,6 +130,16 @@ def _distant(pid: int, found: Found) -> Job | None:
 # By path
 
 
+def _kind(path: Path) -> int:
+    """The mode of what is there, 0 without anything; InputError where nobody may look."""
+    try:
+        return path.stat().st_mode
+    except PermissionError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError):
+        return 0
+
+
 def _is_recording(folder: Path) -> bool:
     """Whether there are dumps in it, or will be: ``flame record`` has made it."""
     return folder.suffix == RECORDING or next(_dumps(folder), None) is not None
@@ -152,8 +165,22 @@ def _by_folder(folder: Path, finder: Finder) -> Target:
     title, ended = folder.absolute().name or str(folder), bool(dumps)
     if dumps:
         finder()
-        ended = not any(finder.is_written(path) for path in dumps)
+        ended = not _any_written(dumps, finder)
     return Target(title, Way.DUMP, dumps=dumps, folder=folder, ended=ended)
+
+
+def _any_written(dumps: Sequence[Path], finder: Finder) -> bool:
+    """Whether one of ``dumps`` is still written; InputError where none of them is one."""
+    errors = []
+    for path in dumps:
+        try:
+            if finder.is_written(path):
+                return True
+        except InputError as error:
+            errors.append(error)
+    if len(errors) == len(dumps):
+        raise errors[0]
+    return False
 
 
 def _by_file(path: Path, finder: Finder) -> Target:

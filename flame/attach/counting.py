@@ -110,7 +110,8 @@ class Dump:
         if len(data) < dtype.itemsize:
             return 0
         record = np.frombuffer(data, dtype)[0]
-        return max(int(record[name]) for name in ("start", "end") if name in (dtype.names or ()))
+        names = [name for name in ("start", "end") if name in (dtype.names or ())]
+        return max((int(record[name]) for name in names), default=0)
 
 
 def is_fresh(header: Header) -> bool:

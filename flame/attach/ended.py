@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Hashable, Iterator, Sequence
@@ -30,6 +31,7 @@ from flame.core.readers.fdump.texts import Texts
 MOST = 20
 """Recordings that are offered; who wants an older one knows its path."""
 _MOST_DUMPS = 500
+_PID = re.compile(r"[0-9]{1,10}")
 _FIRST_CHUNKS = 64
 """Among these is what a process writes of itself when it begins."""
 
@@ -48,9 +50,10 @@ class Left:
         return job_name(self.facts.get("process", ""), self.facts.get("command", "").split())
 
     @property
-    def parent(self) -> str:
-        """The pid of the process that started it."""
-        return self.facts.get("forked_from") or self.facts.get("parent_pid", "")
+    def parent(self) -> int:
+        """The pid of the process that started it, 0 if that is unknown."""
+        text = self.facts.get("forked_from") or self.facts.get("parent_pid", "")
+        return int(text) if _PID.fullmatch(text) else 0
 
     @property
     def end(self) -> float:
@@ -167,10 +170,10 @@ def _groups(left: Sequence[Left]) -> list[list[Left]]:
     groups: dict[Hashable, list[Left]] = {}
     keys: dict[int, Hashable] = {}
     for one in sorted(left, key=lambda one: one.header.start_unix):
-        pid, parent = one.header.pid, _number(one.parent)
+        pid, parent = one.header.pid, one.parent
         began_it = parent in keys and _alive_at(groups[keys[parent]], one.header.start_unix)
-        ranks = ("ranks", one.parent) if one.facts.get("rank") else None
-        again = pid in keys and groups[keys[pid]][-1].parent == one.parent
+        ranks = ("ranks", parent) if one.facts.get("rank") else None
+        again = pid in keys and groups[keys[pid]][-1].parent == parent
         key = keys[parent] if began_it else ranks or (keys[pid] if again else one.path)
         keys[pid] = key
         groups.setdefault(key, []).append(one)
@@ -179,10 +182,6 @@ def _groups(left: Sequence[Left]) -> list[list[Left]]:
 
 def _alive_at(group: Sequence[Left], unix: int) -> bool:
     return unix / 1e9 <= max(one.end for one in group) + 1
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
 
 
 def _ended(group: Sequence[Left], counted: dict[Path, Count]) -> Ended:

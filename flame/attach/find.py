@@ -18,6 +18,7 @@ from flame.attach.processes import user_name
 from flame.core.errors import UsageError
 from flame.core.readers.fdump.layout import RUNNING
 
+_NOBODY = 65534
 _PATIENCE = 0.4
 """Seconds for counting what is in dumps: the list shall be there at once."""
 _ORDER = {way: place for place, way in enumerate(Way)}
@@ -90,7 +91,7 @@ class Finder:
         header = read_header(path)
         if header.state != RUNNING:
             return False
-        return is_fresh(header) or path.stat().st_ino in self._jobs.inodes()
+        return is_fresh(header) or _inode(path) in self._jobs.inodes()
 
     def called(self, name: str) -> list[int]:
         """Processes of this user whose program or script is called so, recorded or not."""
@@ -111,7 +112,7 @@ class Finder:
 
         It runs in another container, or may not be looked at.
         """
-        owner, age = left.path.stat().st_uid, time.monotonic_ns() - left.header.start_monotonic
+        owner, age = _owner(left.path), time.monotonic_ns() - left.header.start_monotonic
         command = left.facts.get("command", "") if owner == os.geteuid() else ""
         root = Candidate(
             left.header.pid,
@@ -130,6 +131,13 @@ class Finder:
             who = "1 process" if denied == 1 else f"{denied:,} processes"
             how = "root may not here" if os.geteuid() == 0 else "sudo flame attach --list shows all"
             yield f"{who} of other users cannot be looked at: {how}"
+
+
+def _owner(path: Path) -> int:
+    """Whose file it is; nobody's if it has just been removed."""
+    with suppress(OSError):
+        return path.stat().st_uid
+    return _NOBODY
 
 
 def _inode(path: Path) -> int:

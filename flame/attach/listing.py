@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flame.attach.counting import UNKNOWN
 from flame.attach.model import Candidate, Ended, Found, Job, Way
+from flame.attach.naming import short_command
 from flame.core.units import format_age, format_bytes, format_count
 from flame.terminal import cells, cut, printable
 
@@ -104,7 +105,7 @@ def _row(job: Job, dot: str) -> list[str]:
         _count(job.kernels) if records else "",
         format_bytes(job.bytes) if records else "",
         how(job),
-        root.command,
+        short_command(root.command),
     ]
 
 

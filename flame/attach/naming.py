@@ -35,3 +35,9 @@ def is_flame(command: Sequence[str]) -> bool:
         elif not word.startswith("-"):
             return word.rpartition("/")[2] == _OWN
     return False
+
+
+def short_command(command: str) -> str:
+    """``command`` on one line, its program without the folder."""
+    program, *words = command.split() or [""]
+    return " ".join([program.rpartition("/")[2], *words])

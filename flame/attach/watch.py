@@ -17,6 +17,8 @@ from flame.core.readers.fdump.folder import dumps_in
 
 _PERIOD = 10.0
 """Seconds from one look at all processes to the next: a look at the folder mostly does."""
+_ASKING = 2.0
+"""Seconds in which descriptors are asked for: without one a dump is opened by its name."""
 _TICK_NS = 50_000_000
 """Longer than that no two changes of a folder have the same time."""
 
@@ -51,7 +53,8 @@ class Watch:
         if self._pids and (not self._seen or time.monotonic() >= self._next):
             self._look_at_processes()
             self._next = time.monotonic() + _PERIOD
-        return [(path, _descriptor(path)) for path in self._readable()]
+        until = time.monotonic() + _ASKING
+        return [(path, _descriptor(path, until)) for path in self._readable()]
 
     @property
     def over(self) -> bool:
@@ -105,7 +108,7 @@ class Watch:
     def _is_ours(self, path: Path) -> bool:
         """Whether the process that writes the dump comes from those that are watched."""
         left = read_left(path)
-        return self._comes(left.header.pid) or int(left.parent or 0) in self._pids
+        return self._comes(left.header.pid) or left.parent in self._pids
 
     def _comes(self, pid: int) -> bool:
         seen: set[int] = set()
@@ -136,9 +139,9 @@ class Watch:
         return pid in self._machine.table and self._machine.table[pid].start == start
 
 
-def _descriptor(path: Path) -> int | None:
-    """What the library that writes the dump hands out; None where nobody answers."""
-    control = Control.open(path)
+def _descriptor(path: Path, until: float) -> int | None:
+    """What the library that writes the dump hands out; None where nobody answers in time."""
+    control = Control.open(path) if time.monotonic() < until else None
     if control is None:
         return None
     with closing(control):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from flame.attach.listing import how
 from flame.attach.model import Candidate, Ended, Job, Way
+from flame.attach.naming import short_command
 from flame.core.errors import UsageError
 from flame.core.frames import Kind
 from flame.core.units import format_age, format_bytes, format_count, format_short
@@ -125,10 +126,9 @@ def _named(item: Item, width: int) -> Line:
 
 def _called(process: Candidate) -> tuple[str, str]:
     """Its name and command, the program without its folder; one of them if they say the same."""
-    program, *words = process.command.split() or [""]
-    program = program.rpartition("/")[2]
-    command = " ".join([program, *words])
-    return (process.name, command) if process.name and program != process.name else (command, "")
+    command = short_command(process.command)
+    named = process.name and process.name != command.partition(" ")[0]
+    return (process.name, command) if named else (command, "")
 
 
 def _columns(width: int) -> list[_Column]:

@@ -127,7 +127,10 @@ def palette(app: App[Any], background: RGB, foreground: RGB) -> Palette:
 
 
 class WithoutColours(LineFilter):
-    """Takes all colours away, and reverses what stood on a colour of its own."""
+    """Takes all colours away, and reverses what stood on a colour of its own.
+
+    What a click does stays.
+    """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [Segment(text, style and _plain(style), mark) for text, style, mark in segments]
@@ -136,4 +139,5 @@ class WithoutColours(LineFilter):
 @lru_cache(1024)
 def _plain(style: Style) -> Style:
     coloured = style.bgcolor is not None and not style.bgcolor.is_default
-    return style.without_color + Style(reverse=True if coloured else None)
+    reverse = Style(reverse=True if coloured else None, meta=style.meta or None)
+    return style.without_color + reverse

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from flame.attach.choose import Target, choose, of_ended, of_job
 from flame.attach.find import Finder
 from flame.attach.model import Candidate, Job, Way
 from flame.core.errors import FlameError, InputError, UsageError
-from tests.attach.conftest import wait_until
+from tests.attach.conftest import as_nobody, needs_root, wait_until
 from tests.attach.trees import (
     IDLE,
     RANKS,
@@ -268,3 +269,27 @@ def test_an_ended_recording(users_folder: Path) -> None:
     path = dump.write(users_folder / "41-1.fdump")
     (ended,) = Finder()().ended
     assert of_ended(ended) == Target("", Way.DUMP, 0, (41,), (path,), ended=True)
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "x" * 5_000, "/" + "x" * 5_000, "a\0b", "\u0663"])
+def test_what_nothing_can_be_called(text: str) -> None:
+    assert "no process is called so" in refused(text)
+
+
+@needs_root
+def test_what_may_not_be_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir(mode=0o700)
+    path = DumpFile(1).write(tmp_path / "secret" / "run.fdump")
+    for shown in (path, path.parent / "deeper"):
+        said = as_nobody(partial(refused, str(shown)))
+        assert said == f"{shown}: cannot be read: Permission denied"
+
+
+def test_a_folder_in_which_not_all_is_a_dump(tmp_path: Path) -> None:
+    folder = tmp_path / "run.flame"
+    folder.mkdir()
+    (folder / "a.fdump").write_bytes(b"")
+    said = refused(str(folder))
+    assert said == f"{folder / 'a.fdump'}: not a dump of flame"
+    good = DumpFile(1).write(folder / "b.fdump")
+    assert good in chosen(str(folder)).dumps

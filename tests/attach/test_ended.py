@@ -8,14 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from flame.attach import find
 from flame.attach.ended import MOST
 from flame.attach.find import Finder
 from flame.attach.model import Ended, Found
+from flame.attach.watch import Watch
 from tests.attach.conftest import NOBODY, as_nobody, needs_root
 from tests.attach.trees import users_folder as users_folder
-from tests.fdumpfile import UNIX, DumpFile
+from tests.fdumpfile import UNIX, DumpFile, layouts
 
 SECOND = 1_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def _with_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find, "_PATIENCE", 60.0)
 
 
 def dump(
@@ -148,3 +155,24 @@ def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) 
         for one in usual.iterdir():
             one.unlink()
         usual.rmdir()
+
+
+@pytest.mark.parametrize("parent", ["9" * 5_000, "many", "\u0663", "-1"])
+def test_a_parent_that_is_no_number(users_folder: Path, parent: str) -> None:
+    dump(users_folder, 41, forked_from=parent)
+    assert pids() == {(41,)}
+    assert Watch(pids=[os.getppid()], dumps=[users_folder / "none.fdump"]).new() == []
+
+
+def test_records_without_times(users_folder: Path) -> None:
+    known = layouts().items()
+    plain = {
+        key: (number, [one for one in fields if one[0] not in ("start", "end")])
+        for key, (number, fields) in known
+    }
+    file = DumpFile(41, unix=UNIX, records=plain)
+    file.ended = False
+    file.record("kernel")
+    file.write(users_folder / "41-1.fdump")
+    (one,) = found().ended
+    assert (one.pids, one.kernels) == ((41,), 1)

@@ -86,7 +86,7 @@ def test_kernels_and_launches_are_counted(tree: Tree, env: Env) -> None:
     first = job_at(started.pid, finder=finder)
     wait_until(lambda: job_at(started.pid, finder=finder).kernels >= 20)
     later = job_at(started.pid, finder=finder)
-    assert later.launches >= later.kernels - first.kernels > 0
+    assert later.launches >= later.kernels >= first.kernels
     assert later.bytes >= first.bytes
 
 

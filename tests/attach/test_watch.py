@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,3 +199,17 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
 
 def test_processes_that_are_gone() -> None:
     assert paths(Watch([1 << 22])) == []
+
+
+def test_nobody_is_waited_for(tmp_path: Path) -> None:
+    doors = []
+    for number in range(40):
+        path = DumpFile(number).write(tmp_path / f"{number}.fdump")
+        doors.append(socket.socket(socket.AF_UNIX))
+        doors[-1].bind(str(path.with_suffix(".sock")))
+        doors[-1].listen()
+    begin = time.monotonic()
+    assert len(Watch(folder=tmp_path).new()) == 40
+    assert time.monotonic() - begin < 10
+    for door in doors:
+        door.close()

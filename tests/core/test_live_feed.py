@@ -443,7 +443,7 @@ def test_rates_of_the_last_minute(feed: Feed, clock: Clock, tmp_path: Path) -> N
     at(dump, 2 * SECOND, length=SECOND)
     at(dump, 2 * SECOND + SECOND // 4, length=SECOND // 2, first=2)  # Busy already.
     at(dump, 3 * SECOND + SECOND // 4, length=SECOND // 4, first=3)
-    clock.now = 4 * SECOND + 17
+    clock.now = 5 * SECOND + 17  # Of the last second not all is known yet.
     feed.add(dump.write(tmp_path / "100-1.fdump"))
     feed.update()
     rates = feed.status().rates
@@ -451,6 +451,19 @@ def test_rates_of_the_last_minute(feed: Feed, clock: Clock, tmp_path: Path) -> N
     assert rates.busy[-5:].tolist() == [0, 1, 1, 0.5, 0]
     assert rates.launches[-5:].tolist() == [1, 1, 0, 1, 0]
     assert rates.number == 8
+
+
+def test_a_gpu_is_as_busy_as_before_when_its_process_is_started_again(
+    feed: Feed, clock: Clock, tmp_path: Path
+) -> None:
+    for pid, begin in ((100, 0), (101, 2 * SECOND)):
+        dump = at(running(pid, START + begin), 5, length=2 * SECOND - 10)
+        dump.ended, dump.end = True, 2 * SECOND - 10
+        feed.add(dump.write(tmp_path / f"{pid}-1.fdump"))
+    feed.update()
+    clock.now = START + 4 * SECOND
+    feed.update()
+    assert feed.status().rates.busy[-7:] == pytest.approx([1] * 7, abs=1e-6)
 
 
 # How a recording is doing

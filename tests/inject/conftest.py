@@ -112,9 +112,16 @@ def injected_env(request: pytest.FixtureRequest) -> Callable[..., dict[str, str]
             env["LD_LIBRARY_PATH"] = os.pathsep.join(
                 filter(None, [str(double), env.get("LD_LIBRARY_PATH")])
             )
-        return env | {name: str(value) for name, value in more.items()}
+        return Environment(env | {name: str(value) for name, value in more.items()})
 
     return make
+
+
+class Environment(dict[str, str]):
+    """Variables of a process, which a failing test does not print: others may read that."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} variables>"
 
 
 def fake_in(*flags: str) -> Path:

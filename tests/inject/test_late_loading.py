@@ -35,6 +35,16 @@ def in_thread(count):
     thread.start()
     thread.join()
 
+def attach_often(path, *folders):
+    def work(folder):
+        attach(ctypes.CDLL, path, folder)
+    threads = [threading.Thread(target=work, args=(one,)) for one in folders * 5]
+    for thread in threads:
+        thread.start()
+    train(100)
+    for thread in threads:
+        thread.join()
+
 def load_another():
     global module
     other = ctypes.c_void_p()
@@ -171,3 +181,14 @@ def test_a_recording_that_was_stopped_does_not_begin_again(start: Start, library
     program.run("train(10)")
     assert program.end() == 0
     assert len(records(program.dump())["launch"]) == 0
+
+
+def test_many_at_once_make_one_recording(start: Start, library: Path, tmp_path: Path) -> None:
+    program = start()
+    folders = ["/proc/none", str(tmp_path / "one"), str(tmp_path / "other")]
+    program.run(f"attach_often({str(library)!r}, *{folders!r})")
+    program.run("train(10)")
+    assert program.end() == 0
+    (dump,) = tmp_path.glob("o*/*.fdump")
+    assert header(dump)["state"] == 1
+    assert len(records(dump)["launch"]) >= 10

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -154,8 +155,8 @@ async def test_while_it_catches_up_nobody_says_that_nothing_ran(
 ) -> None:
     recording.wait(20 * SECOND)
     status = recording.status
-    late = {"behind": 84_200_000, "lag": 12 * SECOND}
-    monkeypatch.setattr(recording, "status", lambda: replace(status(), **late))
+    late = partial(replace, behind=84_200_000, lag=12 * SECOND)
+    monkeypatch.setattr(recording, "status", lambda: late(status()))
     async with follow(recording, LAST_10) as user:
         assert "Reading what was recorded before: 84.2 MB to go." in user.read("empty")
         monkeypatch.setattr(recording, "status", status)

@@ -79,3 +79,12 @@ def test_news_of_processes() -> None:
     assert news(one, status(State.KILLED)).startswith("the process ended without saying so; ")
     assert news(one, status(State.STOPPED)).startswith("the process: recording was stopped; ")
     assert news(replace(one, sources=()), one) == ""
+
+
+def test_a_process_that_stands_still_is_not_live() -> None:
+    known = status(State.RUNNING, State.ENDED)
+    first, *rest = known.sources
+    halted = replace(known, sources=(replace(first, halted=True), *rest))
+    assert text(Pulse(halted, LAST_10)).startswith(" halted ")
+    both = replace(known, sources=(replace(first, halted=True), first))
+    assert text(Pulse(both, LAST_10)).startswith(" ● live ")

@@ -124,3 +124,30 @@ def test_leaving_leaves_the_program_alone(tmux: Tmux, training: subprocess.Popen
         ended(tmux)
         tmux.line("clear")
     assert training.poll() is None
+
+
+def test_what_was_killed_is_saved_and_looked_at_again(
+    tmux: Tmux, tmp_path: Path, training: subprocess.Popen[str]
+) -> None:
+    tmux.line(f"{FLAME} attach {training.pid} --levels nvtx,kernel")
+    tmux.until("● live  last 10 s", "▏step  ")
+    training.kill()
+    training.wait()
+    tmux.until("^ .*\n killed  last 10 s", "the process ended without saying so; what is shown")
+    tmux.press("p")
+    tmux.until("the recording has ended: nothing moves any more")
+    tmux.press("S")
+    tmux.until("Save", r"\(x\) dump")
+    tmux.press("Enter")
+    tmux.until(r"wrote \S+\.flame: 1 process")
+    tmux.press("q")
+    ended(tmux)
+
+    (saved,) = tmp_path.glob("*.flame")
+    tmux.line(f"clear; {FLAME} attach {saved} --levels nvtx,kernel")
+    tmux.until("killed  all", "▏step  ", "warmup")
+    tmux.press("q")
+    ended(tmux)
+    assert "its recording has ended, nothing more will come" in tmux.screen
+    (dump,), (copy,) = (tmp_path / "recording").glob("*.fdump"), saved.glob("*.fdump")
+    assert flame.load(copy).gpu_time == flame.load(dump).gpu_time > 0

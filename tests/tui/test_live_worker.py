@@ -59,6 +59,8 @@ class Desk:
 class Watched:
     """Finds ``paths`` at once; the feed takes a file for a dump from the third time on."""
 
+    over = False
+
     def __init__(self, recording: Recording, *paths: Path) -> None:
         self._paths = list(paths)
         self.feed = Picky(recording)
@@ -66,6 +68,10 @@ class Watched:
     def new(self) -> list[tuple[Path, int | None]]:
         found, self._paths = self._paths, []
         return [(path, None) for path in found]
+
+    @property
+    def over(self) -> bool:
+        return False
 
 
 class Picky:
@@ -216,3 +222,15 @@ def test_the_feed_is_closed_in_the_end(desks: list[Desk], recording: Recording) 
     one.next()
     one.worker.stop()
     assert recording.closed
+
+
+def test_what_is_wrong_is_among_the_warnings(
+    desks: list[Desk], recording: Recording, tmp_path: Path
+) -> None:
+    watch = Watched(recording, tmp_path / "never")
+    one = desk(desks, recording, ALL, watch)
+    for _ in range(2 * live_worker._TRIES):
+        recording.run(GEMM)
+        said = one.next().session.profile.warnings
+        time.sleep(live_worker._LOOK)
+    assert said[-1] == "never: no dump"

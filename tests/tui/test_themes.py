@@ -16,6 +16,7 @@ from flame.config import Config
 from flame.core.frames import Kind
 from flame.tui.lines import Lines, Rows, palette_of
 from flame.tui.palette import NoColours, Palette, SixteenColours
+from flame.tui.sheets import Sheet
 from flame.tui.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
 from tests.tui.conftest import User, open_app
 from tests.tui.terminals import Terminal, start
@@ -152,6 +153,17 @@ async def test_without_colours_frames_cursor_and_matches_are_told_apart(
         assert not system_colours(styles_of(user))
         looks = {(style.bold, style.dim, style.underline) for style in styles_of(user)}
         assert looks >= {(True, None, True), (None, True, True)}
+
+
+@pytest.mark.parametrize("variable", ["NO_COLOR", "FLAME_ASCII"])
+async def test_however_it_is_drawn_words_can_be_clicked(
+    decode: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    async with open_app(decode) as user:
+        await user.pilot.click("#keys", offset=(user.read("keys").index("help"), 0))
+        await user.settle()
+        assert isinstance(user.app.screen, Sheet)
 
 
 def test_what_stood_on_a_colour_is_reversed_without_colours() -> None:

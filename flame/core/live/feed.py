@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from flame.core.frames import NO_LAUNCH, Frame, Kind
 from flame.core.live.groups import HostGroups, WorkGroups
 from flame.core.live.lexicon import Lexicon
 from flame.core.live.liveness import Liveness
-from flame.core.live.rates import rates
+from flame.core.live.rates import SETTLED, Life, rates
 from flame.core.live.segment import Extent, Kept
 from flame.core.live.snapshot import Pictures, Snapshot
 from flame.core.live.source import LiveSource
@@ -203,7 +204,13 @@ class Feed:
     def _rates(self, now: int) -> Rates:
         busy = [part.busy for one in self._dumps for part in one.store.segments]
         launches = [one.spans.launches for one in self._dumps]
-        return rates(busy, launches, now, len(self._shared.devices))
+        running = any(one.state is State.RUNNING for one in self._dumps)
+        return rates(busy, launches, self._lives(now), now - SETTLED * running)
+
+    def _lives(self, now: int) -> Iterator[Life]:
+        gpus = Counter(one.source for one in self._shared.devices)
+        for one in self._dumps:
+            yield Life(one.begin, one.end(now), gpus[one.growing.source])
 
     def _notes(self, now: int) -> Iterator[str]:
         yield from (one.error for one in self._dumps if one.error)

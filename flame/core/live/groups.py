@@ -6,41 +6,57 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, unique_rows
+from flame.core.columns import I4, Column, unique_rows
+from flame.core.errors import InputError
 from flame.core.frames import Kind
 from flame.core.marks import Joiner
 from flame.core.profile import NONE
 from flame.core.stacks import EMPTY
 
+_MOST = 1 << 22
+"""They are kept for good: with more there is no memory for them."""
+
 
 class Interned:
-    """Numbers for rows of whole numbers: equal rows have one, in the order of first appearance."""
+    """Numbers for rows of whole numbers: equal rows have one, in the order of first appearance.
+
+    A program may have a million: a row is known by its bytes, which take far less room than a tuple
+    of its numbers. What is known of a row stays in its place, so that nobody needs a copy. With too
+    many InputError is raised.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
-        self._numbers: dict[tuple[int, ...], int] = {}
-        self._table: I8 = np.zeros((len(names), 0), np.int64)
+        self._numbers: dict[bytes, int] = {}
+        self._table: I4 = np.zeros((len(names), 1), np.int32)
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def of(self, columns: Sequence[Column]) -> I4:
-        """The numbers of rows, i4[n]; ``columns`` are in the order of the names."""
+        """The numbers of rows, i4[n]; ``columns`` (of 32 bits) are in the order of the names."""
         first, kind = unique_rows(columns)
-        rows = zip(*(column[first].tolist() for column in columns), strict=True)
-        before = len(self._numbers)
-        numbers = np.array(
-            [self._numbers.setdefault(row, len(self._numbers)) for row in rows], np.int32
-        )
-        new = first[np.flatnonzero(numbers >= before)]
-        if len(new):
-            added = np.array([column[new] for column in columns], np.int64)
-            self._table = np.concatenate([self._table, added], axis=1)
+        rows = np.array([column[first] for column in columns], np.int32)
+        keys: list[bytes] = rows.T.copy().view(f"V{4 * len(rows)}").ravel().tolist()
+        known = self._numbers
+        before = len(known)
+        numbers = np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
+        self._add(rows[:, numbers >= before])
+        if len(known) > _MOST:
+            raise InputError(
+                f"too much: more than {_MOST:,} combinations of stack, stream and thread"
+            )
         return numbers[kind]
 
-    def column(self, name: str) -> I8:
+    def _add(self, rows: I4) -> None:
+        size, room = len(self), self._table.shape[1]
+        if size > room:
+            self._table = np.pad(self._table, ((0, 0), (0, max(size, 2 * room) - room)))
+        self._table[:, size - rows.shape[1] : size] = rows
+
+    def column(self, name: str) -> I4:
         """One column of all rows there are, by number."""
-        found: I8 = self._table[self._names.index(name)]
+        found: I4 = self._table[self._names.index(name), : len(self)]
         return found
 
 
@@ -71,7 +87,7 @@ class WorkGroups(Interned):
 
     def _stacks(self, name: str, known: int) -> I4:
         """Where groups stand that are not ``known`` yet."""
-        outer = self.column(name)[known:].astype(np.int32)
+        outer = self.column(name)[known:].copy()
         inner = self.column(f"captured_{name}")[known:]
         rows = np.flatnonzero(inner != EMPTY)
         if len(rows):

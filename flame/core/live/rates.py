@@ -12,6 +12,9 @@ from flame.core.live.status import Rates
 from flame.core.live.window import LONGEST, SECOND
 
 STEP = SECOND // 2
+SETTLED = SECOND
+"""ns: what is younger is not all known: calls wait for their kernels, buffers for a reader."""
+
 _STEPS = LONGEST // STEP
 
 
@@ -64,11 +67,28 @@ class Bins(NamedTuple):
         return Bins(self.number[kept], self.amount[kept])
 
 
-def rates(busy: Iterable[Bins], launches: Iterable[Bins], now: int, gpus: int) -> Rates:
+class Life(NamedTuple):
+    """From when until when a process recorded, ns, and how many GPUs it has used."""
+
+    begin: int
+    end: int
+    gpus: int
+
+
+def rates(busy: Iterable[Bins], launches: Iterable[Bins], lives: Iterable[Life], now: int) -> Rates:
     """The steps of the minute that are over at ``now``."""
     last = now // STEP
-    time = _per_step(busy, last) / (max(gpus, 1) * STEP)
+    time = _per_step(busy, last) / (np.maximum(_gpus(lives, last), 1) * STEP)
     return Rates(STEP, np.minimum(time, 1.0), _per_step(launches, last), last)
+
+
+def _gpus(lives: Iterable[Life], last: int) -> I8:
+    """How many there were in each step: one that is started anew has no GPU more."""
+    number = np.arange(last - _STEPS, last)
+    result = np.zeros(_STEPS, np.int64)
+    for begin, end, gpus in lives:
+        result += gpus * ((number >= begin // STEP) & (number <= end // STEP))
+    return result
 
 
 def _per_step(bins: Iterable[Bins], last: int) -> I8:

@@ -21,9 +21,9 @@ from flame.core.readers.fdump.chunks import named
 from flame.core.readers.fdump.growing import Growing
 
 _ABSURD = 1 << 53
-_LEAST, _MOST = 1 << 14, 4 << 20
+_LEAST, _FIRST, _MOST = 1 << 14, 1 << 18, 4 << 20
+"""Bytes to be read at a time: as many as take ``_TURN`` seconds, as far as can be told before."""
 _TURN = 0.05
-"""Seconds that one read shall take; it takes longer the first time that anything takes so long."""
 _Timed = TypeVar("_Timed", Work, Calls)
 
 
@@ -48,7 +48,7 @@ class LiveSource:
         self.newest = self.begin = growing.header.start_monotonic
         self._liveness = liveness
         self._silent = False
-        self._most = _MOST
+        self._most = min(_FIRST, _MOST)
 
     @property
     def last(self) -> int:

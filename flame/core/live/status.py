@@ -40,9 +40,11 @@ class SourceStatus:
 class Rates:
     """The last minute in steps of ``step`` ns, oldest first, the last one just over.
 
+    While anything is recorded a minute that ended a second ago: of that not all is known yet.
+
     ``busy`` f8[n]: part of the time in which any GPU of the recording ran something, averaged over
-    the GPUs that ran anything so far (0 to 1). ``launches`` i8[n]: CUDA API calls that began.
-    ``number``: which step of the clock comes after the last one.
+    the GPUs of the processes that recorded then (0 to 1). ``launches`` i8[n]: CUDA API calls that
+    began. ``number``: which step of the clock comes after the last one.
     """
 
     step: int

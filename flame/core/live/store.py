@@ -161,7 +161,7 @@ class Store:
         bound = self._bind(tail, distinct(came[0])[0])
         self._share(tail, distinct(np.append(used, bound))[0])
         before = self.segments[-1].busy_until if self.segments else self._busy_before
-        device = self._groups.column("device")[tail.group]
+        device = self._groups.column("device")[tail.group].astype(np.int64)
         self.segments = [*self.segments, *segments(tail, device, before, _SEGMENT)]
 
     def _cut(self, begin: int) -> list[Rows]:

@@ -108,7 +108,7 @@ def _columns(size: int, **known: Column) -> dict[str, Any]:
         **dict.fromkeys(("device", "stream", "frame"), none),
         **dict.fromkeys(("python", "native", "nvtx", "stack"), empty),
         "launched": np.zeros(size, bool),
-        **{name: column.astype(np.int32) for name, column in known.items()},
+        **{name: column.astype(np.int32, copy=False) for name, column in known.items()},
     }
     columns["kind"] = columns["kind"].astype(np.uint8)
     return columns
