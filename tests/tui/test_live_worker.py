@@ -69,10 +69,6 @@ class Watched:
         found, self._paths = self._paths, []
         return [(path, None) for path in found]
 
-    @property
-    def over(self) -> bool:
-        return False
-
 
 class Picky:
     """A feed that does not take files for dumps at first; else ``recording``."""
