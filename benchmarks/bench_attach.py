@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Measures watching a process: the work of an update, its age, and what the process pays.
+"""Measures watching a process: what an update costs, how late it is, and what the process pays.
 
 A process launches kernels on the test double at a steady rate (`launch_paced.py`). Reading what is
-new is compared to reading all of the dump again, in the same run; a launch with a viewer to one
-without. CPU times, and ratios of one run: both can be compared while other work runs beside.
+new is compared to reading all of the dump again, an update after a minute to one at first, a launch
+with a viewer to one without, all in one run. CPU times, which other work on the machine makes only
+a little longer; but what is shown late, and keys that are answered late, may be its fault.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,18 +27,22 @@ import psutil
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from bench_inject import Native  # noqa: E402
+from bench_tui import DOWN, ENTER, UP, Terminal  # noqa: E402
+
 import flame  # noqa: E402
-from benchmarks.bench_inject import Native  # noqa: E402
-from benchmarks.bench_tui import Terminal  # noqa: E402
+from flame.core.errors import InputError  # noqa: E402
 from flame.core.live.feed import Feed  # noqa: E402
-from flame.core.live.window import LAST_60  # noqa: E402
+from flame.core.live.window import LAST_60, LONGEST, SECOND  # noqa: E402
 from flame.core.options import LoadOptions  # noqa: E402
+from flame.tui.view import View  # noqa: E402
 
 PERIOD = 0.25
 """Seconds from one update to the next."""
-SECOND = 1_000_000_000
 MIB = 2**20
 ROUNDS = 3
+SIZES = ((120, 40), (200, 50))
+KEYS = (DOWN, ENTER, "u", UP)
 
 
 @dataclass(frozen=True)
@@ -68,85 +73,109 @@ class Target:
             for path in self.folder.iterdir():
                 path.unlink()
 
-    def dump(self) -> Path:
-        """Its dump, as soon as there is one."""
-        while not (found := list(self.folder.glob("*.fdump"))):
+    def feed(self) -> Feed:
+        """What follows its dump, as soon as there is one."""
+        feed = Feed(LoadOptions())
+        while not feed.sources:
             time.sleep(0.01)
-        return found[0]
+            for path in self.folder.glob("*.fdump"):
+                with suppress(InputError):  # its first bytes are still to be written
+                    feed.add(path)
+        return feed
 
 
 @dataclass
 class Watched:
-    """What every update took (CPU ns of its thread) and brought, and how old that was (ns)."""
+    """Of all updates: CPU ns to read and to show, ns behind the dump, memory in bytes."""
 
     read: list[int] = field(default_factory=list)
     shown: list[int] = field(default_factory=list)
-    age: list[int] = field(default_factory=list)
+    behind: list[int] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
 
     def update(self, feed: Feed) -> None:
-        """One update, timed: what is new is read, and the tree made of all that there is."""
+        """One update: what is new is read, and tree and layout made of all that there is."""
         begin = time.thread_time_ns()
         feed.update()
         read = time.thread_time_ns()
-        snapshot = feed.snapshot(LAST_60)
-        snapshot.profile.tree()
+        View(feed.snapshot(LAST_60).profile.tree()).prepare()
         self.read.append(read - begin)
         self.shown.append(time.thread_time_ns() - read)
-        self.age.append(feed.status().lag)
+        self.behind.append(feed.status().lag)
+        self.memory.append(psutil.Process().memory_info().rss)
 
 
 def watch(target: Target, rate: int, seconds: float) -> None:
-    """Watches for so long, then reads the whole dump, as a viewer without memory always would."""
+    """Watches for so long, then reads the whole dump: as it grew, and as a finished one."""
     with target.running(rate, seconds + 10) as process:
-        feed, watched = Feed(LoadOptions()), Watched()
-        feed.add(target.dump())
-        memory = psutil.Process().memory_info().rss
+        feed, watched = target.feed(), Watched()
         for _ in range(int(seconds / PERIOD)):
             begin = time.monotonic()
             watched.update(feed)
             time.sleep(max(PERIOD - (time.monotonic() - begin), 0))
-        grown = psutil.Process().memory_info().rss - memory
         process.kill()
-        report(watched, rate, grown, naive(target.dump()))
+        report(watched, rate)
+        feed.close()
+        late, whole = catching_up(target), loading(Path(feed.sources[0].path))
+        last = sum(watched.read[-1:] + watched.shown[-1:])
+        print(
+            f"  who comes then has read it all after {late / 1e9:.1f} s;"
+            f" flame.load takes {whole / 1e9:.1f} s: × {whole / last:.0f} of an update"
+        )
 
 
-def naive(path: Path) -> int:
-    """CPU ns of reading all of it again."""
+def catching_up(target: Target) -> int:
+    """CPU ns to read what has been recorded before."""
+    feed = target.feed()
+    begin = time.thread_time_ns()
+    while feed.update() and feed.status().behind:
+        pass
+    feed.close()
+    return time.thread_time_ns() - begin
+
+
+def loading(path: Path) -> int:
+    """CPU ns of a viewer without memory, which would read all of it for each update."""
     begin = time.thread_time_ns()
     flame.load(path).tree()
     return time.thread_time_ns() - begin
 
 
-def report(watched: Watched, rate: int, grown: int, whole: int) -> None:
-    """What was measured, the first third against the last one."""
+def report(watched: Watched, rate: int) -> None:
+    """What was measured: the part after the window has been filled against the first updates."""
     total = [sum(both) for both in zip(watched.read, watched.shown, strict=True)]
-    third = max(len(total) // 3, 1)
-    first, last = (statistics.mean(part) / 1e6 for part in (total[:third], total[-third:]))
+    full = min(int(LONGEST / SECOND / PERIOD), len(total) - 1)
+    tenth = max(len(total) // 10, 1)
+    first, last = (statistics.median(part) for part in (total[:tenth], total[-tenth:]))
     read, shown = (statistics.mean(part) / 1e6 for part in (watched.read, watched.shown))
     share = statistics.mean(total) / (PERIOD * SECOND)
     print(
         f"{rate:,} launches/s: {share:.0%} of one core at {1 / PERIOD:.0f} updates/s:"
-        f" {read:.1f} ms to read what is new, {shown:.1f} ms to show it"
+        f" {read:.1f} ms to read what is new, {shown:.1f} ms for tree and layout"
     )
+    memory = [one / MIB for one in watched.memory]
+    grown, then = memory[full] - memory[0], memory[-1] - memory[full]
     print(
-        f"  an update in the last third × {last / first:.2f} of one in the first;"
-        f" all read again {whole / 1e6:.0f} ms: × {whole / 1e6 / last:.1f}"
+        f"  the last tenth of the updates × {last / first:.2f} of the first;"
+        f" memory grows by {grown:.0f} MiB while the window fills, then by {then:.0f} MiB"
     )
-    age = [one / 1e6 for one in watched.age]
+    behind = [one / 1e6 for one in watched.behind]
     print(
-        f"  what is shown is {statistics.median(age):.0f} ms old, {max(age):.0f} ms at most;"
-        f" memory grew by {grown / MIB:.0f} MiB"
+        f"  behind the dump by {statistics.median(behind):.0f} ms, by {max(behind):.0f} ms at most"
     )
 
 
 def cost(target: Target, rate: int, seconds: float) -> None:
     """A launch with and without a viewer, the least of interleaved rounds."""
-    ways: dict[str, Callable[[Target], None]] = {"alone": lambda _: None, "watched": look_on}
+    ways: dict[str, Callable[[subprocess.Popen[bytes]], None]] = {
+        "alone": lambda process: None,
+        "watched": look_on,
+    }
     least = dict.fromkeys(ways, float("inf"))
     for _ in range(ROUNDS):
         for way, look in ways.items():
             with target.running(rate, seconds) as process:
-                look(target)
+                look(process)
                 assert process.stdout is not None
                 least[way] = min(least[way], json.loads(process.stdout.read())["ns"])
     alone, watched = least.values()
@@ -156,53 +185,56 @@ def cost(target: Target, rate: int, seconds: float) -> None:
     )
 
 
-def look_on(target: Target) -> None:
-    """Watch in a process of its own until the target ends."""
-    words = [sys.executable, __file__, "--watch", str(target.dump())]
-    subprocess.Popen(words, env=os.environ | {"PYTHONPATH": str(HERE.parent)})
+def look_on(process: subprocess.Popen[bytes]) -> None:
+    """Have the app watch the target until it ends."""
+    terminal = attached(process)
+    try:
+        while process.poll() is None:
+            terminal.read_for(PERIOD)
+    finally:
+        terminal.close()
 
 
-def follow(path: Path) -> None:
-    """Watch the dump at ``path`` until its process ends."""
-    feed, watched = Feed(LoadOptions()), Watched()
-    feed.add(path)
-    while not watched.read or feed.status().running:
-        watched.update(feed)
-        time.sleep(PERIOD)
+def attached(process: subprocess.Popen[bytes], columns: int = 120, rows: int = 40) -> Terminal:
+    """The app on a terminal, following the target."""
+    words = [sys.executable, "-m", "flame", "attach", str(process.pid)]
+    return Terminal(words, columns, rows)
 
 
-def app(target: Target, rate: int, seconds: float, what: str) -> None:
-    """CPU time and bytes of the app itself on a terminal."""
-    with target.running(rate, seconds + 60) as process:
-        target.dump()
-        words = [sys.executable, "-m", "flame", "attach", str(process.pid)]
-        terminal = Terminal(words)
+def app(target: Target, rate: int, seconds: float, size: tuple[int, int]) -> None:
+    """CPU time and bytes of the app itself, and how soon it answers."""
+    with target.running(rate, 10 * seconds) as process:
+        target.feed().close()
+        terminal = attached(process, *size)
         try:
-            terminal.read_for(seconds / 2)  # until it has caught up
+            terminal.read_for(seconds / 2)  # until it has started and caught up
             before = terminal.worked()
-            size = terminal.read_for(seconds)
+            written = terminal.read_for(seconds)
             share = (terminal.worked() - before) / seconds
+            answers = [terminal.answer(key) for key in 5 * KEYS]
         finally:
             terminal.close()
-        print(f"the app, {what}: {share:.0%} of one core, {size / seconds / 1e3:.1f} kB/s")
+    print(
+        f"the app on {size[0]} x {size[1]} at {rate:,} launches/s: {share:.0%} of one core,"
+        f" {written / seconds / 1e3:.1f} kB/s,"
+        f" a key is answered after {statistics.median(answers) * 1e3:.0f} ms"
+    )
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=50_000, help="launches per second")
-    parser.add_argument("--seconds", type=float, default=90, help="to watch")
-    parser.add_argument("--watch", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=float, default=70, help="to watch")
     args = parser.parse_args()
-    if args.watch:
-        return follow(args.watch)
     with tempfile.TemporaryDirectory() as folder:
         target = Target(Native.built(Path(folder)), Path(folder) / "dumps")
         target.folder.mkdir(mode=0o700)
         watch(target, args.rate, args.seconds)
-        cost(target, args.rate, args.seconds / 9)
-        app(target, args.rate, args.seconds / 9, f"{args.rate:,} launches/s")
-        app(target, 0, args.seconds / 9, "nearly idle")
+        cost(target, args.rate, args.seconds / 10)
+        for size in SIZES:
+            app(target, args.rate, args.seconds / 8, size)
+        app(target, 200, args.seconds / 8, SIZES[0])
 
 
 if __name__ == "__main__":

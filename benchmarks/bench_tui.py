@@ -113,9 +113,9 @@ class Reaction(NamedTuple):
 class Terminal:
     """A process whose standard streams are a terminal; it answers no query."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], columns: int = COLUMNS, rows: int = ROWS) -> None:
         self._end, other = pty.openpty()
-        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._begin = time.perf_counter()
         self.process = subprocess.Popen(
             command, stdin=other, stdout=other, stderr=other, env=os.environ | ENVIRONMENT
@@ -128,6 +128,16 @@ class Terminal:
         begin = time.perf_counter()
         os.write(self._end, key.encode())
         return self.react(begin)
+
+    def answer(self, key: str) -> float:
+        """Seconds from ``key`` to the next byte, where the program is never at rest."""
+        while self._read():
+            pass
+        begin = time.perf_counter()
+        os.write(self._end, key.encode())
+        while not self._read() and time.perf_counter() - begin < PATIENCE:
+            pass
+        return time.perf_counter() - begin
 
     def start(self) -> Reaction:
         """Wait until the program has drawn what it was started with."""

@@ -11,13 +11,22 @@ from flame.core.columns import Column
 from flame.core.frames import Kind
 from flame.core.live.status import Rates, State, Status
 from flame.core.live.window import SECOND
-from flame.core.units import format_count, format_ns, format_short, format_whole_percent
+from flame.core.units import (
+    format_bytes,
+    format_count,
+    format_ns,
+    format_short,
+    format_whole_percent,
+)
 from flame.tui.lines import Line, Piece, line_width
 from flame.tui.palette import Palette
 from flame.tui.text import cut_start
 
 LATE = SECOND
 """ns of lag from which on it is said: what is fresher than that is fresh."""
+
+_MUCH = 32 << 20
+"""Bytes to be read from which on they are said: it takes a while, however old they are."""
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = len(_BARS) - 1
@@ -124,6 +133,8 @@ def _wrong(status: Status) -> Line:
         words.append(f"no more room{whose}: recording has stopped")
     if status.lag >= LATE:
         words.append(f"{format_ns(status.lag)} behind")
+        if status.behind >= _MUCH:
+            words.append(f"{format_bytes(status.behind)} to read")
     return [Piece(", ".join(words), "warning", "screen.coverage")] if words else []
 
 

@@ -266,6 +266,7 @@ def test_a_kernel_of_minutes_has_its_call_and_has_kept_its_gpu_busy(
 ) -> None:
     monkeypatch.setattr(store_module, "_SEGMENT", 2)
     monkeypatch.setattr(calls_module, "_PART", 4)
+    monkeypatch.setattr(calls_module, "_MOST_WAITING", 1)
     _long_kernel_among_others(feed, clock, tmp_path / "100-1.fdump")
     everything = feed.snapshot(ALL).profile
     assert set(labels_of_leaves(everything, "queue")) == {
@@ -317,6 +318,7 @@ def test_open_ranges_last_until_now(feed: Feed, clock: Clock, tmp_path: Path) ->
     dump = running()
     dump.open_range(["step"], 5 * SECOND)
     dump.open_range(["step", "layer"], 25 * SECOND)
+    dump.open_range(["step", "layer", "new"], 30 * SECOND)
     dump.launch(26 * SECOND, 27 * SECOND, 1, api=LAUNCH, nvtx=dump.nvtx("step", "layer"))
     feed.add(dump.write(tmp_path / "100-1.fdump"))
     clock.now = START + 30 * SECOND
@@ -327,6 +329,7 @@ def test_open_ranges_last_until_now(feed: Feed, clock: Clock, tmp_path: Path) ->
     assert by_name["step"] == 5 * SECOND
     assert by_name["layer"] == 4 * SECOND
     assert by_name["cuLaunchKernel"] == SECOND
+    assert "new" not in by_name
     pieces = live.ranges
     assert pieces is not None
     assert pieces.start.tolist() == [5 * SECOND, 25 * SECOND]

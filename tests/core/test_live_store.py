@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flame.core.columns import I8, Column
 from flame.core.errors import InputError
 from flame.core.frames import FrameBuilder, Kind
+from flame.core.live import calls as calls_module
 from flame.core.live import spans as spans_module
 from flame.core.live import store as store_module
 from flame.core.live.batch import Batch, Calls, Spans, Work
@@ -276,6 +277,36 @@ def test_only_the_end_of_the_order_is_worked_out_again(monkeypatch: pytest.Monke
     recording.add(batch([Activity(950, 951, 0, 1)]))
     after = recording.store.segments
     assert sum(one is other for one, other in zip(before, after, strict=False)) >= 94
+
+
+def test_of_very_many_calls_the_latest_are_kept_and_those_nothing_has_come_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls_module, "_PART", 10)
+    monkeypatch.setattr(calls_module, "_MOST", 100)
+    recording = Recording()
+    for number in range(2, 1_002):
+        start = 10 * number
+        rows = [Activity(start + 5, start + 6, 0, 1, correlation=number)] if number > 2 else []
+        recording.add(batch(rows, [Call(number, start, start + 1, 1, 5)]))
+    calls = recording.store.calls
+    assert len(calls) <= 100
+    found = calls.find(np.array([2, 3, 500, 990, 1_001]))
+    assert (found >= 0).tolist() == [True, False, False, True, True]
+
+
+def test_equal_groups_have_one_number_whatever_came_between() -> None:
+    groups = HostGroups()
+    rows = [(thread, path) for path in (3, 1, 2) for thread in (1, 0)]
+    thread, path = np.array(rows, np.int32).T
+    first = groups.of_ranges(0, thread[:3], path[:3])
+    column = groups.column("nvtx")
+    everything = groups.of_ranges(0, thread, path)
+    assert everything[:3].tolist() == first.tolist()
+    assert sorted(everything.tolist()) == list(range(len(rows)))
+    assert groups.column("nvtx")[everything].tolist() == path.tolist()
+    assert groups.column("thread")[everything].tolist() == thread.tolist()
+    assert column[first].tolist() == path[:3].tolist()
 
 
 def test_sums_that_would_not_fit_are_refused() -> None:

@@ -22,18 +22,20 @@ from flame.tui.lines import Line
 from flame.tui.palette import Palette
 from flame.tui.session import project
 from tests.fdumpfile import START, DumpFile
+from tests.tui.trees import node
 
 LENGTH = 200
-KEPT = 61  # activities that began in the last minute
+KEPT = 62  # so many activities have rows, at most
 
 
 @pytest.fixture
 def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Feed:
-    """A kernel a second, 5 ns long, on two streams by turns."""
+    """A kernel a second, 5 ns long, on two streams by turns; every third is another one."""
     monkeypatch.setattr(store_module, "_SEGMENT", 1)
     dump = DumpFile()
     for second in range(1, LENGTH + 1):
-        dump.kernel("gemm", second * SECOND, second * SECOND + 5, 0, stream=7 + second % 2)
+        name = "softmax" if second % 3 == 0 else "gemm"
+        dump.kernel(name, second * SECOND, second * SECOND + 5, 0, stream=7 + second % 2)
     dump.end = LENGTH * SECOND + 5
     feed = Feed(LoadOptions(), lambda: START)
     feed.add(dump.write(tmp_path / "100-1.fdump"))
@@ -65,12 +67,16 @@ def test_percentiles_are_of_the_latest_and_say_so_and_all_else_is_of_all(feed: F
     assert 0 < one_stream.latest <= facts.latest // 2 + 1
 
 
-def test_at_all_places_of_a_name_too(feed: Feed) -> None:
+def test_of_a_frame_only_what_is_below_it_counts(feed: Feed) -> None:
     shown = project(feed.snapshot(ALL).profile, Selection())
-    frame = int(shown.view.tree.frame[-1])
-    (*_, facts) = collect(shown, sandwich(shown.view.tree, frame).callees, 0)
-    assert facts.everywhere and facts.latest
-    assert sum(part.value for part in facts.on["streams"].heaviest) == 5 * LENGTH
+    tree = shown.view.tree
+    leaf = node(tree, "[no launch recorded]", "softmax")
+    callees = sandwich(tree, int(tree.frame[leaf])).callees
+    below, everywhere = [*collect(shown, tree, leaf)][-1], [*collect(shown, callees, 0)][-1]
+    for facts in (below, everywhere):
+        assert 0 < facts.latest < KEPT // 2
+        assert sum(part.value for part in facts.on["streams"].heaviest) == 5 * (LENGTH // 3)
+    assert everywhere.everywhere and not below.everywhere
 
 
 def test_what_is_kept_as_a_whole_says_nothing(feed: Feed) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,33 @@ def test_a_window_moves_on_until_it_is_empty(desks: list[Desk], recording: Recor
     assert one.silent()
     recording.run(GEMM)
     assert total(one.next()) == MS
+
+
+def test_pictures_that_take_long_delay_no_reading(
+    desks: list[Desk], recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_worker, "_SHARE", 1 << 20)
+    one = desk(desks, recording)
+    one.next()
+    before = recording.updates
+    recording.run(GEMM)
+    assert one.silent()
+    assert recording.updates > before + 2
+    one.worker.turn(LAST_10)
+    assert total(one.next()) == 3 * MS
+
+
+def test_what_is_left_is_read_at_once(
+    desks: list[Desk], recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_worker, "STEP", 10 * PATIENCE)
+    watch = Watched(recording)
+    watch.feed.status = lambda: replace(recording.status(), behind=max(5 - recording.updates, 0))
+    desk(desks, recording, ALL, watch)
+    end = time.monotonic() + PATIENCE
+    while recording.updates < 5:
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_nothing_is_shown_before_anything_was_recorded(tmp_path: Path, desks: list[Desk]) -> None:

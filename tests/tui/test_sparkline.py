@@ -25,6 +25,7 @@ def status(
     step: int = SECOND,
     dropped: int = 0,
     lag: int = 0,
+    behind: int = 0,
     states: tuple[State, ...] = (State.RUNNING,),
 ) -> Status:
     """A recording of as many processes as ``states``, the first of which has ``dropped``."""
@@ -37,7 +38,7 @@ def status(
         SourceStatus(100 + place, "", state, 0 if place else dropped, 1)
         for place, state in enumerate(states)
     )
-    return Status(sources, rates, lag, 0, SECOND)
+    return Status(sources, rates, lag, behind, SECOND)
 
 
 def text(line: Line) -> str:
@@ -111,17 +112,22 @@ def test_without_gpus_there_is_nothing_of_them() -> None:
     assert "launches" in text(live_line(status(), PALETTE, 80, gpus=False))
 
 
-def test_a_recording_without_a_past_is_idle() -> None:
-    assert text(live_line(status([], []), PALETTE, 80)).split() == [
-        *("GPU", "0", "%"),
-        *("launches", "0/s"),
-    ]
+def test_of_rates_that_nobody_knows_nothing_is_said() -> None:
+    assert live_line(status([], []), PALETTE, 80) == []
+    assert text(live_line(status([], [], dropped=2), PALETTE, 80)) == " 2 records dropped"
 
 
 def test_what_goes_wrong_is_said_and_leads_to_the_notes() -> None:
     line = live_line(status(dropped=1203, lag=2_100_000_000), PALETTE, 120)
     assert warnings(line) == "1,203 records dropped, 2.10 s behind"
     assert line[-1].action == "screen.coverage"
+
+
+def test_of_much_that_is_to_be_read_it_is_said_how_much() -> None:
+    line = live_line(status(lag=90 * SECOND, behind=1_204_000_000), PALETTE, 120)
+    assert warnings(line) == "90.0 s behind, 1.20 GB to read"
+    line = live_line(status(lag=2 * SECOND, behind=4_000_000), PALETTE, 120)
+    assert warnings(line) == "2.00 s behind"
 
 
 def test_a_recording_without_room_is_told_from_one_of_many() -> None:

@@ -109,6 +109,8 @@ class SpanStore:
     def add(self, batch: Batch) -> None:
         """Add what has ended, and know what is open now; InputError as `Store.add`."""
         self._open = self._ranges(batch.open)
+        if batch.empty:
+            return
         rows = Rows.joined([self._ranges(batch.ended), self._calls(batch.calls)])
         rows = rows.take(rows.end > rows.start)
         self._weight += float((rows.end - rows.start).sum(dtype=np.float64))

@@ -57,6 +57,8 @@ class Store:
 
         InputError where sums would no longer fit 64 bits.
         """
+        if not (len(work) or len(calls)):
+            return []
         self.calls.add(calls)
         came = self._came(calls)
         rows, call = self._rows(work)
@@ -158,7 +160,7 @@ class Store:
         begin = min(int(one.min(initial=NEVER)) for one in (new.start, first, came[1]))
         tail = self._ordered([*self._cut(begin), new])
         self._wait_for(new)
-        bound = self._bind(tail, distinct(came[0])[0])
+        bound = self._bind(tail, distinct(came[0])[0]) if came.size else came[0]
         self._share(tail, distinct(np.append(used, bound))[0])
         before = self.segments[-1].busy_until if self.segments else self._busy_before
         device = self._groups.column("device")[tail.group].astype(np.int64)

@@ -78,7 +78,7 @@ class Tables:
         count, *values = looked.work
         often, host = looked.host
         by_metric = dict(zip(work.MEASURES, (count, *values), strict=True))
-        by_metric["host"] = np.where(often > 0, np.maximum(host, 0), 0)
+        by_metric["host"] = np.maximum(host, 0)
         return Totals(by_metric, {"gpu": count, "host": often}, since)
 
     def graph_nodes(self, looked: Looked) -> GraphNodes:

@@ -10,9 +10,11 @@ from flame.core.columns import I4, I8
 from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.names import RangeName, clean_range
 from flame.core.readers.fdump.ids import ABSENT, Ids, Made
+from flame.core.readers.fdump.layout import TEXT
 from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.texts import LOST, Texts
 
+_KEYS = (TEXT, "name", "meta", "frame", "range_name")
 DOMAIN, CATEGORY, THREAD, DEVICE, API = 1, 2, 3, 4, 5  # NameKind in dump.h
 
 
@@ -34,6 +36,8 @@ class Vocabulary:
 
     def learn(self, records: Records) -> None:
         """What ``records`` say; all that they refer to is among them, or known."""
+        if not any(map(records.pieces, _KEYS)):
+            return
         self.texts.learn(records)
         self._learn_names(records)
         self._learn_facts(records)
