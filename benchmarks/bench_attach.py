@@ -27,10 +27,9 @@ import psutil
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from bench_inject import Native  # noqa: E402
-from bench_tui import DOWN, ENTER, UP, Terminal  # noqa: E402
-
 import flame  # noqa: E402
+from benchmarks.bench_inject import Native  # noqa: E402
+from benchmarks.bench_tui import DOWN, ENTER, UP, Terminal  # noqa: E402
 from flame.core.errors import InputError  # noqa: E402
 from flame.core.live.feed import Feed  # noqa: E402
 from flame.core.live.window import LAST_60, LONGEST, SECOND  # noqa: E402
