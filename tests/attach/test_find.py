@@ -301,10 +301,14 @@ def test_another_program_is_not_listed(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("words", [("-m", "flame"), ("-X", "dev", "-m", "flame")])
-def test_flame_is_not_listed(tree: Tree, words: tuple[str, ...], tmp_path: Path) -> None:
+def test_flame_is_not_listed(
+    tree: Tree, library: Path, words: tuple[str, ...], tmp_path: Path
+) -> None:
     ready = tmp_path / "ready"
     command = f"touch {ready}; sleep 60"
-    started = tree(sys.executable, *words, "record", "-q", "sh", "-c", command, cwd=tmp_path)
+    words = (*words, "record", "-q", "sh", "-c", command)
+    env = os.environ | {"FLAME_LIBRARY": str(library)}
+    started = tree(sys.executable, *words, cwd=tmp_path, env=env)
     wait_until(ready.exists)
     finder = Finder()
     assert jobs_with(started.pid, finder) == []

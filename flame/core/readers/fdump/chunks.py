@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,6 +54,8 @@ class Bytes:
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         """Of the file at ``path``, or of that open as ``descriptor``, which stays the caller's."""
         self._file = _opened(path) if descriptor is None else _duplicate(descriptor)
+        # Descriptors are few: what is forgotten gives its own back.
+        self._close = weakref.finalize(self, os.close, self._file)
         self._data: bytes | None = None
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
@@ -68,7 +71,7 @@ class Bytes:
 
     def close(self) -> None:
         """Give the file back."""
-        os.close(self._file)
+        self._close()
 
     @property
     def identity(self) -> tuple[int, int]:
