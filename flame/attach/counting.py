@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.errors import InputError
-from flame.core.readers.fdump.chunks import Bytes, Chunks, named
+from flame.core.readers.fdump.chunks import named, opened
 from flame.core.readers.fdump.layout import (
     CHUNK_HEADER,
     HEADER_SIZE,
@@ -61,13 +61,7 @@ class Dump:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.counted = False
-        with named(path):
-            self._data = Bytes(path)
-            try:
-                self._chunks = Chunks(self._data)
-            except BaseException:
-                self._data.close()
-                raise
+        self._data, self._chunks = opened(path)
 
     def close(self) -> None:
         """Give the file back."""

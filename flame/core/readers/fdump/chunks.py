@@ -242,3 +242,14 @@ def piece_of(chunk: Chunk, low: int = 0) -> Piece:
     """What is in ``chunk`` from the byte ``low`` on."""
     begin = chunk.offset + CHUNK_HEADER
     return Piece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
+
+
+def opened(path: Path) -> tuple[Bytes, Chunks]:
+    """The dump at ``path``, whose bytes the caller closes; InputError if it is none (yet)."""
+    with named(path):
+        data = Bytes(path)
+        try:
+            return data, Chunks(data)
+        except BaseException:
+            data.close()
+            raise

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.readers.fdump.chunks import Bytes, Chunks, named
+from flame.core.readers.fdump.chunks import named, opened
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
 _CONTENT = ("launch", "kernel", "memop", "range", "open_range")
@@ -39,13 +39,7 @@ class Tally:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with named(path):
-            self._data = Bytes(path)
-            try:
-                self._chunks = Chunks(self._data)
-            except BaseException:
-                self._data.close()
-                raise
+        self._data, self._chunks = opened(path)
 
     def close(self) -> None:
         """Give the file back."""
