@@ -245,6 +245,7 @@ async def test_a_subject_that_is_gone_is_said_and_comes_back(decode: Path) -> No
             await user.press(key)
         await user.press("8")
         assert user.read("subject").startswith("▏model.layers.0  200 µs")
+        await user.until(lambda: "generate" in user.read("callers"))  # there is room for them again
         assert row(user, "generate") == 0
 
 
