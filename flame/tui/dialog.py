@@ -200,6 +200,25 @@ class Dialog(ModalScreen[T]):
         self.dismiss(None)
 
 
+class FileDialog(Dialog[T]):
+    """A dialog whose entry names a file: it has the focus where the cursor is on its row."""
+
+    FILE: ClassVar[int]
+    """The row that the entry belongs to."""
+
+    def action_move(self, step: int) -> None:
+        super().action_move(step)
+        self.set_focus(self.entry if self.cursor == self.FILE else None)
+
+    def clicked(self) -> None:
+        self.action_move(0)
+
+    def on_descendant_focus(self) -> None:
+        """A click into the entry is a way to get there."""
+        self.cursor = self.FILE
+        self.draw()
+
+
 def _beyond(seen: range, rows: int) -> str:
     ways = (("↑", seen.start), ("↓", rows - seen.stop))
     return "".join(f"  {arrow} {number} more" for arrow, number in ways if number)

@@ -17,7 +17,7 @@ from flame.core.errors import FlameError
 from flame.core.profile import Profile
 from flame.core.sources import Inputs
 from flame.tui.background import hand_in
-from flame.tui.dialog import Dialog, label, options
+from flame.tui.dialog import FileDialog, label, options
 from flame.tui.lines import Line, Piece
 from flame.tui.session import Projection
 from flame.tui.text import cut, cut_start, printable, wrap
@@ -53,7 +53,7 @@ def shown_about(shown: Projection) -> str:
     return ", ".join(words)
 
 
-class ExportDialog(Dialog[str | None]):
+class ExportDialog(FileDialog[str | None]):
     """Writes a file and returns a note of it, or None if the user left before that."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -65,6 +65,7 @@ class ExportDialog(Dialog[str | None]):
         Binding("escape,q,e", "leave"),
     ]
     TYPES = True
+    FILE = _FILE
 
     class Written(Message):
         """A note of the file that is there now, or why it is not."""
@@ -141,18 +142,6 @@ class ExportDialog(Dialog[str | None]):
         return options(titles, self._chosen[row], row, off)
 
     # Choosing
-
-    def action_move(self, step: int) -> None:
-        super().action_move(step)
-        self.set_focus(self.entry if self.cursor == _FILE else None)
-
-    def clicked(self) -> None:
-        self.action_move(0)
-
-    def on_descendant_focus(self) -> None:
-        """A click into the entry is a way to get there."""
-        self.cursor = _FILE
-        self.draw()
 
     def action_turn(self, step: int) -> None:
         if self.cursor != _FILE:

@@ -19,7 +19,7 @@ from flame.core.sources import Inputs
 from flame.core.units import format_bytes
 from flame.exporters.dumps import Source, copy_dumps
 from flame.tui.background import Done, in_background
-from flame.tui.dialog import Dialog, label, options
+from flame.tui.dialog import FileDialog, label, options
 from flame.tui.export import shown_about
 from flame.tui.lines import Line, Piece
 from flame.tui.loading import bar
@@ -38,7 +38,7 @@ _GRACE = 1.0
 """Seconds that a copy has to clean up after itself when the app is left."""
 
 
-class SaveDialog(Dialog[str | None]):
+class SaveDialog(FileDialog[str | None]):
     """Returns a note of what was written, or None if the user left before that.
 
     ``sources`` are the dumps that are being read; without any there are only stacks to save, those
@@ -54,6 +54,7 @@ class SaveDialog(Dialog[str | None]):
         Binding("escape,q,S", "leave"),
     ]
     TYPES = True
+    FILE = _FILE
 
     def __init__(
         self, sources: Sequence[Source], title: str, profile: Profile, shown: Projection
@@ -132,18 +133,6 @@ class SaveDialog(Dialog[str | None]):
         return "↑ ↓ field · ← → choose · enter write · esc leave"
 
     # Choosing
-
-    def action_move(self, step: int) -> None:
-        super().action_move(step)
-        self.set_focus(self.entry if self.cursor == _FILE else None)
-
-    def clicked(self) -> None:
-        self.action_move(0)
-
-    def on_descendant_focus(self) -> None:
-        """A click into the entry is a way to get there."""
-        self.cursor = _FILE
-        self.draw()
 
     def action_turn(self, step: int) -> None:
         if self.cursor == _WHAT:

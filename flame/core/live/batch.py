@@ -15,14 +15,14 @@ class Work:
     |---|---|---|
     | kind | u1 | `Kind` of the leaf |
     | start, end | i8 | ns; both 0 where the GPU did not say when |
-    | device | i4 | index into `Vocabulary.devices` |
+    | device | i4 | index into `Shared.devices` |
     | stream | i4 | stream id |
     | correlation | i8 | of the launching call in the same process; <= 0: none |
     | frame | i4 | frame id of the kernel, copy or set |
     | thread, python, nvtx | i4 | of the launch as the library saw it; -1, stacks 0: unknown |
     | captured_python, captured_nvtx | i4 | stacks of the graph node's capture, marked; 0: none |
     | graph | bool | whether it was replayed from a CUDA graph node |
-    | config | i4 | index into `Vocabulary.configs`, -1 for copies and sets |
+    | config | i4 | index into `Shared.configs`, -1 for copies and sets |
     | bytes | i8 | what a copy or set moved, -1 for kernels |
     """
 
