@@ -19,11 +19,13 @@ class LoadOptions:
 
     ``nvtx_names``: ``clean`` (volatile ids removed) or ``raw``. ``nvtx_start_end``: start/end
     ranges too. ``forward``: work of a backward pass below the forward operator that caused it.
+    ``ncu``: reports of Nsight Compute, or their source pages as CSV, that say what is in kernels.
     """
 
     nvtx_names: str = "clean"
     nvtx_start_end: bool = False
     forward: bool = False
+    ncu: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.nvtx_names not in NVTX_NAMES:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flame.core.metrics import Metric
     from flame.core.names import Rename
     from flame.core.ranges import RangePieces
+    from flame.core.sampling import Sampling
     from flame.core.tree import StackTree
     from flame.core.where import Filter
 
@@ -246,6 +247,7 @@ class Profile:
     ``ranges_builder`` cuts the NVTX ranges into pieces when those are. ``own_metrics`` is what it
     can be weighed by, the built-in ones if None. ``timed`` is false where rows have no times.
     ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
+    ``sampling`` is what is known below its kernels, None where nothing is.
     """
 
     frames: FrameTable
@@ -267,6 +269,7 @@ class Profile:
     own_metrics: tuple[Metric, ...] | None = None
     timed: bool = True
     totals: Totals | None = None
+    sampling: Sampling | None = None
     _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
 
     @cached_property

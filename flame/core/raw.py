@@ -11,6 +11,7 @@ from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.frames import FrameBuilder
 from flame.core.launches import Launches
 from flame.core.profile import Device, Meta, Process, ProfilerSteps, Thread
+from flame.core.sampling import Code
 from flame.core.stacks import StackBuilder
 
 OPEN = np.int64(np.iinfo(np.int64).max)
@@ -129,6 +130,25 @@ class Paths:
     nodes: Recorded
 
 
+@dataclass(frozen=True, eq=False)
+class PcSamples:
+    """PC samples: ``samples`` at ``offset`` of ``functions[function]``, one row per reason.
+
+    ``correlation`` 0: of all launches of that function in the process. ``reasons`` are keys of
+    `flame.core.stalls`; ``codes`` has what is known of each function's instructions.
+    """
+
+    process: I4
+    function: I4
+    offset: I8
+    reason: I4
+    correlation: I8
+    samples: I8
+    functions: tuple[str, ...]
+    codes: tuple[Code | None, ...]
+    reasons: tuple[str, ...]
+
+
 _DTYPES: dict[str, Any] = {
     "kind": np.uint8,
     "chain_only": np.bool_,
@@ -200,3 +220,4 @@ class RawTrace:
     steps: ProfilerSteps = field(default_factory=lambda: Batches(ProfilerSteps).build())
     launches: Launches | None = None
     paths: Paths | None = None
+    pc_samples: PcSamples | None = None
