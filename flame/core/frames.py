@@ -56,7 +56,8 @@ class Frame(NamedTuple):
 
     ``extra`` holds what is known besides, as (key, text) pairs: ``domain``, ``category``,
     ``shapes``, ``detail`` and ``captured`` of an NVTX range, ``demangled`` and ``mangled`` of a
-    kernel, ``module`` of a native frame, ``forward`` of a range that caused a backward pass.
+    kernel, ``module`` of a native frame, ``forward`` of a range that caused a backward pass,
+    ``function`` of an instruction, ``reason`` of a stall.
     """
 
     kind: Kind
@@ -100,6 +101,15 @@ class FrameBuilder:
         self._ids: dict[Frame, int] = {Frame(Kind.ROOT, "all"): 0}
         self._frames = list(self._ids)
         self._examples: dict[int, list[str]] = {}
+
+    @classmethod
+    def of(cls, table: FrameTable) -> FrameBuilder:
+        """One that goes on where ``table`` ends."""
+        builder = cls()
+        builder._frames = list(table.frames)
+        builder._ids = {frame: index for index, frame in enumerate(table.frames)}
+        builder._examples = {index: list(texts) for index, texts in table.examples.items()}
+        return builder
 
     def __len__(self) -> int:
         return len(self._frames)

@@ -12,19 +12,19 @@ from flame.core.tree import Breadth, by_depth
 
 
 def grow(stacks: Steps, value: I8, count: I8) -> tuple[Breadth, I8]:
-    """The tree of ``stacks``, and the node at which each activity group ends (-1: not in it).
+    """The tree of ``stacks``, and the node at which each of all stacks ends (-1: not in it).
 
-    ``value`` and ``count`` are those of all groups, i8[groups].
+    ``value`` and ``count`` are by number of the stack, i8 each.
     """
-    growth = _Growth(len(stacks.groups))
+    growth = _Growth(len(stacks.rows))
     for step in stacks.without_gaps().frames:
         growth.extend(step)
     columns, place = by_depth(*map(np.concatenate, zip(*growth.columns, strict=True)))
     node, size = place[growth.node], len(place)
-    own, own_count = (sum_by(node, of[stacks.groups], size) for of in (value, count))
-    node_of_group = np.full(len(value), -1, np.int64)
-    node_of_group[stacks.groups] = node
-    return replace(columns, own=own, own_count=own_count), node_of_group
+    own, own_count = (sum_by(node, of[stacks.rows], size) for of in (value, count))
+    node_of_row = np.full(len(value), -1, np.int64)
+    node_of_row[stacks.rows] = node
+    return replace(columns, own=own, own_count=own_count), node_of_row
 
 
 class _Growth:

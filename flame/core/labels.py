@@ -13,6 +13,7 @@ from flame.core.columns import I4, I8
 from flame.core.errors import UsageError
 from flame.core.frames import Frame, FrameTable, Kind
 from flame.core.marks import APART
+from flame.core.sampling import FUNCTION
 
 if TYPE_CHECKING:
     from flame.core.names import Rename
@@ -56,7 +57,8 @@ class Labels:
     """Display names of a frame table under one `Naming`.
 
     ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame each one is shown as:
-    frames of one kind, name, place and marks (`flame.core.marks.APART`) are one.
+    frames of one kind, name, place and marks (`flame.core.marks.APART`) are one, instructions only
+    those of one kernel.
     """
 
     text: tuple[str, ...]
@@ -72,12 +74,17 @@ class Labels:
         return np.fromiter(map(ordered.__getitem__, self.text), np.int64, len(self.text))
 
 
-_NUMBER = re.compile(r"0*([0-9]+)")
+_NUMBER = re.compile(r"(?<=0x)0*([0-9a-f]+)|0*([0-9]+)")
 
 
 def _natural(name: str) -> tuple[str, str]:
     """Sorts ``layers.2`` before ``layers.10``: a number stands behind its length."""
-    return _NUMBER.sub(lambda found: chr(min(len(found[1]), 0xFFFF)) + found[1], name), name
+    return _NUMBER.sub(_behind_its_length, name), name
+
+
+def _behind_its_length(found: re.Match[str]) -> str:
+    digits = found[found.lastindex or 0]
+    return chr(min(len(digits), 0xFFFF)) + digits
 
 
 def labels(frames: FrameTable, naming: Naming) -> Labels:
@@ -100,7 +107,7 @@ class Labeller:
         for index in range(len(self._text), len(frames)):
             frame = frames[index]
             text = self._naming.text(frame)
-            marks = tuple(pair for pair in frame.extra if pair in APART)
+            marks = tuple(pair for pair in frame.extra if pair in APART or pair[0] == FUNCTION)
             key = (frame.kind, text, frame.file, frame.line, marks)
             self._text.append(text)
             self._shown.append(self._first.setdefault(key, index))

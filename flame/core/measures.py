@@ -93,8 +93,13 @@ def _sum(profile: Profile, metric: Metric) -> float:
     return 0.0 if own is None else float(own.sum(dtype=np.float64)) * scale
 
 
-def scales(profile: Profile, metrics: Sequence[Metric]) -> dict[str, int]:
-    """What the profile's own measures are to be multiplied by to be in the units of ``metrics``."""
+def scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[str, int]:
+    """What the profile's own measures are to be multiplied by to be in the units of ``metrics``.
+
+    Those of traces (None) are as they are.
+    """
+    if metrics is None:
+        return dict.fromkeys(profile.activities.measures, 1)
     units = {metric.key: metric.unit for metric in metrics}
     return {
         metric.key: 10 ** ((_digits(units[metric.key]) or 0) - (_digits(metric.unit) or 0))

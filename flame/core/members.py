@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, stretches
+from flame.core.columns import I4, I8, Bool, stretches
 from flame.core.profile import Profile
 from flame.core.tree import StackTree
 from flame.core.where import Filter, passing_rows
@@ -17,12 +17,14 @@ class Members:
     """Rows of the table that ``tree.metric`` measures, by the node where they end.
 
     ``rows`` i8[n]: those that pass the filters, in the order of their nodes. ``bounds``
-    i8[nodes + 1]: where each node's begin in it, so that a subtree's are one slice.
+    i8[nodes + 1]: where each node's begin in it, so that a subtree's are one slice. Where the tree
+    splits groups, they are looked for by group: ``of_group`` i4[rows of the table].
     """
 
     tree: StackTree
     rows: I8
     bounds: I8
+    of_group: I4
 
     @classmethod
     def of(cls, profile: Profile, tree: StackTree, where: tuple[Filter, ...]) -> Members:
@@ -37,29 +39,40 @@ class Members:
         # Sorting keys of both is several times faster than a stable argsort of the nodes.
         keys = np.sort((node[rows] << 32) | rows)
         counts = np.bincount(keys >> 32, minlength=len(tree))
-        return cls(tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]))
+        return cls(
+            tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]), table.groups.of
+        )
 
     def below(self, node: int) -> I8:
-        """The rows that end at ``node`` or below it."""
+        """The rows of which anything ends at ``node`` or below it."""
+        if self.tree.parts:
+            return self._rows_of(self.groups_below(node))
         return self.rows[self.bounds[node] : self.bounds[self.tree.end[node]]]
 
     def of_frame(self, frame: int) -> I8:
         """The rows below any place of ``frame``, each once however often it recurs."""
+        if self.tree.parts:
+            return self._rows_of(self.groups_of_frame(frame))
         nodes = np.flatnonzero(self.tree.frame == frame)
         low, high = self.bounds[nodes], self.bounds[self.tree.end[nodes]]
         # A place within another one begins before that one's end: nothing of it is left.
         low = np.maximum(low, np.concatenate([[0], np.maximum.accumulate(high)[:-1]]))
         return self.rows[stretches(low, np.maximum(high - low, 0))]
 
+    def _rows_of(self, groups: Bool) -> I8:
+        """Those of ``rows`` that are in ``groups``."""
+        return self.rows[groups[self.of_group[self.rows]]]
+
     def groups_below(self, node: int) -> Bool:
-        """The groups of the table that end at ``node`` or below it."""
-        end = self.tree.node_of_group
-        found: Bool = (end >= node) & (end < self.tree.end[node])
-        return found
+        """The groups of the table of which anything ends at ``node`` or below it."""
+        return self.tree.groups_below(self._within(node))
+
+    def _within(self, node: int) -> Bool:
+        inside = np.zeros(len(self.tree), bool)
+        inside[node : self.tree.end[node]] = True
+        return inside
 
     def groups_of_frame(self, frame: int) -> Bool:
-        """The groups that end below any place of ``frame``."""
+        """The groups of which anything ends below any place of ``frame``."""
         reach = np.maximum.accumulate(np.where(self.tree.frame == frame, self.tree.end, 0))
-        inside = np.append(np.arange(len(self.tree)) < reach, False)  # -1: filtered out
-        found: Bool = inside[self.tree.node_of_group]
-        return found
+        return self.tree.groups_below(np.arange(len(self.tree)) < reach)

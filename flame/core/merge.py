@@ -28,6 +28,7 @@ from flame.core.profile import (
     Thread,
 )
 from flame.core.ranges import RangePieces
+from flame.core.sampling_merge import joined_samplings
 from flame.core.stacks import StackBuilder
 from flame.core.timeline import timed
 
@@ -67,7 +68,7 @@ def merged(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
     metrics = joined_metrics(profiles, labels)
     clock, who = align(profiles, labels), _Who()
     parts = [
-        who.add(one, number, shift, scales(one, metrics or ()))
+        who.add(one, number, shift, scales(one, metrics))
         for number, (one, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
     ]
     table = _joined(parts, [one.activities for one in profiles])
@@ -92,6 +93,7 @@ def merged(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
         steps=_steps(profiles, parts),
         own_metrics=metrics,
         timed=all(one.timed for one in profiles),
+        sampling=joined_samplings(profiles, [part.frames for part in parts], table.groups),
     )
 
 

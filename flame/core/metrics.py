@@ -51,7 +51,14 @@ def _idle(table: Activities) -> I8:
     return table.idle
 
 
+def _samples(table: Activities) -> I8:
+    return table.measures.get("stalls", np.zeros(len(table), np.int64))
+
+
 HOST_LEVELS = ("thread", "python", "nvtx", "launch")
+
+STALLS = Metric("stalls", "PC samples", "count", _samples)
+"""What profiles with PC samples can be weighed by besides `METRICS`."""
 
 METRICS: tuple[Metric, ...] = (
     Metric("gpu", "GPU time", "ns", _duration),
@@ -62,6 +69,10 @@ METRICS: tuple[Metric, ...] = (
     Metric("host", "host self time", "ns", _duration, "host", HOST_LEVELS),
 )
 """What can be weighed of a trace; files of resolved stacks bring metrics of their own."""
+NO_SAMPLES = (
+    "there are no PC samples here: name a report of Nsight Compute by --ncu, or record with "
+    "flame record --pc continuous"
+)
 METRIC_KEYS = tuple(metric.key for metric in METRICS)
 
 
@@ -71,4 +82,6 @@ def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
         if metric.key == key:
             return metric
     choices = ", ".join(metric.key for metric in metrics)
+    if key == STALLS.key:
+        raise UsageError(NO_SAMPLES)
     raise UsageError(f"unknown metric '{key}': choose from {choices}")

@@ -92,7 +92,8 @@ class Activities:
     | stack | i4 | stack id of a resolved stack, which is all there is then |
 
     ``python``, ``native``, ``nvtx`` and ``stack`` are rows of ``stacks``; a host table has its own.
-    ``measures`` (i8 each, by metric key) is what a file of resolved stacks has measured itself.
+    ``measures`` (i8 each, by metric key) is what a file of resolved stacks has measured itself, and
+    ``stalls``: PC samples.
     """
 
     kind: U1
@@ -319,7 +320,10 @@ class Profile:
 
     @cached_property
     def coverage(self) -> dict[str, Share]:
-        """How much GPU time has a launch, an NVTX path, Python frames, native frames."""
+        """How much GPU time has a launch, an NVTX path, Python frames, native frames.
+
+        And PC samples (``sass``), where there are any.
+        """
         groups = self.activities.groups
         known = {
             "launch": groups.launched,
@@ -327,6 +331,8 @@ class Profile:
             "python": groups.python > 0,
             "native": groups.native > 0,
         }
+        if self.sampling is not None:
+            known["sass"] = self.sampling.of_group >= 0
         return {key: self._share(mask) for key, mask in known.items()}
 
     def _share(self, groups: Bool) -> Share:
@@ -342,9 +348,11 @@ class Profile:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """What the activities can be weighed by."""
-        from flame.core.metrics import METRICS
+        from flame.core.metrics import METRICS, STALLS
 
-        return METRICS if self.own_metrics is None else self.own_metrics
+        if self.own_metrics is not None:
+            return self.own_metrics
+        return METRICS if self.sampling is None else (*METRICS, STALLS)
 
     @property
     def resolved(self) -> bool:

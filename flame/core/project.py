@@ -13,9 +13,12 @@ from flame.core.labels import Naming
 from flame.core.metrics import Metric, metric_of
 from flame.core.profile import Activities, Profile
 from flame.core.share import merge_smaller
-from flame.core.steps import STACK_LEVELS, arranged, filtered, steps
+from flame.core.spread import SAMPLE_LEVELS, Weighed, Weights, weighed
+from flame.core.steps import STACK_LEVELS, arranged, filtered
 from flame.core.tree import Breadth, StackTree, in_preorder
 from flame.core.where import Filter, GroupFilter, MinShare, passing_rows
+
+_LATEST = np.iinfo(np.int64).max
 
 LEVELS = (
     "rank",
@@ -30,6 +33,7 @@ LEVELS = (
     "nvtx",
     "shapes",
     "kernel",
+    *SAMPLE_LEVELS,
 )
 """All levels in their natural order; any subset in any order makes a tree."""
 
@@ -53,8 +57,13 @@ def check_levels(levels: tuple[str, ...]) -> None:
 
 
 def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[str, ...]:
-    """The metric's own order, files first where there are several, shapes where asked for."""
+    """The metric's own order, files first where there are several, shapes where asked for.
+
+    What PC samples tell stands below their kernels.
+    """
     levels = ("rank", *metric.levels) if len(profile.sources) > 1 else metric.levels
+    if profile.sampling is not None and levels[-1] == "kernel":
+        levels = (*levels, *SAMPLE_LEVELS)
     return with_shapes(levels) if naming.shapes and "nvtx" in levels else levels
 
 
@@ -74,6 +83,8 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
     groups = table.groups
     shapes = table.stacks.innermost(profile.grouping.shapes)[groups.nvtx]
     found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
+    sampled = profile.sampling is not None and table is profile.activities
+    found |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
     found["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
     for level in LEVELS:
         if level not in found:
@@ -105,29 +116,29 @@ def project(
     levels = levels or default_levels(profile, measure, naming)
     check_levels(levels)
     labels = profile.labels(naming)
-    value, count = _weigh(profile, measure, where)
-    kept = np.flatnonzero(count)
-    stacks = steps(profile, profile.table(measure), kept, levels, labels.shown)
-    stacks = filtered(stacks, where, labels.text)
-    if where and not len(stacks.groups):
+    table, weights = profile.table(measure), _weigh(profile, measure, where)
+    shares = weighed(profile, table, weights, levels, labels.shown)
+    stacks = filtered(shares.stacks, where, labels.text)
+    if where and not len(stacks.rows):
         why = "".join(f": {reason}" for reason in absences(profile, where))
         raise NoMatchError(f"nothing in the trace matches the selection{why}")
-    columns, node_of_group = grow(arranged(stacks, arrangement), value, count)
+    columns, node = grow(arranged(stacks, arrangement), *shares.weights)
     for one in where:
         if isinstance(one, MinShare):
             columns, now = merge_smaller(columns, one.percent, profile.grouping.rest)
-            node_of_group = np.append(now, -1)[node_of_group]
+            node = np.append(now, -1)[node]
     key = None
     if arrangement.order == "name":
         key = labels.rank[columns.frame]
     elif arrangement.order == "start":
-        key = _first_start(profile, columns, node_of_group, profile.table(measure), where)
-    return in_preorder(
-        columns, profile.frames, labels.text, measure, levels, arrangement, key, node_of_group
+        key = _first_start(profile, columns, shares, node, table, where)
+    tree = in_preorder(
+        columns, profile.frames, labels.text, measure, levels, arrangement, key, node
     )
+    return tree.with_units(shares.unit_of_group, shares.unit if shares.split else None)
 
 
-def _weigh(profile: Profile, metric: Metric, where: tuple[Filter, ...]) -> tuple[I8, I8]:
+def _weigh(profile: Profile, metric: Metric, where: tuple[Filter, ...]) -> Weights:
     """(value, activities) per group of what passes; groups that do not pass have zeros."""
     table = profile.table(metric)
     value, count = profile.totals_by_group(metric, _rows(profile, table, where))
@@ -135,7 +146,7 @@ def _weigh(profile: Profile, metric: Metric, where: tuple[Filter, ...]) -> tuple
         if isinstance(one, GroupFilter):
             passing = one.groups(profile, table)
             value, count = np.where(passing, value, 0), np.where(passing, count, 0)
-    return value, count
+    return Weights(value, count)
 
 
 def _rows(profile: Profile, table: Activities, where: tuple[Filter, ...]) -> I8 | None:
@@ -147,16 +158,22 @@ def _rows(profile: Profile, table: Activities, where: tuple[Filter, ...]) -> I8 
 def _first_start(
     profile: Profile,
     columns: Breadth,
-    node_of_group: I8,
+    shares: Weighed,
+    node: I8,
     table: Activities,
     where: tuple[Filter, ...],
 ) -> I8:
-    """Per node of ``columns`` the first start of an activity below it that passes, ns."""
+    """Per node of ``columns`` the first start of an activity below it that passes, ns.
+
+    ``node`` is that of every stack of ``shares``.
+    """
     rows = _rows(profile, table, where)
     group, start = table.groups.of, table.start
     if rows is not None:
         group, start = group[rows], start[rows]
-    node = node_of_group[group]
-    first = np.full(len(columns.parent), np.iinfo(np.int64).max)
-    np.minimum.at(first, node[node >= 0], start[node >= 0])
+    unit = shares.unit_of_group[group]
+    of_unit = np.full(int(shares.unit.max(initial=-1)) + 1, _LATEST)
+    np.minimum.at(of_unit, unit[unit >= 0], start[unit >= 0])
+    first = np.full(len(columns.parent), _LATEST)
+    np.minimum.at(first, node[node >= 0], of_unit[shares.unit[node >= 0]])
     return columns.minima(first)

@@ -117,4 +117,5 @@ def _subtree(tree: StackTree, node: int) -> StackTree:
         own_count=tree.own_count[below],
         arrangement=Arrangement(),
         node_of_group=NO_GROUPS,
+        parts=None,
     )

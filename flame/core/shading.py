@@ -125,10 +125,10 @@ def matches(timeline: Timeline, tree: StackTree, mask: Bool, pattern: re.Pattern
     found = fits[timeline.frame]
     if tree.metric.table == "gpu":
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))
-        below = np.append(np.arange(len(tree)) < reach, False)
+        below = tree.groups_below(np.arange(len(tree)) < reach)
         work = np.flatnonzero(timeline.kind != Kind.NVTX)
         group = timeline.table.groups.of[timeline.source[work]]
-        found[work] |= below[tree.node_of_group[group]]
+        found[work] |= below[group]
     return found
 
 

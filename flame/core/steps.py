@@ -20,42 +20,44 @@ STACK_LEVELS = ("python", "native", "nvtx", "stack")
 
 @dataclass(frozen=True)
 class Steps:
-    """Stacks of the activity groups ``groups`` (i8[n]), from the root down.
+    """Stacks with the numbers ``rows`` (i8[n]), from the root down.
 
-    ``frames`` holds for each step the frame id of every group (i4[n] each), -1 for none.
+    ``frames`` holds for each step the frame id in every stack (i4[n] each), -1 for none.
     """
 
-    groups: I8
+    rows: I8
     frames: tuple[Column, ...]
 
-    def only(self, rows: Bool) -> Steps:
-        """The stacks in ``rows`` (bool[n])."""
-        if rows.all():
+    def only(self, kept: Bool) -> Steps:
+        """The stacks in ``kept`` (bool[n])."""
+        if kept.all():
             return self
-        return Steps(self.groups[rows], tuple(step[rows] for step in self.frames))
+        return Steps(self.rows[kept], tuple(step[kept] for step in self.frames))
 
     def without_gaps(self) -> Steps:
         """The same stacks, each with its first frame at the first step, its second at the next."""
-        packed = np.full((len(self.frames), len(self.groups)), -1, np.int32)
-        depth = np.zeros(len(self.groups), np.int64)
+        packed = np.full((len(self.frames), len(self.rows)), -1, np.int32)
+        depth = np.zeros(len(self.rows), np.int64)
         for step in self.frames:
             rows = np.flatnonzero(step >= 0)
             packed[depth[rows], rows] = step[rows]
             depth[rows] += 1
-        return Steps(self.groups, tuple(packed[: depth.max(initial=0)]))
+        return Steps(self.rows, tuple(packed[: depth.max(initial=0)]))
 
     def anywhere(self, marked: Bool) -> Bool:
         """Stacks with any frame in ``marked`` (bool[frame id + 1], the last for none), bool[n]."""
-        found = np.zeros(len(self.groups), bool)
+        found = np.zeros(len(self.rows), bool)
         for step in self.frames:
             found |= marked[step]
         return found
 
 
-def steps(profile: Profile, table: Activities, kept: I8, levels: Iterable[str], shown: I4) -> Steps:
-    """The stacks of the groups ``kept`` under ``levels``; frames are those ``shown`` for them."""
+def steps(
+    profile: Profile, table: Activities, kept: I8, levels: Iterable[str], shown: I4
+) -> tuple[Column, ...]:
+    """The steps of the groups ``kept`` under ``levels``; frames are those ``shown`` for them."""
     shown = np.append(shown, np.int32(-1))
-    return Steps(kept, tuple(shown[step] for step in _recorded(profile, table, kept, levels)))
+    return tuple(shown[step] for step in _recorded(profile, table, kept, levels))
 
 
 def _recorded(
@@ -126,24 +128,24 @@ def _marks(
 
 def _from_first(stacks: Steps, marks: list[Bool]) -> Steps:
     """Stacks from the step on by which each of ``marks`` has had its first match."""
-    seen = np.zeros((len(marks), len(stacks.groups)), bool)
+    seen = np.zeros((len(marks), len(stacks.rows)), bool)
     kept = []
     for step in stacks.frames:
         seen |= [marked[step] for marked in marks]
         kept.append(np.where(seen.all(axis=0), step, -1))
-    return Steps(stacks.groups, tuple(kept))
+    return Steps(stacks.rows, tuple(kept))
 
 
 def _without(stacks: Steps, marked: Bool) -> Steps:
-    return Steps(stacks.groups, tuple(np.where(marked[step], -1, step) for step in stacks.frames))
+    return Steps(stacks.rows, tuple(np.where(marked[step], -1, step) for step in stacks.frames))
 
 
 def arranged(stacks: Steps, arrangement: Arrangement) -> Steps:
     """``stacks`` with recursion collapsed and turned round as ``arrangement`` says."""
     frames = stacks.frames
     if arrangement.collapsed:
-        frames = tuple(_collapsed(frames, len(stacks.groups)))
-    return Steps(stacks.groups, frames[::-1] if arrangement.inverted else frames)
+        frames = tuple(_collapsed(frames, len(stacks.rows)))
+    return Steps(stacks.rows, frames[::-1] if arrangement.inverted else frames)
 
 
 def _collapsed(frames: Iterable[Column], size: int) -> Iterator[Column]:

@@ -17,6 +17,26 @@ from flame.core.metrics import Metric
 NO_GROUPS: I4 = np.zeros(0, np.int32)
 
 
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Where groups end that have several ends: each is in a unit, whose parts are all ends of it.
+
+    ``unit_of_group`` i8[groups], -1: filtered out. ``unit`` i8[parts]; ``node`` i4[parts], -1:
+    filtered out.
+    """
+
+    unit_of_group: I8
+    unit: I8
+    node: I4
+
+    def groups_with(self, nodes: Bool) -> Bool:
+        """The groups of which a part ends at one of ``nodes`` (bool[nodes + 1], the last False)."""
+        units = np.zeros(int(self.unit.max(initial=-1)) + 2, bool)
+        units[self.unit[nodes[self.node]]] = True
+        found: Bool = units[self.unit_of_group]
+        return found
+
+
 @dataclass(frozen=True)
 class StackTree:
     """A weighted tree of frames in preorder; node 0 is the root.
@@ -31,7 +51,8 @@ class StackTree:
     | own_count | i8 | their number |
 
     ``node_of_group`` (i4) is the node where each group of the metric's table ends, -1 where it was
-    filtered out; it is empty in a tree that is not a projection.
+    filtered out; it is empty in a tree that is not a projection. Of a group that PC samples split
+    it is the last node that all its ``parts`` have in common.
     """
 
     frames: FrameTable
@@ -46,6 +67,7 @@ class StackTree:
     own_count: I8
     arrangement: Arrangement = field(default_factory=Arrangement)
     node_of_group: I4 = field(default_factory=NO_GROUPS.copy, repr=False)
+    parts: Parts | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -125,7 +147,36 @@ class StackTree:
             own=own,
             own_count=own_count,
             node_of_group=NO_GROUPS,
+            parts=None,
         )
+
+    def with_units(self, unit_of_group: I8, unit: I8 | None) -> StackTree:
+        """The same for groups in units, of which ``node_of_group`` was by part until now.
+
+        ``unit`` (i8[parts]) is that of each part, None where a unit is a part.
+        """
+        node = self.node_of_group
+        if unit is None:
+            return replace(self, node_of_group=np.append(node, np.int32(-1))[unit_of_group])
+        low, high = _range_of_units(unit, node)
+        common = np.append(self._common(low, high), np.int32(-1))
+        parts = Parts(unit_of_group, unit, node)
+        return replace(self, node_of_group=common[unit_of_group], parts=parts)
+
+    def _common(self, low: I4, high: I4) -> I4:
+        """The last node above or at both ``low`` and ``high``, which are not before; -1 for -1."""
+        node = low.copy()
+        while True:
+            short = (node >= 0) & (self.end[node] <= high)
+            if not short.any():
+                return node
+            node[short] = self.parent[node[short]]
+
+    def groups_below(self, marked: Bool) -> Bool:
+        """The groups of which anything ends in a node of ``marked`` (bool[nodes])."""
+        nodes = np.append(marked, False)
+        found: Bool = nodes[self.node_of_group]
+        return found | self.parts.groups_with(nodes) if self.parts else found
 
     def outermost(self, mask: Bool) -> Bool:
         """Of the nodes in ``mask`` (bool[n]), those below no other one: their totals add up.
@@ -194,6 +245,16 @@ class Node:
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.children)
+
+
+def _range_of_units(unit: I8, node: I4) -> tuple[I4, I4]:
+    """The first and the last node of each unit's parts, -1 where all are filtered out."""
+    size = int(unit.max(initial=-1)) + 1
+    low, high = np.full(size, np.iinfo(np.int32).max, np.int32), np.full(size, -1, np.int32)
+    there = node >= 0
+    np.minimum.at(low, unit[there], node[there])
+    np.maximum.at(high, unit[there], node[there])
+    return np.where(high < 0, high, low), high
 
 
 def _subtree_sums(own: I8, end: I4) -> I8:

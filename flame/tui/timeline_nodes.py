@@ -87,7 +87,9 @@ def item_of(shown: Projection, timeline: Timeline, light: Light, node: int, wind
 
 def _below(tree: StackTree, timeline: Timeline, node: int) -> Bool:
     """The activities that end at ``node`` or below it, bool[intervals]."""
-    groups = (tree.node_of_group >= node) & (tree.node_of_group < tree.end[node])
+    within = np.zeros(len(tree), bool)
+    within[node : tree.end[node]] = True
+    groups = tree.groups_below(within)
     work = np.flatnonzero(timeline.kind != Kind.NVTX)
     below = np.zeros(len(timeline), bool)
     below[work] = groups[timeline.table.groups.of[timeline.source[work]]]
