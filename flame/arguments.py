@@ -41,12 +41,13 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,kernel"
+    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,kernel,"
+    levels += "sass,stall"
     add("--levels", metavar="L,L,…", help=f"the stack, root first: any of {levels}, in any order")
     add(
         "--metric",
         metavar="M",
-        help="gpu, count, launch, queue, idle or host; or what a file of stacks measures",
+        help="gpu, count, launch, queue, idle, host or stalls; or what a file of stacks measures",
     )
     add("--invert", action="store_true", help="bottom-up: the leaves of the stacks first")
     text = "show a frame right below itself as one"

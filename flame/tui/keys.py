@@ -11,10 +11,10 @@ from textual.binding import Binding
 
 from flame.core.project import LEVELS
 
+_RARE = {"rank": "R", "stack": "F", "sass": "I", "stall": "r"}
 LEVEL_KEYS = {
-    **dict(zip((one for one in LEVELS if one not in ("rank", "stack")), "1234567890", strict=True)),
-    "rank": "R",
-    "stack": "F",
+    **dict(zip((one for one in LEVELS if one not in _RARE), "1234567890", strict=True)),
+    **_RARE,
 }
 """The key that switches each level: digits in their order, and letters for the rare ones."""
 
@@ -127,7 +127,11 @@ SHOWING = (
     Command("L", "L", "levels", "levels", "choose, order and fold the levels", 9),
     *(
         Command(
-            key, "" if place else "1 … 0 R F", f"level('{level}')", "", "" if place else _LEVEL_HELP
+            key,
+            "" if place else "1 … 0 R F I r",
+            f"level('{level}')",
+            "",
+            "" if place else _LEVEL_HELP,
         )
         for place, (level, key) in enumerate(LEVEL_KEYS.items())
     ),
