@@ -7,6 +7,7 @@ from pathlib import Path
 
 from flame.tui.keymap import short_id
 from flame.tui.keys import COMMANDS, LIVE, LIVE_COMMANDS, Command
+from flame.tui.sass_keys import SASS_COMMANDS
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -19,13 +20,20 @@ def table(commands: Sequence[Command]) -> str:
 
 def names() -> str:
     """What the configuration calls every command."""
-    known = dict.fromkeys(short_id(command) for command in (*COMMANDS, *LIVE_COMMANDS))
+    known = dict.fromkeys(
+        short_id(command) for command in (*COMMANDS, *LIVE_COMMANDS, *SASS_COMMANDS)
+    )
     return ", ".join(f"`{name}`" for name in known) + "\n"
 
 
 def with_keys(text: str) -> str:
     """``text`` with its table of keys and its list of commands as they should be."""
-    parts = {"keys": table(COMMANDS), "live keys": table(LIVE), "commands": names()}
+    parts = {
+        "keys": table(COMMANDS),
+        "live keys": table(LIVE),
+        "sass keys": table(SASS_COMMANDS),
+        "commands": names(),
+    }
     for mark, part in parts.items():
         begin, end = f"<!-- {mark} -->\n", f"<!-- /{mark} -->"
         before, _, rest = text.partition(begin)

@@ -37,6 +37,14 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     _add_stack(parser.add_argument_group("selection"))
     _add_filters(parser.add_argument_group("filters (all must hold)"))
     _add_names(parser.add_argument_group("names"))
+    add_ncu(parser)
+
+
+def add_ncu(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names files of Nsight Compute."""
+    text = "look into the kernels with the PC samples of this report of Nsight Compute (.ncu-rep), "
+    text += "or of its source page as CSV; may be repeated"
+    parser.add_argument("--ncu", metavar="FILE", action="append", default=[], help=text)
 
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
@@ -124,7 +132,7 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     """How to read the trace."""
     from flame.core.options import LoadOptions
 
-    return LoadOptions(args.nvtx_names, args.nvtx_start_end, args.forward)
+    return LoadOptions(args.nvtx_names, args.nvtx_start_end, args.forward, tuple(args.ncu))
 
 
 def selection_of(args: argparse.Namespace) -> Selection:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from flame._version import __version__
-from flame.arguments import Parser, add_selection, load_options_of, parse, selection_of
+from flame.arguments import Parser, add_ncu, add_selection, load_options_of, parse, selection_of
 from flame.attach.options import add_options as add_attach_options
 from flame.attach.options import check, window_of
 from flame.core.errors import CancelledError, FlameError, InputError, NoMatchError, UsageError
@@ -180,6 +180,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 def _add_info(parser: argparse.ArgumentParser) -> None:
     _add_paths(parser)
+    add_ncu(parser)
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.set_defaults(run=_info)
 
@@ -236,11 +237,14 @@ def _record(args: argparse.Namespace) -> int:
 
 def _attach(args: argparse.Namespace) -> int:
     check(args)
-    from flame.attach.command import listing, stop
+    from flame.attach.command import listing, stop, target_of
+    from flame.attach.pc import switch
     from flame.config import is_in_browser, read_config
 
     if args.stop:
         return stop(args.target)
+    if args.pc is not None:
+        return switch(target_of(args.target), args.pc)
     on_terminal = is_in_browser() or (_is_terminal(sys.stdin) and _is_terminal(sys.stdout))
     if args.list or (args.target is None and not on_terminal):
         width = shutil.get_terminal_size((_WIDEST_TEXT, 24)).columns
@@ -361,6 +365,8 @@ def _output(args: argparse.Namespace, inputs: Inputs) -> str:
         return name
     if inputs.hold(Path(args.output)):
         raise UsageError(f"-o {args.output}: is the trace itself")
+    if _named(args.ncu).hold(Path(args.output)):
+        raise UsageError(f"-o {args.output}: is what --ncu names")
     return str(args.output)
 
 
@@ -369,7 +375,7 @@ def _info(args: argparse.Namespace) -> int:
     from flame.report import as_json, as_text
 
     inputs = _inputs(args)
-    profile = _load(inputs, LoadOptions())
+    profile = _load(inputs, LoadOptions(ncu=tuple(args.ncu)))
     width = shutil.get_terminal_size((_WIDEST_TEXT, 24)).columns
     _print(
         as_json(profile, inputs)
@@ -380,9 +386,13 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _inputs(args: argparse.Namespace) -> Inputs:
+    return _named(args.paths)
+
+
+def _named(paths: Sequence[str]) -> Inputs:
     from flame.core.sources import Inputs
 
-    return Inputs(tuple(map(Path, args.paths)))
+    return Inputs(tuple(map(Path, paths)))
 
 
 def _load(inputs: Inputs, options: LoadOptions) -> Profile:

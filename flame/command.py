@@ -83,6 +83,9 @@ def _loading(options: LoadOptions) -> Iterator[str]:
         yield "--nvtx-start-end"
     if options.forward:
         yield "--forward"
+    for path in options.ncu:
+        # argparse before Python 3.13 loses a value of two dashes.
+        yield from _option("--ncu", "./--" if path == "--" else path)
 
 
 def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:

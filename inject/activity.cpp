@@ -187,9 +187,12 @@ void use_our_clock() {
   note("CUPTI has a clock of its own here: times of GPU work are converted, and less exact");
 }
 
+// Where sampling begins later it stays: kernels that run one by one can be told of in either way.
 CUpti_ActivityKind kernel_kind() {
-  return sampling_wanted() && sampling_serialized() ? CUPTI_ACTIVITY_KIND_KERNEL
-                                                    : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  static const CUpti_ActivityKind kind = sampling_serialized()
+                                             ? CUPTI_ACTIVITY_KIND_KERNEL
+                                             : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  return kind;
 }
 
 constexpr CUpti_ActivityKind kMemoryKinds[] = {

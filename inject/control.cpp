@@ -1,5 +1,5 @@
 // The socket beside the dump: who may read the dump asks here for its descriptor, how the recording
-// is doing, for a flush, or for its end. A line of JSON each way; clients that do not keep to it
+// is doing, for a flush, for PC samples, or for its end. A line of JSON each way; clients that do not keep to it
 // are let go, and nobody waits for any.
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -109,7 +109,8 @@ void send_reply(Client& client, int fd = -1) {
 
 void refuse(Client& client, const char* why) {
   reply.size = 0;
-  reply.add("{\"ok\":false,\"error\":\"%s\"", why);
+  reply.add("{\"ok\":false,\"error\":");
+  reply.add_quoted(why);
   send_reply(client);
 }
 
@@ -157,14 +158,29 @@ void answer_flush(Client& client) {
 
 void answer_stop(Client& client) { client.wants_end = true; }
 
-struct Request {
+// {"do":"pc","mode":MODE}
+void answer_pc(Client& client, std::string_view mode) {
+  if (life.load() != kOn) return refuse(client, "there is no more room for the recording");
+  const SamplingAnswer answer = switch_sampling(mode);
+  if (!answer.done) return refuse(client, answer.why);
+  begin_reply();
+  reply.add(",\"contexts\":%u", answer.contexts);
+  send_reply(client);
+}
+
+struct Answer {
   std::string_view name;
-  void (*answer)(Client& client);
+  void (*give)(Client& client);
 };
-constexpr Request kRequests[] = {{"open", answer_open},
-                                 {"status", answer_status},
-                                 {"flush", answer_flush},
-                                 {"stop", answer_stop}};
+constexpr Answer kAnswers[] = {{"open", answer_open},
+                               {"status", answer_status},
+                               {"flush", answer_flush},
+                               {"stop", answer_stop}};
+
+struct Request {
+  std::string_view name;  // empty: the line is something else
+  std::string_view mode;
+};
 
 bool skip(std::string_view* text, std::string_view wanted) {
   const size_t start = text->find_first_not_of(" \t\r");
@@ -173,26 +189,29 @@ bool skip(std::string_view* text, std::string_view wanted) {
   return true;
 }
 
-// The name in {"do":"NAME"}; empty: the line is something else.
-std::string_view request_in(std::string_view line) {
-  for (const char* part : {"{", "\"do\"", ":", "\""})
-    if (!skip(&line, part)) return {};
-  const std::string_view name = line.substr(0, line.find('"'));
-  line.remove_prefix(name.size());
-  const bool whole = skip(&line, "\"") && skip(&line, "}") &&
-                     line.find_first_not_of(" \t\r") == std::string_view::npos;
-  return whole ? name : std::string_view();
+// KEY:"VALUE", the key with its quotes
+bool take_text(std::string_view* line, std::string_view key, std::string_view* value) {
+  for (const std::string_view part : {key, std::string_view(":"), std::string_view("\"")})
+    if (!skip(line, part)) return false;
+  *value = line->substr(0, line->find('"'));
+  line->remove_prefix(value->size());
+  return skip(line, "\"");
 }
 
-void refuse_line(Client& client) {
-  refuse(client, "not understood: open, status, flush or stop, as {\\\"do\\\":\\\"open\\\"}");
+// {"do":"NAME"}, or with a mode behind it
+Request request_in(std::string_view line) {
+  Request request;
+  if (!skip(&line, "{") || !take_text(&line, "\"do\"", &request.name)) return {};
+  if (skip(&line, ",") && !take_text(&line, "\"mode\"", &request.mode)) return {};
+  const bool whole = skip(&line, "}") && line.find_first_not_of(" \t\r") == std::string_view::npos;
+  return whole ? request : Request();
 }
 
-auto answer_to(std::string_view line) {
-  const std::string_view name = request_in(line);
-  for (const Request& request : kRequests)
-    if (request.name == name) return request.answer;
-  return refuse_line;
+void answer(Client& client, const Request& request) {
+  if (request.name == "pc" && !request.mode.empty()) return answer_pc(client, request.mode);
+  for (const Answer& one : kAnswers)
+    if (one.name == request.name && request.mode.empty()) return one.give(client);
+  refuse(client, "not understood: open, status, flush, pc or stop, as {\"do\":\"open\"}");
 }
 
 // clients
@@ -220,10 +239,11 @@ bool read_more(Client& client) {
 void answer_first(Client& client) {
   char* const line = said_by(client);
   const auto size = size_t(end_of_line(client) - line);
-  const auto answer = answer_to({line, size});
+  static char first[kLongestLine];
+  memcpy(first, line, size);
   client.size -= size + 1;
   memmove(line, line + size + 1, client.size);
-  answer(client);
+  answer(client, request_in({first, size}));
 }
 
 void serve(Client& client) {

@@ -31,11 +31,7 @@ uint32_t context_id(CUcontext context) {
 }
 
 void context_created(CUcontext context) {
-  if (sampling_wanted()) sample_context(context, context_id(context));
-}
-
-void context_ends(CUcontext context) {
-  if (sampling_wanted()) forget_context(context);
+  sample_context(context, context_id(context));
 }
 
 void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
@@ -44,7 +40,7 @@ void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
     case CUPTI_CBID_RESOURCE_CONTEXT_CREATED:
       return context_created(data.context);
     case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
-      return context_ends(data.context);
+      return forget_context(data.context);
     case CUPTI_CBID_RESOURCE_MODULE_LOADED:
       return module_loaded(data.context, *static_cast<const CUpti_ModuleResourceData*>(more));
     case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
@@ -192,6 +188,7 @@ bool version_fits(uint32_t* version) {
 bool begin() {
   describe_double();
   describe_driver();
+  want_sampling();
   uint32_t version = 0;
   if (!cupti() || !version_fits(&version) || !subscribe()) return false;
   if (!enable_all()) {

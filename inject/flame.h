@@ -35,6 +35,7 @@ void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // onl
 bool start(const char* directory = nullptr);
 bool recording();        // cheap; in a forked child it makes the child's own dump
 uint32_t generation();   // grows with every new dump (fork): ids cached under an older one are void
+bool began_late();       // the process had run for a while when it was attached to
 void stop();             // stops recording for good and marks the dump as ended
 void at_flush(void (*work)(bool last));  // called every flush_ms by the helper thread, and at the end
 void at_fork_child(void (*work)());      // called in the child after fork, before anything else there
@@ -103,5 +104,14 @@ uint32_t nvtx_path();     // node of the push/pop ranges that are open on the ca
 bool start_cupti();       // subscribes; false: there is no CUPTI here, or it is taken
 bool reads_python();      // whether stacks are recorded
 bool reads_cupti();       // whether launches are
+
+struct SamplingAnswer {
+  bool done;
+  uint32_t contexts;  // that are sampled now
+  char why[320];      // not done: what the user can do about it
+};
+// By the helper thread: PC sampling begins, changes or ends, in all contexts or in none. `mode` as in
+// FLAME_PC.
+SamplingAnswer switch_sampling(std::string_view mode);
 
 }  // namespace flame

@@ -68,6 +68,7 @@ struct Calls {
 struct CuptiThread : Local {
   Calls calls;
   Symbols symbols;
+  CUcontext context = nullptr;  // the last that was seen
 };
 
 CuptiThread* cupti_thread_if_any() { return static_cast<CuptiThread*>(local(kCuptiSlot)); }
@@ -107,6 +108,11 @@ void enter(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   call.start = now();  // last: what came before is not the program's time
 }
 
+void see(CuptiThread& thread, const CUpti_CallbackData& data) {
+  if (data.context == thread.context || !data.context) return;
+  if (see_context(data.context, data.contextUid)) thread.context = data.context;
+}
+
 void write_launch(const Call& call, uint64_t end, CUpti_CallbackId id,
                   const CUpti_CallbackData& data) {
   if (!named[id].exchange(true, std::memory_order_relaxed)) name(kApi, 0, id, names[id]);
@@ -136,7 +142,7 @@ void leave(Calls& calls, CUpti_CallbackId id, const CUpti_CallbackData& data) {
   bool outermost = depth == 1 || calls.open[depth - 2].role == kGraphCopy;
   if (!outermost || call.role == kGraphCopy) return;
   write_launch(call, end, id, data);
-  if (sampling_wanted() && sampling_serialized()) flush_launch(data.context);
+  if (sampling_serialized()) flush_launch(data.context);
 }
 
 bool enable(CUpti_SubscriberHandle subscriber, uint32_t id) {
@@ -164,7 +170,10 @@ void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin
   if (data.callbackSite == CUPTI_API_EXIT) {
     if (Calls* calls = calls_if_any()) leave(*calls, id, data);
   } else if (begin && recording()) {
-    if (Calls* calls = thread_calls()) enter(*calls, id, data);
+    Calls* calls = thread_calls();
+    if (!calls) return;
+    see(*cupti_thread_if_any(), data);
+    enter(*calls, id, data);
   }
 }
 

@@ -54,6 +54,7 @@ WorkList<> fork_work;
 
 std::atomic<uint32_t> generations{0};
 std::atomic<bool> finishing{false};
+std::atomic<bool> attached{false};
 bool started;  // a dump was made: after its end there will be none
 int forked_from;
 int forking;
@@ -173,6 +174,8 @@ bool recording() {
   return state == kAsleep && wake();
 }
 
+bool began_late() { return attached.load(std::memory_order_relaxed); }
+
 uint32_t generation() { return generations.load(std::memory_order_acquire); }
 
 void run_flush_work(bool last) { flush_work.run(last); }
@@ -215,8 +218,9 @@ extern "C" __attribute__((visibility("default"))) int flame_attach(const char* d
   const bool named = directory && *directory;
   if (!flame::start(named ? directory : nullptr)) return 0;
   flame::start_cupti();
-  if (late)
-    flame::note("recording began when flame was attached to the process: what it did before is not "
-                "in here, nor are its NVTX ranges");
+  if (!late) return 1;
+  flame::attached.store(true, std::memory_order_relaxed);
+  flame::note("recording began when flame was attached to the process: what it did before is not "
+              "in here, nor are its NVTX ranges");
   return 1;
 }

@@ -1,4 +1,5 @@
-// PC sampling: at which instructions, and waiting for what, warps were found (FLAME_PC).
+// PC sampling: at which instructions, and waiting for what, warps were found (FLAME_PC, or asked
+// for through the control socket).
 #pragma once
 #include <cuda.h>
 
@@ -6,12 +7,16 @@
 
 namespace flame {
 
-bool sampling_wanted();      // FLAME_PC asks for it, whether or not this machine allows it
-bool sampling_serialized();  // it asks for one kernel at a time, each sample knowing its launch
+void want_sampling();        // before all that follows: as FLAME_PC says
+bool sampling_wanted();      // whether or not this machine allows it
+bool sampling_serialized();  // one kernel at a time is wanted, each sample knowing its launch
 
 void sample_context(CUcontext context, uint32_t context_id);  // a new context
-void forget_context(CUcontext context);                       // it is about to be destroyed
-void flush_sampling(bool last);  // by the helper thread, and at the end
+// A context that is used, if that is not known: it was made before anybody told of contexts. The
+// helper thread begins to sample it. false: ask again at the next launch.
+bool see_context(CUcontext context, uint32_t context_id);
+void forget_context(CUcontext context);  // it is about to be destroyed
+void flush_sampling(bool last);          // by the helper thread, and at the end
 // After each launch, where sampling is serialized: CUPTI keeps the samples of kernels apart only
 // when they are collected kernel by kernel.
 void flush_launch(CUcontext context);

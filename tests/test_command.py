@@ -109,7 +109,11 @@ selections = st.builds(
     Selection, levels, wheres, st.none() | st.sampled_from(METRIC_KEYS), namings, arrangements
 )
 load_options = st.builds(
-    LoadOptions, st.sampled_from(["clean", "raw"]), st.booleans(), st.booleans()
+    LoadOptions,
+    st.sampled_from(["clean", "raw"]),
+    st.booleans(),
+    st.booleans(),
+    st.lists(texts.filter(lambda path: path != "--"), max_size=2).map(tuple),
 )
 stacks = st.lists(st.text(max_size=4) | texts, max_size=3)
 states = st.builds(

@@ -26,12 +26,14 @@ _SOON = 1.5
 """Seconds in which what costs nothing is answered, unless the process is stopped."""
 _WORK = 5.0
 """Seconds for what makes CUPTI flush."""
+_LONG = 60.0
+"""Seconds for what CUPTI sets up once, after all cubins so far have been saved."""
 _LONGEST = 1 << 16
 _MOST_DESCRIPTORS = 8
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 _NONE_THERE = (OSError, ValueError, RecursionError)  # msgspec's errors are ValueErrors
 
-_Reply = TypeVar("_Reply", bound="_Done")
+_Reply = TypeVar("_Reply", bound="_Done | SamplingReply")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,15 @@ class ControlStatus(_Done):
     dropped: int
     python: bool
     cupti: bool
+
+
+@dataclass(frozen=True)
+class SamplingReply:
+    """What came of a wish for PC samples: the ``contexts`` that are sampled now, or the ``error``."""
+
+    ok: bool
+    contexts: int = 0
+    error: str = ""
 
 
 class Control:
@@ -101,6 +112,10 @@ class Control:
         """Let CUPTI hand over what has run; True when that has been written to the dump."""
         return self._ask("flush", _Done, _WORK) is not None
 
+    def sample(self, mode: str) -> SamplingReply | None:
+        """Switch PC sampling to ``mode``, as FLAME_PC; None if it does not answer (any more)."""
+        return self._ask("pc", SamplingReply, _LONG, mode)
+
     def stop(self) -> bool:
         """End the recording, not the process: True when the dump is complete."""
         return self._ask("stop", _Done, _WORK) is not None
@@ -111,16 +126,18 @@ class Control:
             os.close(self._dump)
         self._dump = -1
 
-    def _ask(self, what: str, reply_type: type[_Reply], patience: float) -> _Reply | None:
+    def _ask(
+        self, what: str, reply_type: type[_Reply], patience: float, mode: str | None = None
+    ) -> _Reply | None:
         with suppress(*_NONE_THERE):
-            reply, descriptors = _ask(self._path, what, reply_type, patience)
+            reply, descriptors = _ask(self._path, what, reply_type, patience, mode)
             _close(descriptors)
             return reply
         return None
 
 
 def _ask(
-    path: Path, what: str, reply_type: type[_Reply], patience: float
+    path: Path, what: str, reply_type: type[_Reply], patience: float, mode: str | None = None
 ) -> tuple[_Reply, list[int]]:
     """One request over a connection of its own: the reply, and the descriptors that came with it.
 
@@ -128,7 +145,8 @@ def _ask(
     """
     until = time.monotonic() + patience
     with closing(_connect(path, patience)) as connection:
-        connection.sendall(msgspec.json.encode({"do": what}) + b"\n")
+        request = {"do": what} if mode is None else {"do": what, "mode": mode}
+        connection.sendall(msgspec.json.encode(request) + b"\n")
         line, descriptors = _receive(connection, until)
     try:
         return msgspec.json.decode(line, type=reply_type), descriptors

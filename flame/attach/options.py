@@ -7,6 +7,7 @@ import argparse
 from flame.arguments import add_selection
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, Window
+from flame.record.options import pc_mode
 
 _EPILOG = """\
 PID is one process and all below it that record; NAME a script or program; PATH the folder of a
@@ -16,6 +17,9 @@ Whatever was started with 'flame record', or with CUDA_INJECTION64_PATH and NVTX
 in its environment, is shown as it runs, and left as it is when you quit. Into a running CPython
 3.14 or later the library is loaded. Of another Python the Python stacks can be sampled, without
 the GPU: pip install 'flame-view[cpu]'.
+
+--pc begins or ends PC sampling in a program that is recorded already: then 'flame view' shows the
+instructions of its kernels and what they wait for. It prints a line for each process and ends.
 
 --list --json prints an object of jobs, ended and notes. A job has pid, name, command, user, age_s,
 way (recording, loadable, cpu, none), active, kernels, launches, bytes, folder, and processes, each
@@ -38,6 +42,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--list", action="store_true", help="print what can be attached to")
     add("--json", action="store_true", help="with --list: for scripts")
     add("--stop", action="store_true", help="end the recording; the program runs on")
+    text = (
+        "PC sampling from now on: continuous, serialized (exact launches, kernels run one by one) "
+    )
+    text += "or off; :N samples every 2^N cycles, N from 5 to 31"
+    add("--pc", metavar="MODE[:N]", help=text)
     text = "what is shown at first: the last 10s (default) or 60s, or all"
     add("--window", metavar="W", help=text)
     add_selection(parser)
@@ -49,12 +58,24 @@ def check(args: argparse.Namespace) -> None:
     """Raise UsageError where options exclude or need each other."""
     if args.target == "":
         raise UsageError("no process named: flame attach --list shows what there is")
+    if args.ncu:
+        raise UsageError("--ncu goes with what has ended: flame view PATH --ncu FILE")
     if args.json and not args.list:
         raise UsageError("--json goes with --list")
     if args.list and (args.stop or args.target is not None):
         raise UsageError("--list shows all there is: it goes with no target, and not with --stop")
     if args.stop and args.target is None:
         raise UsageError("--stop: name what to stop: flame attach --stop PID")
+    if args.pc is not None:
+        _check_pc(args)
+
+
+def _check_pc(args: argparse.Namespace) -> None:
+    pc_mode(args.pc)
+    if args.list or args.stop:
+        raise UsageError("--pc switches PC sampling and nothing else: not with --list or --stop")
+    if args.target is None:
+        raise UsageError(f"--pc: name what to sample: flame attach PID --pc {args.pc}")
 
 
 def window_of(args: argparse.Namespace) -> Window | None:

@@ -24,6 +24,7 @@ from flame.core.profile import NONE, Activities, GraphNodes, Profile, Source
 from flame.core.ranges import range_pieces
 from flame.core.raw import OPEN, RawTrace
 from flame.core.raw import Activities as RawActivities
+from flame.core.recorded_samples import with_recorded
 from flame.core.stacks import EMPTY
 
 _SUM_LIMIT = 1 << 62
@@ -75,7 +76,8 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     )
     from flame.core.findings import findings
 
-    return replace(profile, warnings=(*warnings, *findings(profile)))
+    profile, notes = with_recorded(profile, raw)
+    return replace(profile, warnings=(*warnings, *notes, *findings(profile)))
 
 
 def _known(launches: LaunchTable) -> LaunchTable:

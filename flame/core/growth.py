@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.columns import I8, Column, distinct, sum_by
+from flame.core.columns import I8, Column, distinct, runs, sum_by
 from flame.core.steps import Steps
 from flame.core.tree import Breadth, by_depth
 
@@ -38,9 +38,12 @@ class _Growth:
     def extend(self, frame: Column) -> None:
         """Move every stack with ``frame`` >= 0 to the child with that frame."""
         rows = np.flatnonzero(frame >= 0)
-        wanted, place = distinct((self.node[rows] << 32) | frame[rows])
+        child = (self.node[rows] << 32) | frame[rows]
+        # Stacks that PC samples split stand together, and all have the frames above in common.
+        first = runs(child)
+        wanted, place = distinct(child[first])
         parent = wanted >> 32
         depth = self._depth[parent] + 1
         self.columns.append((parent, wanted & 0xFFFFFFFF, depth))
-        self.node[rows] = len(self._depth) + place
+        self.node[rows] = np.repeat(len(self._depth) + place, np.diff(np.append(first, len(rows))))
         self._depth = np.concatenate([self._depth, depth])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import sqlite3
-import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -19,16 +16,14 @@ from flame.core.launches import Launches
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.profile import Profile
 from flame.core.raw import RawTrace
-from flame.core.readers.compressed import open_binary
 from flame.core.readers.fdump.folder import is_folder
+from flame.core.readers.heads import head_of, unpacked_head
 from flame.core.readers.nsys import reader as nsys
 from flame.core.readers.nsys.geometry import read_launches
 from flame.core.readers.pages import PageSource
 from flame.core.readers.sqlite_file import MAGIC
 from flame.core.resolved import profile_of
 
-_HEAD = 64
-_PIECE = 1 << 12
 _LONGEST_REASON = 200
 
 
@@ -41,11 +36,21 @@ def load(
     or beside the file. Raises InputError (one line: what, where, what to do) when it cannot be
     read, CancelledError when ``progress`` does.
     """
-    path = Path(path)
+    path, options = Path(path), options or LoadOptions()
     try:
-        return _load(path, options or LoadOptions(), progress)
+        if options.ncu:
+            return _load_with_ncu(path, options, progress)
+        return _load(path, options, progress)
     except MemoryError:
         raise InputError(f"{path}: there is not enough memory to read it") from None
+
+
+def _load_with_ncu(path: Path, options: LoadOptions, progress: Progress) -> Profile:
+    from flame.core.load_ncu import read_all
+    from flame.core.ncu_join import join
+
+    files = read_all(options.ncu, progress)
+    return join(_load(path, replace(options, ncu=()), progress), files)
 
 
 def _load(path: Path, options: LoadOptions, progress: Progress) -> Profile:
@@ -53,7 +58,7 @@ def _load(path: Path, options: LoadOptions, progress: Progress) -> Profile:
         from flame.core.load_many import load_all
 
         return load_all([path], options, progress)
-    head = _head(path)
+    head = head_of(path)
     if head.startswith(MAGIC):
         return _load_sqlite(path, options, progress)
     from flame.core.readers.nsysrep import convert, looks_like_report
@@ -63,62 +68,40 @@ def _load(path: Path, options: LoadOptions, progress: Progress) -> Profile:
         return replace(converted, meta=replace(converted.meta, path=str(path)))
     if not head:
         raise InputError(f"{path}: the file is empty")
+    from flame.core.readers.ncu import report
+
+    if report.looks_like_report(path, head):
+        return _load_ncu(path, progress)
     return _load_text(path, options, progress)
 
 
-def _head(path: Path) -> bytes:
-    """The first bytes of a regular, readable file; InputError for anything else."""
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{path}: not a regular file; copy it to one first")
-        with path.open("rb") as file:
-            return file.read(_HEAD)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except PermissionError:
-        raise InputError(f"{path}: no permission to read it") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read: {reason}") from None
+def _load_ncu(path: Path, progress: Progress) -> Profile:
+    from flame.core.load_ncu import read_ncu
+    from flame.core.ncu_alone import profile_of_ncu
+
+    return profile_of_ncu(read_ncu(path, progress))
 
 
 def _load_text(path: Path, options: LoadOptions, progress: Progress) -> Profile:
     """The profile of a file in one of `flame.core.formats.FORMATS`."""
-    from flame.core.formats import format_of
+    from flame.core.formats import HEAD, format_of
 
-    head = _unpacked_head(path)
+    head = unpacked_head(path, HEAD)
     if head.startswith(MAGIC):
         raise InputError(f"{path}: a compressed database: unpack it first (gunzip)")
     found = format_of(path, head)
     if found is None:
+        from flame.core.readers.ncu.source_csv import looks_like
         from flame.core.readers.unsupported import advice
 
+        if looks_like(head):
+            return _load_ncu(path, progress)
         raise InputError(f"{path}: {advice(head, path.name)}")
     raw = found.read(path, options, progress)
     try:
         return attribute(raw, progress) if isinstance(raw, RawTrace) else profile_of(raw)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _unpacked_head(path: Path) -> bytes:
-    """The first bytes of the file, unpacked if it is gzipped; of a damaged one what there is."""
-    from flame.core.formats import HEAD
-
-    head = b""
-    try:
-        with open_binary(path) as file:
-            while len(head) < HEAD and (more := file.read(_PIECE)):
-                head += more
-        return head
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        if head:
-            return head
-        reason = f"damaged: not a whole gzip file ({error})"
-        raise InputError(f"{path}: {reason}; compress or copy it again") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _load_sqlite(path: Path, options: LoadOptions, progress: Progress) -> Profile:
@@ -140,7 +123,7 @@ def _read_sqlite(path: Path, options: LoadOptions, progress: Progress) -> RawTra
 
 def _read_launches(path: Path, starts: I8) -> Launches:
     """How the activities with these starts were launched; InputError if the file is another."""
-    _head(path)  # knows best what to say of a file that has gone
+    head_of(path)  # knows best what to say of a file that has gone
     with _opened(path) as source:
         launches = read_launches(source, starts)
     if launches is None:

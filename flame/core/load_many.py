@@ -49,9 +49,14 @@ def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress)
         _refuse_pattern(files[0])
         return load(files[0], options, progress)
     _check(files)
-    profiles = _read_all(files, options, progress)
+    from flame.core.load_ncu import check_traces, read_all
+    from flame.core.ncu_join import join
+
+    check_traces(files)
+    samples = read_all(options.ncu, progress)
+    profiles = _read_all(files, replace(options, ncu=()), progress)
     progress("merging", 0, 0)
-    return _merged(profiles)
+    return join(_merged(profiles), samples)
 
 
 def _merged(profiles: Sequence[Profile]) -> Profile:

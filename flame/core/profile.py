@@ -352,7 +352,8 @@ class Profile:
 
         if self.own_metrics is not None:
             return self.own_metrics
-        return METRICS if self.sampling is None else (*METRICS, STALLS)
+        counted = self.sampling is not None and self.totals is None
+        return (*METRICS, STALLS) if counted else METRICS
 
     @property
     def resolved(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from flame.core.columns import I4, I8, Bool, sum_by
 from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.kernel_names import demangle, kernel_base
 from flame.core.stalls import stall_of
+
+if TYPE_CHECKING:
+    from flame.core.shares import Shares
 
 FUNCTION = "function"
 """Under this key an instruction's frame has the kernel that it is of: each has its own."""
@@ -88,7 +92,9 @@ class Sampling:
     ``of_group`` i4[groups of the activities]: the distribution, -1 for none. Distribution d has the
     entries ``bounds[d]`` to ``bounds[d + 1]`` (i8[d + 1]): samples of ``codes[code]`` at ``place``,
     with the frames ``sass`` and ``stall`` (i4 each), ``samples`` i8. ``exact`` bool[d]: of these
-    launches alone; else of all launches of the kernel, wherever they came from.
+    launches alone; else of all launches of the kernel, wherever they came from. ``shares`` is what
+    `flame.core.shares` has worked out of them, by levels, for the frames shown. ``most_parts``
+    limits how many entries are shown together, besides what `flame.core.spread` does.
     """
 
     codes: tuple[Code, ...]
@@ -100,6 +106,8 @@ class Sampling:
     stall: I4
     samples: I8
     exact: Bool
+    shares: dict[tuple[str, ...], tuple[I4, Shares]] = field(default_factory=dict, repr=False)
+    most_parts: int | None = None
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -129,9 +137,8 @@ class SamplingBuilder:
 
     def add(self, parts: Sequence[Samples], exact: bool) -> int:
         """The number of a new distribution, of the samples in all ``parts``."""
-        before = sum(len(column[0]) for column in self._columns)
         self._columns += map(self._entries, parts)
-        self._sizes.append(sum(len(column[0]) for column in self._columns) - before)
+        self._sizes.append(sum(len(part.place) for part in parts))
         self._exact.append(exact)
         return len(self._sizes) - 1
 

@@ -8,17 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, stretches, sum_by, unique_rows
+from flame.core.columns import I4, I8, Column, runs, stretches, sum_by, unique_rows
 from flame.core.profile import Activities, Profile
 from flame.core.sampling import Sampling
+from flame.core.shares import Shares, shares_of
 from flame.core.steps import Steps, steps
 
 SAMPLE_LEVELS = ("sass", "stall")
 MOST_PARTS = 400_000
-"""Parts up to which all instructions stand for themselves: with more, the rarest are one frame."""
+"""Instructions and their reasons that are shown together: the rarest of more are one frame."""
 
-_LEAST_PARTS = 32
-_HEAVIEST = 1 << 31
+_LEAST_PARTS = 64
+_MOST_PRODUCT = float(1 << 62)
 
 
 class Weights(NamedTuple):
@@ -102,14 +103,6 @@ class _Parts(NamedTuple):
     weights: Weights
 
 
-class _Shares(NamedTuple):
-    """What the samples of distributions say: entries ``bounds[d]`` to ``bounds[d + 1]`` are d's."""
-
-    bounds: I8
-    frames: dict[str, Column]
-    samples: I8
-
-
 @dataclass(frozen=True)
 class _Spread:
     """Splits by ``sampling`` over the ``levels``, frames as ``shown``; ``rest`` is what is rare."""
@@ -121,7 +114,7 @@ class _Spread:
 
     def parts(self, distribution: I4, weights: Weights) -> _Parts:
         """The parts of units with these distributions (-1: one part) and weights."""
-        shares = self._shares(distribution)
+        shares, distribution = self._shares(distribution, weights.value)
         size = np.append(np.diff(shares.bounds), 1)[distribution]
         begin = np.append(shares.bounds[:-1], len(shares.samples))[distribution]
         unit = np.repeat(np.arange(len(distribution)), size)
@@ -134,53 +127,32 @@ class _Spread:
         chosen = {name: one[some] for name, one in frames.items()}
         return _Parts(unit[some], chosen, Weights(*(one[some] for one in split)))
 
-    def _shares(self, distribution: I4) -> _Shares:
-        """The samples by the frames of the levels, not too many for all units together."""
-        sampling, used = self.sampling, distribution[distribution >= 0]
-        of_entry = np.repeat(np.arange(len(sampling)), np.diff(sampling.bounds))
-        wanted = np.zeros(len(sampling), bool)
-        wanted[used] = True
-        rows = np.flatnonzero(wanted[of_entry])
-        frames = {level: self.shown[getattr(sampling, level)[rows]] for level in self.levels}
-        shares = _merged(of_entry[rows], frames, sampling.samples[rows], len(sampling))
-        size = np.diff(shares.bounds)[used]
-        if "sass" in frames and size.sum() > MOST_PARTS:
-            return self._without_rare(shares, _room(size))
-        return shares
+    def _shares(self, distribution: I4, value: I8) -> tuple[Shares, Column]:
+        """The samples by the frames of the levels, and which of them are those of each unit.
 
-    def _without_rare(self, shares: _Shares, room: int) -> _Shares:
-        """``shares`` whose instructions are ``rest`` but for the most sampled ones in ``room``."""
-        of = np.repeat(np.arange(len(shares.bounds) - 1), np.diff(shares.bounds))
-        first, instruction = unique_rows([of, shares.frames["sass"]])
-        samples = sum_by(instruction, shares.samples, len(first))
-        entries = np.bincount(instruction)
-        order = np.lexsort((-samples, of[first]))
-        ends = np.cumsum(entries[order]) - shares.bounds[of[first][order]]
-        rare = np.zeros(len(first), bool)
-        rare[order] = ends > room
-        sass = np.where(rare[instruction], np.int32(self.rest), shares.frames["sass"])
-        frames = shares.frames | {"sass": sass}
-        return _merged(of, frames, shares.samples, len(shares.bounds) - 1)
+        Where these are too many for all units together, the heaviest of them by ``value`` have
+        their most sampled instructions, and the others none.
+        """
+        shares = shares_of(self.sampling, self.shown, self.levels)
+        size = np.append(np.diff(shares.bounds), 0)[distribution]
+        most = self.sampling.most_parts or MOST_PARTS
+        if shares.whole is None or size.sum() <= most:
+            return shares, distribution
+        heaviest = np.argsort(-value, kind="stable")
+        least = np.minimum(size, _LEAST_PARTS)
+        few = heaviest[np.cumsum(least[heaviest]) <= most]
+        none = np.where(distribution >= 0, distribution + len(self.sampling), distribution)
+        none[few] = distribution[few]
+        wanted = np.unique(distribution[few].astype(np.int64))
+        return shares.first(_room(size[few], most), wanted[wanted >= 0], self.rest), none
 
 
-def _merged(of: I8, frames: dict[str, Column], samples: I8, size: int) -> _Shares:
-    """Entries with equal frames as one; in the order of their distributions."""
-    first, kind = unique_rows([of, *frames.values()])
-    order = np.argsort(of[first], kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    chosen = first[order]
-    bounds = np.searchsorted(of[chosen], np.arange(size + 1))
-    sums = sum_by(place[kind], samples, len(chosen))
-    return _Shares(bounds, {name: one[chosen] for name, one in frames.items()}, sums)
-
-
-def _room(sizes: I8) -> int:
-    """The most entries of each distribution with which all of ``sizes`` are few enough."""
+def _room(sizes: I8, most: int) -> int:
+    """The most entries of each unit with which all of ``sizes`` are at most ``most`` together."""
     low, high = _LEAST_PARTS, int(sizes.max())
     while low < high:
         middle = (low + high + 1) // 2
-        if np.minimum(sizes, middle).sum() <= MOST_PARTS:
+        if np.minimum(sizes, middle).sum() <= most:
             low = middle
         else:
             high = middle - 1
@@ -195,30 +167,28 @@ def apportioned(values: I8, weights: I8, of: I8, first: I8) -> I8:
     """
     if not len(of):
         return np.zeros(0, np.int64)
-    weights = _not_too_heavy(weights, first)
-    whole = np.add.reduceat(weights, first)[of]
-    quotient, rest = np.divmod(values[of], whole)
-    more, remainder = np.divmod(rest * weights, whole)
-    parts: I8 = quotient * weights + more
+    exact = weights if _fit(weights, first) else weights.astype(object)
+    whole = np.add.reduceat(exact, first)
+    quotient = values // whole
+    product = (values - quotient * whole)[of] * exact
+    more = product // whole[of]
+    parts: I8 = (quotient[of] * exact + more).astype(np.int64)
+    remainder = (product - more * whole[of]).astype(np.int64)
     left = values - np.add.reduceat(parts, first)
     rows = np.flatnonzero((left > 0)[of])
-    order = rows[np.lexsort((-remainder[rows] / whole[rows], of[rows]))]
+    order = rows[np.lexsort((-remainder[rows], of[rows]))]
     place = np.arange(len(order)) - np.repeat(*_starts(of[order]))
     parts[order[place < left[of[order]]]] += 1
     return parts
 
 
+def _fit(weights: I8, first: I8) -> bool:
+    """Whether the products of weights and a sum of them fit 64 bits."""
+    heaviest = float(np.add.reduceat(weights.astype(np.float64), first).max())
+    return heaviest * float(weights.max()) < _MOST_PRODUCT
+
+
 def _starts(ordered: I8) -> tuple[I8, I8]:
     """Start and length of the runs of ``ordered``."""
-    values, _ = distinct(ordered)
-    start = np.searchsorted(ordered, values)
+    start = runs(ordered)
     return start, np.diff(np.append(start, len(ordered)))
-
-
-def _not_too_heavy(weights: I8, first: I8) -> I8:
-    """``weights`` whose products with a sum of them fit 64 bits."""
-    most = float(np.add.reduceat(weights.astype(np.float64), first).max())
-    shift = 0
-    while most / (1 << shift) >= _HEAVIEST:
-        shift += 1
-    return np.maximum(weights >> shift, 1) if shift else weights

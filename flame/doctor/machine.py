@@ -9,9 +9,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
+from flame.core.sass import nvdisasm
 from flame.core.units import format_bytes
 from flame.doctor.ask import ask
 from flame.doctor.check import Check
@@ -21,7 +23,6 @@ _LITTLE = 2_000_000_000
 _TOOLS = {
     "nsys": "only .nsys-rep reports need it, their SQLite exports do not",
     "ncu": "nothing here needs it",
-    "nvdisasm": "nothing here needs it yet",
 }
 _SMALLEST = (80, 24)
 
@@ -44,6 +45,17 @@ def tools() -> Iterator[Check]:
             yield Check(name, name, "ok", ", ".join(filter(None, (_version(path), path))))
         else:
             yield Check(name, name, "absent", f"not on PATH; {use}")
+    yield _disassembler()
+
+
+def _disassembler() -> Check:
+    check = partial(Check, "nvdisasm", "nvdisasm")
+    if tool := nvdisasm.found():
+        return check("ok", f"{tool.version}, {tool.path}")
+    without = "instructions with PC samples are shown as kernel+0x120"
+    if named := os.environ.get(nvdisasm.NAMED_BY):
+        return check("limited", f"{named} ({nvdisasm.NAMED_BY}) does not run; {without}")
+    return check("absent", f"not installed; {without}", "pip install 'flame-view[sass]'")
 
 
 def _version(path: str) -> str:

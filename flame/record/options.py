@@ -75,14 +75,15 @@ def plan_of(args: argparse.Namespace) -> Plan:
         command=tuple(words),
         output=None if args.output is None else Path(args.output),
         python=args.python,
-        pc=_mode(args.pc),
+        pc=pc_mode(args.pc),
         duration_ms=None if args.duration is None else _milliseconds(args.duration),
         max_mb=None if args.max_size is None else _megabytes(args.max_size),
         quiet=args.quiet,
     )
 
 
-def _mode(text: str) -> str:
+def pc_mode(text: str) -> str:
+    """``text``, as FLAME_PC has it; UsageError for what is none."""
     found = _MODE.fullmatch(text)
     if not found:
         raise UsageError(f"--pc '{text}': choose continuous, serialized or off")

@@ -16,6 +16,7 @@ from flame.terminal import cut, printable, say
 
 if TYPE_CHECKING:
     from flame.core.profile import Profile
+    from flame.core.sampling import Sampling
 
 _LARGEST = 500_000_000
 """Bytes: 4 s of reading, which is as long as a person waits for five lines."""
@@ -49,8 +50,9 @@ def tell(plan: Plan, folder: Path, elapsed: int) -> None:
     if left:
         some = ", ".join(map(str, left[:_MOST_PIDS])) + ", …" * (len(left) > _MOST_PIDS)
         say(f"processes that the command left behind still record (pid {some})")
+    notes = [] if totals.empty else _keep_instructions(folder, plan.quiet)
     if not totals.empty and not plan.quiet:
-        _tell_content(folder, totals)
+        _tell_content(folder, totals, notes)
 
 
 def _nothing(plan: Plan, folder: Path, totals: Totals, goes_on: bool) -> str:
@@ -90,9 +92,22 @@ def _records_to(pid: int, folder: Path) -> bool:
     return f"{folder.resolve()}/" in maps
 
 
-def _tell_content(folder: Path, totals: Totals) -> None:
+def _keep_instructions(folder: Path, quiet: bool) -> list[str]:
+    from flame.progress import progress_on_stderr
+    from flame.record.instructions import keep_instructions
+
+    if quiet:
+        return keep_instructions(folder)
+    with progress_on_stderr() as progress:
+        return keep_instructions(folder, progress)
+
+
+def _tell_content(folder: Path, totals: Totals, notes: Sequence[str]) -> None:
+    """Say what is in it; ``notes`` are what reading it says as well."""
     view = f"flame view {shlex.quote(str(folder))}"
     if totals.bytes > _LARGEST:
+        for note in notes:
+            say(f"note: {note}")
         say(f"{format_bytes(totals.bytes)} are too much for a quick summary; see: {view}")
         return
     for line in _lines(_load(folder), folder):
@@ -114,6 +129,8 @@ def _lines(profile: Profile, folder: Path) -> Iterator[str]:
         yield f"most of it: {', '.join(top)}"
     if profile.gpu_time:
         yield f"coverage of GPU time: {', '.join(_coverage(profile))}"
+    if profile.sampling is not None:
+        yield _sampled(profile.sampling)
     notes = profile.warnings
     yield from (f"note: {note}" for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
@@ -132,6 +149,14 @@ def _amount(profile: Profile) -> str:
         )
     where = f" on {gpus(profile.devices)}" if profile.devices else ""
     return f"GPU time {format_ns(profile.gpu_time)} in {format_count(number)} activities{where}"
+
+
+def _sampled(sampling: Sampling) -> str:
+    from flame.core.columns import unique_rows
+
+    samples = format_count(int(sampling.totals.sum()))
+    places = format_count(len(unique_rows([sampling.code, sampling.place])[0]))
+    return f"{samples} PC samples at {places} instructions"
 
 
 def _host_time(profile: Profile) -> int:

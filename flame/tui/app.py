@@ -142,7 +142,7 @@ class FlameApp(Shell):
         from flame.tui.screen import MainScreen
 
         loaded = (message.session, message.shown)
-        await self._present(MainScreen(*loaded, self.state, self.config, self.keymap))
+        await self.present(MainScreen(*loaded, self.state, self.config, self.keymap))
 
     def on_flame_app_failed(self, message: Failed) -> None:
         if not isinstance(message.error, FlameError):

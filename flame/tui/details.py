@@ -12,7 +12,8 @@ from flame.tui.blocks import fields
 from flame.tui.facts import Facts, Part
 from flame.tui.lines import Line, Lines, Piece, line_width, side_by_side
 from flame.tui.palette import Palette
-from flame.tui.terms import lasts
+from flame.tui.sass_details import about, block
+from flame.tui.terms import PARTS, counts
 from flame.tui.text import cut, cut_start, printable, width_of, wrap
 from flame.tui.view import View
 
@@ -73,14 +74,14 @@ def details(
         parts = [
             _summary(view, palette, width, _NAME_LINES, terms),
             *_around(view, facts, width, clicks),
-            *_measured(view, facts, width),
+            *_measured(view, facts, palette, width),
             *_rest(view, facts, width),
         ]
         return _stacked(parts)
     half = (width - 2) // 2
     left = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
-    right = _stacked([*_measured(view, facts, half), *around, *rest])
+    right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
     return side_by_side(left, right, half + 2)
 
 
@@ -105,6 +106,7 @@ def _summary(view: View, palette: Palette, width: int, most: int, terms: Terms) 
         ],
         *([Piece(part, "strong")] for part in name),
         *fields([("source", _source(frame))], width),
+        *about(frame, width),
         *([[]] if most > _SHORT_NAME_LINES else []),
         *_weights(view, width),
     ]
@@ -142,7 +144,7 @@ def _weights(view: View, width: int) -> list[Line]:
         ("self", _self(int(tree.own[node]), total, unit)),
         ("of parent", format_percent(total, parent) if node else ""),
         ("of zoomed", format_percent(total, zoomed) if is_share else ""),
-        *(_count(count, total, room) if lasts(tree.metric) else []),
+        *(_count(count, total, room) if counts(tree, view.cursor) else []),
     ]
     return [*fields(rows, width), *_everywhere(view, width)]
 
@@ -173,16 +175,18 @@ def _everywhere(view: View, width: int) -> list[Line]:
     if places < 2:
         return []
     text = f"{format_value(total, tree.metric.unit)}  {format_percent(total, view.whole)}"
-    if lasts(tree.metric):
+    if counts(tree, view.cursor):
         text = _fitting(width - blocks.LABEL, f"{text}  {format_count(count)}×", text)
     return fields([(f"{format_count(places)} places", text)], width)
 
 
-def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
+def _measured(view: View, facts: Facts | None, palette: Palette, width: int) -> list[list[Line]]:
     """What activities are made of."""
-    kind, metric = view.tree.kind(view.cursor), view.tree.metric
-    if metric.noun != "activities":
-        return []
+    frame, metric = view.tree.frames[int(view.tree.frame[view.cursor])], view.tree.metric
+    samples = block(facts.sampled if facts else None, frame, palette, width)
+    parts = any(view.tree.kind(one) in PARTS for one in view.tree.path(view.cursor))
+    if parts or metric.noun != "activities":
+        return [samples, blocks.notes(facts, width)]
     measured = metric.title if metric.unit == "ns" else "GPU time"
     title = f"{measured}, all places" if facts and facts.everywhere else f"{measured}, each"
     if facts and facts.latest:
@@ -193,8 +197,9 @@ def _measured(view: View, facts: Facts | None, width: int) -> list[list[Line]]:
         blocks.notes(facts, width),
         [
             *blocks.queue(facts, width),
-            *(blocks.launch(facts, width) if kind in _LAUNCHED else []),
+            *(blocks.launch(facts, width) if frame.kind in _LAUNCHED else []),
         ],
+        samples,
     ]
 
 
@@ -202,7 +207,9 @@ def _around(view: View, facts: Facts | None, width: int, clicks: bool) -> list[l
     """What it says besides, and what is below it."""
     frame = view.tree.frames[int(view.tree.frame[view.cursor])]
     several = facts is not None and facts.shapes is not None
-    return [_attributes(frame, several, width), _children(view, width, clicks)]
+    # The reasons of an instruction come with what they mean, below.
+    children = [] if frame.kind == Kind.SASS else _children(view, width, clicks)
+    return [_attributes(frame, several, width), children]
 
 
 def _rest(view: View, facts: Facts | None, width: int) -> list[list[Line]]:

@@ -19,6 +19,7 @@ from flame.core.terms import OPERATORS, terms_of
 from flame.core.tree import StackTree
 from flame.core.units import format_percent, format_whole_percent
 from flame.core.where import passing_rows
+from flame.tui.sass_facts import Sampled, sampled_of
 from flame.tui.session import Projection
 
 BINS = 720
@@ -83,6 +84,7 @@ class Facts:
     delay from launch to start, ns. ``parents`` are those of all places,
     ``on`` the GPUs, streams, … and ``shapes`` those of an operator, where there are several. Until
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
+    ``sampled`` is what PC samples say.
     """
 
     everywhere: bool
@@ -98,6 +100,7 @@ class Facts:
     unread: str = ""
     shapes: Parts | None = None
     latest: int = 0
+    sampled: Sampled | None = None
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -123,6 +126,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         tuple(_notes(shown, frame, groups)),
         shapes=_shapes(shown, frame, groups),
         latest=len(rows) if len(rows) < number else 0,
+        sampled=sampled_of(shown, tree, node),
     )
     if tree.kind(node) not in _LAUNCHED or profile.launches_builder is None:
         yield facts

@@ -20,7 +20,7 @@ AT_ONCE = 20_000
 LONGEST = 2.0
 """Seconds after which an expression is given up."""
 
-_TOO_LONG = "the search takes too long: try a simpler expression"
+TOO_LONG = "the search takes too long: try a simpler expression"
 
 
 class Searched(Message):
@@ -60,7 +60,7 @@ class Finder:
             return
         self.query.compile()
         if len(view.tree.text) <= AT_ONCE:
-            with at_most(LONGEST, _TOO_LONG):
+            with at_most(LONGEST, TOO_LONG):
                 view.mark(find(view.tree, self.query))
         elif self._running:
             self._next = view

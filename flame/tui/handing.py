@@ -1,13 +1,16 @@
-"""Handing over what is on screen: to the clipboard, an editor, a file, another command line."""
+"""Handing over what is on screen: to the clipboard, an editor, a file, another screen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.core.errors import FlameError
 from flame.core.units import format_count
 from flame.tui.clipboard import copied
+from flame.tui.shell import Shell
 from flame.tui.text import printable
 
 if TYPE_CHECKING:
@@ -39,12 +42,38 @@ def _command(screen: MainScreen) -> str:
     line = command_line(session.inputs.paths, session.options, selection, state)
     note = copied(screen.app, line, "the command line of this view")
     state.paths = [str(path.absolute()) for path in session.inputs.paths]
-    state.options = options_of(session.options, selection)
+    ncu = tuple(str(Path(path).absolute()) for path in session.options.ncu)
+    state.options = options_of(replace(session.options, ncu=ncu), selection)
     try:
         save(state)
     except (FlameError, OSError) as error:
         return f"{note}; not kept for --state: {getattr(error, 'strerror', None) or error}"
     return f"{note}; flame view --state shows it too"
+
+
+def show_instructions(screen: MainScreen) -> str:
+    """Show the instructions of the selected frame's kernel over the screen; a note if it cannot."""
+    from flame.tui.sass_subject import spot_of, subject_of
+
+    shown, tree, node = screen.shown, screen.view.tree, screen.view.cursor
+    subject = subject_of(shown, tree, node)
+    if isinstance(subject, str):
+        return subject
+    from flame.tui.sass_screen import SassScreen
+
+    spot = spot_of(shown, subject, tree, node)
+    app, over = screen.app, SassScreen(screen, subject, spot, _reports(screen))
+    assert isinstance(app, Shell)
+    app.call_later(app.present, over)
+    return ""
+
+
+def _reports(screen: MainScreen) -> str:
+    """The reports of Nsight Compute that the samples may be of."""
+    session = screen.session
+    paths = [*session.options.ncu]
+    paths += [one.meta.path for one in session.profile.sources if one.meta.format == "ncu"]
+    return printable(", ".join(Path(path).name for path in paths))
 
 
 def open_source(screen: MainScreen) -> str:

@@ -23,7 +23,7 @@ from flame.core.units import (
 from flame.tui.keys import Command
 from flame.tui.lines import Line, Piece, line_width
 from flame.tui.palette import LEVEL_KINDS, Palette
-from flame.tui.terms import lasts, whole_of
+from flame.tui.terms import counts, whole_of
 from flame.tui.text import cut, cut_start, width_of
 from flame.tui.view import View
 
@@ -217,7 +217,7 @@ def frame_status(view: View, node: int, width: int) -> Line:
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
     facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
-    if lasts(tree.metric):
+    if counts(tree, node):
         facts.append(f"{format_count(int(tree.count[node]))}×")
     text = " · ".join(facts)
     name = cut(view.name(node), max(width - width_of(text) - 4, 8))

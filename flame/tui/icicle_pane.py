@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from textual import on
 from textual.app import ComposeResult
+from textual.message import Message
 
+from flame.core.frames import Kind
 from flame.tui.icicle import Icicle
 from flame.tui.overview import Overview
 from flame.tui.pane import Pane
@@ -16,6 +18,9 @@ class IciclePane(Pane):
 
     name_ = "icicle"
     title = "Icicle"
+
+    class Opened(Message):
+        """The user asks for the instructions around the selected one."""
 
     def compose(self) -> ComposeResult:
         yield Overview(self.view, id="overview")
@@ -62,8 +67,20 @@ class IciclePane(Pane):
         return "" if self.view.pan(step) else "nothing beyond"
 
     def enter(self) -> str:
-        self.view.zoom_in()
+        if self._opens():
+            self.post_message(self.Opened())
+        else:
+            self.view.zoom_in()
         return ""
+
+    def _opens(self) -> bool:
+        """Whether what is selected is of one instruction: wider it would say no more."""
+        view, tree = self.view, self.view.tree
+        item = view.item_of(view.cursor)
+        if item is None or item.frames > 1:
+            return False
+        kind, above = tree.kind(view.cursor), tree.kind(max(int(tree.parent[view.cursor]), 0))
+        return kind == Kind.SASS or (kind == Kind.STALL and above == Kind.SASS)
 
     def closer(self, step: int) -> str:
         self.view.closer(step)

@@ -12,6 +12,7 @@ from textual.keys import Keys, format_key
 from flame.config import config_path, refuse_unknown
 from flame.core.errors import UsageError
 from flame.tui.keys import COMMANDS, LIVE_COMMANDS, Command, id_of
+from flame.tui.sass_keys import SASS_COMMANDS
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")
 _NAMED = sorted({key.value.rpartition("+")[2] for key in Keys if key.value.isascii()})
@@ -21,21 +22,22 @@ _ALWAYS_QUITS = "ctrl+c"
 def keymap_of(wanted: Mapping[str, str], commands: Sequence[Command] = COMMANDS) -> Keymap:
     """Keys by binding id, of what the configuration says by command (`short_id`).
 
-    Raises UsageError for commands and keys that there are not, and for a key of two ``commands``;
-    those of others are left out.
+    Raises UsageError for commands and keys that there are not, and for a key of two ``commands``,
+    or of two in the view of instructions; those of others are left out.
     """
     try:
         keymap = _keymap_of(wanted)
-        here = {id_of(command) for command in commands}
+        here = {id_of(command) for command in (*commands, *SASS_COMMANDS)}
         keymap = {name: keys for name, keys in keymap.items() if name in here}
-        _refuse_shared(keymap, commands)
+        for screen in (commands, SASS_COMMANDS):
+            _refuse_shared(keymap, screen)
     except UsageError as error:
         raise UsageError(f"{config_path()}: {error}") from None
     return keymap
 
 
 def _keymap_of(wanted: Mapping[str, str]) -> Keymap:
-    known = list(dict.fromkeys(map(short_id, (*COMMANDS, *LIVE_COMMANDS))))
+    known = list(dict.fromkeys(map(short_id, (*COMMANDS, *LIVE_COMMANDS, *SASS_COMMANDS))))
     keymap: dict[str, str] = {}
     for name, keys in wanted.items():
         refuse_unknown(name, known, "[keys]: unknown command")
@@ -104,7 +106,7 @@ def _is_character(name: str) -> bool:
 def _refuse_shared(keymap: Keymap, commands: Sequence[Command]) -> None:
     keys = {id_of(c): keymap.get(id_of(c), c.keys).split(",") for c in commands if c.keys}
     users = Counter(key for own in keys.values() for key in own)
-    for name in keymap:
+    for name in keymap.keys() & keys.keys():
         for key in keys[name]:
             others = [other for other in keys if other != name and key in keys[other]]
             if key == _ALWAYS_QUITS or users[key] > 1:

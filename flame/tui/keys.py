@@ -48,6 +48,7 @@ VIEWS = (
     Command("tab", "tab", "view(1)", "view", "next view: icicle, sandwich, top, timeline", 1),
     Command("shift+tab", "", "view(-1)", "", ""),
     Command("x", "x", "sandwich", "sandwich", "callers and callees of the selected frame", 8),
+    Command("a", "a", "sass", "SASS", "instructions of the selected kernel, and their stalls", 19),
 )
 
 MOVING = (
@@ -206,6 +207,8 @@ LIVE_GROUPS: Groups = (
 )
 LIVE_COMMANDS = tuple(command for _, group in LIVE_GROUPS for command in group)
 
+GROUPS_OF_ALL: Groups = (*GROUPS, *LIVE_GROUPS)
+
 MOUSE = (
     ("click", "select a frame, zoom to a part of the path above, run a key below"),
     ("double click", "zoom; in the table the sandwich"),
@@ -220,9 +223,10 @@ def footer_of(commands: Sequence[Command], view: str) -> list[Command]:
     return sorted(here, key=lambda command: command.footer)
 
 
-def grouped(commands: Sequence[Command]) -> Iterator[tuple[str, Sequence[Command]]]:
-    """``commands``, with whatever keys, in their groups, with the titles."""
-    for title, group in groupby(commands, lambda command: _TITLES[id_of(command)]):
+def grouped(commands: Sequence[Command], groups: Groups) -> Iterator[tuple[str, Sequence[Command]]]:
+    """``commands``, with whatever keys, in the ``groups`` that have them, with the titles."""
+    titles = {id_of(command): title for title, group in groups for command in group}
+    for title, group in groupby(commands, lambda command: titles[id_of(command)]):
         yield title, list(group)
 
 
@@ -286,4 +290,3 @@ def _views_of() -> dict[str, tuple[str, ...]]:
 
 
 _VIEWS_OF = _views_of()
-_TITLES = {id_of(command): title for title, group in (*GROUPS, *LIVE_GROUPS) for command in group}

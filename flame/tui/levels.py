@@ -10,6 +10,7 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from flame.core.project import LEVELS
+from flame.core.spread import SAMPLE_LEVELS
 from flame.core.terms import NVTX, Terms
 from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.keys import LEVEL_KEYS
@@ -36,8 +37,22 @@ PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
     ("Python alone", LevelsChoice(("python",), fold=True)),
     ("by shape", LevelsChoice(("shapes", "kernel"))),
     ("by stream", LevelsChoice(("device", "stream", "kernel"))),
+    ("by stall reason", LevelsChoice(("stall", "nvtx", "kernel"))),
+    ("to the instruction", LevelsChoice(("kernel", "sass", "stall"))),
 )
 USUAL = "usual"
+_NO_SAMPLES = "no PC samples: --ncu REPORT, or flame record --pc continuous"
+
+
+def why_absent(*levels: str) -> str:
+    """Why there is no frame of any of ``levels``, and what would bring it."""
+    if set(levels) & {*SAMPLE_LEVELS}:
+        return _NO_SAMPLES
+    return f"this trace has no {' and no '.join(levels)} frames"
+
+
+def _not_here(level: str) -> str:
+    return _NO_SAMPLES if level in SAMPLE_LEVELS else "not in this trace"
 
 
 def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:
@@ -103,7 +118,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         Binding("f", "fold"),
         Binding("p", "next_preset(1)"),
         Binding("P", "next_preset(-1)"),
-        Binding("r", "reset"),
+        Binding("u", "reset"),
         Binding("enter", "apply"),
         Binding("escape,q,L", "leave"),
         *(Binding(key, f"switch('{level}')") for level, key in LEVEL_KEYS.items()),
@@ -141,7 +156,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
     def _level(self, place: int, width: int) -> Line:
         level = self._choice.order[place]
         known = level in self._recorded
-        about = level_about(level, self._terms) if known else "not in this trace"
+        about = level_about(level, self._terms) if known else _not_here(level)
         on = level in self._choice.on
         tone = palette_of(self.query_one(Lines)).kind(LEVEL_KINDS[level]) if on else "dim"
         name = Piece(f" {level} ".ljust(10), tone)
@@ -223,7 +238,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
             self.cursor = self._choice.order.index(level)
             self.action_flip()
         else:
-            self._changed(f"this trace has no {level} frames")
+            self._changed(why_absent(level))
 
     def action_fold(self) -> None:
         self._fold = not self._fold
@@ -232,7 +247,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
     def action_preset(self, place: int) -> None:
         (name, choice), missing = self._presets[place], self._missing(place)
         if missing:
-            self._changed(f"{name}: this trace has no {' and no '.join(missing)} frames")
+            self._changed(f"{name}: {why_absent(*missing)}")
             return
         self._choice.set(choice.levels)
         self._fold = choice.fold

@@ -81,7 +81,7 @@ class LiveApp(Shell):
         from flame.tui.live_screen import LiveScreen
 
         self._live = LiveScreen(message, self.worker, self.config, self.keymap)
-        await self._present(self._live)
+        await self.present(self._live)
         self.worker.taken(shown=True)
 
     @on(Told)

@@ -11,6 +11,7 @@ from rich.style import Style
 
 from flame.core.frames import Kind
 from flame.core.project import LEVELS
+from flame.tui.stall_classes import StallClass, class_of_title
 
 RGB = tuple[int, int, int]
 
@@ -51,6 +52,15 @@ WARM = (
 )
 """Hues of frames of no known kind, by name: whole flame graphs are made of nothing else."""
 
+STALLS: dict[StallClass, RGB] = {
+    StallClass.MEMORY: (96, 164, 238),
+    StallClass.COMPUTE: (232, 112, 52),
+    StallClass.SYNC: (206, 126, 192),
+    StallClass.ISSUE: (226, 208, 88),
+    StallClass.OTHER: (140, 140, 144),
+}
+"""Hues of stall reasons: a scale of their own, told apart with any kind of colour vision."""
+
 ON_DARK = (-0.10, -0.03, 0.05, 0.16, 0.28)
 ON_LIGHT = (-0.10, -0.06, -0.01, 0.05, 0.11)
 STRONG = (0.12, 0.19, 0.27, 0.35, 0.44)
@@ -66,6 +76,7 @@ _MATCH_ON_LIGHT: RGB = (160, 70, 0)
 _FADED = 0.74
 _FADED_INK = 0.78
 _INKED = 0.38
+_STALL_INKED = 0.16
 _TINT = 0.19
 
 
@@ -82,6 +93,8 @@ def shade_of(name: str) -> int:
 
 def hue_of(kind: Kind, name: str) -> int:
     """Which of the hues of ``kind`` frames called ``name`` have; most kinds have but one, 0."""
+    if kind == Kind.STALL:
+        return class_of_title(name)
     return _hash(name) // SHADES % len(WARM) if kind == Kind.FRAME else 0
 
 
@@ -92,7 +105,11 @@ def _hash(name: str) -> int:
 @lru_cache(1024)
 def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int = 0) -> RGB:
     """The colour of frames of ``kind`` in ``shade`` of ``shades``, and in one of its hues."""
-    part, own = shades[shade], WARM[hue] if kind == Kind.FRAME else HUES[kind]
+    part, own = shades[shade], HUES[kind]
+    if kind == Kind.FRAME:
+        own = WARM[hue]
+    elif kind == Kind.STALL:
+        own = STALLS[StallClass(hue)]
     return mix(own, _WHITE if part > 0 else _BLACK, abs(part))
 
 
@@ -123,6 +140,10 @@ class Palette:
         """Bars and blocks that stand for ``kind`` on the bare background."""
         own = colour(kind, 2, self.shades)
         return _ink(own if self.dark else mix(own, _BLACK, _INKED))
+
+    def stall(self, one: StallClass) -> Style:
+        """Bars and blocks that stand for reasons of a class."""
+        return _ink(STALLS[one] if self.dark else mix(STALLS[one], _BLACK, _STALL_INKED))
 
     @property
     def match_ink(self) -> Style:
@@ -207,6 +228,13 @@ _NAMED: dict[Kind, tuple[str, ...]] = {
     Kind.FRAME: ("yellow", "bright_yellow", "bright_red", "red"),
 }
 """The colours of a kind, the first also for its name; grey where there is none."""
+_NAMED_STALLS = {
+    StallClass.MEMORY: "blue",
+    StallClass.COMPUTE: "red",
+    StallClass.SYNC: "magenta",
+    StallClass.ISSUE: "yellow",
+    StallClass.OTHER: "bright_black",
+}
 
 _GREY = ("bright_black",)
 
@@ -218,6 +246,8 @@ class SixteenColours(Palette):
         super().__init__(_BLACK, _WHITE)
 
     def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
+        if kind == Kind.STALL:
+            return _named(_NAMED_STALLS[class_of_title(name)], faded)
         names = _NAMED.get(kind, _GREY)
         return _named(names[shade_of(name) % len(names)], faded)
 
@@ -231,6 +261,9 @@ class SixteenColours(Palette):
 
     def ink(self, kind: Kind) -> Style:
         return Style(color=_NAMED[kind][0]) if kind in _NAMED else Style(dim=True)
+
+    def stall(self, one: StallClass) -> Style:
+        return Style(color=_NAMED_STALLS[one])
 
     @property
     def match_ink(self) -> Style:
@@ -273,6 +306,9 @@ class NoColours(SixteenColours):
         return Style(bold=True) if matching else Style(dim=True)
 
     def ink(self, kind: Kind) -> Style:
+        return Style()
+
+    def stall(self, one: StallClass) -> Style:
         return Style()
 
     @property

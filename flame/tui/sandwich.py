@@ -23,7 +23,7 @@ from flame.tui.pane import Pane
 from flame.tui.places import select_frame
 from flame.tui.query import Found
 from flame.tui.session import Projection
-from flame.tui.terms import lasts
+from flame.tui.terms import PARTS, lasts
 from flame.tui.text import ELLIPSIS, cut, cut_start, fill, width_of
 from flame.tui.trail import Trail
 from flame.tui.view import NO_NAME, View
@@ -370,11 +370,14 @@ class SandwichPane(Pane):
         places, total, count = view.everywhere(self._frame)
         unit, own = tree.metric.unit, self._halves.own
         facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
-        facts += [f"{format_count(count)}×"] if lasts(tree.metric) else []
+        facts += [f"{format_count(count)}×"] if self._counts(tree) else []
         facts += [f"{format_count(places)} places"] if places > 1 else []
         facts += [f"self {format_value(own, unit)}"] if 0 < own < total else []
         empty = [len(half.tree) == 1 for half in self._halves]
         return [*facts, *compress(("no callers", "nothing below"), empty)]
+
+    def _counts(self, tree: StackTree) -> bool:
+        return lasts(tree.metric) and tree.frames[self._frame].kind not in PARTS
 
     def _style(self, tree: StackTree) -> Style:
         palette = palette_of(self)

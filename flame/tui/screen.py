@@ -32,7 +32,7 @@ from flame.tui.icicle import Icicle
 from flame.tui.icicle_pane import IciclePane
 from flame.tui.keymap import remapped
 from flame.tui.keys import COMMANDS, Command, means_something
-from flame.tui.levels import LevelsChoice, LevelsDialog, toggled
+from flame.tui.levels import LevelsChoice, LevelsDialog, toggled, why_absent
 from flame.tui.lines import Lines, palette_of
 from flame.tui.pane import Pane
 from flame.tui.projector import Projected
@@ -63,6 +63,7 @@ class MainScreen(Face):
         keymap: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(session, shown, config or Config(), remapped(self.KEYS, keymap or {}))
+        self.keymap = keymap or {}
         self._state = state or State()
         self._query_before: Query | None = None
 
@@ -170,6 +171,13 @@ class MainScreen(Face):
     @on(TopPane.Sandwiched)
     def _sandwiched(self, message: TopPane.Sandwiched) -> None:
         self._sandwich(message.frame)
+
+    def action_sass(self) -> None:
+        self._show(handing.show_instructions(self))
+
+    @on(IciclePane.Opened)
+    def _opened(self) -> None:
+        self.action_sass()
 
     def _sandwich(self, frame: int) -> None:
         pane = self.query_one(SandwichPane)
@@ -324,7 +332,7 @@ class MainScreen(Face):
         usual = default_levels(self.session.profile, self.shown.metric, self.wanted.naming)
         levels = toggled(self.wanted.levels or usual, level)
         if level not in self.shown.recorded:
-            self._show(f"this trace has no {level} frames")
+            self._show(why_absent(level))
         elif levels:
             self._change(levels=levels)
         else:

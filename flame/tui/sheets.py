@@ -16,7 +16,7 @@ from flame.core.profile import Profile
 from flame.core.step_totals import StepTotal, step_totals
 from flame.core.terms import coverage_of, terms_of
 from flame.core.units import format_count, format_ns, format_value
-from flame.tui.keys import MOUSE, Command, grouped
+from flame.tui.keys import GROUPS_OF_ALL, MOUSE, Command, Groups, grouped
 from flame.tui.lines import Line, Lines, Piece, side_by_side
 from flame.tui.palette import Palette
 from flame.tui.text import cut, printable, wrap
@@ -29,12 +29,19 @@ _LISTED = 12
 _LEFT = 5
 """Groups of keys in the left column of the help."""
 
+_SHOWN_KINDS = (
+    *(Kind.PYTHON, Kind.NATIVE, Kind.LAUNCH, Kind.NVTX, Kind.KERNEL),
+    *(Kind.SASS, Kind.STALL, Kind.MEMCPY, Kind.GRAPH),
+)
+"""Kinds whose colours the help shows."""
+
 _Section = tuple[str, Iterable[tuple[str, str]]]
 
 _COVERED = {
     "launch": "launching API call",
     "python": "Python frames",
     "native": "native frames",
+    "sass": "SASS instructions",
 }
 """What of the GPU time may be known, but for ranges, which are called as the trace has them."""
 
@@ -70,10 +77,7 @@ class Sheet(ModalScreen[None]):
 
 def help_lines(commands: Sequence[Command], palette: Palette, width: int) -> list[Line]:
     """All keys, what the mouse does, and how to read the picture; in two columns if they fit."""
-    keys = [
-        (name, [(c.shown, c.help) for c in group if c.help]) for name, group in grouped(commands)
-    ]
-    sections: list[_Section] = [*keys, ("Mouse", MOUSE)]
+    sections: list[_Section] = [*_keys(commands, GROUPS_OF_ALL), ("Mouse", MOUSE)]
     end: list[Line] = [[], [Piece("esc closes", "dim")]]
     if width < _TWO_COLUMNS:
         return [*_sections(sections, width), *_reading(palette, width), *end]
@@ -81,6 +85,18 @@ def help_lines(commands: Sequence[Command], palette: Palette, width: int) -> lis
     left, right = sections[:_LEFT], sections[_LEFT:]
     both = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
     return [*both, *_reading(palette, width), *end]
+
+
+def _keys(commands: Sequence[Command], groups: Groups) -> list[_Section]:
+    return [
+        (name, [(c.shown, c.help) for c in group if c.help])
+        for name, group in grouped(commands, groups)
+    ]
+
+
+def sections_of(commands: Sequence[Command], width: int, groups: Groups) -> list[Line]:
+    """The keys of ``commands``, which ``groups`` have, group by group."""
+    return _sections(_keys(commands, groups), width)
 
 
 def _sections(sections: Iterable[_Section], width: int) -> list[Line]:
@@ -93,14 +109,13 @@ def _sections(sections: Iterable[_Section], width: int) -> list[Line]:
 
 
 def _row(key: str, text: str, width: int) -> list[Line]:
-    return _indented(f"  {key}".ljust(_KEY), "key", text, width)
+    return indented(f"  {key}".ljust(_KEY), "key", text, width)
 
 
 def _reading(palette: Palette, width: int) -> list[Line]:
-    kinds = (Kind.PYTHON, Kind.NATIVE, Kind.LAUNCH, Kind.NVTX, Kind.KERNEL, Kind.MEMCPY, Kind.GRAPH)
-    colours: Line = [Piece("  ")]
-    for kind in kinds:
-        colours += [Piece(f" {kind.title} ", palette.kind(kind)), Piece(" ")]
+    colours: Line = []
+    for kind in _SHOWN_KINDS:
+        colours += [Piece(" "), Piece(f" {kind.title} ", palette.kind(kind))]
     texts = (
         "Width is the metric's share of the zoomed part. The root is on top; children stand below "
         "their parent, widest first, after what the parent holds itself. Colour is the level, its "
@@ -108,6 +123,8 @@ def _reading(palette: Palette, width: int) -> list[Line]:
         "what is zoomed, and marks are matches of the search.",
         "Frames under two cells are merged into quiet runs: enter zooms into one.",
         "Frames whose file does not say what they are have warm colours of their own, by name.",
+        "sass are a kernel's instructions, stall what its warps waited for there: parts of its "
+        "time in proportion to PC samples, in colours of their own by what was waited for.",
         "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
     )
     reading = [[Piece(f"  {part}")] for text in texts for part in wrap(text, width - 2, _LINES)]
@@ -118,7 +135,7 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
     """What was recorded, how much of the GPU time has what, and all warnings."""
     lines: list[Line] = [[Piece("The trace", "strong")]]
     for label, value in _facts(profile):
-        lines += _indented(f"  {label}".ljust(_FACT), "dim", value, width)
+        lines += indented(f"  {label}".ljust(_FACT), "dim", value, width)
     if profile.gpu_time and not profile.resolved:
         lines += [[], [Piece("GPU time that has a", "strong")], *_shares(profile)]
     if steps := step_totals(profile):
@@ -196,11 +213,11 @@ def warning_lines(profile: Profile, width: int) -> list[Line]:
         return [[Piece("No warnings", "strong")]]
     lines: list[Line] = [[Piece("Warnings", "strong")]]
     for warning in profile.warnings:
-        lines += _indented("  • ", "warning", warning, width)
+        lines += indented("  • ", "warning", warning, width)
     return lines
 
 
-def _indented(first: str, tone: str, text: str, width: int) -> list[Line]:
+def indented(first: str, tone: str, text: str, width: int) -> list[Line]:
     """``text`` wrapped to the right of ``first``."""
     parts = wrap(text, width - len(first), _LINES)
     indents = [first, *[" " * len(first)] * (len(parts) - 1)]

@@ -83,7 +83,7 @@ class Shell(App[None]):
         own = self.no_color or self.native_ansi_color
         return [*([] if own else super().get_line_filters()), *self._drawn_through]
 
-    async def _present(self, screen: Screen[None]) -> None:
+    async def present(self, screen: Screen[None]) -> None:
         """Show ``screen``, sent to the terminal once: Textual draws it several times over."""
         self._masked = True
         await self.push_screen(screen)

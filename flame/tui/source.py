@@ -16,6 +16,7 @@ from flame.tui.text import cut, printable
 
 _SHOWN = 40
 _LONGEST = 72
+_OPENED = "opened "
 
 # How editors are told a line, by the name of their program; of others it is not known, so they
 # only get the file.
@@ -53,9 +54,17 @@ def open_in_editor(app: App[Any], tree: StackTree, node: int, editor: str = "") 
     place = place_of(tree, node)
     if place is None:
         return "no source line is recorded for this frame or any above it"
-    file = os.path.abspath(place.file)  # noqa: PTH100 (Path would read ".." another way)
+    note = open_line(app, place.file, place.line, editor)
+    if place.node == node or not note.startswith(_OPENED):
+        return note
+    return f"{note} of {cut(tree.name(place.node), _SHOWN)}, the closest frame above with a source"
+
+
+def open_line(app: App[Any], name: str, line: int, editor: str = "") -> str:
+    """The same of ``line`` (0: anywhere) of the file ``name``."""
+    file = os.path.abspath(name)  # noqa: PTH100 (Path would read ".." another way)
     if not os.path.isfile(file):  # noqa: PTH113 (nor does it take names that cannot be files)
-        return f"not on this machine, only where the trace was made: {cut(place.file, _LONGEST)}"
+        return f"not on this machine, only where the trace was made: {cut(name, _LONGEST)}"
     chosen = editor or os.environ.get("VISUAL") or os.environ.get("EDITOR") or _fallback()
     try:
         words = shlex.split(chosen)
@@ -63,8 +72,8 @@ def open_in_editor(app: App[Any], tree: StackTree, node: int, editor: str = "") 
         return f"the editor '{printable(chosen)}' cannot be understood: {error}"
     if not words:
         return "no editor found: set $EDITOR"
-    note = _run(app, [*words, *arguments(words[0], file, place.line)])
-    return note or _opened(tree, place, node)
+    note = _run(app, [*words, *arguments(words[0], file, line)])
+    return note or _opened(name, line)
 
 
 def arguments(program: str, file: str, line: int) -> list[str]:
@@ -97,9 +106,6 @@ def _run(app: App[Any], command: list[str]) -> str:
     return f"the editor {program} ended with code {code}" if code else ""
 
 
-def _opened(tree: StackTree, place: Place, node: int) -> str:
-    where = f"{Path(place.file).name}:{place.line}" if place.line else Path(place.file).name
-    note = f"opened {cut(where, _SHOWN)}"
-    if place.node == node:
-        return note
-    return f"{note} of {cut(tree.name(place.node), _SHOWN)}, the closest frame above with a source"
+def _opened(name: str, line: int) -> str:
+    where = f"{Path(name).name}:{line}" if line else Path(name).name
+    return f"{_OPENED}{cut(where, _SHOWN)}"

@@ -12,6 +12,7 @@ from flame.core.members import Members
 from flame.core.stats import FrameTotals, Spread, spread, totals
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
+from flame.tui.terms import PARTS
 from flame.tui.view import NO_NAME
 
 LEAST_NAME = 32
@@ -180,6 +181,8 @@ class Table:
 
     def cell(self, row: int, key: str) -> str:
         """What stands in ``row`` under the column called ``key``."""
+        if key in _OF_TIMES and self._kinds[row] in PARTS:
+            return NONE
         if key in _SPREAD:
             return self._spread_cell(row, key)
         total, own, count = (int(c[row]) for c in self._plain)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from flame.core.frames import Frame
+from flame.core.frames import Frame, Kind
 from flame.core.metrics import Metric
 from flame.core.profile import Profile
 from flame.core.terms import Terms
+from flame.core.tree import StackTree
 
 CAPTURED = "↻"
 """Before the name of a range that was open when a CUDA graph was captured."""
@@ -16,6 +17,15 @@ CAPTURED = "↻"
 def lasts(metric: Metric) -> bool:
     """Whether ``metric`` is a time of single activities: their number and spread mean something."""
     return metric.unit == "ns" and metric.noun == "activities"
+
+
+PARTS = (Kind.SASS, Kind.STALL)
+"""Frames that have parts of activities: how many and how long those are says nothing of them."""
+
+
+def counts(tree: StackTree, node: int) -> bool:
+    """Whether the number of activities means something at ``node``: also not below parts."""
+    return lasts(tree.metric) and not any(tree.kind(one) in PARTS for one in tree.path(node))
 
 
 @lru_cache(1)
@@ -41,6 +51,8 @@ _LEVELS = {
     "launch": "the API call that launched it",
     "shapes": "tensor shapes of the innermost range",
     "kernel": "kernel, copy, memset or graph",
+    "sass": "instruction of the kernel, by PC samples",
+    "stall": "what a warp waited for there",
 }
 
 

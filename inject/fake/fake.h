@@ -4,6 +4,7 @@
 //
 // Environment: FAKE_TRUTH=FILE   what ran, as JSON lines in FILE.<pid> (truth.cpp)
 //              FAKE_DEVICES=N    number of GPUs, default 1
+//              FAKE_SAMPLES=FILE how long kernels run and what PC samples they give (scripts.cpp)
 //              FAKE_CUPTI=...    comma-separated faults, see Faults
 #pragma once
 #include <cuda.h>
@@ -31,7 +32,7 @@ struct CUmod_st {
   uint64_t crc = 0;
   CUcontext context = nullptr;
   std::string image;
-  bool scripted = false;  // names of functions that are not in the script do not exist
+  bool complete = false;  // there are no functions but those in `functions`
   std::mutex mutex;       // of `functions`
   std::map<std::string, std::unique_ptr<CUfunc_st>, std::less<>> functions;
 };
@@ -44,6 +45,7 @@ struct CUfunc_st {
   const char* name = nullptr;  // never freed: CUPTI's records point to it
   CUmodule module = nullptr;
   uint64_t duration = 0;  // ns
+  uint64_t size = 0;      // bytes of its instructions, 0: not known
   uint32_t registers = 32, static_shared = 0, local = 0;
   bool fails = false;
   std::vector<Sample> samples;  // of one run
@@ -103,6 +105,22 @@ CUresult usable();                            // an error before cuInit and in a
 void sleep_until(uint64_t time);              // at most kLongestWait
 constexpr uint64_t kLongestWait = 20'000'000'000;
 const char* intern(std::string_view name);
+
+// images.cpp
+
+std::string image_at(const void* image);  // a copy of all of it
+bool is_cubin(const std::string& image);
+struct ImageFunction {
+  std::string name;
+  uint64_t size;
+};
+std::vector<ImageFunction> functions_in(const std::string& cubin);  // that can be launched
+
+// scripts.cpp
+
+using Script = std::map<std::string, CUfunc_st, std::less<>>;
+bool read_script(const std::string& text, Script* script);
+const CUfunc_st* scripted(std::string_view name);  // what FAKE_SAMPLES says of it, null: nothing
 
 // streams.cpp: null and the special handles become real streams of the current context
 
@@ -181,6 +199,7 @@ void activity(const Operation& operation);  // has been put on the GPU: a record
 // pcsampling.cpp
 
 void sample(CUcontext context, const Operation& operation);
+bool reason_called(std::string_view name, uint32_t* index);
 
 // truth.cpp
 

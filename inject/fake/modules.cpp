@@ -1,103 +1,62 @@
-// Modules and functions. The double's own image is a text:
-//   flame-fake 1
-//   kernel NAME DURATION_NS [REGISTERS STATIC_SHARED LOCAL]
-//   sample NAME OFFSET REASON COUNT      PC samples that each run of NAME gives
-// Functions whose names begin with fail_ cannot be launched. Of other images (PTX, cubin, fatbin)
-// every function that is named in it exists, and runs as long as a hash of its name says; the whole
-// image is what is told as the cubin (the real driver compiles PTX, and takes one out of a fatbin).
-#include <elf.h>
-
-#include <cstring>
-#include <sstream>
+// Modules and functions. The double's own image is a text: "flame-fake 1" and a script (scripts.cpp).
+// A cubin has the functions that it says. Of other images (PTX, fatbin) every function that is named
+// in it exists, and the whole image is what is told as the cubin (the real driver compiles PTX, and
+// takes one out of a fatbin). What FAKE_SAMPLES does not tell of runs as long as a hash of its name
+// says. Functions whose names begin with fail_ cannot be launched.
+#include <cstdio>
+#include <cstdlib>
 
 #include "fake.h"
 
 namespace fake {
 namespace {
 
-constexpr char kScript[] = "flame-fake 1";
+constexpr std::string_view kOwnImage = "flame-fake 1\n";
 std::atomic<uint32_t> modules{0};
-
-bool begins(const void* image, const void* magic, size_t size) {
-  return memcmp(image, magic, size) == 0;
-}
-
-size_t elf_size(const void* image) {  // the section headers are the last thing in a cubin
-  Elf64_Ehdr header;
-  memcpy(&header, image, sizeof header);
-  size_t sections = header.e_shoff + size_t(header.e_shnum) * header.e_shentsize;
-  size_t segments = header.e_phoff + size_t(header.e_phnum) * header.e_phentsize;
-  return std::max(sections, segments);
-}
-
-size_t fatbin_size(const void* image) {  // {u4 magic, u2 version, u2 header size, u8 size}
-  uint16_t header;
-  uint64_t rest;
-  memcpy(&header, static_cast<const char*>(image) + 6, sizeof header);
-  memcpy(&rest, static_cast<const char*>(image) + 8, sizeof rest);
-  return header + rest;
-}
-
-std::string copy_of(const void* image) {
-  constexpr unsigned char kFatbin[] = {0x50, 0xed, 0x55, 0xba};
-  constexpr unsigned char kWrapper[] = {0xb1, 0x43, 0x62, 0x46};
-  if (begins(image, kWrapper, 4)) {  // {u4 magic, u4 version, data, …}
-    memcpy(&image, static_cast<const char*>(image) + 8, sizeof image);
-  }
-  size_t size = begins(image, ELFMAG, SELFMAG) ? elf_size(image)
-                : begins(image, kFatbin, 4)    ? fatbin_size(image)
-                                               : strlen(static_cast<const char*>(image));
-  return std::string(static_cast<const char*>(image), size);
-}
 
 uint64_t hashed_duration(std::string_view name) {
   return 2000 + crc_of(name.data(), name.size()) % 58000;
 }
 
-CUfunction add_function(CUmodule module, std::string_view name, uint64_t duration) {
-  auto function = std::make_unique<CUfunc_st>();
+CUfunction add_function(CUmodule module, std::string_view name, const CUfunc_st* known,
+                        uint64_t size = 0) {
+  auto function = known ? std::make_unique<CUfunc_st>(*known) : std::make_unique<CUfunc_st>();
+  if (!known) function->duration = hashed_duration(name);
   function->name = intern(name);
   function->module = module;
-  function->duration = duration;
+  function->size = size;
   function->fails = name.substr(0, 5) == "fail_";
   CUfunction result = function.get();
   module->functions.emplace(std::string(name), std::move(function));
   return result;
 }
 
-bool read_line(CUmodule module, const std::string& text) {
-  std::istringstream line(text);
-  std::string word, name;
-  if (!(line >> word) || word[0] == '#') return true;
-  line >> name;
-  if (word == "kernel") {
-    uint64_t duration = 0;
-    if (!(line >> duration)) return false;
-    CUfunction function = add_function(module, name, duration);
-    uint32_t registers;
-    if (line >> registers) {
-      function->registers = registers;
-      line >> function->static_shared >> function->local;
-    }
-    return true;
-  }
-  auto found = module->functions.find(name);
-  if (word != "sample" || found == module->functions.end()) return false;
-  CUfunc_st::Sample sample = {};
-  line >> sample.offset >> sample.reason >> sample.count;
-  found->second->samples.push_back(sample);
-  return bool(line);
+bool add_scripted(CUmodule module) {
+  Script script;
+  if (!read_script(module->image.substr(kOwnImage.size()), &script)) return false;
+  for (const auto& [name, known] : script) add_function(module, name, &known);
+  return true;
 }
 
-bool read_script(CUmodule module) {
-  std::istringstream lines(module->image);
-  std::string line;
-  getline(lines, line);
-  module->scripted = true;
-  while (getline(lines, line)) {
-    if (!read_line(module, line)) return false;
+// A script that was written for another cubin is a mistake of the test's.
+const CUfunc_st* scripted_within(const ImageFunction& function) {
+  const CUfunc_st* known = scripted(function.name);
+  for (const auto& sample : known ? known->samples : std::vector<CUfunc_st::Sample>()) {
+    if (sample.offset < function.size) continue;
+    fprintf(stderr, "FAKE_SAMPLES: %s is shorter\n", function.name.c_str());
+    abort();
   }
-  return true;
+  return known;
+}
+
+bool add_functions(CUmodule module) {
+  bool own = module->image.compare(0, kOwnImage.size(), kOwnImage) == 0;
+  module->complete = own || is_cubin(module->image);
+  if (own) return add_scripted(module);
+  if (!module->complete) return true;
+  for (const ImageFunction& one : functions_in(module->image))
+    add_function(module, one.name, scripted_within(one), one.size);
+  return !module->functions.empty();
 }
 
 CUresult load(CUmodule* result, const void* image, uint32_t cbid) {
@@ -108,10 +67,9 @@ CUresult load(CUmodule* result, const void* image, uint32_t cbid) {
   if (!result || !image) return call.done(CUDA_ERROR_INVALID_VALUE);
   auto module = std::make_unique<CUmod_st>();
   module->context = context;
-  module->image = copy_of(image);
+  module->image = image_at(image);
   module->crc = crc_of(module->image.data(), module->image.size());
-  bool script = module->image.compare(0, strlen(kScript), kScript) == 0;
-  if (script && !read_script(module.get())) return call.done(CUDA_ERROR_INVALID_IMAGE);
+  if (!add_functions(module.get())) return call.done(CUDA_ERROR_INVALID_IMAGE);
   module->id = ++modules;
   *result = module.release();  // never freed: records and graphs refer to its functions
   truth_module(**result);
@@ -137,10 +95,10 @@ CUresult find(CUfunction* result, CUmodule module, const char* name, uint32_t cb
     *result = found->second.get();
     return call.done(CUDA_SUCCESS);
   }
-  if (module->scripted || module->image.find(name) == std::string::npos) {
+  if (module->complete || module->image.find(name) == std::string::npos) {
     return call.done(CUDA_ERROR_NOT_FOUND);
   }
-  *result = add_function(module, name, hashed_duration(name));
+  *result = add_function(module, name, scripted(name));
   return call.done(CUDA_SUCCESS);
 }
 

@@ -9,19 +9,24 @@
 namespace fake {
 namespace {
 
+constexpr uint64_t kInstruction = 16;  // bytes
 constexpr uint32_t kReasonStep = 3;  // indices are neither dense nor in pairs
-const char* const kReasons[] = {"selected",        "long_scoreboard", "short_scoreboard",
-                                "math_pipe_throttle", "barrier",      "wait",
-                                "not_selected",    "no_instructions", "lg_throttle"};
-constexpr size_t kReasonCount = 2 * (sizeof kReasons / sizeof *kReasons);
+constexpr const char* kReasons[] = {
+    "selected", "long_scoreboard", "short_scoreboard", "math_pipe_throttle", "barrier", "wait",
+    "not_selected", "no_instructions", "lg_throttle",
+    "selected_not_issued", "long_scoreboard_not_issued", "short_scoreboard_not_issued",
+    "math_pipe_throttle_not_issued", "barrier_not_issued", "wait_not_issued",
+    "not_selected_not_issued", "no_instructions_not_issued", "lg_throttle_not_issued",
+    "mio_throttle", "mio_throttle_not_issued", "branch_resolving", "branch_resolving_not_issued",
+    "dispatch_stall", "dispatch_stall_not_issued", "drain", "drain_not_issued", "imc_miss",
+    "imc_miss_not_issued", "membar", "membar_not_issued", "sleeping", "sleeping_not_issued",
+    "tex_throttle", "tex_throttle_not_issued", "misc", "misc_not_issued"};
+constexpr size_t kReasonCount = sizeof kReasons / sizeof *kReasons;
 
-// The second half are the same reasons of warps of which none was issued.
 uint32_t reason_index(size_t i) { return uint32_t(i) * kReasonStep + 1; }
 
 std::string reason_name(size_t i) {
-  bool second = i >= kReasonCount / 2;
-  return std::string("smsp__pcsamp_warps_issue_stalled_") + kReasons[i % (kReasonCount / 2)] +
-         (second ? "_not_issued" : "");
+  return std::string("smsp__pcsamp_warps_issue_stalled_") + kReasons[i];
 }
 
 struct Pc {
@@ -58,9 +63,10 @@ std::atomic<bool> any{false};
 std::vector<CUfunc_st::Sample> made_up(const CUfunc_st& function) {
   std::vector<CUfunc_st::Sample> samples;
   uint64_t hash = crc_of(function.name, strlen(function.name));
-  for (uint64_t i = 0; i < 8; ++i, hash = hash * 6364136223846793005 + 1) {
+  uint64_t most = function.size ? std::min<uint64_t>(function.size / kInstruction, 8) : 8;
+  for (uint64_t i = 0; i < most; ++i, hash = hash * 6364136223846793005 + 1) {
     uint32_t reason = reason_index((hash >> 33) % kReasonCount);
-    samples.push_back({i * 16, reason, uint32_t(hash >> 40) % 50 + 1});
+    samples.push_back({i * kInstruction, reason, uint32_t(hash >> 40) % 50 + 1});
   }
   return samples;
 }
@@ -135,6 +141,15 @@ Sampler* sampler_of(CUcontext context) {
 
 }  // namespace
 
+bool reason_called(std::string_view name, uint32_t* index) {
+  for (size_t i = 0; i < kReasonCount; ++i) {
+    if (name != kReasons[i]) continue;
+    *index = reason_index(i);
+    return true;
+  }
+  return false;
+}
+
 void sample(CUcontext context, const Operation& operation) {
   if (!any || !operation.work.function) return;
   std::lock_guard<std::mutex> lock(mutex);
@@ -171,6 +186,9 @@ FAKE_API CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams* param
   end_running(*sampler, true);
   if (sampler->left) give(*sampler, *sampler->left);
   samplers.erase(parameters->ctx);
+  bool serialized = false;
+  for (const auto& [context, other] : samplers) serialized |= other.serialized;
+  serialize_kernels(serialized);
   return CUPTI_SUCCESS;
 }
 

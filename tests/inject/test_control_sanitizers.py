@@ -22,6 +22,7 @@ THREADS = 16
 ROUNDS = {"thread": 20, "address": 60}
 FORKS = {"thread": 0, "address": 3}
 ENDED, STOPPED = 1, 2
+MODES = ("continuous", "off", "serialized:20", "continuous:9", "off", "serialized")
 BAD = (b"what\n", b'{"do":"status"', b"x" * 5000, b'{"do":"flush"}\n' * 50, b"\n" * 200)
 
 Stressed = Callable[[str], tuple[subprocess.Popen[str], Path]]
@@ -75,11 +76,22 @@ def bad_client(process: subprocess.Popen[str], dump: Path) -> int:
     return turn
 
 
+def sampling_client(process: subprocess.Popen[str], dump: Path) -> int:
+    turn = answers = 0
+    while process.poll() is None:
+        if control := Control.open(dump):
+            reply = control.sample(MODES[turn % len(MODES)])
+            answers += reply is not None and reply.ok
+            control.close()
+        turn += 1
+    return answers
+
+
 @pytest.mark.parametrize("kind", ["thread", "address"])
 def test_clients_disturb_nothing(stressed: Stressed, kind: str) -> None:
     process, dump = stressed(kind)
-    with ThreadPoolExecutor(4) as pool:
-        clients = (good_client, good_client, bad_client, bad_client)
+    with ThreadPoolExecutor(5) as pool:
+        clients = (good_client, good_client, bad_client, bad_client, sampling_client)
         counts = [pool.submit(client, process, dump) for client in clients]
         output, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (0, "")

@@ -96,7 +96,7 @@ def test_stall_reasons_have_names(tmp_path: Path, injected_env: Env) -> None:
     names = run.reasons()
     assert names[1] == "smsp__pcsamp_warps_issue_stalled_selected"
     assert names[31] == "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued"
-    assert len(names) == 18
+    assert len(names) == 36
     assert set(run.records["sample"]["reason"].tolist()) <= names.keys()
 
 

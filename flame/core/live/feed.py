@@ -13,6 +13,7 @@ from flame.core.live.groups import HostGroups, WorkGroups
 from flame.core.live.lexicon import Lexicon
 from flame.core.live.liveness import Liveness
 from flame.core.live.rates import SETTLED, Life, rates
+from flame.core.live.samples import LiveSamples
 from flame.core.live.segment import Extent, Kept
 from flame.core.live.snapshot import Pictures, Snapshot
 from flame.core.live.source import LiveSource
@@ -56,7 +57,8 @@ class Feed:
         self._host = HostGroups()
         self._no_launch = self._shared.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
         self._tables = Tables(self._work, self._host)
-        self._pictures = Pictures(self._lexicon, self._tables, self._shared.configs)
+        self._samples = LiveSamples(self._shared.frames, self._work)
+        self._pictures = Pictures(self._lexicon, self._tables, self._samples, self._shared.configs)
         self._sums = WindowSums(clock())
         self._dumps: list[LiveSource] = []
         self._files: set[tuple[int, int]] = set()
@@ -89,6 +91,7 @@ class Feed:
 
     def close(self) -> None:
         """Let go of all files."""
+        self._samples.close()
         for one in self._dumps:
             one.growing.close()
 

@@ -10,6 +10,7 @@ from flame.core.findings import findings
 from flame.core.launches import LaunchConfig
 from flame.core.live.lexicon import Lexicon, Words
 from flame.core.live.rows import KeptRows
+from flame.core.live.samples import LiveSamples
 from flame.core.live.segment import Extent
 from flame.core.live.source import LiveSource
 from flame.core.live.sums import Looked
@@ -37,9 +38,16 @@ class Snapshot:
 class Pictures:
     """Takes snapshots; what has not changed is the same object in all of them."""
 
-    def __init__(self, lexicon: Lexicon, tables: Tables, configs: Sequence[LaunchConfig]) -> None:
+    def __init__(
+        self,
+        lexicon: Lexicon,
+        tables: Tables,
+        samples: LiveSamples,
+        configs: Sequence[LaunchConfig],
+    ) -> None:
         self._lexicon = lexicon
         self._tables = tables
+        self._samples = samples
         self._configs = configs
         self._configs_then: tuple[LaunchConfig, ...] = ()
 
@@ -53,6 +61,7 @@ class Pictures:
         tables = self._tables
         metas = [one.growing.meta() for one in dumps]
         labels = labels_of(metas) if len(dumps) > 1 else ("",) * len(dumps)
+        sampling = self._samples.take([one.growing for one in dumps])
         words = self._words(dumps, metas, labels)
         kept = [segment for one in dumps for segment in one.store.segments]
         rows = KeptRows(kept, extent.begin, extent.zero)
@@ -75,6 +84,7 @@ class Pictures:
             ranges_builder=partial(tables.pieces, ranges, words.stacks, extent),
             sources=words.sources,
             totals=tables.totals(looked, since),
+            sampling=sampling,
             _labels=words.labels,
         )
         gaps = findings(replace(profile, totals=tables.totals(everything, since)))

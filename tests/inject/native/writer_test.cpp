@@ -14,6 +14,7 @@ bool start_cupti() { return false; }
 void start_python() {}
 bool reads_python() { return false; }
 bool reads_cupti() { return false; }
+SamplingAnswer switch_sampling(std::string_view) { return {}; }
 }  // namespace flame
 
 // In the place of the C library's: some file systems cannot.

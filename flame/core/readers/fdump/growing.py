@@ -29,21 +29,23 @@ from flame.core.readers.fdump.layout import (
 )
 from flame.core.readers.fdump.records import Piece, Records
 from flame.core.readers.fdump.remarks import Losses, remarks_so_far
+from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
+from flame.core.readers.fdump.samples import SAMPLES, Sampled, SampleRows
 from flame.core.readers.fdump.shared import Shared
 from flame.core.readers.fdump.waiting import Rows, Told
 
 # In the order in which it is learnt: what refers to something comes after it.
-_VOCABULARY = (TEXT, "name", "meta", "drop", "sample", "frame", "range_name", "node", gpu.NODES)
+_VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)
 _EVENTS = (gpu.KERNELS, gpu.COPIES, host.CALLS, host.RANGES)
 # What a record refers to is written before the record, and so looked at after it. An open range is
 # no longer open after it is written as ended.
 _LOOKS = (
     (host.OPEN_RANGES,),
-    (gpu.KERNELS, gpu.COPIES),
+    (gpu.KERNELS, gpu.COPIES, SAMPLES),
     (host.CALLS, host.RANGES, gpu.NODES),
     ("node",),
     ("frame", "range_name"),
-    ("name", "meta", "drop", "sample"),
+    ("name", "meta", "drop"),
     (TEXT,),
 )
 _EVER = (1 << 63) - 1
@@ -63,6 +65,7 @@ class Growing:
     ``header`` is as old as the last look at the file: all that was in the file then has been read
     when `read` says that there is no ``rest``. ``process`` is the index of its process. InputError
     where it is no dump, and from then on where it is none any more. ``data`` is closed with it.
+    ``sample_records`` rises with every PC sample that was read.
     """
 
     def __init__(
@@ -83,6 +86,8 @@ class Growing:
         self.process = self._context.process
         self._work, self._calls = gpu.GpuRows(self._context), host.CallRows(self._context)
         self._payloads = host.Payloads(self._context)
+        self._samples = SampleRows(self._context.vocabulary)
+        self.sample_records = 0
         self._captures, self._losses, self._told = Captures(shared), Losses(), Told()
         self._taken: dict[int, int] = {}
         self._queue: deque[tuple[str, Piece]] = deque()
@@ -123,6 +128,10 @@ class Growing:
         with suppress(InputError, OSError):
             return header_of(self._data.read(0, HEADER_SIZE)).end_monotonic
         return self.header.end_monotonic
+
+    def sampled(self) -> Sampled | None:
+        """The PC samples so far, of all launches of each kernel; None where there are none."""
+        return self._samples.build(self.process)
 
     def meta(self) -> Meta:
         """What is known of the recording so far."""
@@ -222,12 +231,19 @@ class Growing:
             self._calls.rename()
         for piece in records.columns(gpu.NODES, gpu.FIELDS[gpu.NODES]):
             self._captures.learn(gpu.node_rows(context, piece))
+        for piece in records.columns(SAMPLES, SAMPLE_FIELDS):
+            self._add_samples(piece)
+
+    def _add_samples(self, piece: dict[str, I8]) -> None:
+        """Whose launch they are of is left out: single launches are not kept for good."""
+        self._samples.add(piece | {"correlation": np.zeros_like(piece["correlation"])})
+        self.sample_records += len(piece["samples"])
 
     def _check_size(self) -> None:
         """InputError where it names more than any program does: what is named is kept for good."""
         shared, names = self.shared, len(self._context.vocabulary)
         lists = len(shared.threads), len(shared.configs), len(shared.frames), len(shared.stacks)
-        if max(*lists, names) > _MOST_NAMED:
+        if max(*lists, names, len(self._samples)) > _MOST_NAMED:
             raise InputError(f"too much: it names more than {_MOST_NAMED:,} different things")
         if len(self._context.devices) > _MOST_DEVICES:
             raise InputError(f"damaged: it names more than {_MOST_DEVICES:,} GPUs")

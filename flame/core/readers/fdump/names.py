@@ -15,7 +15,8 @@ from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.texts import LOST, Texts
 
 _KEYS = (TEXT, "name", "meta", "frame", "range_name")
-DOMAIN, CATEGORY, THREAD, DEVICE, API = 1, 2, 3, 4, 5  # NameKind in dump.h
+# NameKind in dump.h
+DOMAIN, CATEGORY, THREAD, DEVICE, API, STALL_REASON = 1, 2, 3, 4, 5, 6
 
 
 class Vocabulary:

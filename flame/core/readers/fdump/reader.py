@@ -21,11 +21,12 @@ from flame.core.raw import (
     Calls,
     Nodes,
     Paths,
+    PcSamples,
     Ranges,
     RawTrace,
     Recorded,
 )
-from flame.core.readers.fdump import gpu, host, machine
+from flame.core.readers.fdump import gpu, host, machine, samples
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.layout import MAGIC
@@ -33,8 +34,8 @@ from flame.core.readers.fdump.records import AT_ONCE, Records
 from flame.core.readers.fdump.remarks import Losses, remarks
 from flame.core.readers.fdump.shared import Shared
 
-_FIELDS = gpu.FIELDS | host.FIELDS
-_GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES)
+_FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
+_GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
 
 Table = TypeVar("Table", Nodes, Recorded)
 
@@ -50,10 +51,10 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     Raises InputError where nothing can be read at all.
     """
     with named(path), closing(Bytes(path)) as data:
-        return _read(Chunks(data), str(path), options, progress)
+        return _read(Chunks(data), path, options, progress)
 
 
-def _read(chunks: Chunks, path: str, options: LoadOptions, progress: Progress) -> RawTrace:
+def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     still_open, records, latest = _moments(chunks)
     shared, header, losses = Shared(), chunks.header, Losses()
     context = Context(header, shared, options, origin=header.start_monotonic)
@@ -66,6 +67,7 @@ def _read(chunks: Chunks, path: str, options: LoadOptions, progress: Progress) -
     ranges = _read_ranges(context, stages, still_open, options)
     if len(still_open["start"]):
         context.reach_end(header)
+    pc_samples, notes = _read_samples(context, stages, path.parent, progress)
     return RawTrace(
         work,
         calls,
@@ -76,12 +78,13 @@ def _read(chunks: Chunks, path: str, options: LoadOptions, progress: Progress) -
         tuple(shared.processes),
         tuple(shared.threads),
         tuple(shared.devices),
-        machine.read_meta(header, context.vocabulary, path),
+        machine.read_meta(header, context.vocabulary, str(path)),
         context.last_time,
-        list(remarks(chunks, context, losses)),
+        [*remarks(chunks, context, losses), *notes],
         launches=Launches(config, size, tuple(shared.configs)),
         # Start/end ranges are on no path: then time tells for all of them.
         paths=Paths(None if options.nvtx_start_end else paths, recorded, made),
+        pc_samples=pc_samples,
     )
 
 
@@ -186,3 +189,19 @@ def _read_ranges(
     left = host.chosen(rows, ~host.began_with(rows, known))
     batches.add(**left, end=np.full(len(left["start"]), OPEN))
     return batches.build()
+
+
+def _read_samples(
+    context: Context, stages: _Stages, folder: Path, progress: Progress
+) -> tuple[PcSamples | None, list[str]]:
+    """All PC samples, with the code that ``folder`` has for them, and what is to be said of it."""
+    rows = samples.SampleRows(context.vocabulary)
+    for piece in stages.columns("reading PC samples", samples.SAMPLES):
+        rows.add(piece)
+    found = rows.build(context.process)
+    lost = f"{rows.impossible:,} PC samples are damaged, in no function or nowhere in it: left out"
+    notes = [lost] if rows.impossible else []
+    if found is None:
+        return None, notes
+    table, more = samples.with_codes(found, folder, progress)
+    return table, [*notes, *more]

@@ -25,15 +25,13 @@ _CAUSES = {
 
 
 class Losses:
-    """What could not be written, and what is not shown, as far as it has been learnt."""
+    """What could not be written, as far as it has been learnt."""
 
     def __init__(self) -> None:
-        self.samples = 0
         self.drops: Counter[int] = Counter()
 
     def learn(self, records: Records) -> None:
         """Add what ``records`` say."""
-        self.samples += int(records.table("sample", ("samples",))["samples"].sum())
         table = records.table("drop", ("cause", "count"))
         for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
             self.drops[cause if cause in _CAUSES else _UNKNOWN] += max(count, 0)
@@ -56,9 +54,6 @@ def _rest(chunks: Chunks, context: Context, losses: Losses) -> Iterator[str]:
     yield from _damage(chunks, context)
     yield from _drops(chunks.header, losses)
     yield from _notes(context.vocabulary.facts.get("note", ()))
-    if losses.samples:
-        samples = f"{losses.samples:,} PC samples"
-        yield f"{samples} were recorded: this version of flame does not show them"
     yield from context.warnings()
 
 

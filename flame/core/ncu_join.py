@@ -1,0 +1,183 @@
+"""PC samples of Nsight Compute for the kernels of a trace: which are whose, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from flame.core.columns import Bool
+from flame.core.frames import FrameBuilder, Kind
+from flame.core.kernel_match import Kernels
+from flame.core.metrics import STALLS
+from flame.core.profile import NONE, Profile
+from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks, some_names
+from flame.core.sampled import with_sampling
+from flame.core.sampled_rows import spread_over_rows
+from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
+
+
+@dataclass
+class _Kernel:
+    """Frames of the trace that are one kernel, and the results that are its."""
+
+    frames: set[int]
+    results: list[NcuResult]
+
+
+@dataclass
+class _Missed:
+    """Results of one file that found no kernel; ``unsure`` ones may be any of several."""
+
+    missing: list[NcuResult] = field(default_factory=list)
+    unsure: list[NcuResult] = field(default_factory=list)
+
+
+def join(profile: Profile, files: Sequence[NcuFile]) -> Profile:
+    """``profile`` with the samples in ``files``.
+
+    Kernels of their names have them, all call sites together. Several results of one kernel are
+    summed. What has samples already keeps those alone. Warnings tell what matched nothing.
+    """
+    if not files:
+        return profile
+    free, frames, kernels = _free(profile), _kernel_frames(profile), list[_Kernel]()
+    known = Kernels({at: profile.frames[at] for at in frames})
+    told = list(profile.warnings)
+    for file in files:
+        missed = _match(known, file.results, kernels)
+        texts = [*_mismatches(profile, frames, file, missed), *remarks(file.results)]
+        told += [f"{file.path.name}: {text}" for text in texts]
+    told += _recorded(profile, kernels, free)
+    return _with_samples(replace(profile, warnings=tuple(told)), kernels, free)
+
+
+def _kernel_frames(profile: Profile) -> list[int]:
+    groups = profile.activities.groups
+    frames = groups.frame[(groups.kind == Kind.KERNEL) & (groups.frame >= 0)]
+    found: list[int] = np.unique(frames).tolist()
+    return found
+
+
+def _match(known: Kernels, results: Sequence[NcuResult], kernels: list[_Kernel]) -> _Missed:
+    """Assign ``results`` to ``kernels``, new ones among them; says which had to stay behind."""
+    missed = _Missed()
+    for result in results:
+        if not result.samples.total:
+            continue
+        match = known.match(result.name)
+        if match.frames:
+            _assign(kernels, set(match.frames), result)
+        else:
+            (missed.unsure if match.unsure else missed.missing).append(result)
+    return missed
+
+
+def _assign(kernels: list[_Kernel], frames: set[int], result: NcuResult) -> None:
+    """Add ``result`` to the kernel of ``frames``; kernels that turn out to be one become one."""
+    same = [one for one in kernels if one.frames & frames]
+    for one in same:
+        kernels.remove(one)
+    results = [known for one in same for known in one.results]
+    kernels.append(_Kernel(frames.union(*(one.frames for one in same)), [*results, result]))
+
+
+def _mismatches(
+    profile: Profile, frames: Sequence[int], file: NcuFile, missed: _Missed
+) -> Iterator[str]:
+    sampled = sum(one.samples.total > 0 for one in file.results)
+    missing = some_names([one.name for one in missed.missing])
+    if len(missed.missing) == sampled:
+        there = some_names([profile.frames[at].name for at in frames]) or "none"
+        yield f"none of its kernels is in the trace: it has {missing}, the trace has {there}"
+    elif missing:
+        yield f"kernels that are not in the trace, left out: {missing}"
+    if missed.unsure:
+        names = some_names([one.name for one in missed.unsure])
+        yield (
+            f"kernels that may be several or others of the trace, left out: {names}; "
+            "export the page again with --print-kernel-base mangled"
+        )
+
+
+def _recorded(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Iterator[str]:
+    left = set(profile.activities.groups.frame[free].tolist())
+    own = [one.results[0].name for one in kernels if not one.frames & left]
+    if own:
+        yield f"--ncu: kernels that have recorded samples, left as they are: {some_names(own)}"
+
+
+def _free(profile: Profile) -> Bool:
+    """The groups of activities that may have samples and have none yet."""
+    groups, sampling = profile.activities.groups, profile.sampling
+    free: Bool = groups.kind == Kind.KERNEL
+    return free if sampling is None else free & (sampling.of_group < 0)
+
+
+def _with_samples(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Profile:
+    frames = FrameBuilder.of(profile.frames)
+    builder = SamplingBuilder(frames)
+    table, old = profile.activities, profile.sampling
+    of_group = np.full(len(table.groups), NONE, np.int32)
+    for kernel in kernels:
+        mine = free & np.isin(table.groups.frame, list(kernel.frames))
+        if mine.any():
+            name = _symbol(profile, kernel)
+            of_group[mine] = builder.add(summed(kernel.results, name), exact=False)
+    if not (of_group >= 0).any():
+        return profile
+    new = builder.build(of_group)
+    rows = spread_over_rows(of_group[table.groups.of], new.totals, table.duration)
+    if old is None:
+        return with_sampling(profile, frames, new, rows)
+    return with_sampling(profile, frames, _together(old, new), rows + table.measures[STALLS.key])
+
+
+def _symbol(profile: Profile, kernel: _Kernel) -> str:
+    """The mangled name where anybody knows it."""
+    known = (profile.frames[at].get("mangled") for at in sorted(kernel.frames))
+    return next(filter(None, known), kernel.results[0].name)
+
+
+def summed(results: Sequence[NcuResult], name: str) -> list[Samples]:
+    """The samples of ``results``, those in equal code together; the code is called ``name``."""
+    same: dict[tuple[bytes, tuple[str, ...]], list[Samples]] = {}
+    for result in results:
+        code = result.samples.code
+        same.setdefault((code.offset.tobytes(), code.text), []).append(result.samples)
+    return [_sum(parts, _richest(parts, name)) for parts in same.values()]
+
+
+def _richest(parts: Sequence[Samples], name: str) -> Code:
+    """The code of which most lines are known, called ``name``."""
+    best = max((one.code for one in parts), key=lambda code: int((code.line > 0).sum()))
+    return replace(best, name=name)
+
+
+def _sum(parts: Sequence[Samples], code: Code) -> Samples:
+    reasons = tuple(dict.fromkeys(key for one in parts for key in one.reasons))
+    sums = np.zeros((len(code), len(reasons)), np.int64)
+    for one in parts:
+        number = np.array([reasons.index(key) for key in one.reasons], np.int32)
+        np.add.at(sums, (one.place, number[one.reason]), one.samples)
+    place, reason = np.nonzero(sums)
+    return Samples(
+        code, place.astype(np.int32), reason.astype(np.int32), sums[place, reason], reasons
+    )
+
+
+def _together(old: Sampling, new: Sampling) -> Sampling:
+    """Both; where a group has samples in both, those of ``old``."""
+    ours = np.where(new.of_group >= 0, new.of_group + np.int32(len(old)), NONE)
+    return Sampling(
+        codes=(*old.codes, *new.codes),
+        of_group=np.where(old.of_group >= 0, old.of_group, ours).astype(np.int32),
+        bounds=np.concatenate([old.bounds, old.bounds[-1] + new.bounds[1:]]),
+        code=np.concatenate([old.code, new.code + np.int32(len(old.codes))]),
+        place=np.concatenate([old.place, new.place]),
+        sass=np.concatenate([old.sass, new.sass]),
+        stall=np.concatenate([old.stall, new.stall]),
+        samples=np.concatenate([old.samples, new.samples]),
+        exact=np.concatenate([old.exact, new.exact]),
+    )

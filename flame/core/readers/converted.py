@@ -1,0 +1,149 @@
+"""Reports that another program of the user's converts, once: run, stopped, and kept in a cache."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+
+from flame.core.errors import InputError
+from flame.core.options import Progress
+
+_POLL = 0.1
+_LONGEST_REASON = 200
+_TELLING = re.compile("error|fail|cannot|can't|could not|unable|denied|no space", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Converter:
+    """A program that converts reports, and what is said of them.
+
+    ``tool`` is looked up on PATH; ``report`` is what a file is called (``an Nsight Systems
+    report``). ``command`` gives its arguments for a report and the file to make, ``by_hand`` the
+    whole command for the user to run. ``suffix`` is that of the file made. With ``prints`` the
+    program writes that file to its standard output.
+    """
+
+    tool: str
+    report: str
+    command: Callable[[Path, Path], Sequence[str]]
+    by_hand: Callable[[Path], str]
+    suffix: str
+    prints: bool = False
+
+    @property
+    def stage(self) -> str:
+        """What a progress is told."""
+        return f"converting with {self.tool}"
+
+    def convert(self, path: Path, progress: Progress) -> Path:
+        """The converted report at ``path``, kept in the cache folder.
+
+        A later call for the same report (path, size and modification time) finds the first one's
+        file. ``progress`` is called ten times a second and may raise to stop the program. Raises
+        InputError with the command to run where it is not installed, and with what it said where it
+        fails.
+        """
+        try:
+            kept = cache_folder() / f"{_cache_name(path)}{self.suffix}"
+            if not kept.is_file():
+                self._convert(self._found(path), path, kept, progress)
+        except (OSError, RuntimeError) as error:  # RuntimeError: nobody's home folder is known
+            raise InputError(f"{path}: cannot be converted: {error}") from None
+        return kept
+
+    def _found(self, path: Path) -> str:
+        found = shutil.which(self.tool)
+        if found is None:
+            raise InputError(
+                f"{path}: {self.report}, and {self.tool}, which reads it, is not on PATH; "
+                f"where {self.tool} is installed, run: {self.by_hand(path)}"
+            )
+        return found
+
+    def _convert(self, program: str, path: Path, kept: Path, progress: Progress) -> None:
+        """Convert into a folder of its own, so that ``kept`` appears whole or not at all."""
+        # An export holds the traced processes' environment: for the user's eyes only.
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent, ignore_cleanup_errors=True) as folder:
+            made = Path(folder) / f"export{self.suffix}"
+            command = [program, *self.command(path.absolute(), made)]
+            self._run(command, path, made, progress)
+            if not made.is_file() or (self.prints and not made.stat().st_size):
+                raise InputError(f"{path}: {self.tool} wrote no export; try: {self.by_hand(path)}")
+            made.replace(kept)
+        _forget_older(kept, self.suffix)
+
+    def _run(self, command: list[str], path: Path, made: Path, progress: Progress) -> None:
+        with tempfile.TemporaryFile() as said, made.open("wb") if self.prints else said as out:
+            with running(command, out, said) as process:
+                while process.poll() is None:
+                    progress(self.stage, 0, 0)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(_POLL)
+            if process.returncode:
+                said.seek(0)
+                text = said.read() or (made.read_bytes() if self.prints else b"")
+                reason = reason_of(text.decode("utf-8", "replace")) or "it does not say why"
+                problem = f"{self.tool} cannot convert it (exit {process.returncode})"
+                raise InputError(f"{path}: {problem}: {reason}")
+
+
+@contextmanager
+def running(command: list[str], out: BinaryIO, said: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
+    """A child in a process group of its own: nsys is a launcher, and stopping stops all of it."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=said,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def reason_of(said: str) -> str:
+    """The line of what was said that tells most: the first about a failure, or the last one."""
+    lines = [line.strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
+    telling = next(filter(_TELLING.search, lines), lines[-1] if lines else "")
+    return telling[:_LONGEST_REASON]
+
+
+def cache_folder() -> Path:
+    """Where conversions are kept: ``flame`` in XDG_CACHE_HOME, which counts only if absolute."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(named) if Path(named).is_absolute() else Path("~/.cache").expanduser()
+    return base / "flame"
+
+
+def _cache_name(path: Path) -> str:
+    """A name for this state of the report: a part for its place, a part for size and time."""
+    state = path.stat()
+    changed = f"{state.st_size} {state.st_mtime_ns}"
+    return f"{_digest(os.path.realpath(path))}-{_digest(changed)}"
+
+
+def _digest(text: str) -> str:
+    return sha256(os.fsencode(text)).hexdigest()[:16]
+
+
+def _forget_older(kept: Path, suffix: str) -> None:
+    """Remove conversions of earlier states of the same report, or the cache would only grow."""
+    place = kept.name.partition("-")[0]
+    for older in kept.parent.glob(f"{place}-*{suffix}"):
+        if older != kept:
+            older.unlink(missing_ok=True)

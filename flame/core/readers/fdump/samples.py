@@ -1,0 +1,166 @@
+"""PC samples: in which functions of which cubins, at which instructions, and why."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I8, sum_by, unique_rows
+from flame.core.frames import FrameBuilder
+from flame.core.options import Progress
+from flame.core.raw import PcSamples
+from flame.core.readers.fdump.chunks import Bytes, Chunks, named
+from flame.core.readers.fdump.ids import Made
+from flame.core.readers.fdump.names import STALL_REASON, Vocabulary
+from flame.core.readers.fdump.texts import LOST
+from flame.core.sass.codes import codes_of
+from flame.core.stalls import is_not_issued, stall_of
+
+SAMPLES = "sample"
+FIELDS = ("crc", "function", "offset", "reason", "correlation", "samples")
+
+_AT_ONCE = 1 << 20
+_NOT_ISSUED, _NAMELESS = -2, -3
+_64_BITS = (1 << 64) - 1
+
+Rows = dict[str, I8]
+
+
+class Sampled(NamedTuple):
+    """Samples, and the checksum of the cubin that each of their functions is of."""
+
+    rows: PcSamples
+    checksums: tuple[int, ...]
+
+    @property
+    def wanted(self) -> dict[int, set[str]]:
+        """The names of the sampled functions by checksum."""
+        found: dict[int, set[str]] = {}
+        for crc, name in zip(self.checksums, self.rows.functions, strict=True):
+            found.setdefault(crc, set()).add(name)
+        return found
+
+
+class SampleRows:
+    """Collects records of samples; what differs only in time is counted together.
+
+    ``impossible`` samples are at no place that there can be, or name no function.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.impossible = 0
+        self._vocabulary = vocabulary
+        self._known: Rows = {name: np.zeros(0, np.int64) for name in FIELDS}
+        self._new: list[Rows] = []
+        self._pending = 0
+
+    def __len__(self) -> int:
+        """How many differ in more than time, at least."""
+        return len(self._known["samples"])
+
+    def add(self, piece: Rows) -> None:
+        """Add records, columns `FIELDS`."""
+        self._new.append(piece)
+        self._pending += len(piece["samples"])
+        # Twice as many each time: what differs is not sorted again and again.
+        if self._pending > max(_AT_ONCE, len(self._known["samples"])):
+            self._join()
+
+    def _join(self) -> None:
+        parts = [self._known, *self._new]
+        self._known = _summed({name: np.concatenate([p[name] for p in parts]) for name in FIELDS})
+        self._new, self._pending = [], 0
+
+    def build(self, process: int) -> Sampled | None:
+        """All of them, of the process with this index; None where there are none."""
+        self._join()
+        names: dict[str, int] = {}
+        reasons: dict[str, int] = {}
+        rows = dict(self._known)
+        rows["function"] = self._functions(rows["function"], names)
+        rows["reason"] = self._reasons(rows["reason"], reasons)
+        impossible = (rows["offset"] < 0) | (rows["function"] == _NAMELESS)
+        issued = (rows["reason"] != _NOT_ISSUED) & (rows["samples"] > 0)
+        self.impossible = int(rows["samples"][impossible & issued].sum())
+        kept = issued & ~impossible
+        if not kept.any():
+            return None
+        rows = _summed({name: column[kept] for name, column in rows.items()})
+        return _sampled(rows, process, tuple(names), tuple(reasons))
+
+    def _functions(self, ids: I8, names: dict[str, int]) -> I8:
+        """Numbers of functions: one that has been named twice has one."""
+        texts = self._vocabulary.texts.of(ids)
+
+        def number(function: int) -> int:
+            name = texts[function]
+            return names.setdefault(name, len(names)) if name not in ("", LOST) else _NAMELESS
+
+        return Made(number).rows([ids]).astype(np.int64)
+
+    def _reasons(self, ids: I8, keys: dict[str, int]) -> I8:
+        def number(reason: int) -> int:
+            name = self._vocabulary.name(STALL_REASON, reason) or f"reason {reason}"
+            return _NOT_ISSUED if is_not_issued(name) else keys.setdefault(_key(name), len(keys))
+
+        return Made(number).rows([ids]).astype(np.int64)
+
+
+def _key(name: str) -> str:
+    return stall_of(name).key
+
+
+def _summed(rows: Rows) -> Rows:
+    """``rows`` that differ in more than how many samples they count."""
+    first, kind = unique_rows([rows[name] for name in FIELDS if name != "samples"])
+    return {name: column[first] for name, column in rows.items()} | {
+        "samples": sum_by(kind, rows["samples"], len(first))
+    }
+
+
+def _sampled(rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[str, ...]) -> Sampled:
+    first, function = unique_rows([rows["crc"], rows["function"]])
+    numbers = rows["function"][first].tolist()
+    table = PcSamples(
+        process=np.full(len(function), process, np.int32),
+        function=function.astype(np.int32),
+        offset=rows["offset"],
+        reason=rows["reason"].astype(np.int32),
+        correlation=rows["correlation"],
+        samples=rows["samples"],
+        functions=tuple(names[number] for number in numbers),
+        codes=(None,) * len(first),
+        reasons=reasons,
+    )
+    return Sampled(table, tuple(crc & _64_BITS for crc in rows["crc"][first].tolist()))
+
+
+def with_codes(found: Sampled, folder: Path, progress: Progress) -> tuple[PcSamples, list[str]]:
+    """The samples of a dump in ``folder`` with the code there is, and what is to be said of it."""
+    codes, warnings = codes_of(folder, found.wanted, progress)
+    keys = zip(found.checksums, found.rows.functions, strict=True)
+    return replace(found.rows, codes=tuple(codes.get(key) for key in keys)), warnings
+
+
+def sampled_functions(dump: Path) -> dict[int, set[str]]:
+    """The names of the sampled functions of a dump, by the checksum of their cubin.
+
+    Raises InputError where it is no dump.
+    """
+    with named(dump), closing(Bytes(dump)) as data:
+        chunks = Chunks(data)
+        chunks.update(beyond_tail=True)
+        if not chunks.count(SAMPLES):
+            return {}
+        records = chunks.records()
+        vocabulary = Vocabulary(FrameBuilder(), clean=False)
+        vocabulary.learn(records)
+        rows = SampleRows(vocabulary)
+        for piece in records.columns(SAMPLES, FIELDS):
+            rows.add(piece)
+        found = rows.build(0)
+    return found.wanted if found else {}

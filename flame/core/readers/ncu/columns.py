@@ -1,0 +1,132 @@
+"""The columns of a source page: which are samples, and the numbers in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flame.core.readers.ncu.page import Row
+from flame.core.stalls import UNKNOWN, is_not_issued, is_reason, stall_of
+
+EXPORT = "ncu --import REPORT --page source --csv --print-kernel-base mangled > FILE"
+"""The command that makes what is read here, with names that fit best."""
+
+_TOTALS = ("warp stall sampling (all ", "sampling data (all", "# samples")
+_TOTAL_METRIC = "smsp__pcsamp_sample_count"
+_ADDRESS = re.compile(r"(?:0[xX])?0*[0-9a-fA-F]{1,15}")
+_WHOLE = re.compile(r"([0-9]{1,18})(?:\.0{1,2}|\.0{4,18})?")
+_GROUPED = re.compile(
+    r"[0-9]{1,3}(?:([,'\u2019\u00a0\u202f ])[0-9]{3}(?:\1[0-9]{3}){0,4}|(?:\.[0-9]{3}){2,5})"
+)
+_NOTHING = ("", "-", "...")
+_LONGEST_CELL = 40
+
+
+class WrongPageError(Exception):
+    """What is wrong with a page, and what to do."""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One row. ``samples`` are by key of the reason, ``excess`` how many these have too many."""
+
+    text: str
+    file: str
+    line: int
+    samples: dict[str, int]
+    excess: int
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Places of columns in the rows below a header, -1 for those that are not there."""
+
+    width: int
+    address: int
+    sass: int
+    line: int
+    total: int
+    reasons: dict[str, int]
+
+    @classmethod
+    def of(cls, header: Sequence[str]) -> Columns:
+        """Those that ``header`` names."""
+        names = [one.strip() for one in header]
+        sources = [at for at, name in enumerate(names) if name == "Source"]
+        line, address = _place(names, "Line No"), _place(names, "Address")
+        return cls(len(names), address, sources[-1], line, _total(names), _reasons(names))
+
+    @property
+    def collected(self) -> bool:
+        """Whether there are any samples."""
+        return bool(self.reasons) or self.total >= 0
+
+    def instruction(self, row: Row, file: str, line: int) -> Instruction:
+        """The one that ``row`` is about, made of that ``line``."""
+        number, texts = row
+        counts = ((key, count(texts[at], number)) for key, at in self.reasons.items())
+        samples = {key: found for key, found in counts if found}
+        by_reason = sum(samples.values())
+        whole = count(texts[self.total], number) if self.total >= 0 else by_reason
+        if whole > by_reason:
+            samples[UNKNOWN] = whole - by_reason
+        text = " ".join(texts[self.sass].rstrip(" ;").split())
+        return Instruction(text, file, line, samples, max(by_reason - whole, 0))
+
+    def check_unaddressed(self, row: Row) -> None:
+        """Raise where ``row`` has samples, which have no place without an address."""
+        number, texts = row
+        if self.line >= 0 or self.address < 0 or self.total < 0:
+            return
+        if texts[self.address].strip() in _NOTHING and count(texts[self.total], number):
+            raise WrongPageError(f"line {number:,}: samples without an address; {_AGAIN}")
+
+
+_AGAIN = f"export it again: {EXPORT}"
+
+
+def _place(names: Sequence[str], name: str) -> int:
+    return names.index(name) if name in names else -1
+
+
+def _reasons(names: Sequence[str]) -> dict[str, int]:
+    """Columns by key of the reason; of a reason that is there by two names the first."""
+    found: dict[str, int] = {}
+    for at, name in enumerate(names):
+        if is_reason(name) and not is_not_issued(name):
+            found.setdefault(stall_of(name).key, at)
+    return found
+
+
+def _total(names: Sequence[str]) -> int:
+    """The column with all samples of an instruction."""
+    for start in _TOTALS:
+        for at, name in enumerate(names):
+            if name.lower().startswith(start):
+                return at
+    return _place(names, _TOTAL_METRIC)
+
+
+def address(cell: str) -> int | None:
+    """The address in a cell, in hexadecimal digits; None where there is none."""
+    return int(cell, 16) if _ADDRESS.fullmatch(cell := cell.strip()) else None
+
+
+def count(cell: str, number: int) -> int:
+    """The samples in a cell of line ``number``, with or without separators of thousands.
+
+    Raises WrongPageError for what is no whole number. So may be ``1.234`` where thousands have dots
+    and where they have none: nobody can tell.
+    """
+    text = cell.strip()
+    if text in _NOTHING:
+        return 0
+    if whole := _WHOLE.fullmatch(text):
+        return int(whole[1])
+    if _GROUPED.fullmatch(text):
+        return int(re.sub("[^0-9]", "", text))
+    raise WrongPageError(
+        f"line {number:,}: {text[:_LONGEST_CELL]!r} is no number of samples; export the page "
+        f"again with LC_ALL=C and --print-units base"
+    )

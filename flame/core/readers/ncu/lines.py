@@ -1,0 +1,52 @@
+"""Source lines of instructions, from another view of the same report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from flame.core.columns import I8
+from flame.core.readers.ncu.result import NcuResult
+from flame.core.sampling import Code
+
+
+def with_lines(results: Sequence[NcuResult], others: Sequence[NcuResult]) -> list[NcuResult]:
+    """``results`` with the lines that ``others`` know of the same instructions.
+
+    Those of ``others`` lie at the same addresses; not all instructions need be there.
+    """
+    return [_with_lines(one, others) for one in results]
+
+
+def _with_lines(result: NcuResult, others: Sequence[NcuResult]) -> NcuResult:
+    for other in others:
+        code = result.samples.code
+        at = _places(result, other)
+        if len(at) and _same(code, other.samples.code, at):
+            known = replace(result.samples, code=_lined(code, other.samples.code, at))
+            return replace(result, samples=known)
+    return result
+
+
+def _places(result: NcuResult, other: NcuResult) -> I8:
+    """Places in the code of ``result`` of the instructions of ``other``; empty if one has none."""
+    mine, theirs = result.samples.code.offset, other.samples.code.offset
+    wanted = theirs + (other.address - result.address)
+    at: I8 = np.searchsorted(mine, wanted)
+    if not len(mine) or (at >= len(mine)).any() or (mine[at] != wanted).any():
+        return at[:0]
+    return at
+
+
+def _same(code: Code, other: Code, at: I8) -> bool:
+    """Whether the operations are the same; targets of jumps are counted from elsewhere."""
+    ours = [code.text[place].partition(" ")[0] for place in at.tolist()]
+    return ours == [text.partition(" ")[0] for text in other.text]
+
+
+def _lined(code: Code, other: Code, at: I8) -> Code:
+    file, line = code.file.copy(), code.line.copy()
+    file[at], line[at] = other.file, other.line
+    return replace(code, file=file, line=line, files=other.files, source=other.source)

@@ -1,0 +1,79 @@
+"""What Nsight Compute says of one profiled launch, and what there is to say of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flame.core.kernel_names import demangle, kernel_base
+from flame.core.sampling import Samples
+from flame.core.stalls import UNKNOWN
+
+COLLECT = "ncu --section SourceCounters -o REPORT …"
+
+_FEW = 3
+_LONGEST = 60
+_NO_NAME = "[kernel without a name]"
+
+
+@dataclass(frozen=True, eq=False)
+class NcuResult:
+    """What one profiled launch of ``name`` (as the report has it) has as PC samples.
+
+    ``address`` is that of its first instruction. ``collected`` is false where the report has no
+    columns for them. ``unlike`` instructions are
+    there several times, with different samples, of which the first count. ``excess`` instructions
+    have more samples by reason than the report says that they have.
+    """
+
+    name: str
+    samples: Samples
+    address: int = 0
+    collected: bool = True
+    unlike: int = 0
+    excess: int = 0
+
+    @property
+    def base(self) -> str:
+        """The kernel's short name."""
+        return kernel_base(demangle(self.name)) or _NO_NAME
+
+
+@dataclass(frozen=True)
+class NcuFile:
+    """The results in the file at ``path``, in its order."""
+
+    path: Path
+    results: list[NcuResult]
+
+
+def remarks(results: Sequence[NcuResult]) -> Iterator[str]:
+    """What is missing from ``results``, or not as it should be; each a text without an end."""
+    bare = [one.name for one in results if not one.collected]
+    if bare:
+        yield f"kernels without PC samples: {some_names(bare)}; profile again with {COLLECT}"
+    unknown = sum(_unknown(one.samples) for one in results)
+    if unknown:
+        whole = sum(one.samples.total for one in results)
+        yield f"PC samples that are under no stall reason: {unknown:,} of {whole:,}"
+    unlike = sum(one.unlike for one in results)
+    if unlike:
+        yield f"instructions listed several times, unlike each other: {unlike:,}; the first counts"
+    excess = sum(one.excess for one in results)
+    if excess:
+        yield f"instructions with more samples by reason than in all: {excess:,}; reasons count"
+
+
+def _unknown(samples: Samples) -> int:
+    if UNKNOWN not in samples.reasons:
+        return 0
+    return int(samples.samples[samples.reason == samples.reasons.index(UNKNOWN)].sum())
+
+
+def some_names(names: Sequence[str]) -> str:
+    """The first few of these kernels, by their short names, and how many more there are."""
+    short = list(dict.fromkeys(kernel_base(demangle(name)) or _NO_NAME for name in names))
+    shown = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in short]
+    more = f" and {len(shown) - _FEW:,} more" if len(shown) > _FEW else ""
+    return ", ".join(shown[:_FEW]) + more

@@ -1,0 +1,60 @@
+"""Instructions that nvdisasm has printed once, by the content of the cubin."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+
+from flame.core.readers.converted import cache_folder
+from flame.core.sampling import Code
+from flame.core.sass.kept import read_codes, write_codes
+
+_FOLDER = "sass"
+_SUFFIX = ".sass"
+_MOST = 2_000
+"""Files: some hundred megabytes, of dozens of programs."""
+
+
+class Cache:
+    """What is known of the cubin open as ``cubin``, by nvdisasm of this ``version``."""
+
+    def __init__(self, cubin: BufferedReader, version: str) -> None:
+        cubin.seek(0)
+        content = hashlib.file_digest(cubin, "sha256").hexdigest()
+        self._version = version
+        self._name = f"{content[:32]}-{version}{_SUFFIX}"
+
+    def read(self) -> dict[str, Code]:
+        """The code of functions by name; none where nothing is kept."""
+        with suppress(OSError, RuntimeError), _opened() as folder:
+            return read_codes(folder, self._name)
+        return {}
+
+    def write(self, codes: Mapping[str, Code]) -> None:
+        """Keep ``codes``, where there is a place for them."""
+        with suppress(OSError, RuntimeError), _opened() as folder:
+            write_codes(folder, self._name, self._version, codes)
+            _forget_oldest(folder)
+
+
+@contextmanager
+def _opened() -> Iterator[int]:
+    """The cache folder; RuntimeError where nobody's home is known."""
+    place = cache_folder() / _FOLDER
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _forget_oldest(folder: int) -> None:
+    with os.scandir(folder) as entries:
+        known = [(one.stat().st_mtime_ns, one.name) for one in entries]
+    for _, name in sorted(known)[:-_MOST]:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)

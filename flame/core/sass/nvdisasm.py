@@ -1,0 +1,146 @@
+"""NVIDIA's disassembler nvdisasm, where the user has it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from flame.core.errors import InputError
+from flame.core.readers.converted import reason_of, running
+from flame.core.sampling import Code
+from flame.core.sass.cubin import Function
+from flame.core.sass.listing import Section, sections_in
+
+NAMED_BY = "FLAME_NVDISASM"
+ADVICE = "nvdisasm is not here: pip install 'flame-view[sass]'"
+
+_WHEEL = "nvidia/*/bin/nvdisasm"
+_TOOLKIT = "cuda*/bin/nvdisasm"
+_VERSION = re.compile(rb"\bV(\d+(?:\.\d+)*)")
+_POLL = 0.05
+_PATIENCE = 120.0
+"""Seconds for one cubin; those of large libraries take a few."""
+_MOST_AT_ONCE = 4096
+"""Functions: their numbers are one word of a command line."""
+_LARGEST_OUTPUT = 1 << 29
+_MOST_MEMORY = 1 << 34
+_END = 1 << 62
+
+Tick = Callable[[], None]
+"""Called twenty times a second while the program runs; may raise to stop it."""
+
+
+@dataclass(frozen=True)
+class Disassembler:
+    """The program at ``path``."""
+
+    path: str
+    version: str
+
+    def codes(self, cubin: Path, functions: Mapping[str, Function], tick: Tick) -> dict[str, Code]:
+        """The instructions of some ``functions`` of a cubin, of those that it prints.
+
+        Raises InputError that says why there are none.
+        """
+        due = time.monotonic() + _PATIENCE
+        found: dict[str, Code] = {}
+        for some in _batches(functions):
+            sections = self._sections(cubin, some.values(), tick, due)
+            for name, one in some.items():
+                section = sections.get(one.section, Section())
+                if section.in_doubt:
+                    section = self._sections(cubin, [one], tick, due).get(one.section, section)
+                if section.rows:
+                    end = one.start + one.size if one.start else _END
+                    found[name] = section.code(name, one.start, end)
+        return found
+
+    def _sections(
+        self, cubin: Path, functions: Iterable[Function], tick: Tick, due: float
+    ) -> dict[str, Section]:
+        numbers = ",".join(str(one.symbol) for one in functions)
+        command = [self.path, "-c", "-g", "-fun", numbers, str(cubin.absolute())]
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
+            code = _run(command, out, said, tick, due)
+            if code:
+                raise InputError(_failure(code, said))
+            out.seek(0)
+            return sections_in(line.decode("utf-8", "replace").rstrip("\n") for line in out)
+
+
+def _batches(functions: Mapping[str, Function]) -> Iterator[dict[str, Function]]:
+    rest = iter(functions.items())
+    while some := dict(islice(rest, _MOST_AT_ONCE)):
+        yield some
+
+
+def _run(command: list[str], out: BinaryIO, said: BinaryIO, tick: Tick, due: float) -> int:
+    """The exit code; InputError where it takes too long, or prints too much."""
+    with running(command, out, said) as process:
+        _limit(process.pid)
+        while process.poll() is None:
+            tick()
+            if time.monotonic() > due:
+                raise InputError(f"nvdisasm does not end within {_PATIENCE:.0f} s")
+            if os.fstat(out.fileno()).st_size > _LARGEST_OUTPUT:
+                raise InputError("nvdisasm prints without end")
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_POLL)
+    return process.returncode
+
+
+def _limit(pid: int) -> None:
+    """Keep what a damaged cubin makes of it from filling the memory."""
+    if sys.platform == "linux":
+        import resource
+
+        with suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+
+
+def _failure(code: int, said: BinaryIO) -> str:
+    said.seek(0)
+    reason = reason_of(said.read(1 << 16).decode("utf-8", "replace"))
+    return f"nvdisasm failed ({reason or f'exit {code}'})"
+
+
+def found() -> Disassembler | None:
+    """The first nvdisasm that runs: FLAME_NVDISASM, on PATH, of a wheel, of a toolkit.
+
+    Where FLAME_NVDISASM names one, no other is taken. It is told apart by its version.
+    """
+    for path in _candidates():
+        if version := _version(path):
+            return Disassembler(path, version)
+    return None
+
+
+def _candidates() -> Iterator[str]:
+    if named := os.environ.get(NAMED_BY):
+        yield named
+        return
+    if on_path := shutil.which("nvdisasm"):
+        yield on_path
+    for folder in map(Path, filter(None, sys.path)):
+        yield from map(str, sorted(folder.glob(_WHEEL), reverse=True))
+    yield from map(str, sorted(Path("/usr/local").glob(_TOOLKIT), reverse=True))
+
+
+def _version(path: str) -> str:
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    version = _VERSION.search(said.stdout)
+    return version[1].decode() if version else ""

@@ -1,0 +1,23 @@
+"""The parts of a SASS instruction: its predicate, its opcode, and what it works on."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_PARTS = re.compile(r"(\s*(?:@!?U?P(?:T|\d+)\s+)?)(\S*)(.*)", re.DOTALL)
+
+
+class Parts(NamedTuple):
+    """An instruction in three parts, which together are its text; each may be empty."""
+
+    predicate: str
+    opcode: str
+    operands: str
+
+
+def parts_of(text: str) -> Parts:
+    """``@!P0 EXIT`` begins with a predicate, ``LDG.E R2, [R4]`` with its opcode."""
+    found = _PARTS.fullmatch(text)
+    assert found is not None  # every part may be empty
+    return Parts(*found.groups())

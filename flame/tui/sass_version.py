@@ -1,0 +1,148 @@
+"""The code of a kernel with its PC samples, in the order of its instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flame.core.columns import I4, I8, sum_by, unique_rows
+from flame.core.frames import FrameTable
+from flame.core.sampling import Code, Sampling
+
+F8 = NDArray[np.float64]
+
+_LINES = 1 << 32
+
+
+@dataclass(frozen=True, eq=False)
+class Version:
+    """``code`` with entries of samples: one kernel may have been compiled several times.
+
+    Entry i: ``samples`` (i8) at the instruction ``place`` (i8, ascending) for ``reasons[reason]``
+    (keys of `flame.core.stalls`), worth ``value`` (f8) in the metric.
+    """
+
+    code: Code
+    reasons: tuple[str, ...]
+    place: I8
+    reason: I8
+    samples: I8
+    value: F8
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    @cached_property
+    def total(self) -> int:
+        """All its samples."""
+        return int(self.samples.sum())
+
+    @cached_property
+    def at(self) -> I8:
+        """Samples at each instruction, i8[n]."""
+        return sum_by(self.place, self.samples, len(self))
+
+    @cached_property
+    def most(self) -> int:
+        """The most samples that an instruction has."""
+        return int(self.at.max(initial=0))
+
+    @cached_property
+    def before(self) -> I8:
+        """Samples before each instruction, and in all, i8[n + 1]."""
+        return np.concatenate([[0], np.cumsum(self.at)])
+
+    @cached_property
+    def value_before(self) -> F8:
+        """The metric before each instruction, and in all, f8[n + 1]."""
+        each = np.bincount(self.place, self.value, len(self))
+        return np.concatenate([[0.0], np.cumsum(each)])
+
+    @cached_property
+    def _bounds(self) -> I8:
+        """Where the entries of each instruction begin, and where the last ones end, i8[n + 1]."""
+        return np.searchsorted(self.place, np.arange(len(self) + 1))
+
+    @cached_property
+    def hottest(self) -> I8:
+        """The instructions that have samples, those with the most first."""
+        order = np.argsort(-self.at, kind="stable")
+        return order[: int(np.count_nonzero(self.at))]
+
+    def by_reason(self, first: int, last: int) -> I8:
+        """Samples at the instructions from ``first`` up to ``last``, by reason."""
+        mine = slice(int(self._bounds[first]), int(self._bounds[last]))
+        return sum_by(self.reason[mine], self.samples[mine], len(self.reasons))
+
+    def hottest_for(self, reason: str) -> int:
+        """The instruction with the most samples for ``reason``; the hottest of all without any."""
+        if reason not in self.reasons:
+            return int(self.hottest[0]) if len(self.hottest) else 0
+        mine = self.reason == self.reasons.index(reason)
+        return int(np.argmax(sum_by(self.place[mine], self.samples[mine], len(self))))
+
+    # Source lines
+
+    @cached_property
+    def has_lines(self) -> bool:
+        """Whether a source line is known of any instruction."""
+        return bool((self.code.line > 0).any())
+
+    @cached_property
+    def line_of(self) -> I8:
+        """A number for each instruction's source line, -1 for none, i8[n]."""
+        known = (self.code.file >= 0) & (self.code.line > 0)
+        return np.where(known, self.code.file * np.int64(_LINES) + self.code.line, -1)
+
+    @cached_property
+    def _lines(self) -> tuple[I8, I8]:
+        """The numbers of all lines, and the samples of each."""
+        lines, place = np.unique(self.line_of, return_inverse=True)
+        return lines, sum_by(place, self.at, len(lines))
+
+    def samples_of_line(self, line: int) -> int:
+        """The samples of the line with that number, wherever its instructions stand."""
+        lines, samples = self._lines
+        return int(samples[np.searchsorted(lines, line)])
+
+
+def file_and_line(number: int) -> tuple[int, int]:
+    """The file and the line that `Version.line_of` has this ``number`` for."""
+    return divmod(number, _LINES)
+
+
+def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> list[Version]:
+    """The samples of distributions ``used``, worth these values each, by code, largest first."""
+    worth = value / np.maximum(sampling.totals[used], 1)
+    parts = [sampling.entries(one) for one in used.tolist()]
+    each = np.repeat(worth, [part.stop - part.start for part in parts])
+    code, place, stall, samples = (
+        np.concatenate([column[part] for part in parts])
+        for column in (sampling.code, sampling.place, sampling.stall, sampling.samples)
+    )
+    found = []
+    for one in np.unique(code).tolist():
+        mine = np.flatnonzero(code == one)
+        values = samples[mine] * each[mine]
+        columns = (place[mine], stall[mine], samples[mine], values)
+        found.append(_version(sampling.codes[one], frames, *columns))
+    return sorted(found, key=lambda version: -version.total)
+
+
+def _version(
+    code: Code, frames: FrameTable, place: I4, stall: I4, samples: I8, value: F8
+) -> Version:
+    """``code`` with these samples, those of one instruction and frame ``stall`` as one."""
+    first, kind = unique_rows([place, stall])  # in the order of the places
+    stalls, reason = np.unique(stall[first], return_inverse=True)
+    return Version(
+        code,
+        tuple(frames[one].get("reason") for one in stalls.tolist()),
+        place[first].astype(np.int64),
+        reason,
+        sum_by(kind, samples, len(first)),
+        np.bincount(kind, value, len(first)).astype(np.float64),
+    )

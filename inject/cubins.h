@@ -1,0 +1,13 @@
+// Cubins on disk: saved beside the dump where PC samples need them, else kept until they do.
+#pragma once
+#include <cstdint>
+
+#include "flame.h"
+
+namespace flame {
+
+// The record of a module, and its cubin. Saved at once if `save`, else kept for save_kept_cubins.
+void write_module(const Module& module, const char* cubin);
+void save_kept_cubins();  // PC sampling has begun: what is kept is saved, and its records written
+
+}  // namespace flame
