@@ -8,7 +8,7 @@ PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 PYTEST_FLAGS ?= -n 2 --dist loadfile
-DEMO         := samples/decode_small.sqlite
+DEMO         := samples/six_levels
 LIBRARY      := flame/libflameinject.so
 
 .DEFAULT_GOAL := help

@@ -215,7 +215,8 @@ _COMMANDS = {
 _TRACES = (
     "a recording (the folder or a dump of it); an Nsight Systems SQLite export, or a report "
     "(.nsys-rep) where nsys is installed; a PyTorch profiler trace; folded stacks, speedscope or "
-    "Triton Proton. Several are shown as one, each as a rank"
+    "Triton Proton; kernels of Nsight Compute (see --ncu) without a trace. Several are shown as "
+    "one, each as a rank"
 )
 
 
@@ -317,6 +318,7 @@ def _print_view(inputs: Inputs, options: LoadOptions, selection: Selection) -> i
 
 
 def _export(args: argparse.Namespace) -> int:
+    from flame.core.project import lacking
     from flame.core.units import format_count, format_value
     from flame.exporters.atomic import STDOUT, atomic_output
 
@@ -329,7 +331,8 @@ def _export(args: argparse.Namespace) -> int:
         raise NoMatchError(f"{inputs.title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
         warnings = _WRITERS[args.format](profile, selection, file, inputs.title)
-    for warning in (*profile.warnings, *warnings):
+    lack = lacking(profile, tree.metric, tree.levels)
+    for warning in filter(None, (*profile.warnings, *warnings, lack)):
         say(f"note: {warning}")
     stacks = format_count(int((tree.own > 0).sum()))
     written = "standard output" if target == STDOUT else target

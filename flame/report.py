@@ -13,12 +13,18 @@ from flame.core.columns import sum_by
 from flame.core.metrics import Metric, metric_of
 from flame.core.profile import Device, Process, Profile, Share, Source
 from flame.core.project import LEVELS, recorded_levels
+from flame.core.sampled import sample_totals
 from flame.core.sources import Inputs
 from flame.core.step_totals import step_totals
 from flame.core.terms import coverage_of
 from flame.core.units import format_count, format_ns, format_percent, format_value
 from flame.terminal import cells, cut, printable
 
+_ATTRIBUTION = {
+    "launch": "known by launch",
+    "kernel": "known by kernel: those of all its launches are one, shared out by time",
+    "mixed": "known by launch of some kernels; of others all launches are one, shared out by time",
+}
 _MOST_LISTED = 10
 _LABEL = 12
 _LONGEST_LABEL = 40
@@ -31,6 +37,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
 
     ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
     ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
+    ``pc_samples`` is null where there are none.
     """
     return {
         "path": str(inputs.paths[0]) if len(inputs.paths) == 1 else None,
@@ -49,6 +56,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "gpu_time_ns": _gpu_time(profile),
         "duration_ns": profile.duration,
         "coverage": {} if profile.resolved else _coverage_facts(profile),
+        "pc_samples": _sample_facts(profile),
         "graph_nodes": {
             "activities": profile.graph_nodes.activities,
             "captured": profile.graph_nodes.captured,
@@ -114,6 +122,11 @@ def _coverage_facts(profile: Profile) -> dict[str, object]:
     return {key: _share(share) for key, share in profile.coverage.items()}
 
 
+def _sample_facts(profile: Profile) -> dict[str, object] | None:
+    found = sample_totals(profile)
+    return None if found is None else found._asdict()
+
+
 def _share(share: Share) -> dict[str, object]:
     return {"ns": share.ns, "percent": round(share.percent, 3)}
 
@@ -140,6 +153,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_capture(profile)),
         list(_activities(profile)),
         list(_coverage(profile)),
+        list(_samples(profile)),
         list(_steps(profile)),
         notes(profile.warnings, max(width, _NARROWEST)),
     ]
@@ -224,6 +238,16 @@ def _coverage(profile: Profile) -> Iterator[str]:
     if nodes.activities:
         found = f"{format_count(nodes.captured)} of {format_count(nodes.activities)}"
         yield f"CUDA graph kernels that show the ranges of their capture: {found}"
+
+
+def _samples(profile: Profile) -> Iterator[str]:
+    """How many PC samples there are, of what, and whose they are."""
+    found = sample_totals(profile)
+    if found is None:
+        return
+    places = f"{format_count(found.instructions)} instructions of {format_count(found.kernels)}"
+    yield _line("PC samples", f"{format_count(found.samples):>12} at {places} kernels")
+    yield _line("", _ATTRIBUTION[found.attribution])
 
 
 def _steps(profile: Profile) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from flame.core.layers import layers_apart
 from flame.core.profile import Profile
-from flame.core.project import recorded_levels
+from flame.core.project import lacking
 from flame.core.selection import Selection
 from flame.core.stats import FrameTotals, totals
 from flame.core.terms import Terms, coverage_of, kind_word, short_place, terms_of
@@ -98,8 +99,8 @@ def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
     hidden = len(tree) - sum(line.length for line in drawn)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
-    if not recorded_levels(profile, tree.metric).intersection(tree.levels):
-        lines.append(f"no frames of {', '.join(tree.levels)} are in this trace")
+    if lack := lacking(profile, tree.metric, tree.levels):
+        lines += textwrap.wrap(lack, width)
     if layers := layers_apart(tree):
         said = f"{layers.number} of {printable(layers.name)} stand apart"
         lines.append(cut(f"{said}: --fold-layers shows layers as one", width))

@@ -102,7 +102,9 @@ def _facts(data: bytearray) -> dict[int, bytes]:
     """The texts to be replaced by their numbers."""
     of = {number: text for at in _chunks(data, _TEXT) for number, text in _texts(data, at)}
     pairs = [
-        pair for at in _chunks(data, _META) for pair in struct.iter_unpack("<II", _records(data, at))
+        pair
+        for at in _chunks(data, _META)
+        for pair in struct.iter_unpack("<II", _records(data, at))
     ]
     return {
         value: FACTS[of[key].decode()].encode()
@@ -134,6 +136,8 @@ def main() -> None:
         shutil.rmtree(FOLDER, ignore_errors=True)
         shutil.copytree(dump.parent / "cubins", FOLDER / "cubins")
         (FOLDER / NAME).write_bytes(neutral(dump.read_bytes()))
+    for one in (FOLDER, *FOLDER.rglob("*")):
+        one.chmod(0o755 if one.is_dir() else 0o644)  # as everything else that is checked in
     size = sum(one.stat().st_size for one in FOLDER.rglob("*") if one.is_file())
     print(f"{FOLDER}: {size / 2**20:.2f} MiB", file=sys.stderr)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 LAYERS = 4
-SIDE = 512
+SIDE = 1024
 """Rows and columns of all matrices."""
 WARP = 32
 GEMM, SMALL_GEMM = "_ZN3llm4gemmILi32EEEvPKfS2_Pfi", "_ZN3llm4gemmILi16EEEvPKfS2_Pfi"
@@ -191,7 +191,7 @@ def generate(model: TinyLM, steps: int) -> None:
     """One token after the other."""
     tokens = ctypes.create_string_buffer(4 * SIDE)
     for step in range(steps):
-        with annotate(f"decode_step {step}"):
+        with annotate("decode_step", payload=step):
             model.sample(model.forward(tokens), tokens)
 
 
@@ -201,9 +201,9 @@ def operator(name: str, inputs: int) -> Any:
     return annotate(f"{name}, op_id = {next(operators)}, sizes = [{sizes}]")
 
 
-def annotate(name: str) -> Any:
+def annotate(name: str, payload: int | None = None) -> Any:
     """An NVTX range around a block."""
-    return nvtx.annotate(name)
+    return nvtx.annotate(name, payload=payload)
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """What the kernels of `llm_kernels.cubin` wait for, made up: a script for the double of the driver.
 
 For each kernel ns of a run, and for each instruction that warps are found at, by its offset, the
-shares of the reasons. As on a GPU a warp is found at the instruction that it cannot issue yet: where
-a loaded value is used, not where it is loaded.
+shares of the reasons. As on a GPU a warp is found at the instruction that it cannot issue yet:
+where a loaded value is used, not where it is loaded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from samples.tiny_llm import GEMM, NORM, SMALL_GEMM, SOFTMAX
 
-PER_US = 12
+PER_US = 4
 """Samples for each µs of a kernel, of all of the GPU."""
 
 Waits = Mapping[int, Mapping[str, int]]
@@ -112,10 +112,10 @@ _NORM: Waits = {
     0x0680: {"long_scoreboard": 58, "wait": 9, "selected": 4},
 }
 _KERNELS: Mapping[str, tuple[int, int, int, Waits]] = {
-    GEMM: (61_312, 32, 8320, _GEMM),
-    SMALL_GEMM: (22_784, 32, 2112, _SMALL_GEMM),
-    SOFTMAX: (19_072, 24, 0, _SOFTMAX),
-    NORM: (13_888, 20, 0, _NORM),
+    GEMM: (490_304, 32, 8320, _GEMM),
+    SMALL_GEMM: (182_272, 32, 2112, _SMALL_GEMM),
+    SOFTMAX: (39_168, 24, 0, _SOFTMAX),
+    NORM: (28_416, 20, 0, _NORM),
 }
 """By name: ns, registers, bytes of shared memory, and what warps wait for."""
 

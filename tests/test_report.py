@@ -286,11 +286,11 @@ def test_layers_that_stand_apart_are_told_how_to_be_one(profile_of: Load) -> Non
 
 def test_levels_that_the_trace_lacks_are_named(profile_of: Load) -> None:
     profile = profile_of(three_kernels)
-    said = "no frames of python, native are in this trace"
+    said = "this trace has no frames of python, native"
     assert said in drawn(profile, levels=("python", "native"))
     assert said not in drawn(profile, levels=("python", "native", "kernel"))
     hidden = drawn(profile, levels=("kernel",), where=where(hide_frames=(".",)))
-    assert not [line for line in hidden if line.startswith("no frames")]
+    assert not [line for line in hidden if "no frames" in line]
 
 
 def test_billions_of_samples_keep_their_column(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from flame.core.where import where
 from flame.exporters import folded, speedscope
 from flame.exporters.stacks import encodable
 from tests.conftest import NSYS_TRACES, TRACES
+from tests.core.sampled import Run, runs
 from tests.exporters.profiles import Row, chain, profile_of, some_rows
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "decode_small.sqlite"
@@ -173,3 +174,32 @@ plain_rows = st.lists(
 @given(plain_rows)
 def test_any_tree_comes_back_from_folded_stacks(rows: list[Row]) -> None:
     check_folded(profile_of(rows).tree())
+
+
+SAMPLED = st.sampled_from(
+    [
+        Selection(),
+        Selection(("stall", "nvtx", "kernel")),
+        Selection(("kernel", "sass", "stall"), metric="stalls"),
+        Selection(("sass",), metric="stalls"),
+    ]
+)
+
+
+@settings(max_examples=40)
+@given(runs, SAMPLED)
+def test_instructions_and_reasons_come_back(run: Run, selection: Selection) -> None:
+    profile = run.profile()
+    check_speedscope(profile, selection)
+    check_folded(selection.tree(profile))
+
+
+def test_an_instruction_comes_back_with_its_line() -> None:
+    run = Run((((), (), "gemm", 70),), (((0, 0, 0, 1), (0, 3, 0, 2)),), (0,))
+    profile = run.profile()
+    back = opened(written(profile, Selection(("kernel", "sass"))))
+    known = [frame for frame in back.frames.frames if frame.kind == Kind.SASS]
+    assert [(frame.name, frame.file, frame.line) for frame in known] == [
+        ("+0x0000 LDG.E R2, [R4]", "gemm.cu", 7),
+        ("+0x0030 BAR.SYNC", "", 0),
+    ]

@@ -66,7 +66,7 @@ class ControlStatus(_Done):
 
 @dataclass(frozen=True)
 class SamplingReply:
-    """What came of a wish for PC samples: the ``contexts`` that are sampled now, or the ``error``."""
+    """What came of a wish for PC samples: ``contexts`` that are sampled now, or the ``error``."""
 
     ok: bool
     contexts: int = 0

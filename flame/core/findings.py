@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import Bool
+from flame.core.columns import Bool, sum_by
 from flame.core.frames import Kind
 from flame.core.profile import Activities, Profile
 from flame.core.stacks import EMPTY
@@ -83,6 +83,7 @@ def findings(profile: Profile) -> tuple[str, ...]:
         _no_ranges,
         _no_python,
         _little_python,
+        unsampled,
     )
     return tuple(line for check in checks for line in check(profile))
 
@@ -194,6 +195,26 @@ def _little_python(profile: Profile) -> Iterator[str]:
     yield (
         f"Python frames for {share} of GPU time: the rest was launched where no Python function "
         f"was recorded{'' if linked else remedy}"
+    )
+
+
+def unsampled(profile: Profile) -> Iterator[str]:
+    """Some kernels are too short, or nobody asked for them; and only where there are samples."""
+    if profile.sampling is None or profile.resolved or not profile.gpu_time:
+        return
+    groups = profile.activities.groups
+    bare = (profile.sampling.of_group < 0) & (groups.kind == Kind.KERNEL)
+    time = sum_by(groups.frame[bare], profile.gpu_by_group[0][bare], len(profile.frames))
+    if time.sum() < _SOME * profile.gpu_time:
+        return
+    heaviest = int(time.argmax())
+    covered, share = (
+        format_percent(ns, profile.gpu_time)
+        for ns in (profile.coverage["sass"].ns, int(time[heaviest]))
+    )
+    yield (
+        f"{covered} of GPU time has PC samples: the heaviest kernel without any is "
+        f"{profile.frames[heaviest].name} ({share} of GPU time)"
     )
 
 

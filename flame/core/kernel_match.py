@@ -127,9 +127,13 @@ class Kernels:
         return Match(unsure=tuple(self._by_base.get(names.base, [])))
 
     def _sure(self, found: Iterable[int]) -> Match:
-        """Several frames are one kernel only if their full and mangled names are the same."""
+        """Several frames are one kernel if their mangled names are the same, else their full ones.
+
+        The same full name with several mangled ones is of several kernels.
+        """
         frames = tuple(found)
+        symbols = {self._names[at].mangled for at in frames}
         signatures = {self._names[at].signature for at in frames}
-        symbols = {self._names[at].mangled for at in frames} - {""}
-        one = len(signatures) < 2 and len(symbols) < 2
+        same_name = len(signatures) < 2 and len(symbols - {""}) < 2
+        one = same_name or (len(symbols) == 1 and "" not in symbols)
         return Match(frames) if one else Match(unsure=frames)

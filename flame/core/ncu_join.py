@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from flame.core.columns import Bool
 from flame.core.frames import FrameBuilder, Kind
-from flame.core.kernel_match import Kernels
+from flame.core.kernel_match import Kernels, Names
 from flame.core.metrics import STALLS
 from flame.core.profile import NONE, Profile
 from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks, some_names
@@ -49,8 +49,9 @@ def join(profile: Profile, files: Sequence[NcuFile]) -> Profile:
         missed = _match(known, file.results, kernels)
         texts = [*_mismatches(profile, frames, file, missed), *remarks(file.results)]
         told += [f"{file.path.name}: {text}" for text in texts]
-    told += _recorded(profile, kernels, free)
-    return _with_samples(replace(profile, warnings=tuple(told)), kernels, free)
+    sure = [one for one in kernels if not _is_vague(profile, one)]
+    told += [*_vague(one for one in kernels if one not in sure), *_recorded(profile, sure, free)]
+    return _with_samples(replace(profile, warnings=tuple(told)), sure, free)
 
 
 def _kernel_frames(profile: Profile) -> list[int]:
@@ -99,6 +100,19 @@ def _mismatches(
             f"kernels that may be several or others of the trace, left out: {names}; "
             "export the page again with --print-kernel-base mangled"
         )
+
+
+def _is_vague(profile: Profile, kernel: _Kernel) -> bool:
+    """Whether a base name is all the trace has, for results of several kernels that have it."""
+    names = [Names.of_frame(profile.frames[at]) for at in kernel.frames]
+    signatures = {Names.of_text(one.name).signature for one in kernel.results}
+    return not any(one.full or one.mangled for one in names) and len(signatures - {""}) > 1
+
+
+def _vague(kernels: Iterable[_Kernel]) -> Iterator[str]:
+    names = [one.results[0].name for one in kernels]
+    if names:
+        yield f"--ncu: the trace has only base names of kernels, left out: {some_names(names)}"
 
 
 def _recorded(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ from flame.core.columns import I8
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.growth import grow
 from flame.core.labels import Naming
-from flame.core.metrics import Metric, metric_of
+from flame.core.metrics import NO_SAMPLES, Metric, metric_of
 from flame.core.profile import Activities, Profile
 from flame.core.share import merge_smaller
 from flame.core.spread import SAMPLE_LEVELS, Weighed, Weights, weighed
@@ -91,6 +91,15 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
             column = getattr(groups, level)
             found[level] = column > 0 if level in STACK_LEVELS else column >= 0
     return frozenset(level for level, mask in found.items() if mask.any())
+
+
+def lacking(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> str:
+    """What of ``levels`` the trace does not have, and how to get it; empty where all is well."""
+    if profile.sampling is None and not profile.resolved and set(SAMPLE_LEVELS) & set(levels):
+        return NO_SAMPLES
+    if recorded_levels(profile, metric).intersection(levels):
+        return ""
+    return f"this trace has no frames of {', '.join(levels)}"
 
 
 def project(

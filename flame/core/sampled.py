@@ -3,15 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8
+from flame.core.columns import I4, I8, stretches
+from flame.core.findings import unsampled
 from flame.core.frames import FrameBuilder
 from flame.core.metrics import STALLS
 from flame.core.profile import NONE, Profile
 from flame.core.sampled_rows import spread_over_rows
 from flame.core.sampling import Sampling
+
+
+class SampleTotals(NamedTuple):
+    """All PC samples, of how many instructions and kernels, and whether launches have their own.
+
+    ``attribution`` is ``launch``; or ``kernel``, where those of all its launches are one; or
+    ``mixed``.
+    """
+
+    samples: int
+    instructions: int
+    kernels: int
+    attribution: Literal["launch", "kernel", "mixed"]
+
+
+def sample_totals(profile: Profile) -> SampleTotals | None:
+    """What there is in ``profile``; None where it has no samples."""
+    sampling = profile.sampling
+    if sampling is None:
+        return None
+    used, of_group = np.unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
+    entries = stretches(sampling.bounds[used], np.diff(sampling.bounds)[used])
+    exact = sampling.exact[used]
+    return SampleTotals(
+        int(sampling.samples[entries].sum()),
+        len(np.unique(sampling.sass[entries])),
+        len(np.unique(profile.activities.groups.frame[of_group >= 0])),
+        "launch" if exact.all() else "mixed" if exact.any() else "kernel",
+    )
 
 
 def with_sampling(
@@ -29,7 +60,7 @@ def with_sampling(
         )
     activities = replace(table, measures={**table.measures, STALLS.key: samples})
     activities.__dict__["groups"] = table.groups  # worked out already, and the same
-    return replace(
+    found = replace(
         profile,
         frames=frames.build(),
         activities=activities,
@@ -37,6 +68,9 @@ def with_sampling(
         sampling=sampling,
         _labels={},
     )
+    before = set(unsampled(profile))
+    told = [warning for warning in profile.warnings if warning not in before]
+    return replace(found, warnings=(*told, *unsampled(found)))
 
 
 def _padded(of_frame: I4, size: int) -> I4:

@@ -56,7 +56,11 @@ class Code:
         offset = int(self.offset[place])
         if self.text[place]:
             return f"+0x{offset:04x} {self.text[place]}"
-        return f"{kernel_base(demangle(self.name))}+0x{offset:x}"
+        return f"{self._base}+0x{offset:x}"
+
+    @cached_property
+    def _base(self) -> str:
+        return kernel_base(demangle(self.name))
 
     def frame(self, place: int) -> Frame:
         """The frame of the instruction at ``place``."""

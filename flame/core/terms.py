@@ -44,6 +44,7 @@ def coverage_of(profile: Profile) -> dict[str, tuple[str, Share]]:
     Without what the format never records: PyTorch's profiler and flame know no native frames.
     """
     titles = {level: level for level in profile.coverage} | {"nvtx": terms_of(profile).short}
+    titles |= {"sass": "SASS"} if "sass" in titles else {}
     if {source.meta.format for source in profile.sources} <= {"kineto", "fdump"}:
         del titles["native"]
     return {level: (title, profile.coverage[level]) for level, title in titles.items()}

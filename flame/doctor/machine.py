@@ -22,7 +22,7 @@ from flame.record.environment import INJECTIONS, owner
 _LITTLE = 2_000_000_000
 _TOOLS = {
     "nsys": "only .nsys-rep reports need it, their SQLite exports do not",
-    "ncu": "nothing here needs it",
+    "ncu": "only .ncu-rep reports need it, their source pages as CSV do not",
 }
 _SMALLEST = (80, 24)
 

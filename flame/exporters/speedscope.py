@@ -92,7 +92,7 @@ def _sum(tree: StackTree, parts: int) -> float:
 def _frame(tree: StackTree, frame: int) -> Frame:
     """The frame as speedscope has it: colours go by file, so that is the level of most frames."""
     known, name = tree.frames[frame], encodable(tree.text[frame])
-    if known.kind == Kind.PYTHON and known.file:
+    if known.kind in (Kind.PYTHON, Kind.SASS) and known.file:
         return Frame(name, encodable(known.file), known.line or msgspec.UNSET)
     return Frame(name, known.kind.title)
 

@@ -16,7 +16,7 @@ from flame.terminal import cut, printable, say
 
 if TYPE_CHECKING:
     from flame.core.profile import Profile
-    from flame.core.sampling import Sampling
+    from flame.core.sampled import SampleTotals
 
 _LARGEST = 500_000_000
 """Bytes: 4 s of reading, which is as long as a person waits for five lines."""
@@ -124,13 +124,15 @@ def _load(folder: Path) -> Profile:
 
 
 def _lines(profile: Profile, folder: Path) -> Iterator[str]:
+    from flame.core.sampled import sample_totals
+
     yield _amount(profile)
     if top := _top(profile):
         yield f"most of it: {', '.join(top)}"
     if profile.gpu_time:
         yield f"coverage of GPU time: {', '.join(_coverage(profile))}"
-    if profile.sampling is not None:
-        yield _sampled(profile.sampling)
+    if (found := sample_totals(profile)) is not None:
+        yield _sampled(found)
     notes = profile.warnings
     yield from (f"note: {note}" for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
@@ -151,11 +153,8 @@ def _amount(profile: Profile) -> str:
     return f"GPU time {format_ns(profile.gpu_time)} in {format_count(number)} activities{where}"
 
 
-def _sampled(sampling: Sampling) -> str:
-    from flame.core.columns import unique_rows
-
-    samples = format_count(int(sampling.totals.sum()))
-    places = format_count(len(unique_rows([sampling.code, sampling.place])[0]))
+def _sampled(found: SampleTotals) -> str:
+    samples, places = format_count(found.samples), format_count(found.instructions)
     return f"{samples} PC samples at {places} instructions"
 
 

@@ -16,7 +16,7 @@ from flame.core.errors import FlameError, UsageError
 from flame.core.frames import Kind
 from flame.core.layers import layers_apart
 from flame.core.metrics import metric_of
-from flame.core.project import default_levels
+from flame.core.project import default_levels, lacking
 from flame.core.selection import Selection
 from flame.core.terms import terms_of
 from flame.core.where import Filter
@@ -77,10 +77,8 @@ class MainScreen(Face):
     def _greet(self) -> None:
         """Say what is wrong with the trace, or else how to see more in it."""
         warnings, tree = self.session.profile.warnings, self.shown.view.tree
-        if not self.shown.recorded.intersection(tree.levels):
-            self._show(
-                f"this trace has no frames of {', '.join(tree.levels)}", "warning", "L: levels"
-            )
+        if lack := lacking(self.session.profile, tree.metric, tree.levels):
+            self._show(lack, "warning", "L: levels")
         elif warnings:
             more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"
             self._show(printable(warnings[0]), "warning", more)

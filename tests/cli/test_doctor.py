@@ -145,15 +145,43 @@ def test_a_driver_that_hangs_or_crashes_is_told(
 def test_tools_say_their_version(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, script in {
         "nsys": "echo NVIDIA Nsight Systems version 2025.3.2.474-253236389321v0",
-        "nvdisasm": "exit 1",
+        "ncu": "exit 1",
     }.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/bin")
     checks = {check.key: check for check in machine.tools()}
     assert checks["nsys"].text == f"2025.3.2.474, {folder}/nsys"
-    assert (checks["nvdisasm"].state, checks["nvdisasm"].text) == ("ok", f"{folder}/nvdisasm")
-    assert checks["ncu"].state == "absent"
+    assert (checks["ncu"].state, checks["ncu"].text) == ("ok", f"{folder}/ncu")
+    monkeypatch.setenv("PATH", "/none")
+    assert {check.key: check for check in machine.tools()}["ncu"].state == "absent"
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "text"),
+    [
+        ("echo 'Cuda tools, release 13.5, V13.5.37'", "ok", "13.5.37, {}"),
+        ("exit 1", "limited", "{} (FLAME_NVDISASM) does not run; instructions with PC samples"),
+    ],
+)
+def test_whether_instructions_will_have_text(
+    script: str, state: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("FLAME_NVDISASM", str(program))
+    *_, check = machine.tools()
+    assert (check.key, check.state) == ("nvdisasm", state)
+    assert check.text.startswith(text.format(program))
+
+
+def test_without_a_disassembler_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLAME_NVDISASM", raising=False)
+    monkeypatch.setattr("flame.core.sass.nvdisasm._candidates", lambda: iter(()))
+    *_, check = machine.tools()
+    assert (check.key, check.state) == ("nvdisasm", "absent")
+    assert check.fix == "pip install 'flame-view[sass]'"
 
 
 def test_a_folder_that_is_gone_is_no_obstacle(

@@ -107,3 +107,31 @@ def test_folding_takes_the_numbers_of_modules_from_python_functions_alone() -> N
     modules = [Frame(Kind.PYTHON, f"nn.Module: Linear_{number}") for number in (3, 14)]
     assert shown(modules, Naming(fold=True)) == [("nn.Module: Linear_*", 0)] * 2
     assert Naming(fold=True).text(Frame(Kind.FRAME, "nn.Module: Linear_3")).endswith("_3")
+
+
+def test_numbers_in_names_sort_by_value_and_so_do_offsets() -> None:
+    ordered = [
+        "+0x0090 EXIT",
+        "+0x00a0 BRA",
+        "+0x0100 LDG.E R2, [R4]",
+        "+0x10000 EXIT",
+        "gemm+0x9",
+        "gemm+0xf",
+        "gemm+0x10",
+        "gemm+0xa0",
+        "gemm+0x100",
+        "layers.2",
+        "layers.10",
+    ]
+    builder = FrameBuilder()
+    ids = [builder.add(Frame(Kind.SASS, name)) for name in reversed(ordered)]
+    rank = labels(builder.build(), Naming()).rank
+    assert sorted(ids, key=rank.__getitem__) == ids[::-1]
+
+
+def test_instructions_of_two_kernels_stay_apart_whatever_they_are_called() -> None:
+    frames = [
+        Frame(Kind.SASS, "+0x0000 EXIT", extra=(("function", name),))
+        for name in ("gemm", "relu", "gemm")
+    ]
+    assert [place for _, place in shown(frames)] == [0, 1, 0]

@@ -13,10 +13,12 @@ import pytest
 import flame
 from flame.core.profile import Profile
 from flame.core.tree import Node
+from samples import tiny_llm
 from samples import workload_transformer as transformer
 
 SAMPLES = Path(transformer.__file__).parent
 PYTHON = [sys.executable, str(SAMPLES / "workload_transformer.py")]
+TINY = [sys.executable, str(SAMPLES / "tiny_llm.py")]
 STEPS = 5
 BATCHES = 5
 
@@ -74,13 +76,22 @@ def test_transformer(recorded: Callable[..., Profile]) -> None:
     assert {"Layer.__call__", "DriverGpu.launch", "serve"} <= functions
 
 
-def test_without_a_driver_both_say_so_in_one_line(
+def test_tiny_llm(recorded: Callable[..., Profile]) -> None:
+    profile = recorded(*TINY, "3")
+    assert profile.counts["kernel"] == 3 * (tiny_llm.LAYERS * 11 + 1)
+    step = below(profile.tree(levels="nvtx,kernel").root, "decode_step")
+    attention = below(step, "layers.2", "self_attn", "attn")
+    assert {child.name for child in attention.children} == {"aten::matmul", "aten::softmax"}
+    assert below(attention, "aten::softmax", "softmax").count == 3
+
+
+def test_without_a_driver_all_say_so_in_one_line(
     streams: str, injected_env: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
     # Where there is a real driver, this finds a file that is none.
     (tmp_path / "libcuda.so.1").write_text("")
     env = injected_env(tmp_path / "dumps", fake=False, LD_LIBRARY_PATH=tmp_path)
-    for command in ([streams], PYTHON):
+    for command in ([streams], PYTHON, TINY):
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert done.stderr == "no CUDA driver here: libcuda.so.1 not found\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+import flame.tui.app
 from flame.config import DEFAULTS, Config
 from flame.core.frames import FrameBuilder
 from flame.core.load import load
@@ -120,6 +121,8 @@ def shown(profile: Profile, selection: Selection | None = None) -> Projection:
 
 class MadeApp(FlameApp):
     """The app on a profile that no file has."""
+
+    CSS_PATH = str(Path(flame.tui.app.__file__).with_name("app.tcss"))
 
     def __init__(self, profile: Profile, selection: Selection, config: Config = DEFAULTS) -> None:
         inputs = Inputs((Path("decode.sqlite"),))

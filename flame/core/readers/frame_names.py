@@ -36,6 +36,7 @@ _GROUPS = (
     (Kind.MEMCPY, re.compile(r"(?i:memcpy) [HDPA]to[HDPA](?: \(|\Z)")),
     (Kind.GRAPH, re.compile(r"CUDA graph(?: [0-9]+)?\Z")),
 )
+_INSTRUCTION = re.compile(r"\+0x[0-9a-f]{4,16} ")
 _BUILTIN = ("<built-in ", "<method '", "nn.Module: ")
 
 
@@ -52,14 +53,21 @@ def frame_of(text: str) -> Frame:
     | Triton Proton | ``pkg/file.py:func@12`` | PYTHON |
     | CPython's perf map | ``py::func:pkg/file.py`` | PYTHON |
     | perf, async-profiler | ``func_[k]`` | NATIVE, the suffix kept: code of the kernel |
-    | flame | ``GPU 0 …``, ``stream 7``, ``cudaLaunchKernel``, … | as it was |
+    | flame | ``GPU 0 …``, ``stream 7``, ``+0x0120 LDG…``, … | as it was |
 
     Frames without a text are called `NO_NAME`. Linear in the length; does not remember texts: call
     it once for each.
     """
     if not text.strip():
         return Frame(Kind.FRAME, NO_NAME)
+    if is_instruction(text):
+        return Frame(Kind.SASS, text)
     return _with_place(text) or Frame(_kind(text), text)
+
+
+def is_instruction(text: str) -> bool:
+    """Whether flame has written ``text`` for an instruction: ``+0x0120 LDG.E R2, [R4]``."""
+    return bool(_INSTRUCTION.match(text))
 
 
 def _kind(text: str) -> Kind:

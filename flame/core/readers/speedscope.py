@@ -22,7 +22,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.profile import Meta
 from flame.core.raw_stacks import RawStacks
 from flame.core.readers.compressed import read_whole
-from flame.core.readers.frame_names import frame_of
+from flame.core.readers.frame_names import frame_of, is_instruction
 from flame.core.readers.speedscope_file import Evented, Sampled, decode
 from flame.core.readers.speedscope_file import Frame as FileFrame
 from flame.core.readers.speedscope_rows import (
@@ -166,7 +166,8 @@ def _our_frame(frame: FileFrame) -> Frame:
     """The frame that flame's exporter has written: where no source file is known, its kind is."""
     if frame.file in _KINDS:
         return Frame(_KINDS[frame.file], frame.name)
-    return Frame(Kind.PYTHON, frame.name, frame.file or "", _line(frame))
+    kind = Kind.SASS if is_instruction(frame.name) else Kind.PYTHON
+    return Frame(kind, frame.name, frame.file or "", _line(frame))
 
 
 def _frame(frame: FileFrame, kinds: Mapping[str, Kind]) -> Frame:

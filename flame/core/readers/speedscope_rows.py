@@ -13,7 +13,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
-from flame.core.metrics import METRICS
+from flame.core.metrics import METRICS, STALLS
 from flame.core.profile import NONE, Thread
 from flame.core.raw_stacks import Measure
 from flame.core.readers import decimals
@@ -189,7 +189,7 @@ def all_together(profiles: Sequence[Rows]) -> Table:
 
 def _key(title: str, taken: Container[str]) -> str:
     """The key of the metric with that title, or one made of the title; none that is ``taken``."""
-    known = next((metric.key for metric in METRICS if metric.title == title), "")
+    known = next((metric.key for metric in (*METRICS, STALLS) if metric.title == title), "")
     key = known or "-".join(re.findall(r"\w+", title.lower())) or "value"
     spellings = itertools.chain([key], (f"{key}-{number}" for number in itertools.count(2)))
     return next(spelling for spelling in spellings if spelling not in taken)

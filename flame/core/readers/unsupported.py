@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 _READS = (
     "flame reads its own recordings, Nsight Systems reports and exports, PyTorch profiler traces, "
-    "folded stacks, speedscope and Triton Proton files"
+    "folded stacks, speedscope and Triton Proton files, and PC samples of Nsight Compute"
 )
 _BY_SPEEDSCOPE = "open it at https://www.speedscope.app and save it there, flame reads that"
 
@@ -85,7 +85,6 @@ _FORMATS = (
 """The first that fits is it."""
 
 _BY_SUFFIX = {
-    ".ncu-rep": "a report of Nsight Compute, which profiles single kernels",
     ".qdstrm": "a recording that Nsight Systems has not converted: QdstrmImporter -i FILE",
 }
 

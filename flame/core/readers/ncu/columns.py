@@ -65,8 +65,9 @@ class Columns:
     def instruction(self, row: Row, file: str, line: int) -> Instruction:
         """The one that ``row`` is about, made of that ``line``."""
         number, texts = row
-        counts = ((key, count(texts[at], number)) for key, at in self.reasons.items())
-        samples = {key: found for key, found in counts if found}
+        # Nearly all are 0, and need no closer look.
+        some = ((key, texts[at]) for key, at in self.reasons.items() if texts[at] != "0")
+        samples = {key: found for key, cell in some if (found := count(cell, number))}
         by_reason = sum(samples.values())
         whole = count(texts[self.total], number) if self.total >= 0 else by_reason
         if whole > by_reason:

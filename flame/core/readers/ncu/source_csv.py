@@ -66,7 +66,10 @@ def read_source_csv(path: Path, progress: Progress = silent) -> list[NcuResult]:
 
 
 def _results(text: str, progress: Progress) -> list[NcuResult]:
-    found = [_result(group) for group in _by_result(_reported(blocks(text), len(text), progress))]
+    found = [
+        _result(group)
+        for group in _by_result(_reported(blocks(text), text.count("\n") + 1, progress))
+    ]
     if not found:
         raise WrongPageError(_why_none(text))
     if is_cut_off(text):
@@ -85,10 +88,9 @@ def _results(text: str, progress: Progress) -> list[NcuResult]:
 
 
 def _reported(found: Iterable[Block], size: int, progress: Progress) -> Iterator[Block]:
-    done = 0
     for block in found:
-        done += sum(len(cell) + 3 for _, row in block.rows for cell in row)
-        progress(STAGE, min(done, size), size)
+        if block.rows:
+            progress(STAGE, block.rows[-1][0], size)
         yield block
 
 

@@ -1,0 +1,122 @@
+"""``flame attach --pc``: PC sampling of a program that is recorded already, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.attach.conftest import wait_until
+from tests.attach.trees import IDLE, LAUNCHES, RANKS, STEPS, Tree, dumps_of, job_at, python
+from tests.attach.trees import tree as tree
+from tests.attach.trees import users_folder as users_folder
+from tests.cli.conftest import Flame, Result
+from tests.fdumprecords import header, records
+from tests.inject.conftest import injected_env as injected_env
+
+Env = dict[str, str]
+BOTH = "--pc switches PC sampling and nothing else: not with --list or --stop"
+
+
+@pytest.fixture
+def env(injected_env: Callable[..., Env], users_folder: Path) -> Env:
+    """That of a process which is recorded to the user's folder."""
+    return injected_env(users_folder)
+
+
+def said(result: Result) -> list[str]:
+    lines = result.err.splitlines()
+    assert all(line.startswith("flame: ") for line in lines)
+    return sorted(line.removeprefix("flame: ") for line in lines)
+
+
+def samples(dump: Path) -> int:
+    return int(records(dump)["sample"]["samples"].sum())
+
+
+def test_sampling_begins_and_ends(flame: Flame, tree: Tree, env: Env) -> None:
+    started = tree(*python(LAUNCHES), env=env)
+    (dump,) = dumps_of(job_at(started.pid))
+    wait_until(lambda: len(records(dump)["kernel"]) >= 20)
+    result = flame("attach", started.pid, "--pc", "continuous:12")
+    assert (result.code, result.out) == (0, "")
+    assert said(result) == [f"{started.pid}: PC sampling (continuous:12) in 1 context"]
+    wait_until(lambda: samples(dump) > 0)
+    result = flame("attach", started.pid, "--pc", "off")
+    assert result.code == 0
+    assert said(result) == [f"{started.pid}: PC sampling is off"]
+    there = samples(dump)
+    assert flame("attach", "--stop", started.pid).code == 0
+    assert samples(dump) == there and header(dump)["state"] == 1
+    assert len(list(dump.parent.glob("cubins/*.cubin"))) == 1
+    ended = flame("attach", started.pid, "--pc", "continuous")
+    assert ended.code == 3
+    assert said(ended) == [f"python [{started.pid}]: its recording has ended"]
+
+
+def test_all_processes_of_a_job(flame: Flame, tree: Tree, env: Env) -> None:
+    started = tree(*python(RANKS, "2", *python(LAUNCHES)), env=env)
+    pids = [one.pid for one in job_at(started.pid, members=2).members]
+    result = flame("attach", started.pid, "--pc", "serialized")
+    assert result.code == 0
+    lines = said(result)
+    assert [int(line.partition(":")[0]) for line in lines] == sorted(pids)
+    assert all("PC sampling (serialized) " in line for line in lines)
+
+
+def test_a_process_without_gpu_work_is_no_failure(
+    flame: Flame, tree: Tree, env: Env, users_folder: Path
+) -> None:
+    ranges, launches = tree(*python(STEPS), env=env), tree(*python(LAUNCHES), env=env)
+    assert job_at(ranges.pid) and job_at(launches.pid)
+    result = flame("attach", users_folder, "--pc", "continuous")
+    assert result.code == 0
+    assert f"{ranges.pid}: no GPU work of it is recorded" in said(result)
+    alone = flame("attach", ranges.pid, "--pc", "continuous")
+    assert alone.code == 3
+    assert said(alone) == [f"{ranges.pid}: no GPU work of it is recorded"]
+
+
+def test_who_may_not_is_told_what_to_do(flame: Flame, tree: Tree, env: Env) -> None:
+    started = tree(*python(LAUNCHES), env=env | {"FAKE_CUPTI": "no_pc_permission"})
+    assert job_at(started.pid)
+    result = flame("attach", started.pid, "--pc", "continuous")
+    assert (result.code, result.out) == (3, "")
+    (line,) = said(result)
+    assert line.startswith(f"{started.pid}: PC sampling is not allowed for this user: run as root")
+    assert started.poll() is None
+
+
+def test_what_does_not_record(flame: Flame, tree: Tree, env: Env) -> None:
+    started = tree(*python(IDLE))
+    result = flame("attach", started.pid, "--pc", "continuous")
+    assert result.code == 3
+    assert said(result) == [f"python [{started.pid}]: records nothing"]
+
+
+def test_nobody_answers(flame: Flame, tree: Tree, env: Env, users_folder: Path) -> None:
+    started = tree(*python(LAUNCHES), env=env)
+    (dump,) = dumps_of(job_at(started.pid))
+    for one in users_folder.glob("*.sock"):
+        one.unlink()
+    result = flame("attach", started.pid, "--pc", "continuous")
+    assert result.code == 3
+    assert said(result) == [f"{dump}: nobody answers beside it"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--pc", "continuous"], "--pc: name what to sample: flame attach PID --pc continuous"),
+        (["1", "--pc", "often"], "--pc 'often': choose continuous, serialized or off"),
+        (["1", "--pc", ""], "--pc '': choose continuous, serialized or off"),
+        (["1", "--pc", "continuous:4"], "--pc 'continuous:4': choose a period from 5 to 31"),
+        (["1", "--pc", "off", "--stop"], BOTH),
+        (["--pc", "off", "--list"], BOTH),
+    ],
+)
+def test_what_it_refuses(flame: Flame, words: list[str], complaint: str) -> None:
+    result = flame("attach", *words)
+    assert result.code == 2
+    assert result.complaint().startswith(complaint)

@@ -1,0 +1,175 @@
+"""Which kernel the view of instructions is of, what it weighs, and where it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flame.core.frames import Kind
+from flame.core.load import load
+from flame.core.metrics import NO_SAMPLES
+from flame.core.profile import Profile
+from flame.core.selection import Selection
+from flame.core.where import Kernel
+from flame.tui.halves import Halves
+from flame.tui.sass_facts import sampled_of
+from flame.tui.sass_subject import NONE_BELOW, ON_HOST, Subject, spot_of, subject_of
+from flame.tui.session import Projection
+from tests.tui.sampled import sampled, shown
+from tests.tui.traces import decode
+
+GEMM_TOTAL = 104
+FLASH_TOTAL = 58
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    return sampled(tmp_path_factory.mktemp("sampled") / "decode.sqlite")
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    return sampled(tmp_path_factory.mktemp("exact") / "decode.sqlite", exact=True)
+
+
+def find(projection: Projection, name: str, kind: Kind | None = None) -> int:
+    """The first node called ``name``."""
+    tree = projection.view.tree
+    return next(
+        node
+        for node in range(len(tree))
+        if tree.name(node) == name and (kind is None or tree.kind(node) == kind)
+    )
+
+
+def subject(projection: Projection, node: int) -> Subject:
+    found = subject_of(projection, projection.view.tree, node)
+    assert isinstance(found, Subject), found
+    return found
+
+
+def test_a_kernel_has_its_own_time_and_the_samples_of_all_its_launches(profile: Profile) -> None:
+    projection = shown(profile)
+    layer = find(projection, "model.layers.0.mlp")
+    found = subject(projection, layer)
+    assert (found.name, found.samples, found.exact) == ("gemm", GEMM_TOTAL, False)
+    assert found.value == int(projection.view.tree.total[layer]) == 140_000
+    assert (found.unsampled, found.others, found.sites) == (0, 0, 1)
+    whole = sum(version.value_before[-1] for version in found.versions)
+    assert whole == pytest.approx(found.value)
+
+
+def test_above_kernels_the_heaviest_sampled_one_is_shown(profile: Profile) -> None:
+    projection = shown(profile)
+    found = subject(projection, 0)
+    assert (found.name, found.value, found.others) == ("gemm", 280_000, 1)
+
+
+def test_the_versions_of_a_kernel_come_by_their_samples(profile: Profile) -> None:
+    projection = shown(profile)
+    found = subject(projection, find(projection, "flash_fwd_kernel"))
+    assert [version.total for version in found.versions] == [48, 10]
+    assert [any(version.code.text) for version in found.versions] == [True, False]
+    assert found.samples == FLASH_TOTAL
+
+
+def test_samples_by_launch_site_are_those_of_the_sites_below(exact: Profile) -> None:
+    projection = shown(exact)
+    one = subject(projection, find(projection, "model.layers.0.mlp"))
+    assert (one.exact, one.sites, one.samples) == (True, 1, GEMM_TOTAL)
+    both = subject(projection, find(projection, "generate"))
+    assert (both.sites, both.samples, both.value) == (2, 2 * GEMM_TOTAL, 280_000)
+
+
+def test_a_filter_leaves_the_samples_and_changes_the_time(profile: Profile) -> None:
+    projection = shown(profile, Selection(where=(Kernel("gemm"),)))
+    found = subject(projection, 0)
+    assert (found.name, found.value, found.others) == ("gemm", 280_000, 0)
+
+
+def test_why_there_is_none(profile: Profile, tmp_path: Path) -> None:
+    bare = shown(load(decode(tmp_path / "bare.sqlite")))
+    assert subject_of(bare, bare.view.tree, 0) == NO_SAMPLES
+    projection = shown(profile)
+    assert subject_of(projection, projection.view.tree, find(projection, "argmax")) == NONE_BELOW
+    host = shown(profile, Selection(metric="host"))
+    assert subject_of(host, host.view.tree, 0) == ON_HOST
+
+
+def test_a_frame_in_a_sandwich_counts_at_all_places(profile: Profile) -> None:
+    projection = shown(profile)
+    tree = projection.view.tree
+    callees = Halves.of(tree, int(tree.frame[find(projection, "gemm")])).callees
+    found = subject_of(projection, callees.tree, 0)
+    assert isinstance(found, Subject)
+    assert (found.name, found.value) == ("gemm", 280_000)
+
+
+def test_the_selected_instruction_is_where_the_view_begins(profile: Profile) -> None:
+    projection = shown(profile)
+    tree = projection.view.tree
+    node = find(projection, "+0x0080 @!P0 STG.E.128 [R4.64], R8")
+    found = subject(projection, node)
+    assert spot_of(projection, found, tree, node) == (0, 8)
+    assert spot_of(projection, found, tree, node + 1) == (0, 8), "a reason below it"
+
+
+def test_a_reason_begins_where_it_is_hottest(profile: Profile) -> None:
+    projection = shown(profile, Selection(levels=("stall", "kernel")))
+    tree = projection.view.tree
+    node = find(projection, "LG Throttle")
+    found = subject(projection, node)
+    assert spot_of(projection, found, tree, node) == (0, 8)
+    assert found.value == 280_000, "all of the kernel's time, not the part of the reason"
+
+
+def test_an_instruction_of_another_version_is_found(profile: Profile) -> None:
+    projection = shown(profile)
+    node = find(projection, "flash_fwd_kernel+0x90")
+    found = subject(projection, node)
+    assert spot_of(projection, found, projection.view.tree, node) == (1, 1)
+
+
+# Facts for the details
+
+
+def test_facts_of_a_kernel(profile: Profile) -> None:
+    projection = shown(profile)
+    facts = sampled_of(projection, projection.view.tree, find(projection, "gemm"))
+    assert facts is not None
+    assert (facts.samples, facts.whole, facts.exact) == (GEMM_TOTAL, GEMM_TOTAL, False)
+    assert facts.reasons[0] == ("long_scoreboard", 62)
+    assert facts.hottest == ("+0x0060 FMUL R8, R8, R9", 69, 8)
+
+
+def test_facts_of_an_instruction_and_of_a_reason(profile: Profile) -> None:
+    projection = shown(profile)
+    tree = projection.view.tree
+    instruction = find(projection, "+0x0060 FMUL R8, R8, R9")
+    facts = sampled_of(projection, tree, instruction)
+    assert facts is not None
+    assert (facts.samples, facts.whole) == (69, GEMM_TOTAL)
+    assert dict(facts.reasons) == {"long_scoreboard": 60, "barrier": 6, "wait": 2, "selected": 1}
+    reason = sampled_of(projection, tree, find(projection, "Barrier"))
+    assert reason is not None
+    assert (reason.samples, reason.whole) == (6, GEMM_TOTAL)
+
+
+def test_facts_of_a_reason_over_all_kernels(profile: Profile) -> None:
+    projection = shown(profile, Selection(levels=("stall", "nvtx", "kernel")))
+    tree = projection.view.tree
+    everywhere = sampled_of(projection, tree, find(projection, "Wait"))
+    assert everywhere is not None
+    assert (everywhere.samples, everywhere.whole) == (28, GEMM_TOTAL + FLASH_TOTAL)
+    nodes = [n for n in range(len(tree)) if tree.name(n) == "gemm"]
+    below = sampled_of(projection, tree, next(n for n in nodes if "Wait" in tree.names(n)))
+    assert below is not None
+    assert (below.samples, below.whole) == (18, GEMM_TOTAL)
+
+
+def test_what_has_no_samples_has_no_facts(profile: Profile) -> None:
+    projection = shown(profile)
+    tree = projection.view.tree
+    assert sampled_of(projection, tree, find(projection, "argmax")) is None
+    assert sampled_of(projection, tree, find(projection, "generate")) is None
