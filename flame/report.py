@@ -245,8 +245,9 @@ def _samples(profile: Profile) -> Iterator[str]:
     found = sample_totals(profile)
     if found is None:
         return
-    places = f"{format_count(found.instructions)} instructions of {format_count(found.kernels)}"
-    yield _line("PC samples", f"{format_count(found.samples):>12} at {places} kernels")
+    counts = found.instructions, found.kernels
+    places = "instructions {}, kernels {}".format(*map(format_count, counts))
+    yield _line("PC samples", f"{format_count(found.samples):>12}  {places}")
     yield _line("", _ATTRIBUTION[found.attribution])
 
 

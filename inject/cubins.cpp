@@ -25,7 +25,7 @@ namespace flame {
 namespace {
 
 constexpr uint64_t kMaxSaved = 2ull << 30;    // bytes of cubins per process
-constexpr uint64_t kMaxKept = 512ull << 20;   // likewise
+constexpr uint64_t kMaxKept = 128ull << 20;   // likewise
 constexpr char kFolder[] = "cubins";
 
 struct File {  // closes itself

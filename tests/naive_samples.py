@@ -11,7 +11,7 @@ from flame.core.frames import Frame
 from flame.core.profile import Profile
 from flame.core.sampling import Sampling
 from flame.core.tree import StackTree
-from tests.naive_tree import Label, Stack
+from tests.naive_tree import Label, Shape, Stack
 
 Bounds = tuple[int, int]
 """The least and the most a part may have: parts of equal remainders are equally right."""
@@ -141,3 +141,20 @@ def _filled(path: Stack, known: dict[str, Label]) -> Stack:
     """`path` with what is known in the places for it; these are no steps where nothing is."""
     steps = (known.get(kind) if kind in ("sass", "stall") else (kind, text) for kind, text in path)
     return tuple(step for step in steps if step)
+
+
+def check(tree: StackTree, found: Iterable[Part], shape: Shape | None = None) -> None:
+    """Own values and counts of every node are those of the parts, as `shape` leaves these."""
+    low, high = Counter[tuple[Stack, str]](), Counter[tuple[Stack, str]]()
+    for part in found:
+        path = shape.apply(part.path) if shape else part.path
+        if path is not None:
+            for key, bounds in (("value", part.value), ("count", part.count)):
+                low[path, key] += bounds[0]
+                high[path, key] += bounds[1]
+    nodes = {tree_stack(tree, node): node for node in range(len(tree))}
+    assert len(nodes) == len(tree)
+    assert nodes.keys() >= {path for (path, _), least in low.items() if least}
+    for key, column in (("value", tree.own), ("count", tree.own_count)):
+        for path, node in nodes.items():
+            assert low[path, key] <= column[node] <= high[path, key]

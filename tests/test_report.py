@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +29,7 @@ from flame.report import as_text, facts, gpus, levels_present
 from flame.static import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.terminal import cells, cut, printable
 from tests.conftest import NSYS_TRACES
+from tests.core.sampled import Run
 from tests.nsysfile import NsysFile
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "torch_small.pt.trace.json.gz"
@@ -465,3 +468,47 @@ def test_sentences_of_info_are_as_wide_as_the_terminal() -> None:
         notes[columns] = text.stdout[text.stdout.index("note: ") :].splitlines()
     assert 60 < max(map(len, notes["70"])) <= 70
     assert 80 < max(map(len, notes["300"])) <= 100
+
+
+def sampled() -> Profile:
+    """Two launches of gemm of 30 and 10 ns with 8 samples, 60 ns of something without."""
+    run = Run(
+        tuple(((), (), name, ns) for name, ns in (("gemm", 30), ("gemm", 10), ("copy", 60))),
+        (((0, 0, 0, 4), (0, 0, 1, 1), (0, 3, 3, 3)),),
+        (0, -1),
+    )
+    return run.profile()
+
+
+def test_samples_are_counted_and_it_is_said_whose_they_are() -> None:
+    profile = sampled()
+    assert profile.sampling is not None
+    assert facts(profile, inputs("trace"))["pc_samples"] == {
+        "samples": 8,
+        "instructions": 2,
+        "kernels": 1,
+        "attribution": "kernel",
+    }
+    text = as_text(profile, inputs("trace"))
+    assert "PC samples             8  instructions 2, kernels 1\n" in text
+    assert "known by kernel: those of all its launches are one" in text
+    assert re.search(r"SASS +40.0 % +40 ns", text)
+    assert "sass, stall" in text
+    own = replace(profile, sampling=replace(profile.sampling, exact=np.array([True])))
+    assert "known by launch\n" in as_text(own, inputs("trace"))
+
+
+def test_without_samples_there_is_no_word_of_them(profile_of: Load) -> None:
+    profile = profile_of(three_kernels)
+    assert facts(profile, inputs("trace"))["pc_samples"] is None
+    assert "PC samples" not in as_text(profile, inputs("trace"))
+
+
+def test_instructions_and_reasons_stand_in_the_static_view() -> None:
+    text = "\n".join(drawn(sampled()))
+    assert "by python, native, launch, nvtx, kernel, sass, stall" in text
+    assert "SASS 40.0 %" in text
+    assert "+0x0000 LDG.E R2, [R4] (gemm.cu:7)" in text
+    assert re.search(r"stall +Long Scoreboard", text)
+    counted = "\n".join(drawn(sampled(), metric="stalls", levels=("kernel", "sass")))
+    assert "PC samples 8 by kernel, sass" in counted

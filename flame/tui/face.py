@@ -163,7 +163,10 @@ class Face(Screen[None]):
         return [header.search_status(self.view, width)]
 
     def _keys(self, width: int, height: int) -> list[Line]:
-        return [header.footer(footer_of(self.commands, self.pane.name_), width)]
+        keys = footer_of(self.commands, self.pane.name_)
+        if self.session.profile.sampling is None:
+            keys = [key for key in keys if key.action != "sass"]
+        return [header.footer(keys, width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:
         text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"

@@ -106,7 +106,7 @@ def _is_character(name: str) -> bool:
 def _refuse_shared(keymap: Keymap, commands: Sequence[Command]) -> None:
     keys = {id_of(c): keymap.get(id_of(c), c.keys).split(",") for c in commands if c.keys}
     users = Counter(key for own in keys.values() for key in own)
-    for name in keymap.keys() & keys.keys():
+    for name in filter(keys.__contains__, keymap):
         for key in keys[name]:
             others = [other for other in keys if other != name and key in keys[other]]
             if key == _ALWAYS_QUITS or users[key] > 1:

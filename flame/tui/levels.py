@@ -16,7 +16,7 @@ from flame.tui.dialog import CURSOR, Dialog
 from flame.tui.keys import LEVEL_KEYS
 from flame.tui.lines import Line, Lines, Piece, line_width, palette_of
 from flame.tui.palette import LEVEL_KINDS
-from flame.tui.terms import level_about
+from flame.tui.terms import NO_SAMPLES, level_about
 from flame.tui.text import cut_start
 
 _NEED_ONE = "switch at least one level on"
@@ -41,18 +41,17 @@ PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
     ("to the instruction", LevelsChoice(("kernel", "sass", "stall"))),
 )
 USUAL = "usual"
-_NO_SAMPLES = "no PC samples: --ncu REPORT, or flame record --pc continuous"
 
 
 def why_absent(*levels: str) -> str:
     """Why there is no frame of any of ``levels``, and what would bring it."""
     if set(levels) & {*SAMPLE_LEVELS}:
-        return _NO_SAMPLES
+        return NO_SAMPLES
     return f"this trace has no {' and no '.join(levels)} frames"
 
 
 def _not_here(level: str) -> str:
-    return _NO_SAMPLES if level in SAMPLE_LEVELS else "not in this trace"
+    return NO_SAMPLES if level in SAMPLE_LEVELS else "not in this trace"
 
 
 def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:

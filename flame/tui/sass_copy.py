@@ -7,6 +7,7 @@ from flame.core.units import format_count, format_percent
 from flame.tui.sass_listing import Listing, Row, RowKind
 from flame.tui.sass_reasons import counted
 from flame.tui.sass_subject import Subject
+from flame.tui.text import printable
 
 _MOST = 6
 
@@ -33,5 +34,8 @@ def reasons(shown: Listing, row: Row) -> str:
     version = shown.version
     known = counted(version.reasons, version.by_reason(row.first, row.last))
     whole = sum(samples for _, samples in known)
-    parts = (f"{stall_of(key).title} {format_percent(n, whole)}" for key, n in known[:_MOST])
+    parts = (
+        f"{printable(stall_of(key).title)} {format_percent(samples, whole)}"
+        for key, samples in known[:_MOST]
+    )
     return " · ".join(parts)

@@ -10,11 +10,12 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, sum_by
 from flame.core.frames import Kind
-from flame.core.metrics import NO_SAMPLES, Metric
+from flame.core.metrics import Metric
 from flame.core.tree import StackTree
 from flame.core.where import GroupFilter, passing_rows
 from flame.tui.sass_version import Version, versions_of
 from flame.tui.session import Projection
+from flame.tui.terms import NO_SAMPLES
 
 ON_HOST = "this metric is of the host, instructions run on GPUs: m shows another"
 NONE_BELOW = "no kernel below this frame has PC samples"

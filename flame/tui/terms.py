@@ -28,6 +28,9 @@ def counts(tree: StackTree, node: int) -> bool:
     return lasts(tree.metric) and not any(tree.kind(one) in PARTS for one in tree.path(node))
 
 
+NO_SAMPLES = "no PC samples: --ncu REPORT, or flame record --pc continuous"
+
+
 @lru_cache(1)
 def whole_of(profile: Profile) -> int:
     """All that ``profile`` weighs by its first metric: GPU time, or what a file measures first."""

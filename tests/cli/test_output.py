@@ -85,11 +85,36 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
             "python": {"ns": 0, "percent": 0.0},
             "native": {"ns": 0, "percent": 0.0},
         },
+        "pc_samples": None,
         "graph_nodes": {"activities": 0, "captured": 0},
         "measures": [],
         "steps": [],
         "levels": ["process", "thread", "device", "stream", "launch", "nvtx", "shapes", "kernel"],
     }
+
+
+NO_SAMPLES = "there are no PC samples here: name a report of Nsight Compute by --ncu"
+
+
+@pytest.mark.parametrize("levels", ["sass", "nvtx,stall", "kernel,sass,stall"])
+def test_levels_of_samples_without_any_say_how_to_get_them(
+    levels: str, flame: Flame, trace: Path, tmp_path: Path
+) -> None:
+    shown = flame("view", trace, "--print", "--levels", levels)
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.count(NO_SAMPLES) == 1
+    exported = flame("export", trace, "-f", "folded", "--levels", levels, "-o", tmp_path / "o")
+    assert exported.code == 0
+    assert f"note: {NO_SAMPLES}" in exported.err
+
+
+@pytest.mark.parametrize("command", [("view",), ("export", "-f", "speedscope")])
+def test_the_metric_of_samples_without_any_says_how_to_get_them(
+    command: tuple[str, ...], flame: Flame, trace: Path
+) -> None:
+    result = flame(*command, trace, "--metric", "stalls")
+    assert result.code == 2
+    assert result.complaint().startswith(NO_SAMPLES)
 
 
 def test_version(flame: Flame) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from flame.core.load import load
 from flame.core.load_many import load_all
 from flame.core.profile import Profile
-from flame.core.sampling import per_instruction
+from flame.core.sampling import Code, per_instruction
+from flame.core.sass.kept import write_codes
 from tests.fdumpfile import DumpFile
 
 STALL_REASON = 6
@@ -257,6 +259,30 @@ def test_two_cubins_with_a_function_of_one_name(tmp_path: Path) -> None:
     assert profile.sampling is not None
     assert [code.name for code in profile.sampling.codes] == [GEMM] * 3
     assert found(profile) == as_told(samples)
+
+
+def test_samples_at_no_known_instruction_are_kept(tmp_path: Path) -> None:
+    known = Code(
+        GEMM,
+        np.array([0, 16, 32]),
+        ("LDC R1, c[0x0]", "@P0 EXIT", "NOP"),
+        np.array([0, 0, -1], np.int32),
+        np.array([3, 4, 0], np.int32),
+        ("a.cu",),
+    )
+    (tmp_path / "cubins").mkdir()
+    folder = os.open(tmp_path / "cubins", os.O_RDONLY)
+    write_codes(folder, f"{CRC:016x}.sass", "13", {GEMM: known})
+    os.close(folder)
+    samples = [Sample(GEMM, offset, 1, 2) for offset in (16, 24, 4096)]
+    profile = opened(dump_of(LAUNCHED, samples), tmp_path)
+    names = ("+0x0010 @P0 EXIT", "gemm+0x18", "gemm+0x1000")
+    assert found(profile, "kernel,sass") == {("gemm", name): 2 for name in names}
+    assert profile.sampling is not None
+    [code] = profile.sampling.codes
+    assert code.offset.tolist() == [0, 16, 24, 32, 4096]
+    assert code.file.tolist() == [0, 0, -1, -1, -1]
+    assert code.line.tolist() == [3, 4, 0, 0, 0]
 
 
 def test_processes_have_their_own(tmp_path: Path) -> None:

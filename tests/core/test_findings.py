@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from flame.core.findings import findings
-from flame.core.frames import Kind
+from flame.core.frames import FrameBuilder, Kind
 from flame.core.profile import Meta
+from flame.core.sampled import with_sampling
 from tests.core.recorded import Recorded
+from tests.core.sampled import Run
 
 
 def said(trace: Recorded, about: str) -> list[str]:
@@ -204,3 +210,40 @@ def test_the_forward_option_is_not_recommended_to_who_has_given_it() -> None:
 def test_findings_are_among_the_warnings_of_a_profile() -> None:
     profile = covered(0).profile()
     assert set(findings(profile)) <= set(profile.warnings)
+
+
+def sampled(ns: int) -> Run:
+    """Of 100 ns of GPU time ``ns`` are of a kernel with samples; two others have some of each."""
+    durations = {"gemm": ns, "relu": (100 - ns) // 3, "topk": 100 - ns - (100 - ns) // 3}
+    launches = tuple(((), (), name, duration) for name, duration in durations.items())
+    return Run(launches, (((0, 0, 0, 7),),), (0, -1, -1))
+
+
+def unsampled_said(run: Run) -> list[str]:
+    return [line for line in run.profile().warnings if "PC samples" in line]
+
+
+def test_the_heaviest_kernel_without_samples_is_named() -> None:
+    assert unsampled_said(sampled(70)) == [
+        "70.0 % of GPU time has PC samples: the heaviest kernel without any is topk "
+        "(20.0 % of GPU time)"
+    ]
+
+
+def test_kernels_without_samples_that_take_no_time_are_not_worth_a_word() -> None:
+    assert unsampled_said(sampled(96)) == []
+
+
+def test_where_nobody_took_samples_none_are_missed() -> None:
+    trace = Recorded()
+    trace.kernel("gemm", 0, 90)
+    assert said(trace, "PC samples") == []
+
+
+def test_samples_that_are_added_later_take_back_what_was_said() -> None:
+    profile = sampled(70).profile()
+    assert profile.sampling is not None
+    everywhere = replace(profile.sampling, of_group=np.zeros_like(profile.sampling.of_group))
+    after = with_sampling(profile, FrameBuilder.of(profile.frames), everywhere)
+    assert [line for line in after.warnings if "PC samples" in line] == []
+    assert set(after.warnings) < set(profile.warnings)

@@ -44,6 +44,19 @@ def test_py_spy(text: str, frame: Frame) -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
+        ("+0x0120 LDG.E R2, [R4]", Kind.SASS),
+        ("+0x01f0 @P0 BRA `(.L_x_2) (gemm.cu)", Kind.SASS),
+        ("+0x0120", Kind.FRAME),
+        ("add+0x0120 LDG.E", Kind.FRAME),
+    ],
+)
+def test_instructions(text: str, kind: Kind) -> None:
+    assert frame_of(text) == Frame(kind, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
         ('process 123:"python train.py"', Kind.PROCESS),
         ("process [123]", Kind.PROCESS),
         ("process the queue", Kind.FRAME),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -10,12 +11,11 @@ from hypothesis import strategies as st
 
 from flame.core.columns import I8
 from flame.core.merge import merged
+from flame.core.metrics import metric_of
 from flame.core.profile import Profile
-from flame.core.tree import StackTree
 from tests.core.recorded import Recorded
 from tests.core.sampled import Run, runs
-from tests.naive_samples import tree_stack
-from tests.naive_tree import Stack
+from tests.naive_samples import Part, check, parts
 
 some_runs = st.lists(runs, min_size=1, max_size=3)
 ORDERS = ("kernel,sass,stall", "nvtx,stall", "sass,stall,kernel", "kernel,sass")
@@ -29,15 +29,6 @@ def plain() -> Profile:
     return trace.profile()
 
 
-def stacks(tree: StackTree) -> dict[Stack, tuple[int, int]]:
-    """Own value and count by stack."""
-    return {
-        tree_stack(tree, node): (int(tree.own[node]), int(tree.own_count[node]))
-        for node in range(len(tree))
-        if tree.own[node] or tree.own_count[node]
-    }
-
-
 def whole_of(profiles: Sequence[Profile]) -> tuple[Profile, list[str]]:
     labels = [f"rank {number}" for number in range(len(profiles))]
     return merged(profiles, labels), labels
@@ -45,24 +36,22 @@ def whole_of(profiles: Sequence[Profile]) -> tuple[Profile, list[str]]:
 
 @settings(max_examples=50)
 @given(some_runs, st.sampled_from(ORDERS), st.sampled_from(["gpu", "count", "stalls"]))
-def test_below_its_rank_every_profile_looks_as_it_does_alone(
+def test_below_its_rank_every_profile_is_split_as_it_is_alone(
     several: list[Run], levels: str, metric: str
 ) -> None:
-    profiles = [plain(), *(run.profile() for run in several)]
-    whole, labels = whole_of(profiles)
-    tree = whole.tree(f"rank,{levels}", metric=metric)
-    expected: dict[Stack, tuple[int, int]] = {}
-    for label, profile in zip(labels, profiles, strict=True):
-        # Without samples of its own there are none of it: not a metric to be asked for.
-        if metric == "stalls" and profile.sampling is None:
-            expected[("rank", label), *PLAIN[levels]] = (0, 1)
-            continue
-        for path, own in stacks(profile.tree(levels, metric=metric)).items():
-            expected[("rank", label), *path] = own
-    assert stacks(tree) == expected
-
-
-PLAIN = {levels: ((("kernel", "gemm"),) if "kernel" in levels else ()) for levels in ORDERS}
+    profiles = [run.profile() for run in several]
+    whole, labels = whole_of([*profiles, plain()])
+    found = []
+    for run, profile, label in zip(several, profiles, labels, strict=False):
+        weight = metric_of(metric, profile.metrics).values(profile.activities).tolist()
+        found += [
+            replace(part, path=(("rank", label), *part.path))
+            for part in parts(profile, run.rows(), levels.split(","), weight)
+        ]
+    bare = (("rank", labels[-1]), *((("kernel", "gemm"),) if "kernel" in levels else ()))
+    weight = {"gpu": 10, "count": 1, "stalls": 0}[metric]
+    found.append(Part(bare, (weight, weight), (1, 1), ()))
+    check(whole.tree(f"rank,{levels}", metric=metric), found)
 
 
 @settings(max_examples=50)

@@ -20,9 +20,11 @@ from flame.core.sass import kept, nvdisasm
 from flame.core.sass.codes import codes_of, keep
 
 CUBIN = Path(__file__).parents[2] / "samples" / "llm_kernels.cubin"
-GEMMS = {f"_ZN3llm4gemmILi{tile}EEEvPKfS2_Pfi" for tile in (16, 32)}
+GEMM_16, GEMM_32 = (f"_ZN3llm4gemmILi{tile}EEEvPKfS2_Pfi" for tile in (16, 32))
+GEMMS = {GEMM_16, GEMM_32}
 SOFTMAX = "_ZN3llm7softmaxEPKfPfi"
 CRC = 0xFEDCBA9876543210
+VERSION = '[ "$1" = --version ] && { echo "Cuda, release 13.5, V13.5.37"; exit; }\n'
 NO_TEXT = "the instructions of {} no text: "
 
 Wanted = dict[int, set[str]]
@@ -113,15 +115,30 @@ def test_instances_of_a_template_each_have_the_lines_they_have_alone(recording: 
 
 def test_what_is_asked_for_later_is_added(recording: Recording) -> None:
     recording.real()
-    recording.add()
+    cubin = recording.add()
     keep(recording.folder, {CRC: {SOFTMAX}}, silent)
     runs = recording.runs()
     assert keep(recording.folder, {CRC: {SOFTMAX, *GEMMS}}, silent) == []
-    more = recording.runs()
-    assert more > runs
-    codes, _ = recording.codes({CRC: {SOFTMAX, *GEMMS}})
-    assert len(codes) == 3
-    assert recording.runs() == more
+    assert recording.runs() > runs
+    cubin.unlink()
+    codes, warnings = recording.codes({CRC: {SOFTMAX, *GEMMS}})
+    assert len(codes) == 3 and not warnings
+
+
+def test_a_function_whose_first_line_is_in_doubt_is_asked_for_alone(recording: Recording) -> None:
+    recording.add()
+    line = '\t//## File "a.cu", line 7\n'
+    both: list[str] = []
+    for number, name in ((22, GEMM_32), (23, GEMM_16)):
+        text = f".text.{name}:\n{{}}        /*0000*/   EXIT ;\n"
+        (recording.folder / str(number)).write_text(text.format(line))
+        both.append(text.format("" if both else line))
+    (recording.folder / "22,23").write_text("".join(both))
+    (recording.folder / "23,22").write_text("".join(both))
+    recording.program(f'{VERSION}cat "{recording.folder}/$4"\n')
+    codes, warnings = recording.codes({CRC: GEMMS})
+    assert not warnings
+    assert [one.line.tolist() for one in codes.values()] == [[7], [7]]
 
 
 def test_the_same_cubin_of_another_recording_is_known(recording: Recording) -> None:
@@ -162,7 +179,6 @@ def test_what_is_missing_is_told_apart(recording: Recording) -> None:
 
 # Programs that are no good
 
-VERSION = '[ "$1" = --version ] && { echo "Cuda, release 13.5, V13.5.37"; exit; }\n'
 BAD_PROGRAMS = {
     "echo 'nvdisasm fatal   : SM199 is not supported' >&2; exit 1": "SM199 is not supported",
     "exit 3": "exit 3",

@@ -31,7 +31,7 @@ from flame.core.tree import StackTree
 from flame.core.where import where
 from tests.core.recorded import leaves
 from tests.core.sampled import FIRST_START, Entry, Run, runs
-from tests.naive_samples import Launch, Part, hamilton, parts, tree_stack
+from tests.naive_samples import Launch, Part, check, hamilton, parts, tree_stack
 from tests.naive_tree import Shape, Stack, without_smaller
 
 METRICS = ("gpu", "count", "launch", "queue", "idle", "stalls")
@@ -121,23 +121,6 @@ def is_exact(found: list[Part]) -> bool:
     return all(low == high for part in found for low, high in (part.value, part.count))
 
 
-def check(tree: StackTree, found: list[Part], shape: Shape | None = None) -> None:
-    """Own values and counts of every node are those of the parts, as `shape` leaves these."""
-    low, high = Counter[tuple[Stack, str]](), Counter[tuple[Stack, str]]()
-    for part in found:
-        path = shape.apply(part.path) if shape else part.path
-        if path is not None:
-            for key, bounds in (("value", part.value), ("count", part.count)):
-                low[path, key] += bounds[0]
-                high[path, key] += bounds[1]
-    nodes = {tree_stack(tree, node): node for node in range(len(tree))}
-    assert len(nodes) == len(tree)
-    assert nodes.keys() >= {path for (path, _), least in low.items() if least}
-    for key, column in (("value", tree.own), ("count", tree.own_count)):
-        for path, node in nodes.items():
-            assert low[path, key] <= column[node] <= high[path, key]
-
-
 @given(runs, orders, metrics)
 def test_every_node_has_what_the_samples_say(run: Run, levels: str, metric: str) -> None:
     profile = run.profile()
@@ -161,6 +144,15 @@ def test_instructions_that_are_renamed_alike_are_one(run: Run, levels: str, metr
             lambda name: re.sub(r"\+0x[0-9a-f]+ ", "", name),
         ),
     )
+
+
+def test_instructions_of_one_line_that_are_called_alike_are_one() -> None:
+    profile = one_kernel(((0, 0, 0, 3), (0, 1, 0, 4), (0, 2, 0, 3))).profile()
+    assert len(leaves(profile.tree("kernel,sass"))) == 3
+    assert leaves(profile.tree("kernel,sass", rename=(parse_rename(BY_OPCODE),))) == {
+        ("kernel 0", "LDG.E R2, [R4]"): 300,
+        ("kernel 0", "HFMA2 R0, R1"): 700,
+    }
 
 
 shapes = st.builds(

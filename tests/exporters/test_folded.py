@@ -16,6 +16,7 @@ from flame.core.selection import Selection
 from flame.core.tree import StackTree
 from flame.exporters import folded
 from tests.conftest import NSYS_TRACES
+from tests.core.sampled import Run, runs
 from tests.exporters.profiles import HOSTILE, LINE_ENDS, Row, chain, profile_of, some_rows
 
 
@@ -157,3 +158,25 @@ def test_real_traces_add_up(trace: str, nsys_trace: Callable[[str], Path]) -> No
     for selection in (Selection(), Selection(levels=("nvtx",)), Selection(metric="host")):
         tree = selection.tree(profile)
         assert sum(parse(written(tree)).values()) == tree.total[0]
+
+
+def test_instructions_and_reasons_end_their_stacks() -> None:
+    run = Run((((), (), "gemm", 70),), (((0, 0, 0, 4), (0, 3, 3, 3)),), (0,))
+    profile = run.profile()
+    assert parse(written(profile.tree())) == {
+        "launch;gemm;+0x0000 LDG.E R2, [R4];Long Scoreboard": 40,
+        "launch;gemm;+0x0030 BAR.SYNC;Barrier": 30,
+    }
+    assert parse(written(profile.tree("stall", metric="stalls"))) == {
+        "Long Scoreboard": 4,
+        "Barrier": 3,
+    }
+
+
+@given(runs)
+def test_lines_add_up_to_the_tree_however_it_is_split(run: Run) -> None:
+    profile = run.profile()
+    for levels in ("kernel,sass,stall", "stall,kernel", "sass"):
+        for metric in ("gpu", "stalls"):
+            tree = profile.tree(levels, metric=metric)
+            assert sum(parse(written(tree)).values()) == tree.total[0]

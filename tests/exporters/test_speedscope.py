@@ -25,6 +25,7 @@ from flame.core.where import where
 from flame.exporters import speedscope
 from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled
 from tests.conftest import NSYS_TRACES
+from tests.core.sampled import Run
 from tests.exporters.profiles import Place, Row, chain, fan, profile_of, some_rows
 
 FORWARD = Row("gemm", 70, nvtx=("forward",), launch="cudaLaunchKernel", launch_ns=9)
@@ -210,3 +211,26 @@ def test_real_traces_add_up(trace: str, nsys_trace: Callable[[str], Path]) -> No
     for metric in ("gpu", "host"):
         file = checked(export(profile, Selection(metric=metric)))
         assert {one.name: one.end_value for one in file.profiles}.items() <= totals.items()
+
+
+SAMPLED = Run((((), (), "gemm", 70),), (((0, 0, 0, 4), (0, 3, 3, 3)),), (0,))
+
+
+def test_an_instruction_has_the_line_that_it_was_made_of() -> None:
+    file = checked(export(SAMPLED.profile()))
+    assert set(file.shared.frames) >= {
+        Frame("+0x0000 LDG.E R2, [R4]", "gemm.cu", 7),
+        Frame("+0x0030 BAR.SYNC", "sass"),
+        Frame("Long Scoreboard", "stall"),
+    }
+
+
+def test_instructions_and_reasons_stand_below_their_kernel_under_every_metric() -> None:
+    file = checked(export(SAMPLED.profile(), Selection(metric="stalls")))
+    loaded = ("launch", "gemm", "+0x0000 LDG.E R2, [R4]", "Long Scoreboard")
+    waited = ("launch", "gemm", "+0x0030 BAR.SYNC", "Barrier")
+    titles = [profile.name for profile in file.profiles]
+    assert titles[:2] == ["PC samples", "GPU time"]
+    assert sampled(file).unit == "none"
+    assert stacks(file) == [(loaded, 4), (waited, 3)]
+    assert stacks(file, 1) == [(loaded, 40), (waited, 30)]

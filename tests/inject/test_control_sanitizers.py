@@ -101,6 +101,9 @@ def test_clients_disturb_nothing(stressed: Stressed, kind: str) -> None:
     steady = [number for number, name in of["text"].items() if name == b"steady"]
     assert sum(row["symbol"] in steady for row in of["kernel"]) == said["launches"]
     assert not dump.with_suffix(".sock").exists()
+    # Samples came and went; whatever was loaded before or meanwhile is there for them.
+    cubins = {int(path.stem, 16) for path in dump.parent.glob("cubins/*.cubin")}
+    assert len(of["sample"]) and set(of["sample"]["crc"].tolist()) <= cubins
 
 
 @pytest.mark.parametrize("kind", ["thread", "address"])

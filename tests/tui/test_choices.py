@@ -118,7 +118,7 @@ async def test_the_levels_dialog_needs_one_level(decode: Path) -> None:
         assert "switch at least one level on" in user.read("hint")
         await user.press("enter")
         assert isinstance(user.app.screen, LevelsDialog)
-        await user.press("r", "enter")
+        await user.press("u", "enter")
         assert user.levels == "python,native,launch,nvtx,kernel"
 
 

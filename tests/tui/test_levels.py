@@ -129,7 +129,7 @@ async def test_f_folds_layers_and_so_does_the_last_row() -> None:
     async with stage(dialog()) as user:
         await user.press("f")
         assert "f [x]  fold" in user.line("fold")
-        await user.press("pagedown", "space", "J")
+        await user.press("pagedown", "pagedown", "space", "J")
         assert user.line("fold").startswith("▸ f [ ]  fold")
         await user.press("space", "enter")
         assert user.result == LevelsChoice(("nvtx", "kernel"), fold=True)
@@ -172,10 +172,28 @@ async def test_presets_and_levels_can_be_clicked() -> None:
         assert user.result == LevelsChoice(("device", "stream", "kernel", "launch"))
 
 
-async def test_r_goes_back_to_the_usual_levels() -> None:
+async def test_u_goes_back_to_the_usual_levels() -> None:
     async with stage(dialog(("kernel",), fold=True)) as user:
-        await user.press("r", "enter")
+        await user.press("u", "enter")
         assert user.result == LevelsChoice(USUAL)
+
+
+async def test_levels_and_presets_of_samples_say_how_to_get_some() -> None:
+    async with stage(dialog()) as user:
+        assert "no PC samples: --ncu REPORT, or flame record --pc" in user.line("r [ ]")
+        await user.click("by stall reason")
+        assert "by stall reason: no PC samples: --ncu REPORT" in user.read()
+        await user.press("enter")
+        assert user.result == LevelsChoice(("nvtx", "kernel"))
+
+
+async def test_presets_of_samples() -> None:
+    recorded = (*RECORDED, "sass", "stall")
+    own = LevelsDialog(LevelsChoice(("kernel",)), USUAL, recorded)
+    async with stage(own) as user:
+        await user.click("to the instruction")
+        await user.press("r", "enter")
+        assert user.result == LevelsChoice(("kernel", "sass"))
 
 
 async def test_one_level_has_to_stay() -> None:
@@ -206,13 +224,13 @@ async def test_on_a_small_screen_the_rows_follow_the_cursor() -> None:
     async with stage(dialog(), (60, 15)) as user:
         assert "↓" in user.read() and "↑ 0" not in user.read()
         assert "esc" not in user.line("presets")
-        await user.press(*["down"] * 10)
+        await user.press(*["down"] * 12)
         assert user.line("▸").startswith("▸ f [ ]  fold")
         assert user.read().startswith("Levels, from the root down")
-        await user.click("shapes ")
-        assert user.line("▸").startswith("▸ 9 [x]  shapes")
+        await user.click("stall ")
+        assert user.line("▸").startswith("▸ r [x]  stall")
         await user.press("pageup")
-        assert user.line("▸").startswith("▸ 8 [x]  nvtx")
+        assert user.line("▸").startswith("▸ 0 [x]  kernel")
 
 
 async def test_the_wheel_moves_the_cursor() -> None:

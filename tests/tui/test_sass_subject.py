@@ -8,7 +8,6 @@ import pytest
 
 from flame.core.frames import Kind
 from flame.core.load import load
-from flame.core.metrics import NO_SAMPLES
 from flame.core.profile import Profile
 from flame.core.selection import Selection
 from flame.core.where import Kernel
@@ -16,6 +15,7 @@ from flame.tui.halves import Halves
 from flame.tui.sass_facts import sampled_of
 from flame.tui.sass_subject import NONE_BELOW, ON_HOST, Subject, spot_of, subject_of
 from flame.tui.session import Projection
+from flame.tui.terms import NO_SAMPLES
 from tests.tui.sampled import sampled, shown
 from tests.tui.traces import decode
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -82,9 +83,13 @@ void round_of_work(CUstream stream, CUdeviceptr memory, int number) {
   launches += 2, copies++, sets++, ranges += 3;
 }
 
-// A thread that lives for one range and one launch.
+// A thread that lives for one range, one launch, and a module like no other.
 void short_life(CUstream stream) {
+  static std::atomic<int> loaded{0};
   check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  const std::string image = kModule + ("# " + std::to_string(loaded++));
+  CUmodule module;
+  check(cuda.cuModuleLoadData(&module, image.c_str()), "cuModuleLoadData");
   nvtxNameOsThreadA(static_cast<uint32_t>(gettid()), "short life");
   nvtxRangePushA("short");
   launch(steady, stream);

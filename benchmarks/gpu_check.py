@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Looks whether the library does on a real GPU what it does on the double of the driver.
+
+    python benchmarks/gpu_check.py
+
+Records the workload of samples/ in several ways and prints PASS or FAIL for each, with what was
+found. PC sampling needs the right to profile: root, or what the failure says.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import flame  # noqa: E402
+from flame.core.profile import Profile  # noqa: E402
+from samples import workload_transformer as transformer  # noqa: E402
+
+WORKLOAD = [sys.executable, str(ROOT / "samples" / "workload_transformer.py")]
+FLAME = [sys.executable, "-m", "flame"]
+STEPS, LONG, FOREVER = 50, 1000, 10**6
+PATIENCE = 600.0
+MODES = ("continuous", "serialized")
+KERNELS_PER_STEP = 2 * transformer.LAYERS * (8 + 2 + 2) + 2 * transformer.LAYERS * 6
+"""Launched by one step of training and one of decoding, where PyTorch is not there."""
+
+Finding = tuple[bool, str]
+
+
+def recorded(folder: Path, *options: str, steps: int = STEPS) -> Profile:
+    """What `flame record` makes of the workload; CalledProcessError where that fails."""
+    words = [*FLAME, "record", "-q", "-o", str(folder), *options, "--", *WORKLOAD, str(steps)]
+    subprocess.run(words, check=True, cwd=ROOT, timeout=PATIENCE, capture_output=True)
+    return flame.load(folder)
+
+
+# Checks
+
+
+def launches(profile: Profile) -> Finding:
+    """Calls of the driver are all that is listened to: kernels of the runtime have theirs, too."""
+    shares = {key: profile.coverage[key].ns for key in ("launch", "python", "nvtx")}
+    lines = ", ".join(f"{key} {ns / profile.gpu_time:.1%}" for key, ns in shares.items())
+    return shares["launch"] == shares["python"] == profile.gpu_time > 0, lines
+
+
+def kernels(profile: Profile) -> Finding:
+    """No kernel is missing, and none is there twice."""
+    found = profile.counts["kernel"]
+    ours = any(frame.name == "gemm_kernel" for frame in profile.frames.frames)
+    expected = STEPS * KERNELS_PER_STEP
+    return found == expected if ours else found > 0, f"{found:,} of {expected:,} without PyTorch"
+
+
+def graphs(profile: Profile) -> Finding:
+    """One launch of a graph leads to many kernels, and each to where it was captured."""
+    nodes = profile.graph_nodes
+    return nodes.captured == nodes.activities > 0, f"{nodes.captured:,} of {nodes.activities:,}"
+
+
+def samples(profile: Profile, exact: bool) -> Finding:
+    """PC samples come while kernels are recorded, and know their launches in serialized mode.
+
+    A launch of a graph is one for many kernels: samples of these stay of all call sites.
+    """
+    sampling = profile.sampling
+    if sampling is None:
+        return False, "; ".join(profile.warnings) or "no PC samples"
+    total = int(sampling.totals.sum())
+    texts = [text for code in sampling.codes for text in code.text]
+    named = sum(map(bool, texts))
+    said = f"{total:,} samples, {len(sampling.codes)} kernels, "
+    said += f"{named} of {len(texts)} instructions with text"
+    share = profile.coverage["sass"].ns / profile.gpu_time
+    # The double takes PTX for machine code.
+    readable = named > 0 or profile.meta.synthetic
+    ok = total > 0 and share > 0.5 and readable and bool(np.any(sampling.exact)) == exact
+    return ok, f"{said}, {share:.1%} of GPU time"
+
+
+def later(folder: Path) -> Finding:
+    """PC sampling begins in a program that runs, and the cubins from before are there."""
+    words = [*FLAME, "record", "-q", "-o", str(folder), "--", *WORKLOAD, str(FOREVER)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: list(folder.glob("*.sock")))
+            time.sleep(2)
+            said = [switched(folder, mode) for mode in ("continuous", "off")]
+            subprocess.run([*FLAME, "attach", str(folder), "--stop"], check=False, cwd=ROOT)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+    ok, found = samples(flame.load(folder), exact=False)
+    return ok, f"{'; '.join(said)}: {found}"
+
+
+def switched(folder: Path, mode: str) -> str:
+    """What `flame attach --pc` says; it is given 2 s to bring samples."""
+    words = [*FLAME, "attach", str(folder), "--pc", mode]
+    done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
+    time.sleep(2)
+    return done.stderr.strip().replace("\n", "; ")
+
+
+def until(look: Callable[[], object]) -> None:
+    """Returns as soon as ``look`` finds something; TimeoutError after a minute."""
+    end = time.monotonic() + 60
+    while not look():
+        if time.monotonic() > end:
+            raise TimeoutError("no recording begins")
+        time.sleep(0.05)
+
+
+def overhead(folder: Path) -> Finding:
+    """How much longer many small kernels take; there is no right answer."""
+    folder.mkdir()
+    alone = seconds([*WORKLOAD, str(LONG)])
+    said = [f"alone {alone:.2f} s"]
+    for mode in ("off", *MODES):
+        words = [*FLAME, "record", "-q", "--pc", mode, "-o", str(folder / mode), "--", *WORKLOAD]
+        said.append(f"--pc {mode} {seconds([*words, str(LONG)]) / alone:.2f}×")
+    return True, ", ".join(said)
+
+
+def seconds(words: list[str]) -> float:
+    """How long it runs."""
+    begin = time.monotonic()
+    subprocess.run(words, check=True, cwd=ROOT, timeout=PATIENCE, capture_output=True)
+    return time.monotonic() - begin
+
+
+def findings(folder: Path) -> Iterator[tuple[str, Callable[[], Finding]]]:
+    """All checks, in their order."""
+    plain = recorded(folder / "plain")
+    machine = "the double of the driver" if plain.meta.synthetic else plain.meta.producer
+    yield "recorded", lambda: (True, machine)
+    yield "launches", lambda: launches(plain)
+    yield "kernels", lambda: kernels(plain)
+    yield "graphs", lambda: graphs(plain)
+    for mode in MODES:
+        sampled = recorded(folder / mode, "--pc", mode)
+        exact = mode == "serialized"
+        yield f"samples, {mode}", lambda of=sampled, exact=exact: samples(of, exact)  # type: ignore[misc]
+        yield f"kernels, {mode}", lambda of=sampled: kernels(of)  # type: ignore[misc]
+    yield "samples, begun later", lambda: later(folder / "later")
+    yield "overhead", lambda: overhead(folder / "overhead")
+
+
+def main() -> int:
+    """A line for each check; the exit code is 1 where one fails."""
+    failed = 0
+    os.environ.pop("FLAME_PC", None)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, check in findings(Path(folder)):
+            ok, said = check()
+            failed += not ok
+            print(f"{'PASS' if ok else 'FAIL'}  {name}: {said}", flush=True)
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
