@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
+from pathlib import Path
 
 from flame.core.readers.converted import cache_folder
 from flame.core.sampling import Code
@@ -35,17 +36,21 @@ class Cache:
 
     def write(self, codes: Mapping[str, Code]) -> None:
         """Keep ``codes``, where there is a place for them."""
-        with suppress(OSError, RuntimeError), _opened() as folder:
-            write_codes(folder, self._name, self._version, codes)
-            _forget_oldest(folder)
+        with suppress(OSError, RuntimeError):
+            _place().mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _opened() as folder:
+                write_codes(folder, self._name, self._version, codes)
+                _forget_oldest(folder)
+
+
+def _place() -> Path:
+    """The cache folder; RuntimeError where nobody's home is known."""
+    return cache_folder() / _FOLDER
 
 
 @contextmanager
 def _opened() -> Iterator[int]:
-    """The cache folder; RuntimeError where nobody's home is known."""
-    place = cache_folder() / _FOLDER
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = os.open(_place(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield folder
     finally:
