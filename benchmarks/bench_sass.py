@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,8 @@ def measure(path: str, case: str) -> str:
         begin_first = time.perf_counter()
         tree = ours.tree(levels)
         first = time.perf_counter() - begin_first
-        again = median(lambda levels=levels: ours.tree(levels))
-        without = median(lambda plain=plain: ours.tree(plain)) if plain else 0.0
+        again = median(partial(ours.tree, levels))
+        without = median(partial(ours.tree, plain)) if plain else 0.0
         nodes = len(ours.tree(plain)) if plain else 1
         orders[levels] = (first, again, without, len(tree), nodes)
     found = {"made": made - begin, "named": named - made, "orders": orders}

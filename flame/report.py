@@ -215,9 +215,12 @@ def _list(label: str, texts: Sequence[str]) -> Iterator[str]:
 
 def _activities(profile: Profile) -> Iterator[str]:
     if profile.resolved:
+        told = {STALLS.key} if profile.sampling else set[str]()
         for metric, total in _measured(profile):
+            if metric.key not in told:
             yield f"{printable(metric.title):<{_TITLE}}  {format_value(total, metric.unit):>12}"
-        yield f"{'stacks':<{_TITLE}}  {format_count(len(profile.activities)):>12}"
+        noun = profile.metrics[0].noun
+        yield f"{noun:<{_TITLE}}  {format_count(len(profile.activities)):>12}"
         return
     known = len(profile.activities)
     yield _line("GPU time", format_ns(profile.gpu_time) if known else "nothing ran on a GPU")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flame.core.frames import PARTS
 from flame.core.layers import layers_apart
 from flame.core.profile import Profile
 from flame.core.project import lacking
@@ -47,7 +48,7 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
 def _header(profile: Profile, tree: StackTree, title: str, width: int) -> list[str]:
     whole = [printable(title), gpus(profile.devices)]
     number = format_count(len(profile.activities))
-    whole += [f"{number} stacks"] if profile.resolved else _ran(profile)
+    whole += [f"{number} {profile.metrics[0].noun}"] if profile.resolved else _ran(profile)
     total = format_value(int(tree.total[0]), tree.metric.unit)
     shown = [f"{tree.metric.title} {total} by {', '.join(tree.levels)}"]
     if profile.gpu_time and not profile.resolved:
@@ -148,7 +149,9 @@ def _end_of_chain(tree: StackTree, node: int) -> int:
 def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
     total, whole = int(tree.total[line.node]), int(tree.total[0])
     percent = format_percent(total, whole).removesuffix(" %")
-    count = format_count(int(tree.count[line.node]))
+    # Parts of activities are no number of them.
+    parts = any(tree.kind(node) in PARTS for node in tree.path(line.node))
+    count = "" if parts else format_count(int(tree.count[line.node]))
     numbers = _numbers(tree, percent, format_value(total, tree.metric.unit), count)
     left = f"{numbers}{_bar(total / whole)} "
     room = width - cells(left)
@@ -211,10 +214,12 @@ def _top_row(tree: StackTree, found: FrameTotals, row: int, terms: Terms, width:
     unit, frame = tree.metric.unit, tree.frames[int(found.frame[row])]
     own, total, count = int(found.own[row]), int(found.total[row]), int(found.count[row])
     share = format_percent(own, int(tree.total[0])).removesuffix(" %")
-    mean = format_value(total / count, unit) if count else ""
+    whole = frame.kind not in PARTS
+    mean = format_value(total / count, unit) if count and whole else ""
     wide = _wide(tree)
     left = f"{share:>7} {format_value(own, unit):>{wide}} {format_value(total, unit):>{wide}}"
-    left += f" {format_count(count):>10} {mean:>{wide}}" if _counts(tree) else ""
+    number = format_count(count) if whole else ""
+    left += f" {number:>10} {mean:>{wide}}" if _counts(tree) else ""
     left += f"  {kind_word(frame, terms):<7} "
     place = short_place(frame)
     place = f"  {cut(printable(place), _LONGEST_PLACE)}" if place else ""

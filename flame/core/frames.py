@@ -48,6 +48,9 @@ class Kind(IntEnum):
         return self.name.lower()
 
 
+PARTS = (Kind.SASS, Kind.STALL)
+"""Frames that have parts of activities: how many and how long those are says nothing of them."""
+
 ACTIVITY_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH)
 
 
@@ -116,9 +119,8 @@ class FrameBuilder:
 
     def add(self, frame: Frame) -> int:
         """The id of ``frame``, new or known."""
-        index = self._ids.get(frame)
-        if index is None:
-            index = self._ids[frame] = len(self._frames)
+        index = self._ids.setdefault(frame, len(self._frames))
+        if index == len(self._frames):
             self._frames.append(frame)
         return index
 

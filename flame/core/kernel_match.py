@@ -47,7 +47,7 @@ class Names:
     @property
     def function(self) -> str:
         """The same without parameters, whose types not every demangler resolves."""
-        return _without_parameters(self.signature)
+        return without_parameters(self.signature)
 
 
 def _is_full(name: str) -> bool:
@@ -61,7 +61,7 @@ def _alike(full: str) -> str:
     return _TRUTH.sub(lambda found: "1" if found[0] == "true" else "0", text)
 
 
-def _without_parameters(signature: str) -> str:
+def without_parameters(signature: str) -> str:
     """``signature`` up to its last parenthesis outside of all other brackets."""
     if not signature.endswith(")"):
         return signature

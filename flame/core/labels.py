@@ -13,7 +13,6 @@ from flame.core.columns import I4, I8
 from flame.core.errors import UsageError
 from flame.core.frames import Frame, FrameTable, Kind
 from flame.core.marks import APART
-from flame.core.sampling import FUNCTION
 
 if TYPE_CHECKING:
     from flame.core.names import Rename
@@ -41,15 +40,23 @@ class Naming:
 
     def text(self, frame: Frame) -> str:
         """What ``frame`` is called."""
-        from flame.core.names import apply_renames, fold_indices, fold_module
-
         name = frame.name
         if frame.kind == Kind.KERNEL and self.kernel_names != "base":
             name = frame.get(self.kernel_names) or frame.get("demangled") or name
         if self.rename:
+            from flame.core.names import apply_renames
+
             name = apply_renames(name, self.rename)
-        fold = {Kind.NVTX: fold_indices, Kind.PYTHON: fold_module}.get(frame.kind)
-        return fold(name) if self.fold and fold else name
+        return _folded(frame.kind, name) if self.fold else name
+
+
+def _folded(kind: Kind, name: str) -> str:
+    """The ``name`` of a frame of ``kind`` without the number of its layer or module."""
+    from flame.core.names import fold_indices, fold_module
+
+    if kind == Kind.NVTX:
+        return fold_indices(name)
+    return fold_module(name) if kind == Kind.PYTHON else name
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,11 @@ _NUMBER = re.compile(r"(?<=0x)0*([0-9a-f]+)|0*([0-9]+)")
 
 
 def _natural(name: str) -> tuple[str, str]:
-    """Sorts ``layers.2`` before ``layers.10``: a number stands behind its length."""
-    return _NUMBER.sub(_behind_its_length, name), name
+    """Sorts ``layers.2`` before ``layers.10``: a number stands behind its length.
+
+    An instruction stands by its offset; there are many of them, and many numbers in each.
+    """
+    return _NUMBER.sub(_behind_its_length, name, count=2 if name.startswith("+0x") else 0), name
 
 
 def _behind_its_length(found: re.Match[str]) -> str:
@@ -107,8 +117,14 @@ class Labeller:
         for index in range(len(self._text), len(frames)):
             frame = frames[index]
             text = self._naming.text(frame)
-            marks = tuple(pair for pair in frame.extra if pair in APART or pair[0] == FUNCTION)
-            key = (frame.kind, text, frame.file, frame.line, marks)
+            key = (frame.kind, text, frame.file, frame.line, _marks(frame))
             self._text.append(text)
             self._shown.append(self._first.setdefault(key, index))
         return Labels(tuple(self._text), np.array(self._shown, np.int32), self._natural)
+
+
+def _marks(frame: Frame) -> tuple[tuple[str, str], ...]:
+    """What else ``frame`` must have in common with those that are shown as one with it."""
+    if not frame.extra or frame.kind == Kind.SASS:
+        return frame.extra
+    return tuple(pair for pair in frame.extra if pair in APART)

@@ -18,7 +18,8 @@ class Members:
 
     ``rows`` i8[n]: those that pass the filters, in the order of their nodes. ``bounds``
     i8[nodes + 1]: where each node's begin in it, so that a subtree's are one slice. Where the tree
-    splits groups, they are looked for by group: ``of_group`` i4[rows of the table].
+    splits groups, it is units of groups instead of nodes (see `flame.core.tree.Parts`), and rows
+    are looked for by group: ``of_group`` i4[rows of the table].
     """
 
     tree: StackTree
@@ -30,15 +31,16 @@ class Members:
     def of(cls, profile: Profile, tree: StackTree, where: tuple[Filter, ...]) -> Members:
         """The members of ``tree``, which `project` has made of ``profile`` with ``where``."""
         table = profile.table(tree.metric)
-        node = tree.node_of_group[table.groups.of].astype(np.int64)
-        passing = node >= 0
+        passing = (tree.node_of_group >= 0)[table.groups.of]
         chosen = passing_rows(profile, table, where)
         if chosen is not None:
             passing &= chosen
         rows = np.flatnonzero(passing)
+        ends = tree.parts.unit_of_group if tree.parts else tree.node_of_group
+        size = tree.parts.units if tree.parts else len(tree)
         # Sorting keys of both is several times faster than a stable argsort of the nodes.
-        keys = np.sort((node[rows] << 32) | rows)
-        counts = np.bincount(keys >> 32, minlength=len(tree))
+        keys = np.sort((ends[table.groups.of[rows]].astype(np.int64) << 32) | rows)
+        counts = np.bincount(keys >> 32, minlength=size)
         return cls(
             tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]), table.groups.of
         )

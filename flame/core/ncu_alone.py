@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -30,12 +31,20 @@ def profile_of_ncu(file: NcuFile) -> Profile:
     builder = SamplingBuilder(frames)
     groups = profile.activities.groups
     of_group = np.full(len(groups), -1, np.int32)
+    results = _by_frame(file.results, frame)
     for at, kernel in enumerate(groups.frame.tolist()):
-        own = [one for one, id in zip(file.results, frame.tolist(), strict=True) if id == kernel]
+        own = results[kernel]
         if any(one.samples.total for one in own):
             of_group[at] = builder.add(summed(own, own[0].name), exact=True)
     samples: I8 = np.array([one.samples.total for one in file.results], np.int64)
     return with_sampling(profile, frames, builder.build(of_group), samples)
+
+
+def _by_frame(results: Sequence[NcuResult], frame: I4) -> dict[int, list[NcuResult]]:
+    found: dict[int, list[NcuResult]] = {}
+    for one, kernel in zip(results, frame.tolist(), strict=True):
+        found.setdefault(kernel, []).append(one)
+    return found
 
 
 def _frame(result: NcuResult) -> Frame:

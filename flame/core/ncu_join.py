@@ -18,12 +18,12 @@ from flame.core.sampled_rows import spread_over_rows
 from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
 
 
-@dataclass
+@dataclass(eq=False)
 class _Kernel:
     """Frames of the trace that are one kernel, and the results that are its."""
 
-    frames: set[int]
-    results: list[NcuResult]
+    frames: set[int] = field(default_factory=set)
+    results: list[NcuResult] = field(default_factory=list)
 
 
 @dataclass
@@ -42,15 +42,17 @@ def join(profile: Profile, files: Sequence[NcuFile]) -> Profile:
     """
     if not files:
         return profile
-    free, frames, kernels = _free(profile), _kernel_frames(profile), list[_Kernel]()
+    free, frames, of_frame = _free(profile), _kernel_frames(profile), dict[int, _Kernel]()
     known = Kernels({at: profile.frames[at] for at in frames})
     told = list(profile.warnings)
     for file in files:
-        missed = _match(known, file.results, kernels)
+        missed = _match(known, file.results, of_frame)
         texts = [*_mismatches(profile, frames, file, missed), *remarks(file.results)]
         told += [f"{file.path.name}: {text}" for text in texts]
-    sure = [one for one in kernels if not _is_vague(profile, one)]
-    told += [*_vague(one for one in kernels if one not in sure), *_recorded(profile, sure, free)]
+    is_vague = {one: _is_vague(profile, one) for one in of_frame.values()}
+    sure = [one for one, vague in is_vague.items() if not vague]
+    vague = [one for one, vague in is_vague.items() if vague]
+    told += [*_vague(vague), *_recorded(profile, sure, free)]
     return _with_samples(replace(profile, warnings=tuple(told)), sure, free)
 
 
@@ -61,27 +63,30 @@ def _kernel_frames(profile: Profile) -> list[int]:
     return found
 
 
-def _match(known: Kernels, results: Sequence[NcuResult], kernels: list[_Kernel]) -> _Missed:
-    """Assign ``results`` to ``kernels``, new ones among them; says which had to stay behind."""
+def _match(known: Kernels, results: Sequence[NcuResult], of_frame: dict[int, _Kernel]) -> _Missed:
+    """Assign ``results`` to kernels, new ones among them; says which had to stay behind."""
     missed = _Missed()
     for result in results:
         if not result.samples.total:
             continue
         match = known.match(result.name)
         if match.frames:
-            _assign(kernels, set(match.frames), result)
+            _assign(of_frame, match.frames, result)
         else:
             (missed.unsure if match.unsure else missed.missing).append(result)
     return missed
 
 
-def _assign(kernels: list[_Kernel], frames: set[int], result: NcuResult) -> None:
+def _assign(of_frame: dict[int, _Kernel], frames: Sequence[int], result: NcuResult) -> None:
     """Add ``result`` to the kernel of ``frames``; kernels that turn out to be one become one."""
-    same = [one for one in kernels if one.frames & frames]
-    for one in same:
-        kernels.remove(one)
-    results = [known for one in same for known in one.results]
-    kernels.append(_Kernel(frames.union(*(one.frames for one in same)), [*results, result]))
+    known = dict.fromkeys(of_frame[at] for at in frames if at in of_frame)
+    kernel, *others = known or [_Kernel()]
+    for other in others:
+        kernel.frames |= other.frames
+        kernel.results += other.results
+    kernel.frames.update(frames)
+    kernel.results.append(result)
+    of_frame.update(dict.fromkeys(kernel.frames, kernel))
 
 
 def _mismatches(
@@ -105,8 +110,9 @@ def _mismatches(
 def _is_vague(profile: Profile, kernel: _Kernel) -> bool:
     """Whether a base name is all the trace has, for results of several kernels that have it."""
     names = [Names.of_frame(profile.frames[at]) for at in kernel.frames]
-    signatures = {Names.of_text(one.name).signature for one in kernel.results}
-    return not any(one.full or one.mangled for one in names) and len(signatures - {""}) > 1
+    if any(one.full or one.mangled for one in names):
+        return False
+    return len({Names.of_text(one.name).signature for one in kernel.results} - {""}) > 1
 
 
 def _vague(kernels: Iterable[_Kernel]) -> Iterator[str]:
@@ -133,12 +139,15 @@ def _with_samples(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> P
     frames = FrameBuilder.of(profile.frames)
     builder = SamplingBuilder(frames)
     table, old = profile.activities, profile.sampling
-    of_group = np.full(len(table.groups), NONE, np.int32)
-    for kernel in kernels:
-        mine = free & np.isin(table.groups.frame, list(kernel.frames))
-        if mine.any():
-            name = _symbol(profile, kernel)
-            of_group[mine] = builder.add(summed(kernel.results, name), exact=False)
+    number = np.full(len(profile.frames) + 1, NONE)
+    for at, kernel in enumerate(kernels):
+        number[list(kernel.frames)] = at
+    of_kernel = np.full(len(kernels) + 1, NONE, np.int32)
+    own = np.where(free, number[table.groups.frame], NONE)
+    for at in np.unique(own[own != NONE]).tolist():
+        results, name = kernels[at].results, _symbol(profile, kernels[at])
+        of_kernel[at] = builder.add(summed(results, name), exact=False)
+    of_group = of_kernel[own]
     if not (of_group >= 0).any():
         return profile
     new = builder.build(of_group)

@@ -18,7 +18,7 @@ from flame.core.stacks import StackTable
 _SUM_LIMIT = 1 << 62
 _MOST_CELLS = 1 << 26  # of a table with a row per stack and a column per frame
 _ALWAYS, _AT_MOST = 500, 10_000  # frames of a stack
-_NOUN = "samples"
+_NOUN = "stacks"
 
 
 def profile_of(raw: RawStacks) -> Profile:

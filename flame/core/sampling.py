@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, sum_by
+from flame.core.columns import I4, I8, Bool, Column, sum_by
 from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.kernel_names import demangle, kernel_base
 from flame.core.stalls import stall_of
@@ -62,11 +62,13 @@ class Code:
     def _base(self) -> str:
         return kernel_base(demangle(self.name))
 
-    def frame(self, place: int) -> Frame:
-        """The frame of the instruction at ``place``."""
-        file = self.files[self.file[place]] if self.file[place] >= 0 else ""
+    def frames(self, places: Column) -> Iterator[Frame]:
+        """The frames of the instructions at ``places``."""
         extra = ((FUNCTION, self.name),)
-        return Frame(Kind.SASS, self.instruction(place), file, int(self.line[place]), extra)
+        lines = zip(self.file[places].tolist(), self.line[places].tolist(), strict=True)
+        for place, (file, line) in zip(places.tolist(), lines, strict=True):
+            name = self.files[file] if file >= 0 else ""
+            yield Frame(Kind.SASS, self.instruction(place), name, line, extra)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +151,7 @@ class SamplingBuilder:
     def _entries(self, part: Samples) -> tuple[I4, I4, I4, I4, I8]:
         number = self._code(part.code)
         used, at = np.unique(part.place, return_inverse=True)
-        sass = np.array([self._frames.add(part.code.frame(p)) for p in used.tolist()], np.int32)
+        sass = np.array(list(map(self._frames.add, part.code.frames(used))), np.int32)
         stall = np.array([self._frames.add(stall_frame(key)) for key in part.reasons], np.int32)
         code = np.full(len(part.place), number, np.int32)
         return code, part.place, sass[at], stall[part.reason], part.samples

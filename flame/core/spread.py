@@ -15,7 +15,7 @@ from flame.core.shares import Shares, shares_of
 from flame.core.steps import Steps, steps
 
 SAMPLE_LEVELS = ("sass", "stall")
-MOST_PARTS = 400_000
+MOST_PARTS = 200_000
 """Instructions and their reasons that are shown together: the rarest of more are one frame."""
 
 _LEAST_PARTS = 64

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, stretches, sum_by
-from flame.core.frames import Kind
+from flame.core.frames import PARTS, Kind
 from flame.core.members import Members
-from flame.core.tree import StackTree
+from flame.core.tree import Parts, StackTree
 
 PERCENTS = (50, 95, 99)
 _AT_A_TIME = 1 << 22
@@ -107,7 +107,10 @@ def top(tree: StackTree, kinds: tuple[Kind, ...] | None = None) -> list[NameTota
 
 
 def spread(members: Members, values: I8, frames: I4) -> Spread:
-    """Percentiles of ``values`` (one per row of the table) below each of ``frames`` (ascending)."""
+    """Percentiles of ``values`` (one per row of the table) below each of ``frames`` (ascending).
+
+    There are none of instructions and stall reasons, which have parts of activities.
+    """
     order = np.argsort(values)
     rank = np.empty(len(values), np.int64)
     rank[order] = np.arange(len(values))
@@ -122,8 +125,8 @@ def spread(members: Members, values: I8, frames: I4) -> Spread:
 class _Slices(NamedTuple):
     """Where in ``Members.rows`` the activities of frames lie: ``size`` of them from ``low`` on.
 
-    ``of`` is each slice's frame, by its place in the list asked for; ``pairs`` is per frame the
-    number of its activities.
+    ``of`` is each slice's frame, by its place in the list asked for, ascending; ``pairs`` is per
+    frame the number of its activities.
     """
 
     low: I8
@@ -133,12 +136,35 @@ class _Slices(NamedTuple):
 
 
 def _slices(members: Members, frames: I4) -> _Slices:
-    node, frame = _outermost(members.tree)
+    tree = members.tree
+    if tree.parts:
+        first, frame = _units_below(tree, tree.parts)
+        end = first + 1
+    else:
+        first, frame = _outermost(tree)
+        end = tree.end[first]
     wanted = np.isin(frame, frames)
-    node, of = node[wanted], np.searchsorted(frames, frame[wanted])
-    low = members.bounds[node]
-    size = members.bounds[members.tree.end[node]] - low
+    low, of = members.bounds[first[wanted]], np.searchsorted(frames, frame[wanted])
+    size = members.bounds[end[wanted]] - low
     return _Slices(low, size, of, sum_by(of, size, len(frames)))
+
+
+def _units_below(tree: StackTree, parts: Parts) -> tuple[I8, I8]:
+    """(units with any part below a frame, the frame), each pair once, by frame.
+
+    Instructions and stall reasons have no units.
+    """
+    counted = np.isin(tree.frames.kind, PARTS, invert=True)
+    shown = np.flatnonzero(parts.node > 0)
+    node, unit = parts.node[shown], parts.unit[shown]
+    found = [np.zeros(0, np.int64)]
+    while len(node):
+        frame = tree.frame[node].astype(np.int64)
+        found.append(np.unique((frame << 32 | unit)[counted[frame]]))
+        above = tree.parent[node]
+        node, unit = above[above > 0], unit[above > 0]
+    keys = np.unique(np.concatenate(found))
+    return keys & 0xFFFFFFFF, keys >> 32
 
 
 def _parts(pairs: I8) -> Iterator[tuple[int, int]]:

@@ -29,9 +29,14 @@ class Parts:
     unit: I8
     node: I4
 
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return int(self.unit.max(initial=-1)) + 1
+
     def groups_with(self, nodes: Bool) -> Bool:
         """The groups of which a part ends at one of ``nodes`` (bool[nodes + 1], the last False)."""
-        units = np.zeros(int(self.unit.max(initial=-1)) + 2, bool)
+        units = np.zeros(self.units + 1, bool)
         units[self.unit[nodes[self.node]]] = True
         found: Bool = units[self.unit_of_group]
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flame.core.frames import Frame, Kind
+from flame.core.frames import PARTS, Frame, Kind
 from flame.core.terms import NVTX, Terms, kind_word
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui import blocks
@@ -13,7 +13,7 @@ from flame.tui.facts import Facts, Part
 from flame.tui.lines import Line, Lines, Piece, line_width, side_by_side
 from flame.tui.palette import Palette
 from flame.tui.sass_details import about, block
-from flame.tui.terms import PARTS, counts
+from flame.tui.terms import counts
 from flame.tui.text import cut, cut_start, printable, width_of, wrap
 from flame.tui.view import View
 
@@ -195,11 +195,11 @@ def _measured(view: View, facts: Facts | None, palette: Palette, width: int) -> 
     return [
         blocks.spread(title, facts, width) if some else [],
         blocks.notes(facts, width),
+        samples,
         [
             *blocks.queue(facts, width),
             *(blocks.launch(facts, width) if frame.kind in _LAUNCHED else []),
         ],
-        samples,
     ]
 
 

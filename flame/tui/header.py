@@ -87,7 +87,7 @@ def _measured(profile: Profile) -> str:
 
 def _rows(profile: Profile) -> str:
     number = profile.size
-    word = "stacks" if profile.resolved else "GPU activities"
+    word = profile.metrics[0].noun if profile.resolved else "GPU activities"
     return f"{format_count(number)} {word}" if number else ""
 
 

@@ -9,11 +9,13 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from flame.core.frames import Frame, Kind
 from flame.core.terms import short_place
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.layout import Item
 from flame.tui.lines import Rows
 from flame.tui.palette import Palette
+from flame.tui.sass_text import without_offset
 from flame.tui.terms import mark_of
 from flame.tui.text import cut, fill, printable, width_of
 from flame.tui.view import View
@@ -32,6 +34,13 @@ def _width(view: View, item: Item, depth: int) -> int:
     total = int(row.before[last] - row.before[first] + row.high[last] - row.low[last])
     left, right = span.low - int(row.low[first]), int(row.high[last]) - span.high
     return total - max(left, 0) - max(right, 0)
+
+
+def _short(name: str, frame: Frame, width: int) -> str:
+    """``name`` in at most ``width`` cells; of an instruction rather what it does than where."""
+    if frame.kind == Kind.SASS and len(name) > width:
+        name = without_offset(name)
+    return cut(name, width)
 
 
 class Icicle(Rows):
@@ -201,7 +210,7 @@ class Icicle(Rows):
         mark, place = mark_of(frame), short_place(frame)
         label = ""
         if width > _LEAST_LABEL:
-            label = mark + cut(self._view.name(item.node), width - 1 - len(mark))
+            label = mark + _short(self._view.name(item.node), frame, width - 1 - len(mark))
         free = width - 1 - width_of(label)
         if place and free >= 2 + width_of(printable(place)):
             label += f"  {printable(place)}"

@@ -48,7 +48,7 @@ VIEWS = (
     Command("tab", "tab", "view(1)", "view", "next view: icicle, sandwich, top, timeline", 1),
     Command("shift+tab", "", "view(-1)", "", ""),
     Command("x", "x", "sandwich", "sandwich", "callers and callees of the selected frame", 8),
-    Command("a", "a", "sass", "SASS", "instructions of the selected kernel, and their stalls", 8),
+    Command("a", "a", "sass", "SASS", "instructions of the selected kernel, and their stalls", 6),
 )
 
 MOVING = (

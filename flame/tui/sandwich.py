@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.css.scalar import Scalar
 from textual.message import Message
 
+from flame.core.frames import PARTS
 from flame.core.selection import Selection
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
@@ -23,7 +24,7 @@ from flame.tui.pane import Pane
 from flame.tui.places import select_frame
 from flame.tui.query import Found
 from flame.tui.session import Projection
-from flame.tui.terms import PARTS, lasts
+from flame.tui.terms import lasts
 from flame.tui.text import ELLIPSIS, cut, cut_start, fill, width_of
 from flame.tui.trail import Trail
 from flame.tui.view import NO_NAME, View

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from rich.segment import Segment
@@ -42,8 +43,7 @@ def _ends(sums: Sequence[int], most: int, whole: int) -> list[int]:
     """Where the bar of each class ends, of a ``whole`` for ``most``."""
     total = sum(sums)
     length = max(round(total * whole / max(most, 1)), 1) if total else 0
-    ends = np.cumsum(sums) * length // max(total, 1)
-    return [int(end) for end in ends]
+    return [round(end * length / max(total, 1)) for end in accumulate(sums)]
 
 
 def _cell(ends: list[int], place: int, styles: list[Style], base: Style) -> Segment:

@@ -33,7 +33,8 @@ def block(sampled: Sampled | None, frame: Frame, palette: Palette, width: int) -
     if sampled is None:
         return []
     whole = format_percent(sampled.samples, sampled.whole)
-    inside = "" if frame.kind == Kind.KERNEL else f"  {whole} of kernel"
+    of = "kernel" if sampled.kernels == 1 else f"{format_count(sampled.kernels)} kernels"
+    inside = "" if frame.kind == Kind.KERNEL else f"  {whole} of {of}"
     whose = "of these launches" if sampled.exact else "of all launches"
     rows = [("samples", f"{format_count(sampled.samples)}{inside}"), ("", whose)]
     lines = fields(rows, width)

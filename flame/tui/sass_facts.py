@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, stretches, sum_by
+from flame.core.columns import I4, I8, Bool, stretches, sum_by
 from flame.core.frames import Kind
 from flame.core.sampling import Sampling
 from flame.core.tree import StackTree
-from flame.tui.sass_subject import groups_below
+from flame.tui.sass_subject import groups_below, kernel_above
 from flame.tui.session import Projection
 
 SAMPLED = (Kind.KERNEL, Kind.SASS, Kind.STALL)
@@ -25,13 +25,14 @@ class Hottest(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """``samples`` of a frame, of ``whole`` in the kernels that it is in, by ``reasons`` (keys).
+    """``samples`` of a frame, of ``whole`` in the ``kernels`` it is in, by ``reasons`` (keys).
 
     ``exact``: they are of the launches at this place alone.
     """
 
     samples: int
     whole: int
+    kernels: int
     exact: bool
     reasons: tuple[tuple[str, int], ...]
     hottest: Hottest
@@ -45,8 +46,8 @@ def sampled_of(shown: Projection, tree: StackTree, node: int) -> Sampled | None:
     sampling = shown.profile.sampling
     if sampling is None or tree.kind(node) not in SAMPLED or shown.metric.table == "host":
         return None
-    of_group = sampling.of_group[groups_below(shown, tree, node)]
-    used = np.unique(of_group[of_group >= 0])
+    below = groups_below(shown, tree, kernel_above(tree, node)) & (sampling.of_group >= 0)
+    used = np.unique(sampling.of_group[below])
     entries = _entries(shown, sampling, tree, node, used)
     samples = sampling.samples[entries]
     if not len(entries):
@@ -54,6 +55,7 @@ def sampled_of(shown: Projection, tree: StackTree, node: int) -> Sampled | None:
     return Sampled(
         int(samples.sum()),
         int(sampling.totals[used].sum()),
+        _kernels(shown, below),
         bool(sampling.exact[used].all()),
         _reasons(shown, sampling.stall[entries], samples),
         _hottest(shown, sampling.sass[entries], samples),
@@ -71,6 +73,12 @@ def _entries(shown: Projection, sampling: Sampling, tree: StackTree, node: int, 
             column = sampling.sass if kind == Kind.SASS else sampling.stall
             entries = entries[same[column[entries]] == frame]
     return entries
+
+
+def _kernels(shown: Projection, groups: Bool) -> int:
+    """How many kernels ``groups`` are of, by the names shown."""
+    frames = shown.profile.activities.groups.frame[groups]
+    return len(np.unique(shown.profile.labels(shown.selection.naming).shown[frames]))
 
 
 def _reasons(shown: Projection, stall: I4, samples: I8) -> tuple[tuple[str, int], ...]:

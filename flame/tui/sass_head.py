@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from flame.core.frames import Kind
+from flame.core.kernel_match import without_parameters
+from flame.core.kernel_names import demangle
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.lines import Line, Piece, line_width
 from flame.tui.palette import Palette
@@ -10,6 +12,7 @@ from flame.tui.sass_subject import Subject
 from flame.tui.text import cut, cut_start, width_of
 
 _LEAST_NAME = 24
+_LONGEST_NAME = 40
 
 
 def head_lines(
@@ -40,9 +43,7 @@ def _kernel(subject: Subject, palette: Palette, width: int) -> Line:
 
 def _samples(subject: Subject, version: int, report: str, width: int) -> Line:
     """Whose samples these are; what matters most stands first."""
-    parts = [f"version {version + 1} of {len(subject.versions)}"]
-    share = format_percent(subject.versions[version].total, subject.samples)
-    parts = [f"{parts[0]}, {share} of the samples"] if len(subject.versions) > 1 else []
+    parts = [_which(subject, version)] if len(subject.versions) > 1 else []
     parts += [_whose(subject, report)]
     if subject.others:
         parts.insert(0, f"the heaviest of {format_count(subject.others + 1)} kernels here")
@@ -50,6 +51,16 @@ def _samples(subject: Subject, version: int, report: str, width: int) -> Line:
         without = format_value(subject.unsampled, subject.metric.unit)
         parts.append(f"{without} of it has no samples")
     return [Piece(cut_start(f" {' · '.join(parts)}", width), "dim")]
+
+
+def _which(subject: Subject, version: int) -> str:
+    """Which of several codes this is: of one function, or of functions with names of their own."""
+    place = f"{version + 1} of {len(subject.versions)}"
+    share = format_percent(subject.versions[version].total, subject.samples)
+    if len({one.code.name for one in subject.versions}) == 1:
+        return f"version {place}, {share} of the samples"
+    name = without_parameters(demangle(subject.versions[version].code.name)).removeprefix("void ")
+    return f"code {place}: {cut(name, _LONGEST_NAME)}, {share} of the samples"
 
 
 def _whose(subject: Subject, report: str) -> str:

@@ -30,7 +30,7 @@ SASS_SHOWING = (
         "left_square_bracket",
         "[ ]",
         "version(-1)",
-        "version",
+        "code",
         "previous, next code where the kernel has several",
         8,
     ),

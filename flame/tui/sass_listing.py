@@ -120,10 +120,10 @@ class Listing:
         before = self.version.before
         return int(before[row.last] - before[row.first])
 
-    def value(self, row: Row) -> float:
+    def value(self, row: Row) -> int:
         """The metric of the instructions of ``row``."""
         before = self.version.value_before
-        return float(before[row.last] - before[row.first])
+        return int(before[row.last] - before[row.first])
 
     # Searching
 

@@ -24,7 +24,7 @@ Counted = list[tuple[str, int]]
 
 _SHARE = 8
 _BAR = 10
-_BAR_FROM = 34
+_BAR_FROM = 30
 _TEXT_LINES = 4
 _FEW = 4
 _BESIDE = 70

@@ -118,7 +118,7 @@ class SassScreen(ModalScreen[None]):
     def _keys(self, width: int, height: int) -> list[Line]:
         one = len(self.subject.versions) < 2
         keys = footer_of(self.commands, self.pane_name)
-        return [footer([key for key in keys if not (one and key.label == "version")], width)]
+        return [footer([key for key in keys if not (one and key.label == "code")], width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:
         text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"

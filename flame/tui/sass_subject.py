@@ -68,10 +68,18 @@ def subject_of(shown: Projection, tree: StackTree, node: int) -> Subject | str:
         return NO_SAMPLES
     if shown.metric.table == "host":
         return ON_HOST
-    below = groups_below(shown, tree, node)
+    below = groups_below(shown, tree, kernel_above(tree, node))
     if not (below & (profile.sampling.of_group >= 0)).any():
         return NONE_BELOW
     return _subject(shown, profile.sampling.of_group, below)
+
+
+def kernel_above(tree: StackTree, node: int) -> int:
+    """The kernel that ``node``, an instruction or a reason, stands below; else ``node`` itself."""
+    if tree.kind(node) not in (Kind.SASS, Kind.STALL):
+        return node
+    kernels = (one for one in reversed(tree.path(node)) if tree.kind(one) == Kind.KERNEL)
+    return next(kernels, node)
 
 
 def _subject(shown: Projection, of_group: I4, below: Bool) -> Subject:
@@ -137,7 +145,7 @@ def _heaviest(kernels: I4, value: I8, samples: I8) -> _Heaviest:
 def spot_of(shown: Projection, subject: Subject, tree: StackTree, node: int) -> Spot:
     """The instruction of ``node`` or of the one it is part of, or where its reason is hottest.
 
-    The hottest of all where ``node`` is of no instruction and no reason.
+    The hottest of all versions where ``node`` is of no instruction and no reason.
     """
     on_path = {tree.kind(one): int(tree.frame[one]) for one in tree.path(node)}
     found = _spot_of_frame(shown, subject, on_path.get(Kind.SASS, -1))
@@ -145,8 +153,9 @@ def spot_of(shown: Projection, subject: Subject, tree: StackTree, node: int) -> 
         return found
     stall = on_path.get(Kind.STALL)
     reason = tree.frames[stall].get("reason") if stall is not None else ""
-    version = subject.versions[0]
-    return Spot(0, version.hottest_for(reason))
+    known = enumerate(subject.versions)
+    version, _ = max(known, key=lambda pair: pair[1].most_for(reason), default=(0, None))
+    return Spot(version, subject.versions[version].hottest_for(reason))
 
 
 def _spot_of_frame(shown: Projection, subject: Subject, frame: int) -> Spot | None:

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 _PARTS = re.compile(r"(\s*(?:@!?U?P(?:T|\d+)\s+)?)(\S*)(.*)", re.DOTALL)
+_OFFSET = re.compile(r"\+0x[0-9a-f]+ (?=\S)")
 
 
 class Parts(NamedTuple):
@@ -21,3 +22,8 @@ def parts_of(text: str) -> Parts:
     found = _PARTS.fullmatch(text)
     assert found is not None  # every part may be empty
     return Parts(*found.groups())
+
+
+def without_offset(name: str) -> str:
+    """The instruction that a frame is called by: ``+0x0120 EXIT`` is ``EXIT``."""
+    return _OFFSET.sub("", name, count=1) if name.startswith("+") else name

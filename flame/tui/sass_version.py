@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from flame.core.columns import I4, I8, sum_by, unique_rows
+from flame.core.columns import I4, I8, stretches, sum_by, unique_rows
 from flame.core.frames import FrameTable
 from flame.core.sampling import Code, Sampling
-
-F8 = NDArray[np.float64]
+from flame.core.spread import apportioned
 
 _LINES = 1 << 32
 
@@ -22,7 +20,7 @@ class Version:
     """``code`` with entries of samples: one kernel may have been compiled several times.
 
     Entry i: ``samples`` (i8) at the instruction ``place`` (i8, ascending) for ``reasons[reason]``
-    (keys of `flame.core.stalls`), worth ``value`` (f8) in the metric.
+    (keys of `flame.core.stalls`), worth ``value`` (i8) in the metric.
     """
 
     code: Code
@@ -30,7 +28,7 @@ class Version:
     place: I8
     reason: I8
     samples: I8
-    value: F8
+    value: I8
 
     def __len__(self) -> int:
         return len(self.code)
@@ -56,10 +54,9 @@ class Version:
         return np.concatenate([[0], np.cumsum(self.at)])
 
     @cached_property
-    def value_before(self) -> F8:
-        """The metric before each instruction, and in all, f8[n + 1]."""
-        each = np.bincount(self.place, self.value, len(self))
-        return np.concatenate([[0.0], np.cumsum(each)])
+    def value_before(self) -> I8:
+        """The metric before each instruction, and in all, i8[n + 1]."""
+        return np.concatenate([[0], np.cumsum(sum_by(self.place, self.value, len(self)))])
 
     @cached_property
     def _bounds(self) -> I8:
@@ -79,10 +76,18 @@ class Version:
 
     def hottest_for(self, reason: str) -> int:
         """The instruction with the most samples for ``reason``; the hottest of all without any."""
-        if reason not in self.reasons:
-            return int(self.hottest[0]) if len(self.hottest) else 0
-        mine = self.reason == self.reasons.index(reason)
-        return int(np.argmax(sum_by(self.place[mine], self.samples[mine], len(self))))
+        at = self._at_for(reason)
+        return int(np.argmax(at if at.any() else self.at))
+
+    def most_for(self, reason: str) -> int:
+        """The most samples that an instruction has for ``reason``, or at all for the empty one."""
+        return int(self._at_for(reason).max(initial=0))
+
+    def _at_for(self, reason: str) -> I8:
+        if not reason:
+            return self.at
+        mine = np.array([key == reason for key in self.reasons], bool)[self.reason]
+        return sum_by(self.place[mine], self.samples[mine], len(self))
 
     # Source lines
 
@@ -115,25 +120,25 @@ def file_and_line(number: int) -> tuple[int, int]:
 
 
 def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> list[Version]:
-    """The samples of distributions ``used``, worth these values each, by code, largest first."""
-    worth = value / np.maximum(sampling.totals[used], 1)
-    parts = [sampling.entries(one) for one in used.tolist()]
-    each = np.repeat(worth, [part.stop - part.start for part in parts])
-    code, place, stall, samples = (
-        np.concatenate([column[part] for part in parts])
-        for column in (sampling.code, sampling.place, sampling.stall, sampling.samples)
-    )
+    """The samples of distributions ``used``, worth these values each, by code, largest first.
+
+    A value is split over its samples as `flame.core.spread` does: exact in sum.
+    """
+    size = np.diff(sampling.bounds)[used]
+    entries = stretches(sampling.bounds[used], size)
+    code, place, stall = (one[entries] for one in (sampling.code, sampling.place, sampling.stall))
+    samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
+    worth = apportioned(value, samples, of, np.cumsum(size) - size)
     found = []
     for one in np.unique(code).tolist():
         mine = np.flatnonzero(code == one)
-        values = samples[mine] * each[mine]
-        columns = (place[mine], stall[mine], samples[mine], values)
-        found.append(_version(sampling.codes[one], frames, *columns))
+        parts = (place[mine], stall[mine], samples[mine], worth[mine])
+        found.append(_version(sampling.codes[one], frames, *parts))
     return sorted(found, key=lambda version: -version.total)
 
 
 def _version(
-    code: Code, frames: FrameTable, place: I4, stall: I4, samples: I8, value: F8
+    code: Code, frames: FrameTable, place: I4, stall: I4, samples: I8, value: I8
 ) -> Version:
     """``code`` with these samples, those of one instruction and frame ``stall`` as one."""
     first, kind = unique_rows([place, stall])  # in the order of the places
@@ -144,5 +149,5 @@ def _version(
         place[first].astype(np.int64),
         reason,
         sum_by(kind, samples, len(first)),
-        np.bincount(kind, value, len(first)).astype(np.float64),
+        sum_by(kind, value, len(first)),
     )

@@ -179,7 +179,7 @@ def _files(profile: Profile) -> list[tuple[str, str]]:
 
 def _measured(profile: Profile) -> Iterator[tuple[str, str]]:
     """What a file of stacks measures, in all."""
-    yield "stacks", format_count(profile.size)
+    yield profile.metrics[0].noun, format_count(profile.size)
     for metric in profile.metrics:
         total = int(profile.totals_by_group(metric)[0].sum())
         yield metric.title, format_value(total, metric.unit)

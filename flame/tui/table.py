@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
-from flame.core.frames import Kind
+from flame.core.frames import PARTS, Kind
 from flame.core.members import Members
 from flame.core.stats import FrameTotals, Spread, spread, totals
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.terms import PARTS
 from flame.tui.view import NO_NAME
 
 LEAST_NAME = 32

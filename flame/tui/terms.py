@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from flame.core.frames import Frame, Kind
+from flame.core.frames import PARTS, Frame, Kind
 from flame.core.metrics import Metric
 from flame.core.profile import Profile
 from flame.core.terms import Terms
@@ -17,10 +17,6 @@ CAPTURED = "↻"
 def lasts(metric: Metric) -> bool:
     """Whether ``metric`` is a time of single activities: their number and spread mean something."""
     return metric.unit == "ns" and metric.noun == "activities"
-
-
-PARTS = (Kind.SASS, Kind.STALL)
-"""Frames that have parts of activities: how many and how long those are says nothing of them."""
 
 
 def counts(tree: StackTree, node: int) -> bool:

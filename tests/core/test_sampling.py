@@ -71,7 +71,7 @@ NOWHERE = np.full((2, 1), -1, np.int32)
 
 
 def test_a_frame_knows_its_line_where_the_code_does() -> None:
-    known, unknown = GEMM.frame(0), GEMM.frame(4)
+    known, unknown = GEMM.frames(np.array([0, 4]))
     assert (known.kind, known.file, known.line) == (Kind.SASS, "gemm.cu", 7)
     assert (unknown.file, unknown.line) == ("", 0)
     assert known.get("function") == "gemm"

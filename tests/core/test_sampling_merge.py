@@ -67,7 +67,7 @@ def test_nothing_is_lost_and_nothing_is_mixed_up(several: list[Run]) -> None:
     assert sampling.exact.tolist() == [exact for one in known for exact in one.exact.tolist()]
     for number, code in enumerate(sampling.code.tolist()):
         frame = whole.frames[int(sampling.sass[number])]
-        assert sampling.codes[code].frame(int(sampling.place[number])) == frame
+        assert [*sampling.codes[code].frames(sampling.place[[number]])] == [frame]
     rows = sampling.of_group[whole.activities.groups.of].tolist()
     assert rows == [*_of_rows(profiles), -1]
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,17 @@ from flame.core import spread
 from flame.core.arrangement import Arrangement
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
-from flame.core.frames import SMALLER, Kind
+from flame.core.frames import PARTS, SMALLER, Kind
 from flame.core.labels import Naming
 from flame.core.members import Members
 from flame.core.metrics import metric_of
 from flame.core.names import parse_rename
 from flame.core.profile import Profile
 from flame.core.sampling import Sampling
-from flame.core.shading import passing
+from flame.core.search import search
+from flame.core.shading import matches, passing
 from flame.core.spread import apportioned
+from flame.core.stats import spread as spread_of
 from flame.core.timeline import timeline
 from flame.core.tree import StackTree
 from flame.core.where import where
@@ -450,6 +453,34 @@ def test_members_of_a_node_are_the_launches_of_its_parts(
         assert sorted(members.of_frame(frame).tolist()) == sorted(expected)
 
 
+@given(runs, orders, metrics, shapes)
+def test_percentiles_are_of_the_launches_below_each_frame_but_not_of_parts(
+    run: Run, levels: str, metric: str, shape: Shape
+) -> None:
+    profile = run.profile()
+    filters = where(**shape.filters)
+    found = naive(profile, run.rows(), levels, metric)
+    assume(is_exact(found))
+    try:
+        tree = profile.tree(levels, filters, metric)
+    except NoMatchError:
+        return
+    weights = weight(profile, metric)
+    frames = np.unique(tree.frame[1:])
+    told = spread_of(Members.of(profile, tree, filters), np.array(weights, np.int64), frames)
+    shape = replace(shape, inverted=False, collapsed=False)
+    shaped = [(shape.apply(part.path) or (), part.launches) for part in found]
+    for place, frame in enumerate(frames.tolist()):
+        label = tree_stack(tree, int(np.flatnonzero(tree.frame == frame)[0]))[-1]
+        rows = {one.row for path, of in shaped if label in path for one in of}
+        below = sorted(weights[row] for row in rows)
+        if tree.frames[frame].kind in PARTS:
+            below = [0]
+        ranks = [-(-len(below) * percent // 100) - 1 for percent in (50, 95, 99, 100)]
+        columns = (told.p50, told.p95, told.p99, told.maximum)
+        assert [int(column[place]) for column in columns] == [below[rank] for rank in ranks]
+
+
 @given(runs, orders, row_filters)
 def test_the_time_line_is_bright_where_anything_of_an_activity_is_shown(
     run: Run, levels: str, chosen: Any
@@ -473,6 +504,22 @@ def test_the_time_line_is_bright_where_anything_of_an_activity_is_shown(
     shown = (part for part in found if not any(text == "Wait" for _, text in part.path))
     expected = {one.row for part in shown for one in part.launches}
     assert rows_shown == expected
+
+
+@given(runs, orders, st.sampled_from(["Wait", "LDG", "gemm", "softmax.0x40"]))
+def test_a_search_finds_the_activities_that_have_it_in_any_part(
+    run: Run, levels: str, text: str
+) -> None:
+    profile, pattern = run.profile(), re.compile(text)
+    found = naive(profile, run.rows(), levels, "gpu")
+    assume(is_exact(found))
+    tree, line = profile.tree(levels), timeline(profile)
+    assert line is not None
+    bright = matches(line, tree, search(tree, pattern).mask, pattern)
+    rows = set(line.source[(line.kind == Kind.KERNEL) & bright].tolist())
+    hits = (part for part in found if any(pattern.search(text) for _, text in part.path))
+    named = {one.row for one in run.rows() if pattern.search(one.kernel)}
+    assert rows == named | {one.row for part in hits for one in part.launches}
 
 
 @given(runs, orders)

@@ -36,7 +36,7 @@ def of_counts(of: Code, counts: dict[str, Sequence[int]]) -> Version:
     order = np.argsort(part.place, kind="stable")
     place, reason = part.place[order].astype(np.int64), part.reason[order].astype(np.int64)
     number = part.samples[order]
-    return Version(of, part.reasons, place, reason, number, (number * 2.0).astype(np.float64))
+    return Version(of, part.reasons, place, reason, number, 2 * number)
 
 
 def listing(of: Version, source: bool = True, folded: bool = False) -> Listing:
@@ -200,6 +200,11 @@ def test_a_bar_is_as_wide_as_its_samples_to_an_eighth_of_a_cell() -> None:
     assert drawn([53, 0, 0, 0, 0], 100, 4) == "██▏ "
     assert drawn([1, 0, 0, 0, 0], 10_000, 4) == "▏   ", "something is never nothing"
     assert drawn([0] * 5, 10, 4) == "    "
+
+
+def test_the_shortest_bar_is_of_the_class_with_the_most() -> None:
+    (mark, _) = bar([70, 0, 10, 20, 0], 100_000, 8, DARK, Style())
+    assert (mark.text, mark.style) == ("▏", Style() + DARK.stall(StallClass.MEMORY))
 
 
 def test_classes_meet_within_a_cell() -> None:

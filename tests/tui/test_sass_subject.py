@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,22 @@ from flame.core.frames import Kind
 from flame.core.load import load
 from flame.core.profile import Profile
 from flame.core.selection import Selection
+from flame.core.units import format_percent
 from flame.core.where import Kernel
 from flame.tui.halves import Halves
+from flame.tui.palette import Palette
+from flame.tui.sass_details import block
 from flame.tui.sass_facts import sampled_of
+from flame.tui.sass_head import head_lines
 from flame.tui.sass_subject import NONE_BELOW, ON_HOST, Subject, spot_of, subject_of
 from flame.tui.session import Projection
 from flame.tui.terms import NO_SAMPLES
+from samples.make_six_levels import FOLDER as SIX_LEVELS
 from tests.tui.sampled import sampled, shown
+from tests.tui.test_sass_listing import version
 from tests.tui.traces import decode
 
+PALETTE = Palette((18, 18, 18), (224, 224, 224))
 GEMM_TOTAL = 104
 FLASH_TOTAL = 58
 
@@ -56,8 +64,7 @@ def test_a_kernel_has_its_own_time_and_the_samples_of_all_its_launches(profile: 
     assert (found.name, found.samples, found.exact) == ("gemm", GEMM_TOTAL, False)
     assert found.value == int(projection.view.tree.total[layer]) == 140_000
     assert (found.unsampled, found.others, found.sites) == (0, 0, 1)
-    whole = sum(version.value_before[-1] for version in found.versions)
-    assert whole == pytest.approx(found.value)
+    assert sum(version.value_before[-1] for version in found.versions) == found.value
 
 
 def test_above_kernels_the_heaviest_sampled_one_is_shown(profile: Profile) -> None:
@@ -131,6 +138,58 @@ def test_an_instruction_of_another_version_is_found(profile: Profile) -> None:
     assert spot_of(projection, found, projection.view.tree, node) == (1, 1)
 
 
+# Two kernels of one name: gemm<32> and gemm<16> of the sample
+
+
+@pytest.fixture(scope="module")
+def two() -> Projection:
+    return shown(load(SIX_LEVELS), Selection(levels=("kernel", "sass", "stall")))
+
+
+def gemm_of_both(projection: Projection) -> int:
+    """A kernel below which instructions of both are."""
+    tree = projection.view.tree
+    nodes = (node for node in range(len(tree)) if tree.name(node) == "gemm")
+    return next(node for node in nodes if len(subject(projection, node).versions) == 2)
+
+
+def test_time_is_split_exactly_over_the_instructions_of_all_codes(two: Projection) -> None:
+    tree = two.view.tree
+    for node in range(len(tree)):
+        if tree.kind(node) == Kind.KERNEL:
+            found = subject(two, node)
+            assert found.value == int(tree.total[node])
+            whole = sum(int(version.value_before[-1]) for version in found.versions)
+            assert whole == found.value - found.unsampled
+
+
+def test_an_instruction_has_one_share_in_details_and_listing(two: Projection) -> None:
+    tree, kernel = two.view.tree, gemm_of_both(two)
+    whole = subject(two, kernel)
+    for node in range(kernel + 1, int(tree.end[kernel])):
+        found, facts = subject(two, node), sampled_of(two, tree, node)
+        assert facts is not None
+        assert (found.value, found.samples, facts.whole) == (whole.value,) + 2 * (whole.samples,)
+        if tree.kind(node) == Kind.SASS:
+            spot = spot_of(two, found, tree, node)
+            assert facts.samples == int(found.versions[spot.version].at[spot.place])
+
+
+def test_codes_of_two_kernels_are_called_by_their_names(two: Projection) -> None:
+    found = subject(two, gemm_of_both(two))
+    text = "".join(piece.text for piece in head_lines(found, 1, "", PALETTE, 120)[1])
+    share = format_percent(found.versions[1].total, found.samples)
+    assert text.startswith(f" code 2 of 2: llm::gemm<16>, {share} of the samples · all call sites")
+
+
+def test_the_hottest_of_all_codes_is_where_the_view_begins(two: Projection) -> None:
+    large = version([("a", 0), ("b", 0)], [3, 4])
+    small = version([("c", 0), ("d", 0)], [0, 6])
+    node = gemm_of_both(two)
+    found = replace(subject(two, node), versions=(large, small))
+    assert spot_of(two, found, two.view.tree, node) == (1, 1)
+
+
 # Facts for the details
 
 
@@ -162,6 +221,8 @@ def test_facts_of_a_reason_over_all_kernels(profile: Profile) -> None:
     everywhere = sampled_of(projection, tree, find(projection, "Wait"))
     assert everywhere is not None
     assert (everywhere.samples, everywhere.whole) == (28, GEMM_TOTAL + FLASH_TOTAL)
+    told = block(everywhere, tree.frames[int(tree.frame[find(projection, "Wait")])], PALETTE, 60)
+    assert "17.3 % of 2 kernels" in "".join(piece.text for piece in told[0])
     nodes = [n for n in range(len(tree)) if tree.name(n) == "gemm"]
     below = sampled_of(projection, tree, next(n for n in nodes if "Wait" in tree.names(n)))
     assert below is not None

@@ -31,6 +31,8 @@ _VERSION = re.compile(rb"\bV(\d+(?:\.\d+)*)")
 _POLL = 0.05
 _PATIENCE = 120.0
 """Seconds for one cubin; those of large libraries take a few."""
+_PATIENCE_FOR_VERSION = 10.0
+_LONGEST_VERSION = 1 << 16
 _MOST_AT_ONCE = 4096
 """Functions: their numbers are one word of a command line."""
 _LARGEST_OUTPUT = 1 << 29
@@ -138,9 +140,17 @@ def _candidates() -> Iterator[str]:
 
 
 def _version(path: str) -> str:
+    """What the program says of itself, whatever it is; empty where it says no version."""
+    due = time.monotonic() + _PATIENCE_FOR_VERSION
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, timeout=10, check=False)
-    except (OSError, subprocess.SubprocessError):
+        with tempfile.TemporaryFile() as out:
+            _run([path, "--version"], out, out, _wait_on, due)
+            out.seek(0)
+            version = _VERSION.search(out.read(_LONGEST_VERSION))
+    except (OSError, ValueError, InputError):
         return ""
-    version = _VERSION.search(said.stdout)
     return version[1].decode() if version else ""
+
+
+def _wait_on() -> None:
+    """Nothing stops it before it is due."""

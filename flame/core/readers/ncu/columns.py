@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from flame.core.readers.ncu.page import Row
 from flame.core.stalls import UNKNOWN, is_not_issued, is_reason, stall_of
 
 EXPORT = "ncu --import REPORT --page source --csv --print-kernel-base mangled > FILE"
@@ -27,8 +27,7 @@ class WrongPageError(Exception):
     """What is wrong with a page, and what to do."""
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One row. ``samples`` are by key of the reason, ``excess`` how many these have too many."""
 
     text: str
@@ -36,6 +35,14 @@ class Instruction:
     line: int
     samples: dict[str, int]
     excess: int
+
+
+class _Counts(dict[str, int]):
+    """The samples that cells stand for: millions of cells are of few texts."""
+
+    def __missing__(self, cell: str) -> int:
+        found = self[cell] = count(cell)
+        return found
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class Columns:
     line: int
     total: int
     reasons: dict[str, int]
+    _counts: _Counts = field(default_factory=_Counts, repr=False)
 
     @classmethod
     def of(cls, header: Sequence[str]) -> Columns:
@@ -62,26 +70,23 @@ class Columns:
         """Whether there are any samples."""
         return bool(self.reasons) or self.total >= 0
 
-    def instruction(self, row: Row, file: str, line: int) -> Instruction:
-        """The one that ``row`` is about, made of that ``line``."""
-        number, texts = row
-        # Nearly all are 0, and need no closer look.
-        some = ((key, texts[at]) for key, at in self.reasons.items() if texts[at] != "0")
-        samples = {key: found for key, cell in some if (found := count(cell, number))}
+    def instruction(self, texts: list[str], file: str, line: int) -> Instruction:
+        """The one that a row of ``texts`` is about, made of that ``line``."""
+        counts = self._counts
+        samples = {key: some for key, at in self.reasons.items() if (some := counts[texts[at]])}
         by_reason = sum(samples.values())
-        whole = count(texts[self.total], number) if self.total >= 0 else by_reason
+        whole = counts[texts[self.total]] if self.total >= 0 else by_reason
         if whole > by_reason:
             samples[UNKNOWN] = whole - by_reason
         text = " ".join(texts[self.sass].rstrip(" ;").split())
         return Instruction(text, file, line, samples, max(by_reason - whole, 0))
 
-    def check_unaddressed(self, row: Row) -> None:
-        """Raise where ``row`` has samples, which have no place without an address."""
-        number, texts = row
+    def check_unaddressed(self, texts: list[str]) -> None:
+        """Raise where a row of ``texts`` has samples, which have no place without an address."""
         if self.line >= 0 or self.address < 0 or self.total < 0:
             return
-        if texts[self.address].strip() in _NOTHING and count(texts[self.total], number):
-            raise WrongPageError(f"line {number:,}: samples without an address; {_AGAIN}")
+        if texts[self.address].strip() in _NOTHING and self._counts[texts[self.total]]:
+            raise WrongPageError(f"samples without an address; {_AGAIN}")
 
 
 _AGAIN = f"export it again: {EXPORT}"
@@ -114,8 +119,8 @@ def address(cell: str) -> int | None:
     return int(cell, 16) if _ADDRESS.fullmatch(cell := cell.strip()) else None
 
 
-def count(cell: str, number: int) -> int:
-    """The samples in a cell of line ``number``, with or without separators of thousands.
+def count(cell: str) -> int:
+    """The samples in a cell, with or without separators of thousands.
 
     Raises WrongPageError for what is no whole number. So may be ``1.234`` where thousands have dots
     and where they have none: nobody can tell.
@@ -128,6 +133,6 @@ def count(cell: str, number: int) -> int:
     if _GROUPED.fullmatch(text):
         return int(re.sub("[^0-9]", "", text))
     raise WrongPageError(
-        f"line {number:,}: {text[:_LONGEST_CELL]!r} is no number of samples; export the page "
+        f"{text[:_LONGEST_CELL]!r} is no number of samples; export the page "
         f"again with LC_ALL=C and --print-units base"
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -145,11 +146,17 @@ class _Reader:
         for number, row in block.rows:
             row += [""] * (columns.width - len(row))
             line = self._line(columns, row, block.file) or line
-            place = address(row[columns.address]) if columns.address >= 0 else None
-            if place is None:
-                columns.check_unaddressed((number, row))
-            else:
-                self._keep(place, columns.instruction((number, row), block.file, line))
+            try:
+                self._row(columns, row, block.file, line)
+            except WrongPageError as error:
+                raise WrongPageError(f"line {number:,}: {error}") from None
+
+    def _row(self, columns: Columns, row: list[str], file: str, line: int) -> None:
+        place = address(row[columns.address]) if columns.address >= 0 else None
+        if place is None:
+            columns.check_unaddressed(row)
+        else:
+            self._keep(place, columns.instruction(row, file, line))
 
     def _line(self, columns: Columns, row: list[str], file: str) -> int:
         """The source line that the row is about or begins with, 0 for none."""
@@ -188,7 +195,7 @@ def _code(name: str, reader: _Reader) -> tuple[Code, list[int]]:
     code = Code(
         name,
         np.array(order, np.int64) - first,
-        tuple(_relative(one.text, first, last) for one in rows),
+        _relative([one.text for one in rows], first, last),
         np.array([place.get(one.file, -1) if one.line else -1 for one in rows], np.int32),
         np.array([one.line if one.file else 0 for one in rows], np.int32),
         files,
@@ -204,8 +211,8 @@ def _code(name: str, reader: _Reader) -> tuple[Code, list[int]]:
 _TARGET = re.compile(r"\b0x[0-9a-f]{9,16}\b")
 
 
-def _relative(text: str, first: int, last: int) -> str:
-    """``text`` with targets of jumps counted from the first instruction, as disassemblers do.
+def _relative(texts: Sequence[str], first: int, last: int) -> tuple[str, ...]:
+    """``texts`` with targets of jumps counted from the first instruction, as disassemblers do.
 
     The same kernel lies somewhere else in every process. No immediate number has so many digits.
     """
@@ -214,17 +221,16 @@ def _relative(text: str, first: int, last: int) -> str:
         target = int(found[0], 16)
         return hex(target - first) if first <= target <= last else found[0]
 
-    return _TARGET.sub(told, text) if "0x" in text else text
+    # All at once: most have no target, and none has a line end.
+    return tuple(_TARGET.sub(told, "\n".join(texts)).split("\n")[: len(texts)])
 
 
 def _samples(code: Code, rows: Sequence[Instruction]) -> Samples:
-    reasons = tuple(dict.fromkeys(key for one in rows for key in one.samples))
+    keys = list(chain.from_iterable(one.samples for one in rows))
+    reasons = tuple(dict.fromkeys(keys))
     number = {key: at for at, key in enumerate(reasons)}
-    entries = [
-        (place, number[key], count)
-        for place, one in enumerate(rows)
-        for key, count in one.samples.items()
-    ]
-    columns = np.array(entries, np.int64).reshape(-1, 3)
-    place, reason = columns[:, 0].astype(np.int32), columns[:, 1].astype(np.int32)
-    return Samples(code, place, reason, columns[:, 2].copy(), reasons)
+    sizes = np.fromiter((len(one.samples) for one in rows), np.int64, len(rows))
+    place = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
+    reason = np.fromiter(map(number.__getitem__, keys), np.int32, len(keys))
+    counts = chain.from_iterable(one.samples.values() for one in rows)
+    return Samples(code, place, reason, np.fromiter(counts, np.int64, len(keys)), reasons)
