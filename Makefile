@@ -24,7 +24,7 @@ help:
 	@echo "make clean    remove .venv, caches and build output"
 
 demo: $(VENV)/.installed
-	@$(BIN)/flame view $(DEMO)
+	@$(BIN)/flame view $(DEMO) --fold-layers
 
 live: $(LIBRARY) $(VENV)/.installed-dev
 	@$(BIN)/python samples/live_demo.py

@@ -50,6 +50,7 @@ class Target:
 
     native: Native
     folder: Path
+    pc: str
 
     @contextmanager
     def running(self, rate: int, seconds: float) -> Iterator[subprocess.Popen[bytes]]:
@@ -60,6 +61,7 @@ class Target:
             "CUDA_INJECTION64_PATH": library,
             "NVTX_INJECTION64_PATH": library,
             "FLAME_DIR": str(self.folder),
+            "FLAME_PC": self.pc,
         }
         script = str(HERE / "launch_paced.py")
         words = [sys.executable, script, str(self.native.loop), str(rate), str(seconds)]
@@ -225,9 +227,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=50_000, help="launches per second")
     parser.add_argument("--seconds", type=float, default=70, help="to watch")
+    parser.add_argument("--pc", choices=("off", "continuous"), default="off", help="with samples")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        target = Target(Native.built(Path(folder)), Path(folder) / "dumps")
+        target = Target(Native.built(Path(folder)), Path(folder) / "dumps", args.pc)
         target.folder.mkdir(mode=0o700)
         watch(target, args.rate, args.seconds)
         cost(target, args.rate, args.seconds / 10)

@@ -23,6 +23,7 @@ DOCS = Path(__file__).parent
 SAMPLES = DOCS.parent / "samples"
 DECODE = SAMPLES / "decode_small.sqlite"
 TORCH = SAMPLES / "torch_small.pt.trace.json.gz"
+SIX_LEVELS = SAMPLES / "six_levels"
 SIZE = (140, 32)
 DARK, LIGHT = NAMES[:2]
 STACK = ("python", "launch", "nvtx", "kernel")
@@ -52,6 +53,7 @@ SCENES = {
     "torch": Scene(
         ("python", "nvtx", "kernel"), ("space",), trace=TORCH, options=LoadOptions(forward=True)
     ),
+    "sass": Scene((*STACK, "sass", "stall"), ("a",), trace=SIX_LEVELS),
     "light": Scene(LAYERS, ("down", "down", "enter", "slash", *"moe|gemm", "enter"), LIGHT),
 }
 
@@ -81,6 +83,7 @@ async def still(pilot: Pilot[None], trace: Path) -> str:
 
 def main() -> None:
     """Draw all of them."""
+    os.chdir(SAMPLES.parent)  # from where the recording's source lines are found
     with tempfile.TemporaryDirectory() as empty:
         os.environ |= {"XDG_STATE_HOME": empty, "XDG_CONFIG_HOME": empty}
         for name, scene in SCENES.items():

@@ -215,9 +215,8 @@ def _list(label: str, texts: Sequence[str]) -> Iterator[str]:
 
 def _activities(profile: Profile) -> Iterator[str]:
     if profile.resolved:
-        told = {STALLS.key} if profile.sampling else set[str]()
-        for metric, total in _measured(profile):
-            if metric.key not in told:
+        # What a report of Nsight Compute measures stands with its PC samples.
+        for metric, total in _measured(profile) if profile.sampling is None else ():
             yield f"{printable(metric.title):<{_TITLE}}  {format_value(total, metric.unit):>12}"
         noun = profile.metrics[0].noun
         yield f"{noun:<{_TITLE}}  {format_count(len(profile.activities)):>12}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, stretches
+from flame.core.columns import I8, Bool, stretches
 from flame.core.profile import Profile
 from flame.core.tree import StackTree
 from flame.core.where import Filter, passing_rows
@@ -18,14 +18,12 @@ class Members:
 
     ``rows`` i8[n]: those that pass the filters, in the order of their nodes. ``bounds``
     i8[nodes + 1]: where each node's begin in it, so that a subtree's are one slice. Where the tree
-    splits groups, it is units of groups instead of nodes (see `flame.core.tree.Parts`), and rows
-    are looked for by group: ``of_group`` i4[rows of the table].
+    splits groups, it is units of groups instead of nodes (see `flame.core.tree.Parts`).
     """
 
     tree: StackTree
     rows: I8
     bounds: I8
-    of_group: I4
 
     @classmethod
     def of(cls, profile: Profile, tree: StackTree, where: tuple[Filter, ...]) -> Members:
@@ -41,29 +39,30 @@ class Members:
         # Sorting keys of both is several times faster than a stable argsort of the nodes.
         keys = np.sort((ends[table.groups.of[rows]].astype(np.int64) << 32) | rows)
         counts = np.bincount(keys >> 32, minlength=size)
-        return cls(
-            tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]), table.groups.of
-        )
+        return cls(tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]))
 
     def below(self, node: int) -> I8:
         """The rows of which anything ends at ``node`` or below it."""
         if self.tree.parts:
-            return self._rows_of(self.groups_below(node))
+            return self._of_units(self.tree.parts.units_with(self._within(node)))
         return self.rows[self.bounds[node] : self.bounds[self.tree.end[node]]]
 
     def of_frame(self, frame: int) -> I8:
         """The rows below any place of ``frame``, each once however often it recurs."""
         if self.tree.parts:
-            return self._rows_of(self.groups_of_frame(frame))
+            return self._of_units(self.tree.parts.units_with(self._within_any(frame)))
         nodes = np.flatnonzero(self.tree.frame == frame)
         low, high = self.bounds[nodes], self.bounds[self.tree.end[nodes]]
         # A place within another one begins before that one's end: nothing of it is left.
         low = np.maximum(low, np.concatenate([[0], np.maximum.accumulate(high)[:-1]]))
         return self.rows[stretches(low, np.maximum(high - low, 0))]
 
-    def _rows_of(self, groups: Bool) -> I8:
-        """Those of ``rows`` that are in ``groups``."""
-        return self.rows[groups[self.of_group[self.rows]]]
+    def _of_units(self, wanted: Bool) -> I8:
+        """The rows in the ``wanted`` units, bool[units]."""
+        if wanted.all():
+            return self.rows
+        units = np.flatnonzero(wanted)
+        return self.rows[stretches(self.bounds[units], np.diff(self.bounds)[units])]
 
     def groups_below(self, node: int) -> Bool:
         """The groups of the table of which anything ends at ``node`` or below it."""
@@ -76,5 +75,9 @@ class Members:
 
     def groups_of_frame(self, frame: int) -> Bool:
         """The groups of which anything ends below any place of ``frame``."""
+        return self.tree.groups_below(self._within_any(frame))
+
+    def _within_any(self, frame: int) -> Bool:
         reach = np.maximum.accumulate(np.where(self.tree.frame == frame, self.tree.end, 0))
-        return self.tree.groups_below(np.arange(len(self.tree)) < reach)
+        inside: Bool = np.arange(len(self.tree)) < reach
+        return inside

@@ -26,8 +26,10 @@ def spread_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
     up_to = np.cumsum(own)
     before = np.repeat(up_to[first] - own[first], size)
     part = (up_to - before) / np.repeat(np.add.reduceat(own, first), size)
-    # The part of the last row is 1.0 exactly, and products of rising parts do not fall.
-    ends = np.floor(totals[of_row[rows]] * part).astype(np.int64)
+    whole = totals[of_row[rows]]
+    # Products of rising parts do not fall; but a float may be above a total of more than 53 bits.
+    ends = np.minimum(np.floor(whole * part).astype(np.int64), whole)
+    ends[first + size - 1] = whole[first]
     begins = np.concatenate([[0], ends[:-1]])
     begins[first] = 0
     found[rows] = ends - begins

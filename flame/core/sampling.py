@@ -17,6 +17,9 @@ from flame.core.stalls import stall_of
 if TYPE_CHECKING:
     from flame.core.shares import Shares
 
+LONGEST_TEXT = 4_096
+"""Characters of an instruction's text. Those of real ones are some hundred at most."""
+
 FUNCTION = "function"
 """Under this key an instruction's frame has the kernel that it is of: each has its own."""
 

@@ -14,15 +14,13 @@ from flame.core.tree import Breadth, by_depth
 def merge_smaller(columns: Breadth, percent: float, rest: int) -> tuple[Breadth, I8]:
     """Per parent, one node of frame ``rest`` for its subtrees of less than ``percent`` of all.
 
-    One that is small alone among its siblings stays itself. All sums stay what they were. Returns
-    the tree and, for every node of ``columns``, the node that has its value now.
+    One that is small alone among its siblings stays itself, and where one is ``rest`` already they
+    go there. All sums stay what they were. Returns the tree and, for every node of ``columns``, the
+    node that has its value now.
     """
     home = _home(columns, _cut(columns, percent))
-    kept, parents = np.flatnonzero(home < 0), np.unique(home[home >= 0])
-    number = np.empty(len(home), np.int64)
-    number[kept] = np.arange(len(kept))
-    gone = home >= 0
-    number[gone] = len(kept) + np.searchsorted(parents, home[gone])
+    kept = np.flatnonzero(home < 0)
+    parents, number = _numbers(columns, home, kept, rest)
     # -1 of the root finds the last place.
     above = np.append(number, -1)[np.append(columns.parent[kept], parents)]
     frame = np.append(columns.frame[kept], np.full(len(parents), rest))
@@ -33,6 +31,20 @@ def merge_smaller(columns: Breadth, percent: float, rest: int) -> tuple[Breadth,
         sum_by(now, values, len(frame)) for values in (columns.own, columns.own_count)
     )
     return replace(merged, own=own, own_count=own_count), now
+
+
+def _numbers(columns: Breadth, home: I8, kept: I8, rest: int) -> tuple[I8, I8]:
+    """Parents that get a node ``rest`` after those ``kept``, and where every node goes."""
+    gone, there = np.flatnonzero(home >= 0), np.full(len(home), -1, np.int64)
+    known = kept[columns.frame[kept] == rest]
+    there[columns.parent[known]] = known
+    goal = there[home[gone]]
+    parents = np.unique(home[gone][goal < 0])
+    number = np.empty(len(home), np.int64)
+    number[kept] = np.arange(len(kept))
+    new = len(kept) + np.searchsorted(parents, home[gone])
+    number[gone] = np.where(goal < 0, new, number[goal])
+    return parents, number
 
 
 def _cut(columns: Breadth, percent: float) -> Bool:

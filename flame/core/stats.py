@@ -142,7 +142,7 @@ def _slices(members: Members, frames: I4) -> _Slices:
         end = first + 1
     else:
         first, frame = _outermost(tree)
-        end = tree.end[first]
+        end = tree.end[first].astype(np.int64)
     wanted = np.isin(frame, frames)
     low, of = members.bounds[first[wanted]], np.searchsorted(frames, frame[wanted])
     size = members.bounds[end[wanted]] - low

@@ -34,11 +34,10 @@ class Parts:
         """Number of units."""
         return int(self.unit.max(initial=-1)) + 1
 
-    def groups_with(self, nodes: Bool) -> Bool:
-        """The groups of which a part ends at one of ``nodes`` (bool[nodes + 1], the last False)."""
-        units = np.zeros(self.units + 1, bool)
-        units[self.unit[nodes[self.node]]] = True
-        found: Bool = units[self.unit_of_group]
+    def units_with(self, marked: Bool) -> Bool:
+        """Whether a part of each unit ends in a node of ``marked`` (bool[nodes]), bool[units]."""
+        found = np.zeros(self.units, bool)
+        found[self.unit[np.append(marked, False)[self.node]]] = True
         return found
 
 
@@ -179,9 +178,10 @@ class StackTree:
 
     def groups_below(self, marked: Bool) -> Bool:
         """The groups of which anything ends in a node of ``marked`` (bool[nodes])."""
-        nodes = np.append(marked, False)
-        found: Bool = nodes[self.node_of_group]
-        return found | self.parts.groups_with(nodes) if self.parts else found
+        found: Bool = np.append(marked, False)[self.node_of_group]
+        if self.parts:
+            found |= np.append(self.parts.units_with(marked), False)[self.parts.unit_of_group]
+        return found
 
     def outermost(self, mask: Bool) -> Bool:
         """Of the nodes in ``mask`` (bool[n]), those below no other one: their totals add up.

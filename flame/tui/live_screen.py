@@ -137,7 +137,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self.pane.show(self.shown)
         self._hover = self.view.tree.find(hovered) if hovered is not None else -1
         self._begin_details()
-        for name in ("#header", "#chips", "#crumbs", "#details", "#status", "#empty"):
+        for name in ("#header", "#chips", "#crumbs", "#details", "#status", "#empty", "#keys"):
             self.query_one(name, Lines).update()
         found = self.shown.view.found
         if (found.query if found else None) != self.finder.query:

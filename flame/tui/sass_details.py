@@ -50,6 +50,6 @@ def block(sampled: Sampled | None, frame: Frame, palette: Palette, width: int) -
 def _hottest(sampled: Sampled, width: int) -> list[Line]:
     name, samples, number = sampled.hottest
     share = format_percent(samples, sampled.samples)
-    title = f"hottest of {format_count(number)} instructions"
+    title = f"hottest of {format_count(number)} instructions" if number > 1 else "one instruction"
     room = max(width - len(share) - 2, 4)
     return [[Piece(cut_start(title, width), "dim")], [Piece(f"{share}  {cut(name, room)}")]]

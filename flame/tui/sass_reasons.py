@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.style import Style
 
 from flame.core.columns import I8
+from flame.core.metrics import STALLS
 from flame.core.stalls import stall_of
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.blocks import fields
@@ -103,11 +104,11 @@ def pane(subject: Subject, listing: Listing, row: Row, palette: Palette, width: 
         return [
             *_of_row(subject, listing, row, palette, width),
             [],
-            *_of_kernel(listing, palette, width),
+            *_of_kernel(subject, listing, palette, width),
         ]
     half = (width - 2) // 2
     left = _of_row(subject, listing, row, palette, half, short=True)
-    return side_by_side(left, _of_kernel(listing, palette, half), half + 2)
+    return side_by_side(left, _of_kernel(subject, listing, palette, half), half + 2)
 
 
 def _of_row(
@@ -134,11 +135,12 @@ def _numbers(subject: Subject, listing: Listing, row: Row) -> list[tuple[str, st
     version, samples = listing.version, listing.samples(row)
     share = format_percent(samples, subject.samples)
     metric = subject.metric
+    weighed = samples and metric.key != STALLS.key
     return [
         ("offset", f"+0x{int(version.code.offset[row.first]):04x}" if _is_one(row) else ""),
         ("source", listing.place(row)),
-        ("samples", f"{format_count(samples)}  {share}"),
-        (metric.title, format_value(listing.value(row), metric.unit) if samples else ""),
+        ("samples", f"{format_count(samples)}  {share} of kernel"),
+        (metric.title, format_value(listing.value(row), metric.unit) if weighed else ""),
         ("whole line", _of_line(listing, row)),
     ]
 
@@ -156,12 +158,13 @@ def _of_line(listing: Listing, row: Row) -> str:
     return f"{format_count(samples)} samples" if samples > listing.samples(row) else ""
 
 
-def _of_kernel(listing: Listing, palette: Palette, width: int) -> list[Line]:
+def _of_kernel(subject: Subject, listing: Listing, palette: Palette, width: int) -> list[Line]:
+    title = "the whole kernel" if len(subject.versions) == 1 else "all of this code"
     version = listing.version
     samples = version.by_reason(0, len(version))
     known = counted(version.reasons, samples)
     return [
-        [Piece(cut_start("the whole kernel", width), "dim")],
+        [Piece(cut_start(title, width), "dim")],
         *reason_lines(known, palette, width),
         *legend(version.reasons, samples, palette, width),
     ]

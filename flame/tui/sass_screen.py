@@ -31,7 +31,7 @@ from flame.tui.query import Query
 from flame.tui.sass_head import head_lines
 from flame.tui.sass_help import sass_help
 from flame.tui.sass_keys import SASS_COMMANDS
-from flame.tui.sass_listing import Listing, Row
+from flame.tui.sass_listing import Listing, Row, RowKind
 from flame.tui.sass_reasons import pane
 from flame.tui.sass_rows import Columns, SassRows, Unit
 from flame.tui.sass_source import Sources
@@ -206,7 +206,8 @@ class SassScreen(ModalScreen[None]):
         """From the hottest on to the next one, or back; from elsewhere to the hottest."""
         version, row = self._listing.version, self._row
         ranked = np.flatnonzero(version.hottest == row.first)
-        here = len(ranked) and row.last - row.first == 1 and self._heated == self._cursor
+        ranked_here = len(ranked) and row.kind == RowKind.INSTRUCTION
+        here = ranked_here and (self._heated == self._cursor or ranked[0] == 0)
         rank = int(ranked[0]) + step if here else 0
         if not 0 <= rank < len(version.hottest):
             self._show("no hotter instruction" if rank < 0 else "no other instruction has samples")

@@ -163,10 +163,13 @@ def _spot_of_frame(shown: Projection, subject: Subject, frame: int) -> Spot | No
     if frame < 0 or sampling is None:
         return None
     same = profile.labels(shown.selection.naming).shown[sampling.sass] == frame
-    entries = np.flatnonzero(same)
-    codes = {id(version.code): place for place, version in enumerate(subject.versions)}
-    for entry in entries.tolist():
-        version = codes.get(id(sampling.codes[int(sampling.code[entry])]))
-        if version is not None:
-            return Spot(version, int(sampling.place[entry]))
-    return None
+    version_of = {
+        number: at for at, version in enumerate(subject.versions) for number in version.numbers
+    }
+    entries = np.flatnonzero(same & np.isin(sampling.code, list(version_of)))
+    if not len(entries):
+        return None
+    number, place = int(sampling.code[entries[0]]), int(sampling.place[entries[0]])
+    version = version_of[number]
+    offset = sampling.codes[number].offset[place]
+    return Spot(version, int(np.searchsorted(subject.versions[version].code.offset, offset)))

@@ -11,6 +11,7 @@ from flame.core.columns import I4, I8, stretches, sum_by, unique_rows
 from flame.core.frames import FrameTable
 from flame.core.sampling import Code, Sampling
 from flame.core.spread import apportioned
+from flame.tui.sass_codes import as_one
 
 _LINES = 1 << 32
 
@@ -20,7 +21,8 @@ class Version:
     """``code`` with entries of samples: one kernel may have been compiled several times.
 
     Entry i: ``samples`` (i8) at the instruction ``place`` (i8, ascending) for ``reasons[reason]``
-    (keys of `flame.core.stalls`), worth ``value`` (i8) in the metric.
+    (keys of `flame.core.stalls`), worth ``value`` (i8) in the metric. It is ``numbers`` of the
+    codes of a `Sampling`: of several where processes have the same.
     """
 
     code: Code
@@ -29,6 +31,7 @@ class Version:
     reason: I8
     samples: I8
     value: I8
+    numbers: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.code)
@@ -130,15 +133,30 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
     worth = apportioned(value, samples, of, np.cumsum(size) - size)
     found = []
-    for one in np.unique(code).tolist():
-        mine = np.flatnonzero(code == one)
-        parts = (place[mine], stall[mine], samples[mine], worth[mine])
-        found.append(_version(sampling.codes[one], frames, *parts))
+    for one, numbers in as_one({at: sampling.codes[at] for at in np.unique(code).tolist()}):
+        mine = np.flatnonzero(np.isin(code, numbers))
+        at = _places(sampling, one, code[mine], place[mine])
+        found.append(_version(one, numbers, frames, at, stall[mine], samples[mine], worth[mine]))
     return sorted(found, key=lambda version: -version.total)
 
 
+def _places(sampling: Sampling, whole: Code, code: I4, place: I4) -> I8:
+    """The places in ``whole`` of instructions at ``place`` in the codes with numbers ``code``."""
+    offset = np.zeros(len(place), np.int64)
+    for number in np.unique(code).tolist():
+        mine = code == number
+        offset[mine] = sampling.codes[number].offset[place[mine]]
+    return np.searchsorted(whole.offset, offset)
+
+
 def _version(
-    code: Code, frames: FrameTable, place: I4, stall: I4, samples: I8, value: I8
+    code: Code,
+    numbers: tuple[int, ...],
+    frames: FrameTable,
+    place: I8,
+    stall: I4,
+    samples: I8,
+    value: I8,
 ) -> Version:
     """``code`` with these samples, those of one instruction and frame ``stall`` as one."""
     first, kind = unique_rows([place, stall])  # in the order of the places
@@ -146,8 +164,9 @@ def _version(
     return Version(
         code,
         tuple(frames[one].get("reason") for one in stalls.tolist()),
-        place[first].astype(np.int64),
+        place[first],
         reason,
         sum_by(kind, samples, len(first)),
         sum_by(kind, value, len(first)),
+        numbers,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from flame.core.frames import PARTS, Frame, Kind
+from flame.core.frames import PARTS, Frame
 from flame.core.metrics import Metric
 from flame.core.profile import Profile
 from flame.core.terms import Terms
@@ -24,7 +24,7 @@ def counts(tree: StackTree, node: int) -> bool:
     return lasts(tree.metric) and not any(tree.kind(one) in PARTS for one in tree.path(node))
 
 
-NO_SAMPLES = "no PC samples: --ncu REPORT, or flame record --pc continuous"
+NO_SAMPLES = "no PC samples: --ncu, or --pc of record and attach"
 
 
 @lru_cache(1)

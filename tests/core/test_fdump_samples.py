@@ -18,9 +18,8 @@ from flame.core.load_many import load_all
 from flame.core.profile import Profile
 from flame.core.sampling import Code, per_instruction
 from flame.core.sass.kept import write_codes
-from tests.fdumpfile import DumpFile
+from tests.fdumpfile import STALL_REASON, DumpFile
 
-STALL_REASON = 6
 PREFIX = "smsp__pcsamp_warps_issue_stalled_"
 REASONS = {
     1: f"{PREFIX}selected",

@@ -1,4 +1,4 @@
-"""PC samples of recordings that go on: below the kernels of every snapshot, with code when known."""
+"""PC samples of recordings that go on: below the kernels of snapshots, with code when known."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from tests.core.recorded import i8
 weights = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 10**12))
 rows = st.lists(st.tuples(st.integers(-1, 2), weights), max_size=12)
 amounts = st.one_of(st.integers(0, 9), st.integers(0, 10**12))
+huge = st.integers(2**53, 2**62 - 1)
 
 
 def spread(of_row: list[int], totals: list[int], weight: list[int]) -> list[int]:
@@ -37,6 +38,12 @@ def test_each_total_is_shared_in_proportion(rows: list[tuple[int, int]], totals:
         for sum_of_shares, sum_of_own in zip(accumulate(shares), accumulate(own), strict=True):
             # Rounded down, and by one less where a float is just below the whole number.
             assert 0 <= Fraction(total * sum_of_own, sum(own)) - sum_of_shares < 1 + Fraction(1, 99)
+
+
+@given(st.lists(weights, min_size=1, max_size=6), huge)
+def test_nothing_is_lost_of_totals_that_no_float_holds(own: list[int], total: int) -> None:
+    found = spread([0] * len(own), [total], own)
+    assert sum(found) == total and min(found) >= 0
 
 
 @given(rows)

@@ -14,7 +14,7 @@ from flame.core.live.snapshot import Snapshot
 from flame.core.live.status import State, Status
 from flame.core.live.window import Window
 from flame.core.options import LoadOptions
-from tests.fdumpfile import API, DumpFile
+from tests.fdumpfile import API, STALL_REASON, DumpFile
 
 MS = 1_000_000
 Stack = tuple[str, ...]
@@ -22,12 +22,14 @@ Stack = tuple[str, ...]
 
 _LAUNCH = 307
 _LAUNCH_NS = 1_000
+_CODE = 0xAB
+_REASON = 4
 
 
 class Recording:
     """What the app follows: one dump, at the time ``now`` (ns since it began).
 
-    Everything but `run`, `wait` and `end` is what `flame.core.live.feed.Feed` does.
+    Everything but `run`, `sample`, `wait` and `end` is what `flame.core.live.feed.Feed` does.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,6 +38,7 @@ class Recording:
         self._dump = DumpFile(os.getpid(), start=start)
         self._dump.ended = False
         self._dump.name(API, _LAUNCH, "cuLaunchKernel")
+        self._dump.name(STALL_REASON, _REASON, "smsp__pcsamp_warps_issue_stalled_wait")
         self._path = folder / f"{os.getpid()}-{start:x}.fdump"
         self._path.touch()
         self._write()
@@ -61,6 +64,13 @@ class Recording:
                 self._dump.launch(self.now, self.now + _LAUNCH_NS, api=_LAUNCH, **made)
                 self._dump.kernel(kernel, self.now, self.now + each, tid=100, **made)
                 self.now += each
+            self._write()
+
+    def sample(self, kernel: str, samples: int) -> None:
+        """PC samples of ``kernel`` come in."""
+        with self._lock:
+            where = {"crc": _CODE, "function": self._dump.text(kernel), "offset": 16}
+            self._dump.record("sample", **where, reason=_REASON, samples=samples)
             self._write()
 
     def wait(self, ns: int) -> None:

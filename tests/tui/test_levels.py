@@ -180,9 +180,9 @@ async def test_u_goes_back_to_the_usual_levels() -> None:
 
 async def test_levels_and_presets_of_samples_say_how_to_get_some() -> None:
     async with stage(dialog()) as user:
-        assert "no PC samples: --ncu REPORT, or flame record --pc" in user.line("r [ ]")
+        assert "no PC samples: --ncu, or --pc of record and attach" in user.line("r [ ]")
         await user.click("by stall reason")
-        assert "by stall reason: no PC samples: --ncu REPORT" in user.read()
+        assert "by stall reason: no PC samples: --ncu, or" in user.read()
         await user.press("enter")
         assert user.result == LevelsChoice(("nvtx", "kernel"))
 

@@ -19,6 +19,7 @@ from flame.attach.watch import Watch
 from flame.config import DEFAULTS, Config
 from flame.core.arrangement import Arrangement
 from flame.core.errors import UsageError
+from flame.core.live import samples as live_samples
 from flame.core.live.feed import Feed
 from flame.core.live.status import Rates, State
 from flame.core.live.window import ALL, LAST_10, SECOND, Window
@@ -176,6 +177,20 @@ async def test_what_runs_appears_and_nothing_moves(recording: Recording) -> None
         assert user.zoomed == "all"
         await user.press("Z")
         assert user.zoomed == "attn"
+
+
+async def test_once_there_are_samples_the_footer_says_how_to_see_them(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_samples, "_PACE", 0)
+    async with follow(recording) as user:
+        await user.press("a")
+        assert "no PC samples: --ncu, or --pc of record and attach" in user.read("status")
+        assert "SASS" not in user.read("keys")
+        recording.sample("gemm", 7)
+        await user.until(lambda: "a SASS" in user.read("keys"))
+        await user.press("a")
+        assert "gemm+0x10" in user.read("sass-rows")
 
 
 async def test_siblings_stand_by_name_and_the_header_says_where_not(recording: Recording) -> None:

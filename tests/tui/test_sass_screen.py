@@ -104,8 +104,8 @@ CHECKS: dict[str, Check] = {
     "g": Check(at("gemm.cu:1")),
     "end": Check(at("NOP")),
     "G": Check(at("NOP")),
-    "h": Check(at(SECOND), ("h",)),
-    "H": Check(at(HOTTEST), ("h", "h")),
+    "h": Check(at(SECOND)),
+    "H": Check(at(HOTTEST), ("h",)),
     "slash": Check(lambda before, after: after.typing),
     "n": Check(at("gemm.cu:7"), ("slash", *"gemm.cu", "enter")),
     "N": Check(at("gemm.cu:5"), ("slash", *"gemm.cu", "enter")),
@@ -264,7 +264,7 @@ async def test_what_has_no_samples_is_folded_and_unfolded(profile: Profile) -> N
 
 async def test_the_place_stays_when_rows_come_and_go(profile: Profile) -> None:
     async with open_made(profile) as user:
-        await user.press("a", "h", "h")
+        await user.press("a", "h")
         for key in ("s", "f", "s", "f"):
             await user.press(key)
             assert view_of(user)._listing.text(view_of(user)._row) == SECOND
@@ -382,7 +382,7 @@ async def test_without_colours_classes_are_told_by_shades(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with open_made(profile) as user:
-        await user.press("a", "h", "h")
+        await user.press("a", "h")
         assert "█" in user.read("sass-rows")
         assert "■" not in user.read("sass-reasons"), "a mark alone would say nothing"
 
@@ -397,7 +397,7 @@ async def test_the_palette_has_its_commands(profile: Profile) -> None:
 async def test_keys_can_be_remapped(profile: Profile) -> None:
     config = Config(keys={"hottest_next": "w", "next_match": "ctrl+n"})
     async with open_made(profile, config=config) as user:
-        await user.press("a", "w", "w")
+        await user.press("a", "w")
         assert view_of(user)._listing.text(view_of(user)._row) == SECOND
         assert " w hottest" in user.read("keys")
 

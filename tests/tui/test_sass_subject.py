@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flame.core.frames import Kind
 from flame.core.load import load
+from flame.core.load_many import load_all
 from flame.core.profile import Profile
+from flame.core.sampling import Code
 from flame.core.selection import Selection
 from flame.core.units import format_percent
 from flame.core.where import Kernel
 from flame.tui.halves import Halves
 from flame.tui.palette import Palette
+from flame.tui.sass_codes import as_one
 from flame.tui.sass_details import block
 from flame.tui.sass_facts import sampled_of
 from flame.tui.sass_head import head_lines
@@ -22,7 +27,7 @@ from flame.tui.sass_subject import NONE_BELOW, ON_HOST, Subject, spot_of, subjec
 from flame.tui.session import Projection
 from flame.tui.terms import NO_SAMPLES
 from samples.make_six_levels import FOLDER as SIX_LEVELS
-from tests.tui.sampled import sampled, shown
+from tests.tui.sampled import code, sampled, shown
 from tests.tui.test_sass_listing import version
 from tests.tui.traces import decode
 
@@ -159,7 +164,7 @@ def test_time_is_split_exactly_over_the_instructions_of_all_codes(two: Projectio
         if tree.kind(node) == Kind.KERNEL:
             found = subject(two, node)
             assert found.value == int(tree.total[node])
-            whole = sum(int(version.value_before[-1]) for version in found.versions)
+            whole = sum(int(one.value_before[-1]) for one in found.versions)
             assert whole == found.value - found.unsampled
 
 
@@ -169,7 +174,11 @@ def test_an_instruction_has_one_share_in_details_and_listing(two: Projection) ->
     for node in range(kernel + 1, int(tree.end[kernel])):
         found, facts = subject(two, node), sampled_of(two, tree, node)
         assert facts is not None
-        assert (found.value, found.samples, facts.whole) == (whole.value,) + 2 * (whole.samples,)
+        assert (found.value, found.samples, facts.whole) == (
+            whole.value,
+            whole.samples,
+            whole.samples,
+        )
         if tree.kind(node) == Kind.SASS:
             spot = spot_of(two, found, tree, node)
             assert facts.samples == int(found.versions[spot.version].at[spot.place])
@@ -180,6 +189,31 @@ def test_codes_of_two_kernels_are_called_by_their_names(two: Projection) -> None
     text = "".join(piece.text for piece in head_lines(found, 1, "", PALETTE, 120)[1])
     share = format_percent(found.versions[1].total, found.samples)
     assert text.startswith(f" code 2 of 2: llm::gemm<16>, {share} of the samples · all call sites")
+
+
+def test_processes_with_the_same_code_have_it_listed_once(two: Projection, tmp_path: Path) -> None:
+    copied = shutil.copytree(SIX_LEVELS, tmp_path / "copy")
+    several = shown(load_all([SIX_LEVELS, copied]), two.selection)
+    tree, node = several.view.tree, gemm_of_both(several)
+    found, one = subject(several, node), subject(two, gemm_of_both(two))
+    assert (found.value, len(found.versions)) == (2 * one.value, 2)
+    for both, single in zip(found.versions, one.versions, strict=True):
+        assert both.at.tolist() == (2 * single.at).tolist()
+        assert both.value.sum() == 2 * single.value.sum()
+    for place in range(node + 1, int(tree.end[node])):
+        if tree.kind(place) == Kind.SASS:
+            spot = spot_of(several, found, tree, place)
+            code = found.versions[spot.version].code
+            assert tree.name(place) == code.instruction(spot.place)
+
+
+def test_codes_without_text_have_all_instructions_that_any_of_them_knows() -> None:
+    none, text = Code.unknown("gemm", np.array([0, 32])), code([("EXIT", 0)])
+    some = Code.unknown("gemm", np.array([16, 32])), Code.unknown("copy", np.array([16]))
+    codes = dict(enumerate([none, text, *some, replace(text)]))
+    found = as_one(codes)
+    assert [numbers for _, numbers in found] == [(0, 2), (1, 4), (3,)]
+    assert [one.offset.tolist() for one, _ in found] == [[0, 16, 32], [0], [16]]
 
 
 def test_the_hottest_of_all_codes_is_where_the_view_begins(two: Projection) -> None:

@@ -117,6 +117,7 @@ class Feed:
         now = self._clock()
         for one in self._dumps:
             changed |= one.look(now)
+        changed |= self._samples.due([one.growing for one in self._shown()])
         self._expire()
         self._version += changed
         return changed

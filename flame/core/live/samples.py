@@ -55,11 +55,18 @@ class LiveSamples:
 
     def take(self, dumps: Sequence[Growing]) -> Sampling | None:
         """What is known now; None where no dump has any sample."""
-        seen = (self._codes.version, *(one.sample_records for one in dumps))
-        if seen != self._seen and any(seen[1:]) and time.monotonic() >= self._due:
-            self._seen, self._due = seen, time.monotonic() + _PACE
+        if self.due(dumps):
+            self._seen, self._due = self._state(dumps), time.monotonic() + _PACE
             self._make(dumps)
         return self._known and replace(self._known, of_group=self._of_group())
+
+    def due(self, dumps: Sequence[Growing]) -> bool:
+        """Whether there is more to `take` than the last time: samples, or text of code."""
+        state = self._state(dumps)
+        return state != self._seen and any(state[1:]) and time.monotonic() >= self._due
+
+    def _state(self, dumps: Sequence[Growing]) -> tuple[int, ...]:
+        return (self._codes.version, *(one.sample_records for one in dumps))
 
     def close(self) -> None:
         """Look for no more code."""

@@ -20,6 +20,7 @@ from flame.core.options import Progress
 
 _POLL = 0.1
 _LONGEST_REASON = 200
+_LONGEST_SAID = 1 << 16
 _TELLING = re.compile("error|fail|cannot|can't|could not|unable|denied|no space", re.IGNORECASE)
 
 
@@ -84,16 +85,15 @@ class Converter:
         _forget_older(kept, self.suffix)
 
     def _run(self, command: list[str], path: Path, made: Path, progress: Progress) -> None:
-        with tempfile.TemporaryFile() as said, made.open("wb") if self.prints else said as out:
+        with tempfile.TemporaryFile() as said, made.open("w+b") if self.prints else said as out:
             with running(command, out, said) as process:
                 while process.poll() is None:
                     progress(self.stage, 0, 0)
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(_POLL)
             if process.returncode:
-                said.seek(0)
-                text = said.read() or (made.read_bytes() if self.prints else b"")
-                reason = reason_of(text.decode("utf-8", "replace")) or "it does not say why"
+                text = head_of(said) or (head_of(out) if self.prints else "")
+                reason = reason_of(text) or "it does not say why"
                 problem = f"{self.tool} cannot convert it (exit {process.returncode})"
                 raise InputError(f"{path}: {problem}: {reason}")
 
@@ -114,6 +114,12 @@ def running(command: list[str], out: BinaryIO, said: BinaryIO) -> Iterator[subpr
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def head_of(said: BinaryIO) -> str:
+    """What a program said first: it may have printed without end."""
+    said.seek(0)
+    return said.read(_LONGEST_SAID).decode("utf-8", "replace")
 
 
 def reason_of(said: str) -> str:

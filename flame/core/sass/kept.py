@@ -21,7 +21,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from flame.core.sampling import Code
+from flame.core.sampling import LONGEST_TEXT, Code
 
 _FORMAT, _VERSION = "flame-sass", 1
 _LARGEST = 1 << 26
@@ -113,7 +113,7 @@ def _code(one: _Function) -> Code:
     return Code(
         one.name,
         np.array(one.offset, np.int64),
-        tuple(one.text),
+        tuple(text[:LONGEST_TEXT] for text in one.text),
         np.array(one.file, np.int32),
         np.array(one.line, np.int32),
         tuple(one.files),

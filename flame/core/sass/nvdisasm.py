@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from flame.core.errors import InputError
-from flame.core.readers.converted import reason_of, running
+from flame.core.readers.converted import head_of, reason_of, running
 from flame.core.sampling import Code
 from flame.core.sass.cubin import Function
 from flame.core.sass.listing import Section, sections_in
@@ -27,12 +27,11 @@ ADVICE = "nvdisasm is not here: pip install 'flame-view[sass]'"
 
 _WHEEL = "nvidia/*/bin/nvdisasm"
 _TOOLKIT = "cuda*/bin/nvdisasm"
-_VERSION = re.compile(rb"\bV(\d+(?:\.\d+)*)")
+_VERSION = re.compile(r"\bV(\d+(?:\.\d+)*)")
 _POLL = 0.05
 _PATIENCE = 120.0
 """Seconds for one cubin; those of large libraries take a few."""
 _PATIENCE_FOR_VERSION = 10.0
-_LONGEST_VERSION = 1 << 16
 _MOST_AT_ONCE = 4096
 """Functions: their numbers are one word of a command line."""
 _LARGEST_OUTPUT = 1 << 29
@@ -112,8 +111,7 @@ def _limit(pid: int) -> None:
 
 
 def _failure(code: int, said: BinaryIO) -> str:
-    said.seek(0)
-    reason = reason_of(said.read(1 << 16).decode("utf-8", "replace"))
+    reason = reason_of(head_of(said))
     return f"nvdisasm failed ({reason or f'exit {code}'})"
 
 
@@ -145,11 +143,10 @@ def _version(path: str) -> str:
     try:
         with tempfile.TemporaryFile() as out:
             _run([path, "--version"], out, out, _wait_on, due)
-            out.seek(0)
-            version = _VERSION.search(out.read(_LONGEST_VERSION))
+            version = _VERSION.search(head_of(out))
     except (OSError, ValueError, InputError):
         return ""
-    return version[1].decode() if version else ""
+    return version[1] if version else ""
 
 
 def _wait_on() -> None:

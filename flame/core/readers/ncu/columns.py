@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from flame.core.sampling import LONGEST_TEXT
 from flame.core.stalls import UNKNOWN, is_not_issued, is_reason, stall_of
 
 EXPORT = "ncu --import REPORT --page source --csv --print-kernel-base mangled > FILE"
 """The command that makes what is read here, with names that fit best."""
+AGAIN = f"export it again: {EXPORT}"
 
 _TOTALS = ("warp stall sampling (all ", "sampling data (all", "# samples")
 _TOTAL_METRIC = "smsp__pcsamp_sample_count"
@@ -21,6 +23,8 @@ _GROUPED = re.compile(
 )
 _NOTHING = ("", "-", "...")
 _LONGEST_CELL = 40
+_MOST_COLUMNS = 1_000
+"""Pages have a hundred. What is not in a row is filled up to so many."""
 
 
 class WrongPageError(Exception):
@@ -60,6 +64,8 @@ class Columns:
     @classmethod
     def of(cls, header: Sequence[str]) -> Columns:
         """Those that ``header`` names."""
+        if len(header) > _MOST_COLUMNS:
+            raise WrongPageError(f"{len(header):,} columns are more than any page has; {AGAIN}")
         names = [one.strip() for one in header]
         sources = [at for at, name in enumerate(names) if name == "Source"]
         line, address = _place(names, "Line No"), _place(names, "Address")
@@ -70,6 +76,10 @@ class Columns:
         """Whether there are any samples."""
         return bool(self.reasons) or self.total >= 0
 
+    def padded(self, row: list[str]) -> list[str]:
+        """``row`` with a cell for each column."""
+        return row + [""] * (self.width - len(row))
+
     def instruction(self, texts: list[str], file: str, line: int) -> Instruction:
         """The one that a row of ``texts`` is about, made of that ``line``."""
         counts = self._counts
@@ -78,7 +88,7 @@ class Columns:
         whole = counts[texts[self.total]] if self.total >= 0 else by_reason
         if whole > by_reason:
             samples[UNKNOWN] = whole - by_reason
-        text = " ".join(texts[self.sass].rstrip(" ;").split())
+        text = " ".join(texts[self.sass][:LONGEST_TEXT].rstrip(" ;").split())
         return Instruction(text, file, line, samples, max(by_reason - whole, 0))
 
     def check_unaddressed(self, texts: list[str]) -> None:
@@ -86,10 +96,7 @@ class Columns:
         if self.line >= 0 or self.address < 0 or self.total < 0:
             return
         if texts[self.address].strip() in _NOTHING and self._counts[texts[self.total]]:
-            raise WrongPageError(f"samples without an address; {_AGAIN}")
-
-
-_AGAIN = f"export it again: {EXPORT}"
+            raise WrongPageError(f"samples without an address; {AGAIN}")
 
 
 def _place(names: Sequence[str], name: str) -> int:

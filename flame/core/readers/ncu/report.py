@@ -33,6 +33,7 @@ def read_report(path: Path, progress: Progress) -> list[NcuResult]:
     try:
         results = read_source_csv(page, progress)
     except InputError as error:
+        page.unlink(missing_ok=True)  # Another ncu, or a second try, may do better.
         raise InputError(f"{path}: {str(error).removeprefix(f'{page}: ')}") from None
     try:
         lines = read_source_csv(_LINES.convert(path, progress), progress)

@@ -18,7 +18,14 @@ import numpy as np
 from flame.core.errors import InputError
 from flame.core.options import Progress, silent
 from flame.core.readers.compressed import read_whole
-from flame.core.readers.ncu.columns import EXPORT, Columns, Instruction, WrongPageError, address
+from flame.core.readers.ncu.columns import (
+    AGAIN,
+    EXPORT,
+    Columns,
+    Instruction,
+    WrongPageError,
+    address,
+)
 from flame.core.readers.ncu.page import Block, blocks, cells, decoded, is_cut_off, is_header
 from flame.core.readers.ncu.result import COLLECT, NcuResult
 from flame.core.sampling import Code, Samples
@@ -30,7 +37,8 @@ _OTHER_PAGES = {
     "launch__grid_size": "the raw page",
     "Process Name": "another page",
 }
-_MOST = 1 << 62
+_MOST = 1 << 48
+"""Samples: those of a GPU in a day, a hundred times over. Sums of many files fit 64 bits."""
 _LINE = re.compile(r"[0-9]{1,9}")
 
 
@@ -74,7 +82,7 @@ def _results(text: str, progress: Progress) -> list[NcuResult]:
     if not found:
         raise WrongPageError(_why_none(text))
     if is_cut_off(text):
-        raise WrongPageError(f"cut off: it ends within a row; export it again: {EXPORT}")
+        raise WrongPageError(f"cut off: it ends within a row; {AGAIN}")
     if not any(len(one.samples.code) for one in found):
         raise WrongPageError(
             f"no SASS instructions in it, only source lines; export them: {EXPORT}"
@@ -84,7 +92,7 @@ def _results(text: str, progress: Progress) -> list[NcuResult]:
     if not any(one.samples.total for one in found):
         raise WrongPageError("no PC samples in it: its kernels ended before the first was taken")
     if sum(float(one.samples.samples.sum(dtype=np.float64)) for one in found) >= _MOST:
-        raise WrongPageError("its PC samples add up to more than 64 bits hold")
+        raise WrongPageError(f"its PC samples add up to more than there can be; {AGAIN}")
     return found
 
 
@@ -111,14 +119,16 @@ def _by_result(found: Iterable[Block]) -> Iterator[list[Block]]:
     Blocks of a kernel's further files may leave out its name.
     """
     group: list[Block] = []
+    known: set[tuple[str, str]] = set()
     for block in found:
         if group and block.file:
             block.kernel = block.kernel or group[0].kernel
-        known = {(one.file, one.function) for one in group}
-        if group and (_name(block) != _name(group[0]) or (block.file, block.function) in known):
+        place = (block.file, block.function)
+        if group and (_name(block) != _name(group[0]) or place in known):
             yield group
-            group = []
+            group, known = [], set()
         group.append(block)
+        known.add(place)
     if group:
         yield group
 
@@ -144,7 +154,7 @@ class _Reader:
         self.collected |= columns.collected
         line = 0
         for number, row in block.rows:
-            row += [""] * (columns.width - len(row))
+            row = columns.padded(row)
             line = self._line(columns, row, block.file) or line
             try:
                 self._row(columns, row, block.file, line)
