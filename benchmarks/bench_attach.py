@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -71,8 +72,8 @@ class Target:
         finally:
             process.kill()
             process.communicate()
-            for path in self.folder.iterdir():
-                path.unlink()
+            shutil.rmtree(self.folder)
+            self.folder.mkdir(mode=0o700)
 
     def feed(self) -> Feed:
         """What follows its dump, as soon as there is one."""
@@ -227,7 +228,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=50_000, help="launches per second")
     parser.add_argument("--seconds", type=float, default=70, help="to watch")
-    parser.add_argument("--pc", choices=("off", "continuous"), default="off", help="with samples")
+    parser.add_argument(
+        "--pc", choices=("off", "continuous"), default="off", help="default: %(default)s"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         target = Target(Native.built(Path(folder)), Path(folder) / "dumps", args.pc)

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,8 @@ namespace {
 
 constexpr uint64_t kMaxSaved = 2ull << 30;    // bytes of cubins per process
 constexpr uint64_t kMaxKept = 128ull << 20;   // likewise
+constexpr uint64_t kLeft = 64ull << 20;       // bytes of the disk that are left to the dump
+constexpr uint64_t kLeftByKept = 512ull << 20;  // likewise by cubins that nobody may ever need
 constexpr char kFolder[] = "cubins";
 
 struct File {  // closes itself
@@ -43,6 +46,13 @@ bool allowed(uint64_t end) {
   rlimit limit;
   return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
          end <= limit.rlim_cur;
+}
+
+// A disk that is full would end the recording, a cubin that is missing only costs texts.
+bool leaves(uint64_t left, int fd, uint64_t size) {
+  struct statvfs disk;
+  if (fstatvfs(fd, &disk)) return true;
+  return uint64_t(disk.f_bavail) * disk.f_frsize >= size + left;
 }
 
 bool write_all(int fd, const char* data, size_t size, uint64_t at) {
@@ -102,7 +112,7 @@ bool save(const char* name, const char* data, size_t size) {
   if (folder.fd < 0) return false;
   Found found = look_for(folder.fd, name, size);
   if (found != kNothing) return found == kSame;
-  return within_limit(size) && write_file(folder.fd, name, data, size);
+  return leaves(kLeft, folder.fd, size) && within_limit(size) && write_file(folder.fd, name, data, size);
 }
 
 void write_saved(Module module, const char* cubin) {
@@ -159,6 +169,7 @@ bool has_room(uint64_t size) {
 bool keep(const Module& module, const char* cubin) {
   if (is_kept(module.crc)) return true;
   if (!has_room(module.size) || !open_store()) return false;
+  if (!leaves(kLeftByKept, store.fd, module.size)) return false;
   auto* one = new (std::nothrow) Kept{kept, module, stored};
   if (!one || !write_all(store.fd, cubin, module.size, stored)) {
     delete one;

@@ -15,8 +15,9 @@ import flame
 from flame.core.frames import Kind
 from flame.core.options import LoadOptions
 from flame.core.profile import Profile
-from flame.core.sampling import Sampling, per_instruction
+from flame.core.sampling import Sampling
 from samples import make_six_levels, tiny_llm, tiny_llm_samples
+from tests.core.sampled import per_instruction
 from tests.fdumprecords import meta
 
 FOLDER = make_six_levels.FOLDER

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, sum_by
+from flame.core.columns import I4, I8, Bool, Column
 from flame.core.frames import Frame, FrameBuilder, Kind
 from flame.core.kernel_names import demangle, kernel_base
 from flame.core.stalls import stall_of
@@ -179,10 +179,3 @@ class SamplingBuilder:
 def stall_frame(key: str) -> Frame:
     """The frame of a stall reason."""
     return Frame(Kind.STALL, stall_of(key).title, extra=(("reason", key),))
-
-
-def per_instruction(sampling: Sampling, distribution: int, code: int) -> I8:
-    """Samples at every instruction of ``codes[code]`` in ``distribution``."""
-    at = sampling.entries(distribution)
-    mine = sampling.code[at] == code
-    return sum_by(sampling.place[at][mine], sampling.samples[at][mine], len(sampling.codes[code]))

@@ -64,7 +64,7 @@ def _which(subject: Subject, version: int) -> str:
 
 
 def _whose(subject: Subject, report: str) -> str:
-    text = "all call sites: samples of every launch of this kernel, spread by time"
+    text = "all call sites: samples of every launch, spread by time"
     sites, noun = subject.sites, subject.metric.noun
     if noun != "activities":
         text = f"all {noun} of this kernel"

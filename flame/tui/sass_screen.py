@@ -140,7 +140,9 @@ class SassScreen(ModalScreen[None]):
         place = int(np.searchsorted(self._matches, self._cursor))
         here = place < len(self._matches) and self._matches[place] == self._cursor
         where = f" · match {place + 1:,}" if here else ""
-        return Piece(cut_start(f" {format_count(len(self._matches))} rows match{where}", width))
+        number = len(self._matches)
+        found = f"{format_count(number)} rows match" if number > 1 else "1 row matches"
+        return Piece(cut_start(f" {found}{where}", width))
 
     def _place(self) -> str:
         version, row = self._listing.version, self._row

@@ -68,7 +68,9 @@ def test_a_page_alone(flame: Flame, page: Path) -> None:
     view, info = flame("view", page), flame("info", page)
     assert (view.code, info.code) == (0, 0)
     assert "PC samples 10 by kernel, sass, stall" in view.out
+    assert "1 profiled launches" in view.out
     assert "Nsight Compute" in info.out
+    assert info.out.count("PC samples") == 1
 
 
 def test_nothing_that_fits_is_no_failure(flame: Flame, trace: Path, folder: Path) -> None:

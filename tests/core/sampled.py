@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from flame.core.columns import I8, sum_by
 from flame.core.frames import FrameBuilder
 from flame.core.profile import Profile
 from flame.core.sampled import with_sampling
-from flame.core.sampling import Code, Samples, SamplingBuilder
+from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
 from tests.core.recorded import Recorded
 from tests.naive_samples import Launch
 
@@ -111,3 +112,10 @@ runs = st.builds(
     st.lists(distributions(), min_size=1, max_size=3).map(tuple),
     st.lists(st.integers(-1, 2), min_size=1, max_size=8).map(tuple),
 )
+
+
+def per_instruction(sampling: Sampling, distribution: int, code: int) -> I8:
+    """Samples at every instruction of ``codes[code]`` in ``distribution``."""
+    at = sampling.entries(distribution)
+    mine = sampling.code[at] == code
+    return sum_by(sampling.place[at][mine], sampling.samples[at][mine], len(sampling.codes[code]))

@@ -32,7 +32,7 @@ def functions(data: bytes, folder: Path, *names: str) -> dict[str, Function]:
     path.write_bytes(data)
     file = os.open(path, os.O_RDONLY)
     try:
-        return functions_in(file, names or FUNCTIONS)
+        return functions_in(file, names or FUNCTIONS, lambda: None)
     finally:
         os.close(file)
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from flame.core.load import load
 from flame.core.load_many import load_all
 from flame.core.profile import Profile
-from flame.core.sampling import Code, per_instruction
+from flame.core.sampling import Code
 from flame.core.sass.kept import write_codes
+from tests.core.sampled import per_instruction
 from tests.fdumpfile import STALL_REASON, DumpFile
 
 PREFIX = "smsp__pcsamp_warps_issue_stalled_"
@@ -377,13 +378,14 @@ def test_samples_are_where_a_plain_count_has_them(
 def test_impossible_samples_are_counted(tmp_path: Path) -> None:
     dump = dump_of(LAUNCHED, SAMPLES)
     record(dump, Sample(GEMM, 1 << 63, 1, 4))
+    record(dump, Sample(GEMM, (1 << 64) - 1, 1, 2))
     record(dump, Sample("", 0, 1, 5))
     record(dump, Sample(GEMM, 0, 1, 6), function=4_000_000_000)
     record(dump, Sample(GEMM, 0x10, 4, (1 << 32) - 1))
     profile = opened(dump, tmp_path)
     assert found(profile) == as_told([*SAMPLES, Sample(GEMM, 0x10, 4, (1 << 32) - 1)])
     [warning] = warnings(profile, "damaged")
-    assert warning.startswith("15 PC samples are damaged")
+    assert warning.startswith("17 PC samples are damaged")
 
 
 def test_far_apart_places_take_no_room(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ Path_ = tuple[str, ...]
 @pytest.fixture
 def feed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Feed]:
     monkeypatch.setattr(live_samples, "_PACE", 0)
+    monkeypatch.setattr(live_samples, "_REST", 0)
     feed = Feed(LoadOptions(), Clock())
     yield feed
     feed.close()
@@ -89,6 +90,17 @@ def test_a_snapshot_shows_what_a_load_shows(tmp_path: Path, feed: Feed) -> None:
         ("gemm+0x20", "Wait"): 6,
     }
     assert second.coverage["sass"].ns == second.gpu_time
+
+
+def test_after_a_look_there_is_a_rest_that_is_several_times_as_long(
+    tmp_path: Path, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_samples, "_REST", 1e12)
+    dump, path = sampled(), tmp_path / "100-1.fdump"
+    sample(at(dump, 10), "gemm", 16, 1, 5)
+    assert "gemm+0x10" in {names[2] for names in paths(look(feed, dump, path))}
+    sample(dump, "gemm", 32, 1, 500)
+    assert {names[2] for names in paths(look(feed, dump, path))} == {"gemm+0x10"}
 
 
 def test_kernels_of_one_name_are_apart_by_process(tmp_path: Path, feed: Feed) -> None:

@@ -20,7 +20,7 @@ from flame.core.options import LoadOptions, silent
 from flame.core.profile import Profile
 from flame.core.readers.ncu.result import NcuFile
 from flame.core.sampled import with_sampling
-from flame.core.sampling import Code, Samples, SamplingBuilder
+from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
 from tests.conftest import TRACES
 from tests.kinetofile import KinetoFile
 from tests.ncufile import BASE, Line, Row, cuda_page, sass_page
@@ -240,10 +240,21 @@ def test_recorded_samples_win(trace: Path) -> None:
     assert rows(profile) == [3, 7, 100, 100, 0]
     assert profile.sampling is not None
     assert profile.sampling.exact.tolist() == [True, False]
+    assert instructions(profile.sampling) == [["k+0x0"], ["+0x0000 LDG.E R2, [R4]", "+0x0010 EXIT"]]
     assert sum(samples(profile).values()) == 210
     assert (
         profile.warnings[-1] == "--ncu: kernels that have recorded samples, left as they are: copy"
     )
+
+
+def instructions(sampling: Sampling) -> list[list[str]]:
+    """What the sampled instructions of every distribution are called."""
+    found = []
+    for number in range(len(sampling)):
+        at = sampling.entries(number)
+        places = zip(sampling.code[at].tolist(), sampling.place[at].tolist(), strict=True)
+        found.append(sorted({sampling.codes[code].instruction(place) for code, place in places}))
+    return found
 
 
 def with_recorded(profile: Profile, stream: int, kernel: str) -> Profile:

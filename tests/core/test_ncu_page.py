@@ -327,7 +327,8 @@ def test_source_text_with_quotes_that_are_not_doubled(tmp_path: Path) -> None:
         (PAGE + '"0x10","LDG","3",', "cut off"),
         (PAGE[: PAGE.rindex('"7"')], "cut off"),
         (PAGE.replace(hex(BASE), "-"), "line 3: samples without an address"),
-        (sass_page("k", [Row(EXIT, {WAIT: 10**18 - 1})] * 9), "more than 64 bits"),
+        (sass_page("k", [Row(EXIT, {WAIT: 10**18 - 1})]), "more than there can be"),
+        (f'"Kernel Name","k",\n"Address","Source"{",x" * 2_000}\n', "2,002 columns are more than"),
     ],
 )
 def test_what_is_refused(text: str | bytes, said: str, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("FOLDER", str(tmp_path))
     (tmp_path / "bin").mkdir()
-    for name in ("sh", "cat", "sleep"):
+    for name in ("sh", "cat", "head", "sleep"):
         found = shutil.which(name)
         assert found
         (tmp_path / "bin" / name).symlink_to(found)
@@ -157,6 +157,7 @@ def test_without_ncu_the_command_to_run_is_told(name: str, report: Path, folder:
         ("exit 1", "does not say why"),
         ("exit 0", "wrote no export"),
         ("echo 'no kernels were profiled'", "not the source page"),
+        ("echo 'cannot go on'; head -c 300000000 /dev/zero; exit 3", "(exit 3): cannot go on"),
     ],
 )
 def test_what_ncu_said_is_told(script: str, said: str, ncu: Ncu, report: Path) -> None:
@@ -166,6 +167,14 @@ def test_what_ncu_said_is_told(script: str, said: str, ncu: Ncu, report: Path) -
     assert str(caught.value).startswith(f"{report}: ")
     assert said in str(caught.value)
     assert "cache" not in str(caught.value)
+
+
+def test_what_could_not_be_read_is_not_kept(ncu: Ncu, report: Path) -> None:
+    ncu("echo 'no kernels were profiled'")
+    with pytest.raises(InputError):
+        flame.load(report)
+    ncu(PRINT)
+    assert len(read_report(report, silent)) > 0
 
 
 def test_reading_reports_progress_and_can_be_stopped(ncu: Ncu, report: Path, folder: Path) -> None:

@@ -15,9 +15,9 @@ from flame.core.metrics import metric_of
 from flame.core.profile import Profile
 from flame.core.project import default_levels, recorded_levels
 from flame.core.sampled import with_sampling
-from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder, per_instruction
+from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
 from tests.core.recorded import Recorded, i8
-from tests.core.sampled import CODES, REASONS, Run, runs
+from tests.core.sampled import CODES, REASONS, Run, per_instruction, runs
 
 GEMM, OTHER, SOFTMAX = CODES
 

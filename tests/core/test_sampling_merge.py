@@ -58,7 +58,7 @@ def test_below_its_rank_every_profile_is_split_as_it_is_alone(
 @given(some_runs)
 def test_nothing_is_lost_and_nothing_is_mixed_up(several: list[Run]) -> None:
     profiles = [run.profile() for run in several]
-    whole, _ = whole_of([*profiles, plain()])
+    whole, _ = whole_of([plain(), *profiles, plain()])
     known = [one.sampling for one in profiles if one.sampling]
     sampling = whole.sampling
     assert sampling is not None
@@ -69,7 +69,7 @@ def test_nothing_is_lost_and_nothing_is_mixed_up(several: list[Run]) -> None:
         frame = whole.frames[int(sampling.sass[number])]
         assert [*sampling.codes[code].frames(sampling.place[[number]])] == [frame]
     rows = sampling.of_group[whole.activities.groups.of].tolist()
-    assert rows == [*_of_rows(profiles), -1]
+    assert rows == [-1, *_of_rows(profiles), -1]
 
 
 def _of_rows(profiles: Sequence[Profile]) -> list[int]:

@@ -204,6 +204,18 @@ def test_a_program_that_fails(
     assert time.monotonic() - begin < 20
 
 
+@pytest.mark.parametrize("text", ["sleep 60", "(sleep 60) & wait", "yes", "read answer", "exit 0"])
+def test_a_program_that_says_no_version(
+    text: str, recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvdisasm, "_PATIENCE_FOR_VERSION", 1.0)
+    monkeypatch.setattr(nvdisasm, "_LARGEST_OUTPUT", 1 << 20)
+    recording.program(text)
+    begin = time.monotonic()
+    assert nvdisasm.found() is None
+    assert time.monotonic() - begin < 20
+
+
 def test_it_is_stopped_with_the_load(recording: Recording) -> None:
     recording.add()
     recording.program(f"{VERSION}echo $$ > {recording.folder}/pid; sleep 60 & wait")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,20 @@ SANITIZERS = {
 WATCHED = ("-g1", "-fno-omit-frame-pointer")  # reports have lines; with -g it takes longer again
 # Of the tester's own shell; a test says itself what the library and its double are told.
 OURS = ("FLAME_", "FAKE_", "CUDA_INJECTION", "NVTX_INJECTION")
+
+
+@contextmanager
+def small_file_system(place: Path, mebibytes: int) -> Iterator[Path]:
+    """An empty one of this size at ``place``; only root can have it."""
+    place.mkdir()
+    options = f"size={mebibytes}m,mode=700"
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("a file system can only be mounted by root")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pytest
 from flame.attach.control import SamplingReply
 from tests.cli.programs import KERNELS
 from tests.fdumprecords import header, meta, records, text
+from tests.inject.conftest import small_file_system
 from tests.inject.recorded_program import Program, until
 
 IMAGE = """
@@ -219,6 +220,22 @@ def test_what_was_not_kept_is_told(start: Start) -> None:
     assert len(saved(program)) == 2
     (note,) = notes(program)
     assert note.startswith("some cubins that were loaded before PC sampling began could not be")
+
+
+@pytest.mark.parametrize("mode", ["off", "continuous"])
+def test_a_disk_that_is_nearly_full_is_left_to_the_dump(
+    mode: str, start: Start, tmp_path: Path
+) -> None:
+    with small_file_system(tmp_path / "dumps", 24):
+        program = start(FLAME_PC=mode)
+        for number in range(3):
+            program.do(f"loaded(b'# {number}' + b'#' * (8 << 20)) and 0")
+        begin(program)
+        assert program.do("work(3)") == 3
+        assert program.end() == 0
+        assert found(program) == told(program, tmp_path)
+        assert not header(program.dump())["flags"]
+        assert not saved(program) and len(notes(program)) == 1
 
 
 def test_a_limit_of_file_sizes_ends_no_program(start: Start) -> None:

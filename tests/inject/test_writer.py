@@ -16,7 +16,7 @@ import pytest
 
 from inject import build
 from tests.fdumprecords import chunks, header, meta, records, schema, text
-from tests.inject.conftest import SANITIZERS, WATCHED
+from tests.inject.conftest import SANITIZERS, WATCHED, small_file_system
 from tests.inject.scenes import (
     ENDED,
     FULL,
@@ -185,13 +185,8 @@ def test_little_address_space_is_enough(bench: Bench) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """An empty file system of 6 MiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", str(place)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
-        pytest.skip("a file system can only be mounted by root")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
+    with small_file_system(tmp_path / "disk", 6) as place:
+        yield place
 
 
 def test_a_full_disk_is_no_more_than_missing_records(bench: Bench, small_disk: Path) -> None:

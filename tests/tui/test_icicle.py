@@ -12,6 +12,7 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from flame.core.frames import Frame, Kind
 from flame.core.tree import StackTree
 from flame.tui.icicle import Icicle
 from flame.tui.layout import Span
@@ -123,6 +124,16 @@ async def test_runs_say_how_many_frames_they_are_and_which_part() -> None:
     async with alone(fewer) as app:
         assert "200 narrow" in app.lines()[1]
         assert "25.0 %" not in app.lines()[1]
+
+
+async def test_where_an_instruction_has_little_room_it_says_what_it_does() -> None:
+    load = Frame(Kind.SASS, "+0x0260 LDG.E R4, desc[UR4][R4.64]")
+    unknown = Frame(Kind.SASS, "gemm+0x0260")
+    async with alone(stack_tree({(load,): 4, (unknown,): 1})) as app:
+        assert app.lines()[1].startswith(f"▏{load.name} ")
+        assert app.lines()[1].endswith("▏gemm+0x0260")
+    async with alone(stack_tree({(load,): 1, (unknown,): 4})) as app:
+        assert app.lines()[1].endswith("▏LDG.E R4, …")
 
 
 async def test_the_part_of_a_run_is_that_of_what_is_zoomed() -> None:

@@ -183,6 +183,7 @@ async def test_once_there_are_samples_the_footer_says_how_to_see_them(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_samples, "_PACE", 0)
+    monkeypatch.setattr(live_samples, "_REST", 0)
     async with follow(recording) as user:
         await user.press("a")
         assert "no PC samples: --ncu, or --pc of record and attach" in user.read("status")

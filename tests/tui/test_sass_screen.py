@@ -355,6 +355,16 @@ async def test_a_click_on_the_details_opens_it(profile: Profile) -> None:
         assert details is not None and "flash_fwd" in user.read("sass-head")
 
 
+async def test_a_reason_of_one_instruction_counts_no_others(profile: Profile) -> None:
+    async with open_made(profile) as user:
+        await user.press("end")
+        await user.rest()
+        assert "\none instruction\n100.0 %  +0x0060 FMUL R8, R8, R9\n" in user.read("details")
+        await user.press("up", "up")
+        await user.rest()
+        assert "\nhottest of 8 instructions\n" in user.read("details")
+
+
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (99, 30), (120, 40), (250, 70)])
 async def test_sizes(profile: Profile, size: tuple[int, int]) -> None:
     async with open_made(profile, size=size) as user:

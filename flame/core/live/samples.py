@@ -24,11 +24,14 @@ from flame.core.recorded_samples import distributions
 from flame.core.sampling import Code, Sampling, SamplingBuilder
 from flame.core.sass.codes import codes_of
 
-MOST_PARTS = 20_000
+MOST_PARTS = 10_000
 """Instructions and reasons that are shown together: trees are made anew four times a second."""
 
 _PACE = 1.0
-"""Seconds between two looks at what samples say."""
+"""Seconds between two looks at what samples say, at least."""
+
+_REST = 10
+"""So many times as long as a look has taken is the time to the next one, at least."""
 
 Key = tuple[Path, int, str]
 """A function: the folder of its recording, the checksum of its cubin, its name."""
@@ -56,8 +59,9 @@ class LiveSamples:
     def take(self, dumps: Sequence[Growing]) -> Sampling | None:
         """What is known now; None where no dump has any sample."""
         if self.due(dumps):
-            self._seen, self._due = self._state(dumps), time.monotonic() + _PACE
+            begin, self._seen = time.monotonic(), self._state(dumps)
             self._make(dumps)
+            self._due = begin + max(_PACE, _REST * (time.monotonic() - begin))
         return self._known and replace(self._known, of_group=self._of_group())
 
     def due(self, dumps: Sequence[Growing]) -> bool:

@@ -163,7 +163,7 @@ class _Search:
     ) -> dict[str, Code]:
         if not names or self._tool is None:
             return {}
-        functions = functions_in(cubin.fileno(), sorted(names))
+        functions = functions_in(cubin.fileno(), sorted(names), self._tick)
         path = self._place / f"{crc:016x}.cubin"
         try:
             return self._tool.codes(path, functions, self._tick) if functions else {}

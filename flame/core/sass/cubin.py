@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +39,10 @@ _LARGEST_TABLE = 1 << 28  # bytes
 _LONGEST_NAME = 1 << 16
 
 
+Tick = Callable[[], None]
+"""Called again and again by what may take long; may raise to stop it."""
+
+
 class Function(NamedTuple):
     """A function: the number of its symbol, its section, and its bytes there.
 
@@ -51,13 +55,14 @@ class Function(NamedTuple):
     size: int
 
 
-def functions_in(file: int, wanted: Iterable[str]) -> dict[str, Function]:
+def functions_in(file: int, wanted: Iterable[str], tick: Tick) -> dict[str, Function]:
     """Those of the ``wanted`` functions that the cubin open as ``file`` has, by name.
 
-    Raises InputError where it is no cubin, or its tables are damaged.
+    Each of them calls ``tick``, which may raise to stop it. Raises InputError where it is no cubin,
+    or its tables are damaged.
     """
     try:
-        return dict(_functions(_Tables(file), wanted))
+        return dict(_functions(_Tables(file), wanted, tick))
     except (struct.error, ValueError, IndexError, OverflowError):
         raise InputError("a damaged cubin: its tables cannot be read") from None
 
@@ -105,13 +110,16 @@ class _Tables:
         return np.frombuffer(data[: len(data) // size * size], dtype)
 
 
-def _functions(tables: _Tables, wanted: Iterable[str]) -> Iterator[tuple[str, Function]]:
+def _functions(
+    tables: _Tables, wanted: Iterable[str], tick: Tick
+) -> Iterator[tuple[str, Function]]:
     for section in tables.of_type(_SYMBOLS):
         symbols = tables.table(section, _SYMBOL)
         sections = _sections(tables, symbols)
         rows = np.flatnonzero((symbols["info"] & 0xF == _FUNCTION) & (sections > 0))
         names = tables.content(tables.sections[int(section["link"])])
         for name in wanted:
+            tick()
             for row in rows[np.isin(symbols["name"][rows], _places(names, name))][:1].tolist():
                 yield name, _function(tables, symbols[row], int(sections[row]), row)
 

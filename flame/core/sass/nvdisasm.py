@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -19,7 +19,7 @@ from typing import BinaryIO
 from flame.core.errors import InputError
 from flame.core.readers.converted import head_of, reason_of, running
 from flame.core.sampling import Code
-from flame.core.sass.cubin import Function
+from flame.core.sass.cubin import Function, Tick
 from flame.core.sass.listing import Section, sections_in
 
 NAMED_BY = "FLAME_NVDISASM"
@@ -37,9 +37,6 @@ _MOST_AT_ONCE = 4096
 _LARGEST_OUTPUT = 1 << 29
 _MOST_MEMORY = 1 << 34
 _END = 1 << 62
-
-Tick = Callable[[], None]
-"""Called twenty times a second while the program runs; may raise to stop it."""
 
 
 @dataclass(frozen=True)

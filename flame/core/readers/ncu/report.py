@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +34,8 @@ def read_report(path: Path, progress: Progress) -> list[NcuResult]:
     try:
         results = read_source_csv(page, progress)
     except InputError as error:
-        page.unlink(missing_ok=True)  # Another ncu, or a second try, may do better.
+        with suppress(OSError):
+            page.unlink()  # Another ncu, or a second try, may do better.
         raise InputError(f"{path}: {str(error).removeprefix(f'{page}: ')}") from None
     try:
         lines = read_source_csv(_LINES.convert(path, progress), progress)
