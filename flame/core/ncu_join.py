@@ -16,6 +16,7 @@ from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks, some_name
 from flame.core.sampled import with_sampling
 from flame.core.sampled_rows import spread_over_rows
 from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
+from flame.core.sampling_merge import concatenated
 
 
 @dataclass(eq=False)
@@ -193,14 +194,5 @@ def _sum(parts: Sequence[Samples], code: Code) -> Samples:
 def _together(old: Sampling, new: Sampling) -> Sampling:
     """Both; where a group has samples in both, those of ``old``."""
     ours = np.where(new.of_group >= 0, new.of_group + np.int32(len(old)), NONE)
-    return Sampling(
-        codes=(*old.codes, *new.codes),
-        of_group=np.where(old.of_group >= 0, old.of_group, ours).astype(np.int32),
-        bounds=np.concatenate([old.bounds, old.bounds[-1] + new.bounds[1:]]),
-        code=np.concatenate([old.code, new.code + np.int32(len(old.codes))]),
-        place=np.concatenate([old.place, new.place]),
-        sass=np.concatenate([old.sass, new.sass]),
-        stall=np.concatenate([old.stall, new.stall]),
-        samples=np.concatenate([old.samples, new.samples]),
-        exact=np.concatenate([old.exact, new.exact]),
-    )
+    of_group = np.where(old.of_group >= 0, old.of_group, ours).astype(np.int32)
+    return concatenated([old, new], of_group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,19 +22,28 @@ def joined_samplings(
     if all(one.sampling is None for one in profiles):
         return None
     parts = [one.sampling or _nothing(one) for one in profiles]
+    renamed = [
+        replace(one, sass=ids[one.sass], stall=ids[one.stall])
+        for one, ids in zip(parts, frames, strict=True)
+    ]
+    return concatenated(renamed, _of_group(profiles, parts, groups))
+
+
+def concatenated(parts: Sequence[Sampling], of_group: I4) -> Sampling:
+    """The distributions of all ``parts``, which share frames, in a row; ``of_group`` as given."""
     codes = np.cumsum([0, *(len(one.codes) for one in parts)])
-    bounds = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(p.bounds) for p in parts]))])
-    numbered = list(zip(parts, frames, codes.tolist(), strict=False))
+    sizes = np.concatenate([np.diff(one.bounds) for one in parts])
+    numbered = zip(parts, codes.tolist(), strict=False)
     return Sampling(
-        tuple(code for one in parts for code in one.codes),
-        _of_group(profiles, parts, groups),
-        bounds,
-        np.concatenate([one.code + np.int32(first) for one, _, first in numbered]),
-        np.concatenate([one.place for one in parts]),
-        np.concatenate([ids[one.sass] for one, ids, _ in numbered]),
-        np.concatenate([ids[one.stall] for one, ids, _ in numbered]),
-        np.concatenate([one.samples for one in parts]),
-        np.concatenate([one.exact for one in parts]),
+        codes=tuple(code for one in parts for code in one.codes),
+        of_group=of_group,
+        bounds=np.concatenate([[0], np.cumsum(sizes)]),
+        code=np.concatenate([one.code + np.int32(first) for one, first in numbered]),
+        place=np.concatenate([one.place for one in parts]),
+        sass=np.concatenate([one.sass for one in parts]),
+        stall=np.concatenate([one.stall for one in parts]),
+        samples=np.concatenate([one.samples for one in parts]),
+        exact=np.concatenate([one.exact for one in parts]),
     )
 
 

@@ -249,6 +249,18 @@ def test_facts_of_an_instruction_and_of_a_reason(profile: Profile) -> None:
     assert (reason.samples, reason.whole) == (6, GEMM_TOTAL)
 
 
+def test_facts_of_instructions_that_are_renamed_alike(profile: Profile) -> None:
+    naming = Naming(rename=(Rename(r"^\+0x.*", "line"),))
+    projection = shown(profile, Selection(naming=naming))
+    tree = projection.view.tree
+    lines = [node for node in range(len(tree)) if tree.name(node) == "line"]
+    found = [(int(tree.total[node]), sampled_of(projection, tree, node)) for node in lines]
+    # Three instructions of line 3: the last has 5 samples for "wait" and 1 for "selected".
+    third = next(node for node in lines if tree.frames[int(tree.frame[node])].line == 4)
+    facts = sampled_of(projection, tree, third)
+    assert facts is not None and facts.samples == 8
+
+
 def test_facts_of_a_reason_over_all_kernels(profile: Profile) -> None:
     projection = shown(profile, Selection(levels=("stall", "nvtx", "kernel")))
     tree = projection.view.tree
