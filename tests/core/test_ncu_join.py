@@ -128,6 +128,13 @@ def test_results_of_one_kernel_are_summed(trace: Path) -> None:
         assert rows(profile) == [2, 4, 7, 0, 0]
 
 
+def test_results_of_one_kernel_may_be_spelled_differently(trace: Path) -> None:
+    pages = [sass_page(name, CODE) for name in (GEMM, "void gemm<1>(T1 *)")]
+    profile = load(trace, *pages)
+    assert samples(profile) == {key: 2 * number for key, number in IN_GEMM.items()}
+    assert told(profile) == []
+
+
 def test_results_in_other_code_stay_apart(trace: Path) -> None:
     other = [Row("NOP", {WAIT: 4}), Row("EXIT", {WAIT: 1})]
     profile = load(trace, sass_page(GEMM, CODE) + sass_page(GEMM, other))

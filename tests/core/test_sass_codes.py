@@ -204,6 +204,17 @@ def test_a_program_that_fails(
     assert time.monotonic() - begin < 20
 
 
+def test_it_has_limits_of_its_own(recording: Recording, tmp_path: Path) -> None:
+    recording.add()
+    recording.program(
+        f"{VERSION}sleep 0.5; ulimit -t > {tmp_path}/said; ulimit -f >> {tmp_path}/said"
+    )
+    recording.codes({CRC: {SOFTMAX}})
+    seconds, blocks = map(int, (tmp_path / "said").read_text().split())
+    assert 0 < seconds <= 3600
+    assert 0 < blocks <= 1 << 30
+
+
 @pytest.mark.parametrize("text", ["sleep 60", "(sleep 60) & wait", "yes", "read answer", "exit 0"])
 def test_a_program_that_says_no_version(
     text: str, recording: Recording, monkeypatch: pytest.MonkeyPatch

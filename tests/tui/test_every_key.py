@@ -144,7 +144,7 @@ EVERYWHERE: dict[str, Check] = {
     "view_next": Check(turned(1)),
     "view_previous": Check(turned(-1)),
     "sandwich": Check(lambda before, after: after.view == "sandwich"),
-    "sass": Check(noted("no PC samples: --ncu REPORT")),
+    "sass": Check(noted("no PC samples: --ncu, or --pc")),
     "left": Check(SELECTED, ("right",)),
     "right": Check(SELECTED, ("left",)),
     "up": Check(SELECTED, ("down",)),

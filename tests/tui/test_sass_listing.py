@@ -145,6 +145,14 @@ def test_the_hottest_instructions_come_in_the_order_of_their_samples() -> None:
     assert known.hottest_for("gmma") == 6, "of a reason that nothing has: the hottest of all"
 
 
+def test_reasons_of_several_instructions_are_those_of_each() -> None:
+    known = of_counts(code(GEMM), dict(GEMM_SAMPLES))
+    for first in range(len(known)):
+        for last in range(first, len(known) + 1):
+            found = dict(zip(known.reasons, known.by_reason(first, last).tolist(), strict=True))
+            assert found == {key: sum(at[first:last]) for key, at in GEMM_SAMPLES.items()}
+
+
 # Source files
 
 

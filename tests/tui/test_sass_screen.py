@@ -219,7 +219,7 @@ async def test_without_samples_it_says_how_to_get_some(decode: Path) -> None:
         assert isinstance(user.app.screen, MainScreen)
         assert "--ncu" in user.read("status")
         await user.press("I")
-        assert "no PC samples: --ncu REPORT" in user.read("status")
+        assert "no PC samples: --ncu, or --pc" in user.read("status")
 
 
 # What is on it

@@ -36,6 +36,8 @@ _MOST_AT_ONCE = 4096
 """Functions: their numbers are one word of a command line."""
 _LARGEST_OUTPUT = 1 << 29
 _MOST_MEMORY = 1 << 34
+_MOST_CPU = 600
+"""Seconds, of all its threads."""
 _END = 1 << 62
 
 
@@ -99,12 +101,18 @@ def _run(command: list[str], out: BinaryIO, said: BinaryIO, tick: Tick, due: flo
 
 
 def _limit(pid: int) -> None:
-    """Keep what a damaged cubin makes of it from filling the memory."""
+    """Keep what a damaged cubin makes of it from filling memory and disk, even without us."""
     if sys.platform == "linux":
         import resource
 
-        with suppress(OSError, ValueError):
-            resource.prlimit(pid, resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+        limits = {
+            resource.RLIMIT_AS: _MOST_MEMORY,
+            resource.RLIMIT_FSIZE: 2 * _LARGEST_OUTPUT,
+            resource.RLIMIT_CPU: _MOST_CPU,
+        }
+        for which, most in limits.items():
+            with suppress(OSError, ValueError):
+                resource.prlimit(pid, which, (most, most))
 
 
 def _failure(code: int, said: BinaryIO) -> str:
