@@ -12,13 +12,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from flame._version import __version__
 from flame.arguments import Parser, add_ncu, add_selection, load_options_of, parse, selection_of
 from flame.attach.options import add_options as add_attach_options
 from flame.attach.options import check, window_of
-from flame.core.errors import CancelledError, FlameError, InputError, NoMatchError, UsageError
+from flame.core.errors import CancelledError, FlameError, InputError, UsageError
+from flame.exporters import SUFFIXES
 from flame.record.options import add_options, plan_of
 from flame.terminal import cut, printable, say
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h."""
 
-_SUFFIX = {"folded": ".collapsedstack.txt", "speedscope": ".speedscope.json"}
 _EPILOG = """\
 'flame PATH' alone is 'flame view PATH'. 'flame COMMAND --help' shows a command's options.
 
@@ -170,9 +170,9 @@ def _add_view(parser: argparse.ArgumentParser) -> None:
 def _add_export(parser: argparse.ArgumentParser) -> None:
     _add_paths(parser)
     add = parser.add_argument
-    add("-f", "--format", required=True, choices=list(_SUFFIX), help="what to write")
+    add("-f", "--format", required=True, choices=list(SUFFIXES), help="what to write")
     text = "where to write; - is standard output (default: the trace's name with "
-    text += f"{' or '.join(_SUFFIX.values())}, in this folder, never over an existing file)"
+    text += f"{' or '.join(SUFFIXES.values())}, in this folder, never over an existing file)"
     add("-o", "--output", metavar="FILE", help=text)
     add_selection(parser)
     parser.set_defaults(run=_export)
@@ -240,7 +240,7 @@ def _attach(args: argparse.Namespace) -> int:
     check(args)
     from flame.attach.command import listing, stop, target_of
     from flame.attach.pc import switch
-    from flame.config import is_in_browser, read_config
+    from flame.config import is_in_browser
 
     if args.stop:
         return stop(args.target)
@@ -250,17 +250,21 @@ def _attach(args: argparse.Namespace) -> int:
     if args.list or (args.target is None and not on_terminal):
         width = shutil.get_terminal_size((_WIDEST_TEXT, 24)).columns
         _print(listing(args.json, width, getattr(sys.stdout, "encoding", "") or ""))
-    if args.list:
-        return 0
+    return 0 if args.list else _watch(args, on_terminal)
+
+
+def _watch(args: argparse.Namespace, on_terminal: bool) -> int:
+    """The app on a running program."""
     selection_of(args)  # What is wrong with it, is wrong without a terminal, too.
     options, window = load_options_of(args), window_of(args)
     if not on_terminal:
         raise UsageError(
             "attach shows the app, which needs a terminal: flame attach --list, or flame view PATH"
         )
-    config = read_config()
+    from flame.config import read_config
     from flame.tui.attach import run
 
+    config = read_config()
     args.kernel_names = args.kernel_names or config.kernel_names
     return run(args.target, options, selection_of(args), window, config)
 
@@ -318,59 +322,9 @@ def _print_view(inputs: Inputs, options: LoadOptions, selection: Selection) -> i
 
 
 def _export(args: argparse.Namespace) -> int:
-    from flame.core.project import lacking
-    from flame.core.units import format_count, format_value
-    from flame.exporters.atomic import STDOUT, atomic_output
+    from flame.exporting import export
 
-    options, selection, inputs = load_options_of(args), selection_of(args), _inputs(args)
-    target = _output(args, inputs)
-    profile = _load(inputs, options)
-    tree = selection.tree(profile)
-    total = int(tree.total[0])
-    if not total:
-        raise NoMatchError(f"{inputs.title}: nothing to export: {tree.metric.title} is zero")
-    with atomic_output(target) as file:
-        warnings = _WRITERS[args.format](profile, selection, file, inputs.title)
-    lack = lacking(profile, tree.metric, tree.levels)
-    for warning in filter(None, (*profile.warnings, *warnings, lack)):
-        say(f"note: {warning}")
-    stacks = format_count(int((tree.own > 0).sum()))
-    written = "standard output" if target == STDOUT else target
-    amount = f"{tree.metric.title} {format_value(total, tree.metric.unit)}"
-    say(f"wrote {written}: {stacks} stacks, {amount}")
-    return 0
-
-
-def _write_folded(profile: Profile, selection: Selection, file: BinaryIO, name: str) -> list[str]:
-    from flame.exporters import folded
-
-    folded.write(selection.tree(profile), file)
-    return []
-
-
-def _write_speedscope(
-    profile: Profile, selection: Selection, file: BinaryIO, name: str
-) -> list[str]:
-    from flame.exporters import speedscope
-
-    return speedscope.write(profile, selection, file, name=name)
-
-
-_WRITERS = {"folded": _write_folded, "speedscope": _write_speedscope}
-
-
-def _output(args: argparse.Namespace, inputs: Inputs) -> str:
-    """Where to export to; UsageError rather than lose a file that was not named with ``-o``."""
-    if args.output is None:
-        name = inputs.stem + _SUFFIX[args.format]
-        if os.path.lexists(name):
-            raise UsageError(f"{name}: is there already; name the file to write with -o")
-        return name
-    if inputs.hold(Path(args.output)):
-        raise UsageError(f"-o {args.output}: is the trace itself")
-    if _named(args.ncu).hold(Path(args.output)):
-        raise UsageError(f"-o {args.output}: is what --ncu names")
-    return str(args.output)
+    return export(args)
 
 
 def _info(args: argparse.Namespace) -> int:
@@ -389,21 +343,15 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _inputs(args: argparse.Namespace) -> Inputs:
-    return _named(args.paths)
-
-
-def _named(paths: Sequence[str]) -> Inputs:
     from flame.core.sources import Inputs
 
-    return Inputs(tuple(map(Path, paths)))
+    return Inputs(tuple(map(Path, args.paths)))
 
 
 def _load(inputs: Inputs, options: LoadOptions) -> Profile:
-    from flame.core.load_many import load_all
-    from flame.progress import progress_on_stderr
+    from flame.progress import load_with_progress
 
-    with progress_on_stderr() as progress:
-        return load_all(inputs.paths, options, progress)
+    return load_with_progress(inputs.paths, options)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

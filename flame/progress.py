@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.core.options import Progress, silent
+from flame.core.options import LoadOptions, Progress, silent
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+    from flame.core.profile import Profile
+
 PATIENCE = 0.5
 """Seconds before a load is worth a progress bar; most loads end sooner."""
+
+
+def load_with_progress(paths: Sequence[Path], options: LoadOptions) -> Profile:
+    """`flame.core.load_many.load_all`, with a progress bar if it takes long."""
+    from flame.core.load_many import load_all
+
+    with progress_on_stderr() as progress:
+        return load_all(paths, options, progress)
 
 
 @contextmanager

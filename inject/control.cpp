@@ -1,6 +1,6 @@
 // The socket beside the dump: who may read the dump asks here for its descriptor, how the recording
-// is doing, for a flush, for PC samples, or for its end. A line of JSON each way; clients that do not keep to it
-// are let go, and nobody waits for any.
+// is doing, for a flush, for PC samples, or for its end. A line of JSON each way; clients that do
+// not keep to it are let go, and nobody waits for any.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

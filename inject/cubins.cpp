@@ -112,7 +112,8 @@ bool save(const char* name, const char* data, size_t size) {
   if (folder.fd < 0) return false;
   Found found = look_for(folder.fd, name, size);
   if (found != kNothing) return found == kSame;
-  return leaves(kLeft, folder.fd, size) && within_limit(size) && write_file(folder.fd, name, data, size);
+  return leaves(kLeft, folder.fd, size) && within_limit(size) &&
+         write_file(folder.fd, name, data, size);
 }
 
 void write_saved(Module module, const char* cubin) {

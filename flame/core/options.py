@@ -30,6 +30,8 @@ class LoadOptions:
     def __post_init__(self) -> None:
         if self.nvtx_names not in NVTX_NAMES:
             raise UsageError(f"unknown NVTX names '{self.nvtx_names}': choose clean or raw")
+        if "" in self.ncu:
+            raise UsageError("--ncu: no file given")
 
 
 def silent(stage: str, done: int, expected: int) -> None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["folded", "speedscope"]
 
+SUFFIXES = {"folded": ".collapsedstack.txt", "speedscope": ".speedscope.json"}
+"""How files are called, by format."""
+
 
 def __getattr__(name: str) -> ModuleType:
     if name in __all__:

@@ -109,6 +109,11 @@ def test_what_is_not_there(path: str, said: str, flame: Flame, trace: Path) -> N
     assert said in result.complaint()
 
 
+def test_no_file_is_no_file(flame: Flame, trace: Path) -> None:
+    result = flame("view", trace, "--ncu", "")
+    assert (result.code, result.complaint()) == (2, "--ncu: no file given")
+
+
 def test_a_page_among_the_traces(flame: Flame, trace: Path, page: Path) -> None:
     result = flame("view", trace, page)
     assert result.code == 2

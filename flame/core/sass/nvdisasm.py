@@ -93,11 +93,17 @@ def _run(command: list[str], out: BinaryIO, said: BinaryIO, tick: Tick, due: flo
             tick()
             if time.monotonic() > due:
                 raise InputError(f"nvdisasm does not end within {_PATIENCE:.0f} s")
-            if os.fstat(out.fileno()).st_size > _LARGEST_OUTPUT:
-                raise InputError("nvdisasm prints without end")
+            _check_size(out)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL)
+    # Its own limit may have ended it between two looks.
+    _check_size(out)
     return process.returncode
+
+
+def _check_size(out: BinaryIO) -> None:
+    if os.fstat(out.fileno()).st_size > _LARGEST_OUTPUT:
+        raise InputError("nvdisasm prints without end")
 
 
 def _limit(pid: int) -> None:
