@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from flame.core.errors import InputError
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.layout import Header
+from flame.core.sass.codes import CUBINS, code_files
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
 class Source(Protocol):
-    """A dump that can be copied whatever its writer does, and its header."""
+    """A dump that can be copied whatever its writer does, its header, and where it was found."""
+
+    path: str
 
     @property
     def header(self) -> Header: ...
@@ -28,9 +31,10 @@ class Source(Protocol):
     def copy_to(self, file: BinaryIO) -> None: ...
 
 
-def copy_dumps(sources: Iterable[Source], folder: str, report: Callable[[int], None]) -> int:
-    """Copy ``sources`` into a new ``folder``, which is there whole or not at all; the bytes.
+def copy_dumps(sources: Sequence[Source], folder: str, report: Callable[[int], None]) -> int:
+    """Copy ``sources`` into a new ``folder``, which is there whole or not at all; their bytes.
 
+    The code of their kernels comes with them: PC samples are of no use without.
     ``report`` hears how many bytes are written so far; what it raises ends the copying. Raises
     InputError, in one line, where ``folder`` is there already or cannot be written.
     """
@@ -42,6 +46,7 @@ def copy_dumps(sources: Iterable[Source], folder: str, report: Callable[[int], N
         try:
             beside.mkdir(0o700)
             total = _copy_all(sources, beside, report)
+            _copy_code({Path(one.path).parent for one in sources}, beside)
             beside.replace(target)
         except BaseException:
             with suppress(OSError):
@@ -70,6 +75,17 @@ def _copy_all(sources: Iterable[Source], folder: Path, report: Callable[[int], N
             source.copy_to(file)
         total += path.stat().st_size
     return total
+
+
+def _copy_code(recordings: Iterable[Path], folder: Path) -> None:
+    """Copy what ``recordings`` have of the code of kernels; what is there already is the same."""
+    target = folder / CUBINS
+    for recording in recordings:
+        for name, code in code_files(recording):
+            target.mkdir(0o700, exist_ok=True)
+            if not (target / name).exists():
+                with open(target / name, "xb", opener=_private) as file:
+                    shutil.copyfileobj(code, file)
 
 
 def _path_of(source: Source, folder: Path) -> Path:

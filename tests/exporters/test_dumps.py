@@ -25,8 +25,9 @@ from tests.fdumpfile import SIZE, DumpFile
 class Dump:
     """A dump that is written in ``pieces`` parts."""
 
-    def __init__(self, data: bytes, pieces: int = 3) -> None:
+    def __init__(self, data: bytes, pieces: int = 3, path: str = "nowhere/1-1.fdump") -> None:
         self.data = data
+        self.path = path
         self.header: Header = header_of(data)
         self._pieces = pieces
 
@@ -183,3 +184,24 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "shut").mkdir(0o500)
     with pytest.raises(InputError, match="Permission denied"):
         copy_dumps([dump(7)], str(tmp_path / "shut" / "run.flame"), silent)
+
+
+def test_the_code_of_kernels_comes_with_the_dumps(tmp_path: Path) -> None:
+    cubins = tmp_path / "live" / "cubins"
+    cubins.mkdir(parents=True)
+    names = [f"{0xAB:016x}.cubin", f"{0xAB:016x}.sass"]
+    for name in (*names, ".hidden", "other.cubin"):
+        (cubins / name).write_bytes(name.encode())
+    (cubins / f"{0xCD:016x}.cubin").symlink_to("/etc/hostname")
+    one, two = dump(7), dump(8)
+    one.path, two.path = (str(tmp_path / "live" / f"{pid}-1.fdump") for pid in (7, 8))
+    copy_dumps([one, two], str(tmp_path / "run.flame"), silent)
+    copied = tmp_path / "run.flame" / "cubins"
+    assert left_in(copied) == sorted(names)
+    assert all((copied / name).read_bytes() == name.encode() for name in names)
+    assert all((copied / name).stat().st_mode & 0o777 == 0o600 for name in names)
+
+
+def test_without_code_there_is_no_folder_for_it(tmp_path: Path) -> None:
+    copy_dumps([dump(7)], str(tmp_path / "run.flame"), silent)
+    assert not (tmp_path / "run.flame" / "cubins").exists()

@@ -30,6 +30,7 @@ class Dump:
         made.launch(100, 110, 1, tid=pid)
         made.kernel("gemm", 120, 190, 1, tid=pid)
         self.data = made.data()
+        self.path = f"nowhere/{pid}-1.fdump"
         self.header = header_of(self.data)
         self.gate = threading.Event()
         self.gate.set()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
@@ -24,6 +25,7 @@ CUBINS = "cubins"
 """The folder beside the dumps of a recording that has the cubins, and their instructions."""
 
 _LARGEST_CUBIN = 1 << 31  # kMaxSaved in inject/modules.cpp
+_FILE = re.compile(r"[0-9a-f]{16}\.(cubin|sass)")
 _PATIENCE = 600.0
 """Seconds for all cubins together."""
 _MOST_REASONS = 3
@@ -60,6 +62,18 @@ def keep(folder: Path, wanted: Wanted, progress: Progress) -> list[str]:
             if more and cubins is not None:
                 write_codes(cubins, _kept_name(crc), search.version, known | more)
     return list(search.warnings())
+
+
+def code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
+    """The cubins of the recording in ``folder`` and what is kept beside them, by name, open."""
+    with _opened(folder / CUBINS) as cubins:
+        if cubins is None:
+            return
+        with os.scandir(cubins) as found:
+            names = sorted(entry.name for entry in found if _FILE.fullmatch(entry.name))
+        for name in names:
+            with suppress(OSError), open_regular(cubins, name, _LARGEST_CUBIN) as file:
+                yield name, file
 
 
 @contextmanager
