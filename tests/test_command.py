@@ -113,7 +113,7 @@ load_options = st.builds(
     st.sampled_from(["clean", "raw"]),
     st.booleans(),
     st.booleans(),
-    st.lists(texts.filter(lambda path: path != "--"), max_size=2).map(tuple),
+    st.lists(names, max_size=2).map(tuple),
 )
 stacks = st.lists(st.text(max_size=4) | texts, max_size=3)
 states = st.builds(

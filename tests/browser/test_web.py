@@ -82,12 +82,21 @@ def pixels(seen: dict[str, int], kind: Kind) -> int:
     return sum(seen.get(css(colour(kind, shade)), 0) for shade in range(SHADES))
 
 
+def opened(page: Ask, url: str) -> tuple[dict[str, int], list[str]]:
+    """The page at ``url`` once the trace is loaded: until then it may stand still, too."""
+    answer = step(page, open=url)
+    due = time.monotonic() + PATIENCE
+    while not pixels(answer[0], Kind.NVTX) and time.monotonic() < due:
+        answer = step(page)
+    return answer
+
+
 def test_the_page_shows_the_app_of_the_options_and_takes_keys(
     page: Ask, servers: list[Served]
 ) -> None:
     servers.append(Served(str(SAMPLE), "--levels", "nvtx", "--rename", "a b=it's; $HOME"))
     server = servers[0]
-    seen, requests = step(page, open=server.url)
+    seen, requests = opened(page, server.url)
     assert pixels(seen, Kind.NVTX) > 20_000
     assert not pixels(seen, Kind.KERNEL) + pixels(seen, Kind.PYTHON)
     assert {seen.get(DARK.background or ""), seen.get(LIGHT.background or "")} > {None}
