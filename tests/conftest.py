@@ -23,9 +23,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: a shared machine stalls at random. In CI the same examples every time, so that a
-# red run speaks of the change and not of the draw.
-settings.register_profile("flame", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("flame")
+# red run speaks of the change and not of the draw; and fewer, for it has little time.
+settings.register_profile("flame", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("ci" if "CI" in os.environ else "flame")
 
 
 @pytest.fixture
