@@ -14,6 +14,7 @@ from flame.core.selection import Selection
 from flame.core.sources import Inputs
 from flame.core.tree import StackTree
 from flame.core.units import format_count, format_value
+from flame.exporters import SUFFIXES
 from flame.exporters.atomic import atomic_output
 
 
@@ -27,8 +28,8 @@ class Format(NamedTuple):
 
 
 FORMATS = (
-    Format("folded", "folded", ".collapsedstack.txt", "one line per stack: flamegraph.pl and many"),
-    Format("speedscope", "speedscope", ".speedscope.json", "for https://www.speedscope.app"),
+    Format("folded", "folded", SUFFIXES["folded"], "one line per stack: flamegraph.pl and many"),
+    Format("speedscope", "speedscope", SUFFIXES["speedscope"], "for https://www.speedscope.app"),
     Format("svg", "SVG", ".svg", "a picture of the screen as it is"),
 )
 
