@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from flame.tui.keymap import short_id
-from flame.tui.keys import COMMANDS, LIVE, LIVE_COMMANDS, Command
-from flame.tui.sass_keys import SASS_COMMANDS
+from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS, Command
+from flame.tui.shell.keymap import short_id
+from flame.tui.shell.sass_commands import SASS_COMMANDS
 
 README = Path(__file__).parents[1] / "README.md"
 
