@@ -20,7 +20,7 @@ from tests.tui.terminals import PROGRAM, ROOT, Terminal, start
 
 STUCK = """
 import time
-from flame.core import load
+from flame.core.loading import file as load
 def stuck(path, options, progress):
     progress("stuck", 1, 100)
     time.sleep(600)
@@ -29,7 +29,7 @@ load.load = stuck
 
 
 BROKEN = """
-from flame.core import load
+from flame.core.loading import file as load
 def broken(path, options, progress):
     raise RuntimeError("a bug")
 load.load = broken
