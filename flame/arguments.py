@@ -105,7 +105,8 @@ def _add_names(group: argparse._ArgumentGroup) -> None:
     add("--forward", action="store_true", help=text)
 
 
-_TIME_HELP = "activities that start in this window: 5s/7s, 500ms/ or -20ms/1s2ms; bare numbers: s"
+_TIME_HELP = "activities that start in this window: 5s/7s, 500ms/, /1s2ms or -20ms/1; a number "
+_TIME_HELP += "without a unit is seconds"
 _SHAPES_HELP = "a level with the tensor shapes of the innermost range or operator that has some"
 _NUMBERED = {
     "device": "activities on this GPU",
