@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from flame.core.frames import Kind
-from flame.core.profile import Profile
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
 from tests.naive import Row, tid_of
 
 CAPTURED = " [captured]"

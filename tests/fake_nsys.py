@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from flame.core.readers.nsysrep import MAGIC
+from flame.core.readers.nsys.report import MAGIC
 
 PATIENCE = 20.0
 

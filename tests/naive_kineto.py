@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 
-from flame.core.names import clean_range
+from flame.core.names.nvtx import clean_range
 from tests.naive_kineto_events import (
     CALLS,
     RANGES,

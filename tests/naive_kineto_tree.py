@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.frames import Frame
-from flame.core.marks import FORWARD, PLACED
-from flame.core.tree import StackTree
+from flame.core.model.frames import Frame
+from flame.core.model.stack_joins import FORWARD, PLACED
+from flame.core.model.tree import StackTree
 from tests import naive_kineto as naive
 from tests.kineto_scripts import KERNELS
 from tests.naive_kineto import Range, Work

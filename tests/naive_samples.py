@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flame.core.frames import Frame
-from flame.core.profile import Profile
-from flame.core.sampling import Sampling
-from flame.core.tree import StackTree
+from flame.core.model.frames import Frame
+from flame.core.model.pc_samples import Sampling
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
 from tests.naive_tree import Label, Shape, Stack
 
 Bounds = tuple[int, int]

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import Any
 
-from flame.core.tree import StackTree
+from flame.core.model.tree import StackTree
 from tests.facts import CAPTURED
 from tests.naive import Row, tid_of
 
@@ -83,7 +83,7 @@ def tree_label(tree: StackTree, node: int) -> Label:
 
 
 def passes(row: Row, filters: dict[str, Any]) -> bool:
-    """Whether the activity is in all of `filters`, given as to `flame.core.where.where`."""
+    """Whether the activity is in all of `filters`, given as to `filters.where`."""
     return all(_TESTS[name](row, value) for name, value in filters.items())
 
 
@@ -131,7 +131,7 @@ class Shape:
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The filters of it as `flame.core.where.where` takes them."""
+        """The filters of it as `flame.core.projection.filters.where` takes them."""
         names = ("show_stacks", "hide_stacks", "show_from", "hide_frames")
         return {name: getattr(self, name) for name in names}
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from flame.core.errors import InputError
+from flame.core.model.raw_stacks import RawStacks
 from flame.core.options import LoadOptions, silent
-from flame.core.raw_stacks import RawStacks
-from flame.core.readers import speedscope
+from flame.core.readers.stacks import speedscope
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

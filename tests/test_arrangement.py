@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.arrangement import ORDERS, Arrangement
 from flame.core.columns import I8, sum_by
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.frames import Kind
-from flame.core.load import load
-from flame.core.metrics import metric_of
+from flame.core.loading.file import load
+from flame.core.model.arrangement import ORDERS, Arrangement
+from flame.core.model.frames import Kind
+from flame.core.model.metrics import metric_of
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.tree import StackTree
-from flame.core.where import MinShare, passing_rows, where
+from flame.core.projection.filters import MinShare, passing_rows, where
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.core.recorded import Recorded, leaves
 from tests.naive import Row, naive

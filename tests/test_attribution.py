@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flame.core.load import load
+from flame.core.loading.file import load
+from flame.core.model.profile import GraphNodes, Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import GraphNodes, Profile
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.facts import differences, flame_facts, naive_facts
 from tests.naive import Row, naive

@@ -23,11 +23,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flame.cli import main
+from flame.cli.main import main
 from flame.core.errors import InputError
-from flame.core.load import load
-from flame.core.profile import Profile
-from flame.core.project import LEVELS
+from flame.core.loading.file import load
+from flame.core.model.profile import Profile
+from flame.core.projection.project import LEVELS
 from tests.bad_files import KERNEL, PAGE, REFUSED, RUNTIME, mutated, plain, remade, whole_trace
 from tests.bad_texts import BOMBS, HOSTILE_JSON, PACKED, WHOLE, deep, hopeless, spoilt
 from tests.odd_files import ACCEPTED, HOSTILE_TEXTS, NAMES, nested, wal_mode
@@ -272,7 +272,7 @@ def test_too_little_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("flame.core.load.profile_of", fail)
+    monkeypatch.setattr("flame.core.loading.file.profile_of", fail)
     path = tmp_path / "stacks.folded"
     path.write_bytes(WHOLE["folded"])
     assert "not enough memory" in refusal(path)

@@ -14,20 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.arguments import parse
-from flame.cli import main
-from flame.command import command_line, options_of
-from flame.core.arrangement import ORDERS, Arrangement
+from flame.cli.main import main
 from flame.core.errors import InputError, UsageError
-from flame.core.frames import ACTIVITY_KINDS
-from flame.core.labels import KERNEL_NAMES, Naming
-from flame.core.metrics import METRIC_KEYS
-from flame.core.names import parse_rename
+from flame.core.loading.inputs import Inputs
+from flame.core.model.arrangement import ORDERS, Arrangement
+from flame.core.model.frames import ACTIVITY_KINDS
+from flame.core.model.metrics import METRIC_KEYS
+from flame.core.names.nvtx import parse_rename
 from flame.core.options import LoadOptions
-from flame.core.project import LEVELS
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.core.where import (
+from flame.core.projection.filters import (
     Devices,
     HideFrames,
     HideStacks,
@@ -44,7 +39,12 @@ from flame.core.where import (
     Tids,
     Time,
 )
-from flame.state import State, ViewName, decode, default_path, encode, save
+from flame.core.projection.labels import KERNEL_NAMES, Naming
+from flame.core.projection.project import LEVELS
+from flame.core.projection.selection import Selection
+from flame.options.command_line import command_line, options_of
+from flame.options.selection import parse
+from flame.options.state import State, ViewName, decode, default_path, encode, save
 
 HOSTILE = "a7 @\\'\"$`!;&|<>*?[]{}()-=,./~#%\n\t\x1b\x7f\u202eé火🔥\udc80"
 texts = st.text(st.sampled_from(HOSTILE) | st.characters(exclude_characters="\0"), max_size=6)
@@ -182,8 +182,8 @@ def opened() -> Callable[[str], Ran]:
             return 0
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("flame.tui.app.run", run)
-            patch.setattr("flame.cli._is_terminal", lambda stream: True)
+            patch.setattr("flame.tui.main.app.run", run)
+            patch.setattr("flame.cli.main._is_terminal", lambda stream: True)
             patch.setenv("FLAME_CONFIG", "/dev/null")
             assert main(words) == 0
         return seen[0]

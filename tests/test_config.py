@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flame.config import Config, config_path, is_in_browser, read_config
 from flame.core.errors import UsageError
-from flame.tui.keymap import keymap_of
+from flame.options.config import Config, config_path, is_in_browser, read_config
+from flame.tui.shell.keymap import keymap_of
 
 ROOT = Path(__file__).parents[1]
 

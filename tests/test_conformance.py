@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import flame
-from flame.cli import main
+from flame.cli.main import main
 from tests.conftest import TRACES
 
 PROFILES = TRACES / "speedscope" / "profiles"

@@ -56,5 +56,5 @@ def test_core_and_exporters_leave_the_terminal_out() -> None:
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_asking_the_command_about_itself_is_cheap(option: str) -> None:
     modules = imported(RUN_COMMAND, option)
-    assert "flame.cli" in modules
+    assert "flame.cli.main" in modules
     assert not modules & {"msgspec", "numpy", "psutil", "rich", "sqlite3", "textual"}

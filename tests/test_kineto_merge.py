@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import flame
 from flame.core.errors import NoMatchError
-from flame.core.merge import merged
-from flame.core.profile import Profile
-from flame.core.where import Filter, where
+from flame.core.loading.merge import merged
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import Filter, where
 from tests import naive_kineto as naive
 from tests.conftest import TRACES
 from tests.kineto_scripts import STEPS, Script, scripts

@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import flame
+from flame.core.analysis.frame_totals import totals
 from flame.core.errors import NoMatchError
-from flame.core.frames import Kind
-from flame.core.launches import LaunchConfig
-from flame.core.metrics import metric_of
+from flame.core.model.frames import Kind
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.metrics import metric_of
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.stats import totals
-from flame.core.where import where
+from flame.core.projection.filters import where
 from tests import naive_kineto as naive
 from tests.conftest import TRACES
 from tests.facts import differences

@@ -16,7 +16,7 @@ import pytest
 import flame
 from flame.core.errors import CancelledError, InputError
 from flame.core.options import silent
-from flame.core.readers.nsysrep import MAGIC, STAGE, convert, looks_like_report
+from flame.core.readers.nsys.report import MAGIC, STAGE, convert, looks_like_report
 from tests.nsysfile import NsysFile
 
 Nsys = Callable[[str], None]

@@ -9,12 +9,12 @@ from functools import cache
 
 import pytest
 
-from flame.core.frames import Kind
-from flame.core.load import load
+from flame.core.loading.file import load
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.tree import StackTree
-from flame.core.where import where
+from flame.core.projection.filters import where
 from tests.conftest import TRACES
 from tests.naive import Trace, read_calls
 from tests.oracles import (

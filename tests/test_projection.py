@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flame.core.analysis.frame_totals import top
+from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
-from flame.core.load import load
+from flame.core.loading.file import load
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.search import search
-from flame.core.stats import top
-from flame.core.tree import StackTree
-from flame.core.where import where
+from flame.core.projection.filters import where
 from tests.naive import Row, naive
 from tests.naive_tree import (
     WEIGHTS,

@@ -17,17 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flame
+from flame.console.info import as_text, facts, gpus, levels_present
+from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
+from flame.console.terminal import cells, cut, printable
 from flame.core.errors import NoMatchError
-from flame.core.labels import Naming
-from flame.core.profile import Device, Profile
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
+from flame.core.loading.inputs import Inputs
+from flame.core.model.profile import Device, Profile
+from flame.core.projection.filters import where
+from flame.core.projection.labels import Naming
+from flame.core.projection.selection import Selection
 from flame.core.units import format_ns
-from flame.core.where import where
 from flame.exporters import speedscope
-from flame.report import as_text, facts, gpus, levels_present
-from flame.static import MOST_LINES, MOST_NAMES, NARROWEST, view
-from flame.terminal import cells, cut, printable
 from tests.conftest import NSYS_TRACES
 from tests.core.sampled import Run
 from tests.nsysfile import NsysFile
@@ -400,7 +400,7 @@ def test_cut_fits(text: str, width: int) -> None:
 
 REPORT = """
 import sys, time
-from flame.progress import PATIENCE, progress_on_stderr
+from flame.console.progress import PATIENCE, progress_on_stderr
 with progress_on_stderr() as progress:
     progress("reading", 1, 4)
     time.sleep({patiences} * PATIENCE)

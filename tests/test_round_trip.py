@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flame
-from flame.core.frames import Kind
-from flame.core.profile import Profile
-from flame.core.selection import Selection
-from flame.core.tree import StackTree
-from flame.core.where import where
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.filters import where
+from flame.core.projection.selection import Selection
 from flame.exporters import folded, speedscope
 from flame.exporters.stacks import encodable
 from tests.conftest import NSYS_TRACES, TRACES

@@ -15,9 +15,9 @@ import pytest
 
 import flame
 from benchmarks.generate import generate
+from flame.core.model.profile import Profile
+from flame.core.model.tree import Node, StackTree
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.tree import Node, StackTree
 from samples import make_samples, make_torch_sample
 
 TORCH = Path(make_torch_sample.__file__).with_name(make_torch_sample.NAME)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import flame
-from flame.core.frames import Kind
+from flame.core.model.frames import Kind
+from flame.core.model.pc_samples import Sampling
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.sampling import Sampling
 from samples import make_six_levels, tiny_llm, tiny_llm_samples
 from tests.core.sampled import per_instruction
 from tests.fdumprecords import meta

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import flame
-from flame.core.metrics import METRIC_KEYS
+from flame.core.model.metrics import METRIC_KEYS
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.naive import GPU_TABLES, Row, naive
 

@@ -18,27 +18,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flame.core.arrangement import Arrangement
 from flame.core.errors import NoMatchError
-from flame.core.frames import Kind
-from flame.core.labels import Naming
-from flame.core.load import load
+from flame.core.loading.file import load
+from flame.core.model.arrangement import Arrangement
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.selection import Selection
-from flame.core.shading import Grid, light, matches, passing
-from flame.core.timeline import Timeline, Window, timeline
-from flame.core.tree import StackTree
-from flame.core.where import MinShare, Time, where
-from flame.tui.facts import Facts, Parts, collect
-from flame.tui.halves import Halves
-from flame.tui.header import search_status
-from flame.tui.places import matching_frames
-from flame.tui.query import Query
-from flame.tui.session import Projection, project
-from flame.tui.table import Table
-from flame.tui.timeline_view import TimeView
-from flame.tui.writing import Stacks
+from flame.core.projection.filters import MinShare, Time, where
+from flame.core.projection.labels import Naming
+from flame.core.projection.selection import Selection
+from flame.core.timeline.intervals import Timeline, Window, timeline
+from flame.core.timeline.raster import Grid, light, matches, passing
+from flame.tui.details.facts import Facts, Parts, collect
+from flame.tui.dialogs.write_files import Stacks
+from flame.tui.session.places import matching_frames
+from flame.tui.session.query import Query
+from flame.tui.session.session import Projection, project
+from flame.tui.timeline.cursor import TimeView
+from flame.tui.views.sandwich_halves import Halves
+from flame.tui.views.top_table import Table
+from flame.tui.widgets.header import search_status
 from tests.conftest import TRACES
 from tests.facts import CAPTURED
 from tests.naive import Row, Trace, naive, read_ranges

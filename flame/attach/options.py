@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from flame.arguments import add_selection
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, Window
+from flame.options.selection import add_selection
 from flame.record.options import pc_mode
 
 _EPILOG = """\

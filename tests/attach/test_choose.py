@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from flame.attach.choose import Target, choose, of_ended, of_job
-from flame.attach.find import Finder
-from flame.attach.model import Candidate, Job, Way
+from flame.attach.discover.finder import Finder
+from flame.attach.discover.model import Candidate, Job, Way
+from flame.attach.target import Target, choose, of_ended, of_job
 from flame.core.errors import FlameError, InputError, UsageError
 from tests.attach.conftest import as_nobody, needs_root, wait_until
 from tests.attach.trees import (

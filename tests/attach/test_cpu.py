@@ -13,12 +13,12 @@ import numpy as np
 import psutil
 import pytest
 
-from flame.attach import pyspy
-from flame.attach.cpu import CpuFeed
+from flame.attach.pyspy import run as pyspy
+from flame.attach.pyspy.feed import CpuFeed
 from flame.core.errors import FlameError, InputError, UsageError
 from flame.core.live.status import State
 from flame.core.live.window import ALL, LAST_10, SINCE_MARK
-from flame.core.profile import Profile
+from flame.core.model.profile import Profile
 from tests.attach.conftest import Start, as_nobody, needs_root, wait_until
 
 WORK = """

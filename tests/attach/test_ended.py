@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from flame.attach import find
-from flame.attach.ended import MOST
-from flame.attach.find import Finder
-from flame.attach.model import Ended, Found
+from flame.attach.discover import finder as find
+from flame.attach.discover.finder import Finder
+from flame.attach.discover.finished import MOST
+from flame.attach.discover.model import Ended, Found
 from flame.attach.watch import Watch
 from tests.attach.conftest import NOBODY, as_nobody, needs_root
 from tests.attach.trees import users_folder as users_folder

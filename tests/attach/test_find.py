@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from flame.attach.control import Control
-from flame.attach.find import Finder
+from flame.attach.discover.finder import Finder
+from flame.attach.discover.model import Found, Job, Way
+from flame.attach.discover.proc import all_processes, below, process
+from flame.attach.library.control import Control
 from flame.attach.listing import as_text
-from flame.attach.model import Found, Job, Way
-from flame.attach.processes import all_processes, below, process
 from tests.attach.conftest import NOBODY, as_nobody, needs_root, wait_until
 from tests.attach.trees import (
     IDLE,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
+from flame.attach.discover.naming import is_flame, job_name
 from flame.attach.listing import as_json, as_text
-from flame.attach.model import Candidate, Ended, Found, Job, Way
-from flame.attach.naming import is_flame, job_name
-from flame.terminal import cells
+from flame.console.terminal import cells
 
 DUMP = Path("/tmp/flame-0/7-1.fdump")
 ROOT = Candidate(7, "train", "python train.py", "ann", 63.0, Way.DUMP, (DUMP,), 1)

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import flame
-from flame.attach.control import Control
-from flame.attach.errand import ROOM, Errand
-from flame.attach.remote import load
+from flame.attach.library.control import Control
+from flame.attach.library.remote_exec import load
+from flame.attach.library.remote_script import ROOM, Errand
 from flame.core.errors import InputError
 from tests.attach.conftest import NOBODY, Start, needs_root, wait_until
 from tests.cli.programs import KERNELS

@@ -17,11 +17,11 @@ import msgspec
 import pytest
 
 import flame
-from flame.core.frames import Kind
-from flame.core.metrics import METRICS
-from flame.core.profile import Profile
-from flame.core.selection import Selection
-from flame.core.tree import StackTree
+from flame.core.model.frames import Kind
+from flame.core.model.metrics import METRICS
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.selection import Selection
 from flame.exporters import folded, speedscope
 from flame.exporters.speedscope_format import Evented, File, OpenFrame
 from tests.browser.chromium import asking

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.frames import Kind
-from flame.tui.palette import RGB, SHADES, colour
-from flame.tui.themes import DARK, LIGHT
+from flame.core.model.frames import Kind
+from flame.tui.toolkit.palette import RGB, SHADES, colour
+from flame.tui.toolkit.themes import DARK, LIGHT
 from tests.browser.chromium import Ask, asking
 
 HERE = Path(__file__).parent

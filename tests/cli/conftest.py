@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.cli import main
+from flame.cli.main import main
 from tests.inject.conftest import OURS
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.load_many import load_all
-from flame.core.profile import Profile
+from flame.core.loading.many import load_all
+from flame.core.model.profile import Profile
 from flame.core.sass import nvdisasm
 from tests.cli.conftest import PYTHON, Flame, Record, said
 

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from flame.core.attribute import attribute
+from flame.core.attribution.attribute import attribute
 from flame.core.columns import I8
-from flame.core.frames import Frame, FrameBuilder, Kind
-from flame.core.metrics import metric_of
-from flame.core.profile import Device, Meta, Process, Profile, Thread
-from flame.core.raw import (
+from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.model.metrics import metric_of
+from flame.core.model.profile import Device, Meta, Process, Profile, Thread
+from flame.core.model.raw import (
     OPEN,
     Activities,
     Batches,
@@ -24,8 +24,8 @@ from flame.core.raw import (
     Ranges,
     RawTrace,
 )
-from flame.core.stacks import StackBuilder
-from flame.core.tree import Breadth, StackTree, in_preorder
+from flame.core.model.stacks import StackBuilder
+from flame.core.model.tree import Breadth, StackTree, in_preorder
 
 PROCESSES = (Process(100, "trainer"), Process(200))
 THREADS = (Thread(0, 100, "main"), Thread(0, 101), Thread(1, 200))

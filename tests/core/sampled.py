@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from flame.core.columns import I8, sum_by
-from flame.core.frames import FrameBuilder
-from flame.core.profile import Profile
-from flame.core.sampled import with_sampling
-from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.frames import FrameBuilder
+from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.profile import Profile
+from flame.core.sampling.attach import with_sampling
 from tests.core.recorded import Recorded
 from tests.naive_samples import Launch
 

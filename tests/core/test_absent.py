@@ -9,8 +9,8 @@ import pytest
 
 import flame
 from flame.core.errors import NoMatchError
-from flame.core.profile import Profile, Source
-from flame.core.where import Filter, Kernel, Ranks, Step
+from flame.core.model.profile import Profile, Source
+from flame.core.projection.filters import Filter, Kernel, Ranks, Step
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "torch_small.pt.trace.json.gz"
 NOTHING = "nothing in the trace matches the selection"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.errors import InputError
-from flame.core.frames import NO_LAUNCH, Kind
-from flame.core.nesting import MAX_DEPTH
-from flame.core.profile import GraphNodes, Meta, Profile
+from flame.core.model.frames import NO_LAUNCH, Kind
+from flame.core.model.profile import GraphNodes, Meta, Profile
 from tests.core.recorded import Recorded, leaves
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flame.core.capture import find_captures
-from flame.core.raw import Activities, Batches, Nodes
+from flame.core.attribution.graph_capture import find_captures
+from flame.core.model.raw import Activities, Batches, Nodes
 from tests.core.recorded import i8
 
 CAPTURED = -1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.readers.decimals import NUMBER, Decimals, unit_of
+from flame.core.readers.shared.decimals import NUMBER, Decimals, unit_of
 
 
 def built(*numbers: bytes) -> tuple[list[int], int]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.readers.deep_json import decode
+from flame.core.readers.shared.deep_json import decode
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text() | st.floats(-1e9, 1e9),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.distribution import distribution, histogram
+from flame.core.analysis.distribution import distribution, histogram
 from tests.core.recorded import i8
 
 values = st.lists(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from flame.core.errors import UsageError
-from flame.core.expressions import expression
+from flame.core.regex import expression
 
 
 @pytest.mark.parametrize("text", ["(", "*", "[a", "a{99999999999}", "(?P<n>)(?P<n>)"])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.load import load
-from flame.core.profile import Profile
+from flame.core.loading.file import load
+from flame.core.model.profile import Profile
 from tests.fdumpfile import API, DumpFile
 from tests.fdumpscripts import Step, recorded
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError, UsageError
-from flame.core.load import load
-from flame.core.load_many import load_all
-from flame.core.profile import Profile
-from flame.core.sources import Inputs
+from flame.core.loading.file import load
+from flame.core.loading.inputs import Inputs
+from flame.core.loading.many import load_all
+from flame.core.model.profile import Profile
 from tests.fdumpfile import START, UNIX, DumpFile
 
 SECOND = 10**9

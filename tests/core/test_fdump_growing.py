@@ -18,15 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError
-from flame.core.frames import Frame, Kind
-from flame.core.launches import LaunchConfig
-from flame.core.live.batch import Batch
-from flame.core.load import load
+from flame.core.live.decode import growing
+from flame.core.live.decode.batch import Batch
+from flame.core.live.decode.growing import Growing
+from flame.core.loading.file import load
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.profile import Device, Process
 from flame.core.options import LoadOptions
-from flame.core.profile import Device, Process
-from flame.core.readers.fdump import growing
 from flame.core.readers.fdump.chunks import Bytes
-from flame.core.readers.fdump.growing import Growing
 from flame.core.readers.fdump.layout import RUNNING
 from flame.core.readers.fdump.shared import Shared
 from tests.core.test_fdump_oracle import rows_of

@@ -11,10 +11,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flame.core.frames import Frame, Kind
-from flame.core.load import load
+from flame.core.loading.file import load
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
 from tests.fdumpfile import DumpFile
 from tests.fdumpscripts import Step, recorded, scripts
 from tests.naive_fdump import Dump, Row

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flame.core.frames import Frame, Kind
-from flame.core.launches import LaunchConfig
-from flame.core.load import load
+from flame.core.loading.file import load
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.profile import Device, Process, Profile, Thread
 from flame.core.options import LoadOptions
-from flame.core.profile import Device, Process, Profile, Thread
 from flame.core.readers.fdump.chunks import Chunks
 from flame.core.readers.fdump.records import AT_ONCE
 from tests import fdumpfile

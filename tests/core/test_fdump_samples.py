@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flame.core.load import load
-from flame.core.load_many import load_all
-from flame.core.profile import Profile
-from flame.core.sampling import Code
-from flame.core.sass.kept import write_codes
+from flame.core.loading.file import load
+from flame.core.loading.many import load_all
+from flame.core.model.pc_samples import Code
+from flame.core.model.profile import Profile
+from flame.core.sass.code_files import write_codes
 from tests.core.sampled import per_instruction
 from tests.fdumpfile import STALL_REASON, DumpFile
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.findings import findings
-from flame.core.frames import FrameBuilder, Kind
-from flame.core.profile import Meta
-from flame.core.sampled import with_sampling
+from flame.core.attribution.gaps import findings
+from flame.core.model.frames import FrameBuilder, Kind
+from flame.core.model.profile import Meta
+from flame.core.sampling.attach import with_sampling
 from tests.core.recorded import Recorded
 from tests.core.sampled import Run
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import flame
 from flame.core.errors import CancelledError, InputError
-from flame.core.frames import Frame, Kind
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.raw_stacks import RawStacks
 from flame.core.options import LoadOptions, silent
-from flame.core.raw_stacks import RawStacks
-from flame.core.readers import folded
-from flame.core.readers.frame_names import NO_NAME, frame_of
-from flame.core.selection import Selection
+from flame.core.projection.selection import Selection
+from flame.core.readers.shared.frame_text import NO_NAME, frame_of
+from flame.core.readers.stacks import folded
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import flame
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
 from tests.conftest import TRACES
 from tests.core.recorded import Recorded, leaves
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.frames import NO_LAUNCH, Frame, Kind
-from flame.core.readers.frame_names import NO_NAME, frame_of
+from flame.core.model.frames import NO_LAUNCH, Frame, Kind
+from flame.core.readers.shared.frame_text import NO_NAME, frame_of
 
 PYTHON = Kind.PYTHON
 LIBRARY = (("module", "libc.so.6"),)

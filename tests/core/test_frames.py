@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flame.core.frames import MAX_EXAMPLES, Frame, FrameBuilder, Kind
+from flame.core.model.frames import MAX_EXAMPLES, Frame, FrameBuilder, Kind
 
 
 def test_frame_zero_is_the_root() -> None:

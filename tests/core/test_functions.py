@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.functions import FunctionIndex
-from flame.core.nesting import MAX_DEPTH
-from flame.core.profile import Profile
-from flame.core.raw import Batches, Functions
-from flame.core.stacks import StackBuilder
+from flame.core.attribution.nesting import MAX_DEPTH
+from flame.core.attribution.python_calls import FunctionIndex
+from flame.core.model.profile import Profile
+from flame.core.model.raw import Batches, Functions
+from flame.core.model.stacks import StackBuilder
 from tests.core.recorded import Recorded, i8
 from tests.naive_python import Called, stack_at
 

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.frames import Kind
-from flame.core.profile import Profile
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
 from tests.core.recorded import Recorded, leaves
 
 Spent = dict[tuple[int, tuple[str, ...], str], int]

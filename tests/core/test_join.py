@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.join import Launches, join_launches
-from flame.core.raw import Activities, Batches, Calls
+from flame.core.attribution.launch_join import Launches, join_launches
+from flame.core.model.raw import Activities, Batches, Calls
 from tests.core.recorded import i8
 
 THREAD_PROCESS = np.array([0, 0, 1], np.int32)

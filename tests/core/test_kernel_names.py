@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flame.core import kernel_names
-from flame.core.kernel_names import demangle, kernel_base
+from flame.core.names import cuda as kernel_names
+from flame.core.names.cuda import demangle, kernel_base
 from tests.conftest import NSYS_TRACES
 
 

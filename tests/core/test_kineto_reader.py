@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.frames import Frame, Kind
-from flame.core.launches import UNKNOWN, LaunchConfig
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.launches import UNKNOWN, LaunchConfig
+from flame.core.model.profile import Device, Process, Thread
+from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
-from flame.core.profile import Device, Process, Thread
-from flame.core.raw import RawTrace
 from flame.core.readers.kineto import reader as kineto
 from flame.core.readers.kineto.clock import from_zero
 from tests.kinetofile import KinetoFile

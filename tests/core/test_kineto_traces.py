@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flame.core.frames import Kind
+from flame.core.model.frames import Kind
+from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
-from flame.core.raw import RawTrace
 from flame.core.readers.kineto import reader as kineto
 from tests.conftest import TRACES
 

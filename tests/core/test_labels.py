@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from flame.core.errors import UsageError
-from flame.core.frames import Frame, FrameBuilder, Kind
-from flame.core.labels import Naming, labels
-from flame.core.names import parse_rename
+from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.names.nvtx import parse_rename
+from flame.core.projection.labels import Naming, labels
 
 GEMM = Frame(
     Kind.KERNEL, "gemm", extra=(("demangled", "void gemm<float>(float*)"), ("mangled", "_Z4gemm"))

@@ -12,7 +12,7 @@ import pytest
 
 import flame
 from flame.core.errors import InputError
-from flame.core.launches import UNKNOWN, LaunchConfig, Launches
+from flame.core.model.launches import UNKNOWN, LaunchConfig, Launches
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.nsysfile import HTOD, NsysFile
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.live import groups
+from flame.core.live.decode import growing
 from flame.core.live.feed import Feed
 from flame.core.live.status import State
+from flame.core.live.sums import groups
 from flame.core.live.window import SECOND, WINDOWS
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump import growing
 from tests.fdumpfile import SIZE, START, TEXT, DumpFile
 from tests.fdumprecords import CHUNK, MAGIC
 

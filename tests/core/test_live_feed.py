@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 
 import flame
 from flame.core.errors import InputError, NoMatchError
-from flame.core.frames import Kind
-from flame.core.labels import Naming
-from flame.core.live import calls as calls_module
 from flame.core.live import feed as feed_module
-from flame.core.live import spans as spans_module
-from flame.core.live import store as store_module
 from flame.core.live.feed import Feed
 from flame.core.live.status import State
+from flame.core.live.sums import activity_store as store_module
+from flame.core.live.sums import host_spans as spans_module
+from flame.core.live.sums import pending_calls as calls_module
 from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK
-from flame.core.load_many import load_all
-from flame.core.marks import APART
-from flame.core.metrics import METRICS
+from flame.core.loading.many import load_all
+from flame.core.model.frames import Kind
+from flame.core.model.metrics import METRICS
+from flame.core.model.profile import Profile
+from flame.core.model.stack_joins import APART
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.where import Filter, Time
+from flame.core.projection.filters import Filter, Time
+from flame.core.projection.labels import Naming
 from tests.fdumpfile import API, START, DumpFile
 from tests.fdumpscripts import Program, Step, scripts
 

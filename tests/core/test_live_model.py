@@ -8,19 +8,27 @@ from random import Random
 import pytest
 
 from flame.core.errors import NoMatchError
-from flame.core.frames import Frame, Kind
-from flame.core.live import calls as calls_module
 from flame.core.live import source as source_module
-from flame.core.live import spans as spans_module
-from flame.core.live import store as store_module
 from flame.core.live.feed import Feed
 from flame.core.live.snapshot import Snapshot
 from flame.core.live.status import State
+from flame.core.live.sums import activity_store as store_module
+from flame.core.live.sums import host_spans as spans_module
+from flame.core.live.sums import pending_calls as calls_module
 from flame.core.live.window import ALL, LAST_10, LAST_60, SINCE_MARK, Window
-from flame.core.load_many import load_all
+from flame.core.loading.many import load_all
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.where import Devices, Filter, HideFrames, Kernel, NvtxRange, ShowStacks, Time
+from flame.core.projection.filters import (
+    Devices,
+    Filter,
+    HideFrames,
+    Kernel,
+    NvtxRange,
+    ShowStacks,
+    Time,
+)
 from flame.exporters.dumps import copy_dumps
 from tests.fdumpfile import START
 from tests.live_model import METRICS, Moment, Row, Step, Sums, sums

@@ -12,13 +12,13 @@ import pytest
 
 import flame
 from flame.core.errors import UsageError
-from flame.core.live import samples as live_samples
 from flame.core.live.feed import Feed
+from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND
+from flame.core.model.pc_samples import Code
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.sampling import Code
-from flame.core.sass.kept import write_codes
+from flame.core.sass.code_files import write_codes
 from tests.core.test_live_feed import Clock, at, running
 from tests.fdumpfile import START, DumpFile
 

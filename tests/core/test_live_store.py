@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from flame.core.columns import I8, Column
 from flame.core.errors import InputError
-from flame.core.frames import FrameBuilder, Kind
-from flame.core.live import calls as calls_module
-from flame.core.live import spans as spans_module
-from flame.core.live import store as store_module
-from flame.core.live.batch import Batch, Calls, Spans, Work
-from flame.core.live.groups import HostGroups, Interned, WorkGroups
-from flame.core.live.segment import Kept
-from flame.core.live.spans import SpanStore
-from flame.core.live.store import Store
-from flame.core.live.sums import WindowSums
+from flame.core.live.decode.batch import Batch, Calls, Spans, Work
+from flame.core.live.sums import activity_store as store_module
+from flame.core.live.sums import host_spans as spans_module
+from flame.core.live.sums import pending_calls as calls_module
+from flame.core.live.sums.activity_store import Store
+from flame.core.live.sums.groups import HostGroups, Interned, WorkGroups
+from flame.core.live.sums.host_spans import SpanStore
+from flame.core.live.sums.segment import Kept
+from flame.core.live.sums.window_sums import WindowSums
 from flame.core.live.window import ALL, LAST_10, SINCE_MARK, Window
-from flame.core.marks import Joiner
-from flame.core.stacks import StackBuilder
+from flame.core.model.frames import FrameBuilder, Kind
+from flame.core.model.stack_joins import Joiner
+from flame.core.model.stacks import StackBuilder
 from tests.core.live_naive import Activity, Call, Span, Sums, host_sums, work_sums
 
 PARENTS = (0, 0, 1, 2, 1)

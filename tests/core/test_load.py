@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import CancelledError, InputError
-from flame.core.load import load
+from flame.core.loading.file import load
 from flame.core.options import LoadOptions
 from tests.core.recorded import leaves
 from tests.nsysfile import START_END, NsysFile

@@ -8,11 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from flame.core import load_process
 from flame.core.errors import CancelledError, InputError, UsageError
-from flame.core.load import load
-from flame.core.load_many import load_all
-from flame.core.merge import merged
+from flame.core.loading import worker as load_process
+from flame.core.loading.file import load
+from flame.core.loading.many import load_all
+from flame.core.loading.merge import merged
 from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.core.recorded import leaves
@@ -170,7 +170,7 @@ def test_no_program_at_all_is_an_input_error(
 def test_a_fault_of_a_reader_is_no_input_error(
     traces: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = "import flame.core.load as m; m.load = lambda *a: 1 / 0; "
+    broken = "import flame.core.loading.file as m; m.load = lambda *a: 1 / 0; "
     monkeypatch.setattr(load_process, "_PROGRAM", broken + load_process._PROGRAM)
     with pytest.raises(RuntimeError, match=r"rank\d\.sqlite: ZeroDivisionError") as caught:
         load_all(traces)
@@ -198,7 +198,7 @@ def test_a_load_that_is_cancelled_leaves_nothing(endless: list[Path], tmp_path: 
 def test_those_that_wait_for_a_processor_are_not_even_begun(
     endless: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flame.core.load_many._cores", lambda: 1)
+    monkeypatch.setattr("flame.core.loading.many._cores", lambda: 1)
 
     def progress(stage: str, done: int, expected: int) -> None:
         assert len(psutil.Process().children()) <= 1

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flame
+from flame.core.analysis.distribution import distribution
+from flame.core.analysis.node_activities import Members
 from flame.core.columns import I8
-from flame.core.distribution import distribution
 from flame.core.errors import NoMatchError
-from flame.core.frames import Kind
-from flame.core.members import Members
-from flame.core.profile import Profile
-from flame.core.where import Filter, Kernel, Streams, Time
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import Filter, Kernel, Streams, Time
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.core.recorded import Recorded
 

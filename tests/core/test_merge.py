@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError, NoMatchError
-from flame.core.frames import Kind
-from flame.core.grouping import process_name
-from flame.core.load import load
-from flame.core.merge import merged
-from flame.core.metrics import METRICS
-from flame.core.profile import Device, Meta, Profile, ProfilerSteps
-from flame.core.raw_stacks import Measure
-from flame.core.sources import Inputs, labels_of, path_labels
-from flame.core.timeline import timeline
-from flame.core.where import where
+from flame.core.loading.file import load
+from flame.core.loading.inputs import Inputs, labels_of, path_labels
+from flame.core.loading.merge import merged
+from flame.core.model.frames import Kind
+from flame.core.model.grouping import process_name
+from flame.core.model.metrics import METRICS
+from flame.core.model.profile import Device, Meta, Profile, ProfilerSteps
+from flame.core.model.raw_stacks import Measure
+from flame.core.projection.filters import where
+from flame.core.timeline.intervals import timeline
 from tests.conftest import TRACES, needs_traces
 from tests.core.recorded import Recorded, i8, leaves
 from tests.core.test_resolved import ROWS, resolved

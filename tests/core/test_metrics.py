@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from flame.core.errors import UsageError
-from flame.core.frames import Kind
-from flame.core.metrics import METRIC_KEYS, METRICS, metric_of
-from flame.core.profile import Profile
+from flame.core.model.frames import Kind
+from flame.core.model.metrics import METRIC_KEYS, METRICS, metric_of
+from flame.core.model.profile import Profile
 from tests.core.recorded import Recorded, leaves
 
 

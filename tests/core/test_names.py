@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flame.core.errors import UsageError
-from flame.core.names import (
+from flame.core.names.nvtx import (
     RangeName,
     api_name,
     apply_renames,

@@ -8,7 +8,7 @@ import pytest
 
 import flame
 from flame.core.errors import UsageError
-from flame.core.load_many import load_all
+from flame.core.loading.many import load_all
 from flame.core.options import LoadOptions
 from tests.conftest import TRACES
 from tests.core.test_ncu_page import added_up

@@ -12,15 +12,15 @@ import pytest
 
 import flame
 from flame.core.errors import InputError, UsageError
-from flame.core.frames import FrameBuilder
-from flame.core.load_many import load_all
-from flame.core.load_ncu import read_all
-from flame.core.ncu_join import join
+from flame.core.loading.many import load_all
+from flame.core.loading.ncu import read_all
+from flame.core.model.frames import FrameBuilder
+from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, silent
-from flame.core.profile import Profile
 from flame.core.readers.ncu.result import NcuFile
-from flame.core.sampled import with_sampling
-from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
+from flame.core.sampling.attach import with_sampling
+from flame.core.sampling.ncu_join import join
 from tests.conftest import TRACES
 from tests.kinetofile import KinetoFile
 from tests.ncufile import BASE, Line, Row, cuda_page, sass_page

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import flame
-from flame.core.frames import Frame, Kind
-from flame.core.kernel_match import Kernels, Match
-from flame.core.kernel_names import demangle, kernel_base
+from flame.core.model.frames import Frame, Kind
+from flame.core.names.cuda import demangle, kernel_base
+from flame.core.sampling.kernel_match import Kernels, Match
 from tests.conftest import NSYS_TRACES, TRACES
 
 MANGLED = "_Z4gemmILi128ELb1EEvPfPKfm"

@@ -14,9 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError
+from flame.core.model.stalls import stall_of
 from flame.core.readers.ncu.result import NcuResult, remarks
 from flame.core.readers.ncu.source_csv import looks_like, read_source_csv
-from flame.core.stalls import stall_of
 from tests.conftest import TRACES
 from tests.ncufile import BASE, STEP, TOTAL, Line, Row, cuda_page, sass_page
 

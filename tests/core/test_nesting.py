@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from flame.core.attribution.nesting import MAX_DEPTH, Nesting, nest
 from flame.core.errors import InputError
-from flame.core.nesting import MAX_DEPTH, Nesting, nest
 from tests.core.recorded import i8
 
 LANES = 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flame.core.frames import Frame, Kind
-from flame.core.raw import RawTrace
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.raw import RawTrace
 from tests.core.conftest import Read
 from tests.nsysfile import DTOD, DTOH, HTOD, HTOH, PTOP, NsysFile
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from flame.core.errors import CancelledError
-from flame.core.frames import Kind
-from flame.core.profile import Device, Process, Thread
-from flame.core.raw import RawTrace
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Device, Process, Thread
+from flame.core.model.raw import RawTrace
 from tests.core.conftest import Read
 from tests.nsysfile import NsysFile, gpid, gtid
 

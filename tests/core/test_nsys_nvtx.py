@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from flame.core.frames import Frame
+from flame.core.model.frames import Frame
+from flame.core.model.raw import OPEN, RawTrace
 from flame.core.options import LoadOptions
-from flame.core.raw import OPEN, RawTrace
-from flame.core.readers import sqlite
+from flame.core.readers.sqlite import rows as sqlite
 from tests.core.conftest import Read
 from tests.nsysfile import MARK, START_END, NsysFile
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flame.core.readers import pages
-from flame.core.readers.pages import PageSource
-from flame.core.readers.sqlite import SqliteSource
-from flame.core.readers.tables import NULL, TableSource
+from flame.core.readers.sqlite import pages
+from flame.core.readers.sqlite.pages import PageSource
+from flame.core.readers.sqlite.rows import SqliteSource
+from flame.core.readers.sqlite.source import NULL, TableSource
 from tests.conftest import NSYS_TRACES, needs_traces
 
 TABLES = {

@@ -7,14 +7,14 @@ import itertools
 import pytest
 
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.frames import NO_LAUNCH, Kind
-from flame.core.labels import Naming
-from flame.core.metrics import metric_of
-from flame.core.names import parse_rename
-from flame.core.profile import Profile
-from flame.core.project import LEVELS, default_levels, parse_levels, project
-from flame.core.selection import Selection
-from flame.core.where import Include, Time
+from flame.core.model.frames import NO_LAUNCH, Kind
+from flame.core.model.metrics import metric_of
+from flame.core.model.profile import Profile
+from flame.core.names.nvtx import parse_rename
+from flame.core.projection.filters import Include, Time
+from flame.core.projection.labels import Naming
+from flame.core.projection.project import LEVELS, default_levels, parse_levels, project
+from flame.core.projection.selection import Selection
 from tests.core.recorded import Recorded, leaves
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.nesting import MAX_DEPTH
-from flame.core.ranges import RangeIndex
-from flame.core.raw import OPEN, Batches, Ranges
-from flame.core.stacks import StackBuilder
+from flame.core.attribution.nesting import MAX_DEPTH
+from flame.core.attribution.nvtx_ranges import RangeIndex
+from flame.core.model.raw import OPEN, Batches, Ranges
+from flame.core.model.stacks import StackBuilder
 from tests.core.recorded import i8
 
 Range = tuple[int, int, int]

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core.attribution.resolved import profile_of
 from flame.core.errors import InputError, NoMatchError, UsageError
-from flame.core.frames import Frame, FrameBuilder, Kind
-from flame.core.profile import Meta, Process, Profile, Thread
-from flame.core.raw_stacks import Measure, RawStacks
-from flame.core.resolved import profile_of
-from flame.core.stacks import StackBuilder
-from flame.core.where import where
+from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.model.profile import Meta, Process, Profile, Thread
+from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.stacks import StackBuilder
+from flame.core.projection.filters import where
 from tests.core.recorded import i8, leaves
 
 Rows = list[tuple[tuple[str, ...], int]]

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 
 from flame.core.errors import UsageError
-from flame.core.frames import FrameBuilder, Kind
-from flame.core.labels import Naming
-from flame.core.metrics import metric_of
-from flame.core.profile import Profile
-from flame.core.project import default_levels, recorded_levels
-from flame.core.sampled import with_sampling
-from flame.core.sampling import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.frames import FrameBuilder, Kind
+from flame.core.model.metrics import metric_of
+from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.profile import Profile
+from flame.core.projection.labels import Naming
+from flame.core.projection.project import default_levels, recorded_levels
+from flame.core.sampling.attach import with_sampling
 from tests.core.recorded import Recorded, i8
 from tests.core.sampled import CODES, REASONS, Run, per_instruction, runs
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flame.core.columns import I8
-from flame.core.merge import merged
-from flame.core.metrics import metric_of
-from flame.core.profile import Profile
+from flame.core.loading.merge import merged
+from flame.core.model.metrics import metric_of
+from flame.core.model.profile import Profile
 from tests.core.recorded import Recorded
 from tests.core.sampled import Run, runs
 from tests.naive_samples import Part, check, parts

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.arrangement import Arrangement
-from flame.core.sandwich import Sandwich, sandwich
-from flame.core.tree import StackTree
+from flame.core.analysis.sandwich import Sandwich, sandwich
+from flame.core.model.arrangement import Arrangement
+from flame.core.model.tree import StackTree
 from tests.core.recorded import Path, Recorded, stack_tree
 
 own_values = st.dictionaries(

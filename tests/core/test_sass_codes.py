@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from flame.core.errors import CancelledError
+from flame.core.model.pc_samples import Code
 from flame.core.options import silent
-from flame.core.sampling import Code
-from flame.core.sass import codes as codes_module
-from flame.core.sass import kept, nvdisasm
-from flame.core.sass.codes import codes_of, keep
+from flame.core.sass import code_files as kept
+from flame.core.sass import disassembly as codes_module
+from flame.core.sass import nvdisasm
+from flame.core.sass.disassembly import codes_of, keep
 
 CUBIN = Path(__file__).parents[2] / "samples" / "llm_kernels.cubin"
 GEMM_16, GEMM_32 = (f"_ZN3llm4gemmILi{tile}EEEvPKfS2_Pfi" for tile in (16, 32))

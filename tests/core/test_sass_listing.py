@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flame.core.sass import nvdisasm
-from flame.core.sass.listing import Section, sections_in
+from flame.core.sass.nvdisasm_output import Section, sections_in
 
 CUBIN = Path(__file__).parents[2] / "samples" / "llm_kernels.cubin"
 PRINTED = """

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.search import Matches, matching, search
+from flame.core.analysis.search import Matches, matching, search
 from tests.core.recorded import Path, stack_tree
 
 NAMES = ("a", "b", "ab")

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core.attribution.resolved import profile_of
 from flame.core.errors import CancelledError
-from flame.core.frames import Frame, Kind
-from flame.core.raw_stacks import RawStacks
-from flame.core.resolved import profile_of
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.raw_stacks import RawStacks
 from tests.speedscopefile import Stack, document, evented, opened, refusal, sampled, stacks
 
 
@@ -293,7 +293,7 @@ def test_many_samples_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     samples = [[number % 4] * (number % 7) for number in range(500)]
     data = document(sampled(samples, [1] * 500, unit="none"))
     whole = opened(data)
-    monkeypatch.setattr("flame.core.readers.speedscope_stacks._PIECE", 5)
+    monkeypatch.setattr("flame.core.readers.stacks.speedscope_stacks._PIECE", 5)
     assert stacks(opened(data)) == stacks(whole)
     bad = document(sampled([*samples, [4]], [1] * 501))
     assert refusal(bad).startswith("profiles[0].samples[500]: frame 4")

@@ -6,9 +6,9 @@ import gzip
 
 import pytest
 
+from flame.core.attribution.resolved import profile_of
 from flame.core.errors import InputError
-from flame.core.readers import speedscope
-from flame.core.resolved import profile_of
+from flame.core.readers.stacks import speedscope
 from tests.speedscopefile import document, evented, opened, refusal, sampled
 
 GOOD = evented(("O", 0, 0), ("C", 0, 1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.readers.spelled import spelled_stacks, tree_stacks
+from flame.core.readers.shared.stack_rows import spelled_stacks, tree_stacks
 
 PATHS = st.lists(st.lists(st.integers(0, 3), max_size=6), max_size=30)
 

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from flame.core import spread
-from flame.core.arrangement import Arrangement
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
-from flame.core.frames import SMALLER, Kind
-from flame.core.labels import Naming
-from flame.core.metrics import metric_of
-from flame.core.names import parse_rename
-from flame.core.profile import Profile
-from flame.core.sampling import Sampling
-from flame.core.spread import apportioned
-from flame.core.tree import StackTree
-from flame.core.where import where
+from flame.core.model.arrangement import Arrangement
+from flame.core.model.frames import SMALLER, Kind
+from flame.core.model.metrics import metric_of
+from flame.core.model.pc_samples import Sampling
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.names.nvtx import parse_rename
+from flame.core.projection import sample_split as spread
+from flame.core.projection.filters import where
+from flame.core.projection.labels import Naming
+from flame.core.projection.sample_split import apportioned
 from tests.core.recorded import leaves
 from tests.core.sampled import FIRST_START, Entry, Run, runs
 from tests.naive_samples import Launch, Part, check, hamilton, parts, tree_stack

@@ -10,15 +10,15 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from flame.core.arrangement import Arrangement
+from flame.core.analysis.frame_totals import spread
+from flame.core.analysis.node_activities import Members
+from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
-from flame.core.frames import PARTS, Kind
-from flame.core.members import Members
-from flame.core.search import search
-from flame.core.shading import matches, passing
-from flame.core.stats import spread
-from flame.core.timeline import timeline
-from flame.core.where import where
+from flame.core.model.arrangement import Arrangement
+from flame.core.model.frames import PARTS, Kind
+from flame.core.projection.filters import where
+from flame.core.timeline.intervals import timeline
+from flame.core.timeline.raster import matches, passing
 from tests.core.sampled import Run, runs
 from tests.core.test_spread import is_exact, metrics, naive, orders, row_filters, shapes, weight
 from tests.naive_samples import tree_stack

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError
-from flame.core.readers import pages, sqlite
-from flame.core.readers.pages import PageSource
-from flame.core.readers.sqlite import SqliteSource
-from flame.core.readers.tables import NULL
+from flame.core.readers.sqlite import pages
+from flame.core.readers.sqlite import rows as sqlite
+from flame.core.readers.sqlite.pages import PageSource
+from flame.core.readers.sqlite.rows import SqliteSource
+from flame.core.readers.sqlite.source import NULL
 
 INT64_MAX = (1 << 63) - 1
 

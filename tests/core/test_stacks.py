@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.stacks import EMPTY, StackBuilder, StackTable
+from flame.core.model.stacks import EMPTY, StackBuilder, StackTable
 from tests.core.recorded import i8
 
 FRAMES = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flame.core.stalls import STALLS, UNKNOWN, is_not_issued, is_reason, stall_of
+from flame.core.model.stalls import STALLS, UNKNOWN, is_not_issued, is_reason, stall_of
 
 CUPTI = "smsp__pcsamp_warps_issue_stalled_"
 

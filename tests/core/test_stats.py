@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core import stats
-from flame.core.distribution import distribution
-from flame.core.frames import Kind
-from flame.core.members import Members
-from flame.core.stats import NameTotal, outermost_of_name, spread, top, totals
+from flame.core.analysis import frame_totals as stats
+from flame.core.analysis.distribution import distribution
+from flame.core.analysis.frame_totals import NameTotal, outermost_of_name, spread, top, totals
+from flame.core.analysis.node_activities import Members
+from flame.core.model.frames import Kind
 from tests.core.recorded import Path, Recorded, stack_tree
 
 PATHS = [path for depth in range(1, 5) for path in itertools.product("abc", repeat=depth)]

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import flame
-from flame.core.profile import Process, Profile, ProfilerSteps
-from flame.core.step_totals import StepTotal, step_totals
-from flame.core.where import Step
+from flame.core.analysis.profiler_steps import StepTotal, step_totals
+from flame.core.model.profile import Process, Profile, ProfilerSteps
+from flame.core.projection.filters import Step
 from tests.core.recorded import Recorded
 
 

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flame.core.analysis.node_activities import Members
+from flame.core.analysis.search import search
+from flame.core.attribution.resolved import profile_of
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
-from flame.core.frames import Frame, FrameBuilder, Kind
-from flame.core.load import load
-from flame.core.members import Members
+from flame.core.loading.file import load
+from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.model.profile import Meta, Process, Profile, Thread
+from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.profile import Meta, Process, Profile, Thread
-from flame.core.raw_stacks import Measure, RawStacks
-from flame.core.resolved import profile_of
-from flame.core.search import search
-from flame.core.shading import Grid, Light, Shading, light, matches, passing, shade
-from flame.core.stacks import StackBuilder
-from flame.core.timeline import Lane, Timeline, Window, timed, timeline
-from flame.core.where import where
+from flame.core.projection.filters import where
+from flame.core.timeline.intervals import Lane, Timeline, Window, timed, timeline
+from flame.core.timeline.raster import Grid, Light, Shading, light, matches, passing, shade
 from tests.nsysfile import NsysFile
 from tests.strategies import Script, scripts
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.frames import Kind
+from flame.core.model.frames import Kind
 from tests.core.recorded import Path, leaves, stack_tree
 
 PATHS = [path for depth in range(4) for path in itertools.product("abc", repeat=depth)]

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.frames import Kind
-from flame.core.profile import Profile, ProfilerSteps
-from flame.core.units import parse_time
-from flame.core.where import (
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile, ProfilerSteps
+from flame.core.projection.filters import (
     Devices,
     Filter,
     Include,
@@ -31,6 +30,7 @@ from flame.core.where import (
     parse_window,
     where,
 )
+from flame.core.units import parse_time
 from tests.core.recorded import Recorded, leaves
 
 S, MS, US = 1_000_000_000, 1_000_000, 1_000

@@ -16,12 +16,12 @@ from hypothesis import given
 import flame
 from flame._version import __version__
 from flame.core.errors import NoMatchError
-from flame.core.labels import Naming
-from flame.core.metrics import METRICS
-from flame.core.names import parse_rename
-from flame.core.profile import Profile
-from flame.core.selection import Selection
-from flame.core.where import where
+from flame.core.model.metrics import METRICS
+from flame.core.model.profile import Profile
+from flame.core.names.nvtx import parse_rename
+from flame.core.projection.filters import where
+from flame.core.projection.labels import Naming
+from flame.core.projection.selection import Selection
 from flame.exporters import speedscope
 from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled
 from tests.conftest import NSYS_TRACES

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from flame.attach.control import Control
+from flame.attach.library.control import Control
 from tests.cli.programs import KERNELS
 from tests.fdumprecords import header, meta, records
 from tests.inject.recorded_program import Program, until

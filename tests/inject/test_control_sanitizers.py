@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flame.attach.control import Control
+from flame.attach.library.control import Control
 from tests.fdumprecords import header, records
 from tests.inject.recorded_program import until
 from tests.inject.test_sanitizers import OPTIONS

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.frames import Kind
-from flame.core.load import load
-from flame.core.load_many import load_all
-from flame.core.profile import Profile
-from flame.core.project import project
+from flame.core.loading.file import load
+from flame.core.loading.many import load_all
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.projection.project import project
 from tests.fdumprecords import header
 from tests.inject.naive_process import Process, Step, Work, idle_times, launch_times
 

@@ -14,9 +14,9 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from flame.tui import app as flame_app
-from flame.tui.dialog import Dialog, Entry
-from flame.tui.lines import Lines
+from flame.tui.main import app as flame_app
+from flame.tui.toolkit.dialog import Dialog, Entry
+from flame.tui.toolkit.lines import Lines
 
 PATIENCE = 10.0
 PENDING = object()

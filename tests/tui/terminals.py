@@ -23,9 +23,9 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.tui.app import run
+from flame.core.projection.selection import Selection
+from flame.core.loading.inputs import Inputs
+from flame.tui.main.app import run
 {prepare}
 sys.exit(run(Inputs((Path(sys.argv[1]),)), LoadOptions(), Selection()))
 """

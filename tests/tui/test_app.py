@@ -7,9 +7,9 @@ from pathlib import Path
 from textual import events
 from textual.widgets import Input
 
-from flame.tui.icicle import Icicle
-from flame.tui.lines import Lines
-from flame.tui.sheets import Sheet
+from flame.tui.toolkit.lines import Lines
+from flame.tui.views.icicle import Icicle
+from flame.tui.widgets.pages import Sheet
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 

@@ -17,9 +17,9 @@ from rich.style import Style
 from textual.color import Color
 
 import flame.tui
-from flame.config import Config
-from flame.tui.ascii import Ascii, in_ascii, is_needed
-from flame.tui.text import printable
+from flame.options.config import Config
+from flame.tui.toolkit.ascii import Ascii, in_ascii, is_needed
+from flame.tui.toolkit.text import printable
 from tests.tui import traces
 from tests.tui.conftest import open_app
 from tests.tui.terminals import Terminal, read_screen, start

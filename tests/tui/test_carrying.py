@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.tree import StackTree
-from flame.tui.carrying import Keeper, carry, stand_of
-from flame.tui.layout import Span
-from flame.tui.view import View, Zoom
+from flame.core.model.tree import StackTree
+from flame.tui.session.carry import Keeper, carry, stand_of
+from flame.tui.session.row_layout import Span
+from flame.tui.session.tree_view import View, Zoom
 from tests.tui.test_view import TREE, A, B, keys, press_all, selected, view
 from tests.tui.trees import node, random_trees, stack_tree
 

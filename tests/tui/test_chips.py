@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.frames import Kind
-from flame.core.load import load
-from flame.core.profile import Device, Profile
-from flame.core.where import (
+from flame.core.loading.file import load
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Device, Profile
+from flame.core.projection.filters import (
     Devices,
     Filter,
     HideFrames,
@@ -30,8 +30,8 @@ from flame.core.where import (
     Tids,
     Time,
 )
-from flame.tui.chips import chips, describe, quick
-from flame.tui.lines import Line, line_width
+from flame.tui.toolkit.lines import Line, line_width
+from flame.tui.widgets.chips import chips, describe, quick
 from tests.tui import sources, traces
 from tests.tui.traces import HOSTILE
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.selection import Selection
-from flame.core.where import HideStacks, ShowStacks
-from flame.tui.export import ExportDialog
-from flame.tui.icicle import Icicle
-from flame.tui.keys import COMMANDS
-from flame.tui.levels import LevelsDialog
-from flame.tui.lines import Lines
-from flame.tui.screen import MainScreen
-from flame.tui.sheets import Sheet
+from flame.core.projection.filters import HideStacks, ShowStacks
+from flame.core.projection.selection import Selection
+from flame.tui.dialogs.export import ExportDialog
+from flame.tui.dialogs.levels import LevelsDialog
+from flame.tui.main.screen import MainScreen
+from flame.tui.shell.commands import COMMANDS
+from flame.tui.toolkit.lines import Lines
+from flame.tui.views.icicle import Icicle
+from flame.tui.widgets.pages import Sheet
 from tests.tui import traces
 from tests.tui.conftest import open_app
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
-from flame.tui.clipboard import LIMIT, copied, visible
+from flame.tui.toolkit.clipboard import LIMIT, copied, visible
 from tests.tui.dialogs import Player, stage
 from tests.tui.traces import HOSTILE
 

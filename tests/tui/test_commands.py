@@ -6,7 +6,7 @@ from pathlib import Path
 
 from textual.command import DiscoveryHit
 
-from flame.tui.commands import Commands
+from flame.tui.shell.command_palette import Commands
 from tests.tui.conftest import User, open_app
 
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flame.core.analysis.distribution import distribution, histogram
+from flame.core.analysis.wording import OPERATORS
 from flame.core.columns import I8
-from flame.core.distribution import distribution, histogram
-from flame.core.frames import Frame, Kind
-from flame.core.launches import LaunchConfig
-from flame.core.terms import OPERATORS
-from flame.core.tree import StackTree
-from flame.tui.blocks import bars
-from flame.tui.details import details
-from flame.tui.facts import BINS, Facts, Launched, Moved, Part, Parts, Used
-from flame.tui.layout import Span
-from flame.tui.lines import Line, line_width
-from flame.tui.palette import Palette
-from flame.tui.view import View, Zoom
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.tree import StackTree
+from flame.tui.details.blocks import bars
+from flame.tui.details.facts import BINS, Facts, Launched, Moved, Part, Parts, Used
+from flame.tui.details.pane import details
+from flame.tui.session.row_layout import Span
+from flame.tui.session.tree_view import View, Zoom
+from flame.tui.toolkit.lines import Line, line_width
+from flame.tui.toolkit.palette import Palette
 from tests.tui import sources
 from tests.tui.trees import node, stack_tree
 

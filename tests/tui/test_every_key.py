@@ -10,20 +10,20 @@ import pytest
 from textual.actions import parse
 from textual.screen import ModalScreen
 
-from flame.core.selection import Selection
-from flame.core.where import HideFrames, HideStacks, ShowFrom, ShowStacks
-from flame.tui.export import ExportDialog
-from flame.tui.filters import FiltersDialog
-from flame.tui.keys import COMMANDS, Command, id_of, means_something
-from flame.tui.levels import LevelsDialog
-from flame.tui.lines import Lines, Rows
-from flame.tui.pane import NOT_HERE
-from flame.tui.searchbox import SearchBox
-from flame.tui.sheets import Sheet
-from flame.tui.themes import NAMES
-from flame.tui.timeline import TimelinePane
-from flame.tui.top import TopPane
-from flame.tui.view import View
+from flame.core.projection.filters import HideFrames, HideStacks, ShowFrom, ShowStacks
+from flame.core.projection.selection import Selection
+from flame.tui.dialogs.export import ExportDialog
+from flame.tui.dialogs.filters import FiltersDialog
+from flame.tui.dialogs.levels import LevelsDialog
+from flame.tui.session.tree_view import View
+from flame.tui.shell.commands import COMMANDS, Command, id_of, means_something
+from flame.tui.timeline.pane import TimelinePane
+from flame.tui.toolkit.lines import Lines, Rows
+from flame.tui.toolkit.themes import NAMES
+from flame.tui.views.pane import NOT_HERE
+from flame.tui.views.top_pane import TopPane
+from flame.tui.widgets.pages import Sheet
+from flame.tui.widgets.searchbox import SearchBox
 from tests.tui.conftest import User, open_app
 
 VIEWS = ("icicle", "sandwich", "top", "timeline")

@@ -11,14 +11,14 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Static
 
-from flame.core.load import load
-from flame.core.profile import Profile
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.core.where import ShowStacks
-from flame.tui.export import ExportDialog, save_screenshot
-from flame.tui.session import Projection, project
-from flame.tui.writing import free_name, target_of
+from flame.core.loading.file import load
+from flame.core.loading.inputs import Inputs
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import ShowStacks
+from flame.core.projection.selection import Selection
+from flame.tui.dialogs.export import ExportDialog, save_screenshot
+from flame.tui.dialogs.write_files import free_name, target_of
+from flame.tui.session.session import Projection, project
 from tests.tui import traces
 from tests.tui.dialogs import PENDING, Player, stage
 
@@ -148,7 +148,7 @@ async def test_a_failed_write_is_said_and_can_be_tried_again(
 
     async with stage(dialog) as user:
         with monkeypatch.context() as broken:
-            broken.setattr("flame.tui.writing.Stacks._write", full)
+            broken.setattr("flame.tui.dialogs.write_files.Stacks._write", full)
             await user.press("enter")
             await user.until(lambda: user.dialog.note)
         assert user.dialog.note.endswith("cannot be written: No space left on device")

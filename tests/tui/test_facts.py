@@ -11,16 +11,16 @@ import pytest
 from textual.message import Message
 
 import flame
-from flame.core.arrangement import Arrangement
-from flame.core.frames import NO_LAUNCH
-from flame.core.launches import LaunchConfig
-from flame.core.profile import Process, Source
-from flame.core.sandwich import sandwich
-from flame.core.selection import Selection
-from flame.core.where import Filter, Streams, Time
-from flame.tui.collector import Collected, Collector
-from flame.tui.facts import Facts, collect
-from flame.tui.session import Projection, project
+from flame.core.analysis.sandwich import sandwich
+from flame.core.model.arrangement import Arrangement
+from flame.core.model.frames import NO_LAUNCH
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.profile import Process, Source
+from flame.core.projection.filters import Filter, Streams, Time
+from flame.core.projection.selection import Selection
+from flame.tui.details.collector import Collected, Collector
+from flame.tui.details.facts import Facts, collect
+from flame.tui.session.session import Projection, project
 from tests.nsysfile import HTOD, NsysFile
 from tests.tui import sources
 from tests.tui.trees import node

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.frames import Kind
-from flame.core.load import load
-from flame.core.profile import Profile
-from flame.core.where import (
+from flame.core.loading.file import load
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import (
     Devices,
     Filter,
     HideFrames,
@@ -26,8 +26,8 @@ from flame.core.where import (
     Tids,
     Time,
 )
-from flame.tui.fields import FIELDS, TextField
-from flame.tui.filters import FiltersDialog, slots
+from flame.tui.dialogs.filter_fields import FIELDS, TextField
+from flame.tui.dialogs.filters import FiltersDialog, slots
 from tests.nsysfile import HTOD, NsysFile
 from tests.tui import sources, traces
 from tests.tui.dialogs import PENDING, stage

@@ -8,10 +8,10 @@ import pytest
 from textual.message import Message
 
 from flame.core.errors import UsageError
-from flame.tui import finder
-from flame.tui.finder import Finder, Searched
-from flame.tui.query import Query
-from flame.tui.view import View
+from flame.tui.session import finder
+from flame.tui.session.finder import Finder, Searched
+from flame.tui.session.query import Query
+from flame.tui.session.tree_view import View
 from tests.tui.trees import stack_tree
 
 TREE = stack_tree({("a", "x"): 3, ("b", "x"): 2, ("c",): 1})

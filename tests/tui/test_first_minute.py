@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import flame
-from flame.core.selection import Selection
-from flame.core.tree import StackTree
+from flame.core.model.tree import StackTree
+from flame.core.projection.selection import Selection
 from flame.core.units import format_count
-from flame.tui.keys import LEVEL_KEYS
+from flame.tui.shell.commands import LEVEL_KEYS
 from tests.conftest import TRACES
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.arrangement import Arrangement
-from flame.core.load import load
-from flame.core.selection import Selection
-from flame.tui import header
-from flame.tui.keys import COMMANDS, footer_of
-from flame.tui.lines import Line, line_width
-from flame.tui.palette import Palette
-from flame.tui.query import Query
-from flame.tui.view import View
+from flame.core.loading.file import load
+from flame.core.model.arrangement import Arrangement
+from flame.core.projection.selection import Selection
+from flame.tui.session.query import Query
+from flame.tui.session.tree_view import View
+from flame.tui.shell.commands import COMMANDS, footer_of
+from flame.tui.toolkit.lines import Line, line_width
+from flame.tui.toolkit.palette import Palette
+from flame.tui.widgets import header
 from tests.tui import traces
 from tests.tui.trees import node, stack_tree
 

@@ -12,11 +12,11 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from flame.core.frames import Frame, Kind
-from flame.core.tree import StackTree
-from flame.tui.icicle import Icicle
-from flame.tui.layout import Span
-from flame.tui.view import View, Zoom
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.tree import StackTree
+from flame.tui.session.row_layout import Span
+from flame.tui.session.tree_view import View, Zoom
+from flame.tui.views.icicle import Icicle
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import node, stack_tree

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from flame.config import Config
 from flame.core.errors import UsageError
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.tui.app import run
-from flame.tui.keymap import keymap_of, remapped, short_id
-from flame.tui.keys import COMMANDS, GROUPS, Command
-from flame.tui.themes import NAMES
+from flame.core.projection.selection import Selection
+from flame.options.config import Config
+from flame.tui.main.app import run
+from flame.tui.shell.commands import COMMANDS, GROUPS, Command
+from flame.tui.shell.keymap import keymap_of, remapped, short_id
+from flame.tui.toolkit.themes import NAMES
 from tests.tui.conftest import open_app
 
 README = Path(__file__).parents[2] / "README.md"

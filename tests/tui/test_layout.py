@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.tree import StackTree
-from flame.tui.layout import NARROW, Item, Layout, Span
+from flame.core.model.tree import StackTree
+from flame.tui.session.row_layout import NARROW, Item, Layout, Span
 from tests.tui.trees import random_trees, stack_tree
 
 widths = st.integers(1, 60)

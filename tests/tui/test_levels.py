@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.project import LEVELS
-from flame.core.terms import NVTX, OPERATORS
-from flame.tui.keys import LEVEL_KEYS
-from flame.tui.levels import PRESETS, Choice, LevelsChoice, LevelsDialog, offered, toggled
-from flame.tui.terms import level_about
+from flame.core.analysis.wording import NVTX, OPERATORS
+from flame.core.projection.project import LEVELS
+from flame.tui.dialogs.levels import PRESETS, Choice, LevelsChoice, LevelsDialog, offered, toggled
+from flame.tui.session.wording import level_about
+from flame.tui.shell.commands import LEVEL_KEYS
 from tests.tui.dialogs import PENDING, stage
 
 level_lists = st.lists(st.sampled_from(LEVELS), unique=True, min_size=1).map(tuple)

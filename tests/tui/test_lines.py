@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from flame.tui.lines import change_end
+from flame.tui.toolkit.lines import change_end
 
 RED, BLUE = Style(color="red"), Style(color="blue")
 

@@ -16,20 +16,20 @@ import pytest
 from textual.keys import _character_to_key
 
 from flame.attach.watch import Watch
-from flame.config import DEFAULTS, Config
-from flame.core.arrangement import Arrangement
 from flame.core.errors import UsageError
-from flame.core.live import samples as live_samples
 from flame.core.live.feed import Feed
 from flame.core.live.status import Rates, State
+from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND, Window
+from flame.core.model.arrangement import Arrangement
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.tui import live_worker
-from flame.tui.icicle import Icicle
-from flame.tui.live import LiveApp
-from flame.tui.live_screen import LiveScreen
-from flame.tui.sheets import Sheet
+from flame.core.projection.selection import Selection
+from flame.options.config import DEFAULTS, Config
+from flame.tui.live import worker as live_worker
+from flame.tui.live.app import LiveApp
+from flame.tui.live.screen import LiveScreen
+from flame.tui.views.icicle import Icicle
+from flame.tui.widgets.pages import Sheet
 from tests.tui.conftest import PATIENCE, User
 from tests.tui.recording import MS, Recording
 
@@ -454,7 +454,7 @@ async def test_live_keys_can_be_changed(recording: Recording) -> None:
 
 
 def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) -> None:
-    from flame.tui.keymap import keymap_of
+    from flame.tui.shell.keymap import keymap_of
 
     keys = {"brush": "p"}
     assert keymap_of(keys) == {"flame.brush": "p"}
@@ -465,7 +465,7 @@ def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) ->
 
 @pytest.mark.parametrize("view", ["icicle", "sandwich", "top", "timeline"])
 async def test_every_key_works_while_it_goes_on(recording: Recording, view: str) -> None:
-    from flame.tui.keys import LIVE_COMMANDS
+    from flame.tui.shell.commands import LIVE_COMMANDS
 
     async with follow(recording) as user:
         user.screen.action_show_view(view)

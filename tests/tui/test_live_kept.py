@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.live import store as store_module
+from flame.core.analysis.sandwich import sandwich
 from flame.core.live.feed import Feed
+from flame.core.live.sums import activity_store as store_module
 from flame.core.live.window import ALL, LAST_10, SECOND
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.sandwich import sandwich
-from flame.core.selection import Selection
-from flame.core.timeline import timeline
-from flame.core.where import Streams, Time
-from flame.tui.chips import describe
-from flame.tui.details import details
-from flame.tui.facts import Facts, collect
-from flame.tui.lines import Line
-from flame.tui.palette import Palette
-from flame.tui.session import project
+from flame.core.projection.filters import Streams, Time
+from flame.core.projection.selection import Selection
+from flame.core.timeline.intervals import timeline
+from flame.tui.details.facts import Facts, collect
+from flame.tui.details.pane import details
+from flame.tui.session.session import project
+from flame.tui.toolkit.lines import Line
+from flame.tui.toolkit.palette import Palette
+from flame.tui.widgets.chips import describe
 from tests.fdumpfile import START, DumpFile
 from tests.tui.trees import node
 

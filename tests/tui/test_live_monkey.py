@@ -10,8 +10,8 @@ import pytest
 
 from flame.core.live.status import State
 from flame.core.live.window import SECOND, WINDOWS
-from flame.tui import live_worker
-from flame.tui.keys import LIVE_COMMANDS
+from flame.tui.live import worker as live_worker
+from flame.tui.shell.commands import LIVE_COMMANDS
 from tests.tui.recording import MS, Recording
 from tests.tui.test_live import Viewer, follow
 from tests.tui.test_monkey import SIZES, Monkey, stay

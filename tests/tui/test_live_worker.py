@@ -14,10 +14,10 @@ from textual.message import Message
 from flame.core.errors import InputError
 from flame.core.live.window import ALL, LAST_10, SECOND, Window
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.tui import live_worker
-from flame.tui.live_worker import Failed, LiveWorker, Renewed, Told, Wish
-from flame.tui.query import Query
+from flame.core.projection.selection import Selection
+from flame.tui.live import worker as live_worker
+from flame.tui.live.worker import Failed, LiveWorker, Renewed, Told, Wish
+from flame.tui.session.query import Query
 from tests.tui.recording import MS, Recording
 
 PATIENCE = 10.0

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
-from flame.core.tree import StackTree
-from flame.tui.overview import _MATCH, _ZOOMED, Overview
-from flame.tui.query import Query
-from flame.tui.view import View
+from flame.core.model.tree import StackTree
+from flame.tui.session.query import Query
+from flame.tui.session.tree_view import View
+from flame.tui.views.overview import _MATCH, _ZOOMED, Overview
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import random_trees
 

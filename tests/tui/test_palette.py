@@ -8,8 +8,8 @@ import pytest
 from rich.color import Color, ColorSystem
 from rich.style import Style
 
-from flame.core.frames import Kind
-from flame.tui.palette import (
+from flame.core.model.frames import Kind
+from flame.tui.toolkit.palette import (
     HUES,
     ON_DARK,
     ON_LIGHT,
@@ -243,7 +243,8 @@ def test_every_kind_has_its_own_hue() -> None:
 
 
 def test_a_name_has_the_same_shade_in_every_run() -> None:
-    code = "from flame.tui.palette import shade_of; print([shade_of(str(n)) for n in range(50)])"
+    load = "from flame.tui.toolkit.palette import shade_of"
+    code = f"{load}; print([shade_of(str(n)) for n in range(50)])"
     command = [sys.executable, "-c", code]
     runs = {
         subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True).stdout

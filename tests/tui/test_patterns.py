@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.tui.patterns import exact, plain
+from flame.tui.session.patterns import exact, plain
 from tests.tui.traces import HOSTILE
 
 names = st.text(st.characters(codec=None)) | st.sampled_from(HOSTILE)

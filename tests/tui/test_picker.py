@@ -17,17 +17,17 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from flame.attach.model import Candidate, Ended, Found, Job, Way
-from flame.config import DEFAULTS, Config
+from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
 from flame.core.errors import InputError, UsageError
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.tui import picker
-from flame.tui.attach import run
-from flame.tui.lines import Line, Rows, line_width
-from flame.tui.palette import Palette
-from flame.tui.picker import Picker
-from flame.tui.picker_rows import Item, about, heads, matches, nothing, refusal, row
+from flame.core.projection.selection import Selection
+from flame.options.config import DEFAULTS, Config
+from flame.tui.attach import picker
+from flame.tui.attach.picker import Picker
+from flame.tui.attach.picker_rows import Item, about, heads, matches, nothing, refusal, row
+from flame.tui.attach.run import run
+from flame.tui.toolkit.lines import Line, Rows, line_width
+from flame.tui.toolkit.palette import Palette
 
 PATIENCE = 10.0
 PALETTE = Palette((18, 18, 18), (228, 228, 228))

@@ -10,13 +10,13 @@ import pytest
 from textual.message import Message
 
 from flame.core.errors import NoMatchError
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, silent
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.core.where import HideFrames, ShowStacks
-from flame.tui.projector import Projected, Projector, Ready
-from flame.tui.query import Query
-from flame.tui.session import open_session
+from flame.core.projection.filters import HideFrames, ShowStacks
+from flame.core.projection.selection import Selection
+from flame.tui.session.projector import Projected, Projector, Ready
+from flame.tui.session.query import Query
+from flame.tui.session.session import open_session
 
 GEMM = Selection(where=(ShowStacks("gemm"),))
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from flame.core.errors import UsageError
-from flame.core.frames import Frame, Kind
-from flame.tui.query import Query, find
+from flame.core.model.frames import Frame, Kind
+from flame.tui.session.query import Query, find
 from tests.tui.trees import node, stack_tree
 
 TREE = stack_tree(

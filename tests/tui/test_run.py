@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import UsageError
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.tui.app import run
+from flame.core.projection.selection import Selection
+from flame.tui.main.app import run
 from tests.tui import traces
 from tests.tui.terminals import PROGRAM, ROOT, Terminal, start
 

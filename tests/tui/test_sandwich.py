@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
-from flame.core.selection import Selection
-from flame.tui import sandwich as module
-from flame.tui.halves import Halves
-from flame.tui.icicle import Icicle
-from flame.tui.icicle_pane import IciclePane
-from flame.tui.query import Query, find
-from flame.tui.sandwich import SandwichPane
-from flame.tui.view import View
+from flame.core.projection.selection import Selection
+from flame.tui.session.query import Query, find
+from flame.tui.session.tree_view import View
+from flame.tui.views import sandwich_pane as module
+from flame.tui.views.icicle import Icicle
+from flame.tui.views.icicle_pane import IciclePane
+from flame.tui.views.sandwich_halves import Halves
+from flame.tui.views.sandwich_pane import SandwichPane
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import node, random_trees, stack_tree

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
 
-from flame.core.sampling import Code
-from flame.core.stalls import STALLS
-from flame.tui.palette import NoColours, Palette, SixteenColours
-from flame.tui.sass_bars import bar, by_class
-from flame.tui.sass_listing import Listing, RowKind
-from flame.tui.sass_source import MOST_BYTES, Sources, lines_of
-from flame.tui.sass_text import parts_of
-from flame.tui.sass_version import Version
-from flame.tui.stall_classes import StallClass, class_of, class_of_title
+from flame.core.model.pc_samples import Code
+from flame.core.model.stalls import STALLS
+from flame.core.names.sass_text import parts_of
+from flame.tui.sampling.bars import bar, by_class
+from flame.tui.sampling.version import Version
+from flame.tui.sass.listing import Listing, RowKind
+from flame.tui.sass.source import MOST_BYTES, Sources, lines_of
+from flame.tui.toolkit.palette import NoColours, Palette, SixteenColours
+from flame.tui.toolkit.stall_colours import StallClass, class_of, class_of_title
 from tests.tui.sampled import GEMM, GEMM_SAMPLES, SOURCE, code, samples
 
 DARK = Palette((18, 18, 18), (224, 224, 224))

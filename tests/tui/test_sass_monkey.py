@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from flame.core.sampling import Code, Samples
-from flame.tui.sass_keys import SASS_COMMANDS
-from flame.tui.screen import MainScreen
+from flame.core.model.pc_samples import Code, Samples
+from flame.tui.main.screen import MainScreen
+from flame.tui.shell.sass_commands import SASS_COMMANDS
 from tests.tui import sampled
 from tests.tui.sampled import open_made
 from tests.tui.terminals import Terminal, start

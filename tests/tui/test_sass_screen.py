@@ -11,16 +11,16 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from flame.config import Config
-from flame.core.profile import Profile
-from flame.core.selection import Selection
-from flame.tui.commands import AllCommands
-from flame.tui.sass_keys import SASS_COMMANDS
-from flame.tui.sass_rows import SassRows
-from flame.tui.sass_screen import SassScreen
-from flame.tui.screen import MainScreen
-from flame.tui.sheets import Sheet
-from flame.tui.themes import NAMES
+from flame.core.model.profile import Profile
+from flame.core.projection.selection import Selection
+from flame.options.config import Config
+from flame.tui.main.screen import MainScreen
+from flame.tui.sass.rows import SassRows
+from flame.tui.sass.screen import SassScreen
+from flame.tui.shell.command_palette import AllCommands
+from flame.tui.shell.sass_commands import SASS_COMMANDS
+from flame.tui.toolkit.themes import NAMES
+from flame.tui.widgets.pages import Sheet
 from tests.tui.conftest import User, main_screen
 from tests.tui.sampled import MadeApp, open_made, sampled, view_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import flame
-from flame.core.tree import StackTree
+from flame.core.model.tree import StackTree
 from flame.core.units import format_count
 from samples.make_six_levels import FOLDER
 from tests.tui.test_first_minute import FLAME, ROOT, Tmux, ended

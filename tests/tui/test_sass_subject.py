@@ -10,25 +10,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flame.core.frames import Kind
-from flame.core.labels import Naming
-from flame.core.load import load
-from flame.core.load_many import load_all
-from flame.core.names import Rename
-from flame.core.profile import Profile
-from flame.core.sampling import Code
-from flame.core.selection import Selection
+from flame.core.loading.file import load
+from flame.core.loading.many import load_all
+from flame.core.model.frames import Kind
+from flame.core.model.pc_samples import Code
+from flame.core.model.profile import Profile
+from flame.core.names.nvtx import Rename
+from flame.core.projection.filters import Kernel
+from flame.core.projection.labels import Naming
+from flame.core.projection.selection import Selection
 from flame.core.units import format_percent
-from flame.core.where import Kernel
-from flame.tui.halves import Halves
-from flame.tui.palette import Palette
-from flame.tui.sass_codes import as_one
-from flame.tui.sass_details import block
-from flame.tui.sass_facts import sampled_of
-from flame.tui.sass_head import head_lines
-from flame.tui.sass_subject import NONE_BELOW, ON_HOST, Subject, spot_of, subject_of
-from flame.tui.session import Projection
-from flame.tui.terms import NO_SAMPLES
+from flame.tui.details.sample_blocks import block
+from flame.tui.details.sample_facts import sampled_of
+from flame.tui.sampling.codes import as_one
+from flame.tui.sampling.subject import NONE_BELOW, ON_HOST, Subject, spot_of, subject_of
+from flame.tui.sass.head import head_lines
+from flame.tui.session.session import Projection
+from flame.tui.session.wording import NO_SAMPLES
+from flame.tui.toolkit.palette import Palette
+from flame.tui.views.sandwich_halves import Halves
 from samples.make_six_levels import FOLDER as SIX_LEVELS
 from tests.tui.sampled import code, sampled, shown
 from tests.tui.test_sass_listing import version

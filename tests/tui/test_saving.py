@@ -12,12 +12,12 @@ import pytest
 from textual.pilot import Pilot
 
 import flame
-from flame.core.load import load
-from flame.core.profile import Profile
+from flame.core.loading.file import load
+from flame.core.model.profile import Profile
+from flame.core.projection.selection import Selection
 from flame.core.readers.fdump.layout import header_of
-from flame.core.selection import Selection
-from flame.tui.saving import SaveDialog
-from flame.tui.session import Projection, project
+from flame.tui.dialogs.save_recording import SaveDialog
+from flame.tui.session.session import Projection, project
 from tests.fdumpfile import DumpFile
 from tests.tui.dialogs import PENDING, Player, Stage, stage
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 
-from flame.tui.history import LONGEST, History, searches_path
-from flame.tui.searchbox import SearchBox
+from flame.tui.widgets.search_box import LONGEST, History, searches_path
+from flame.tui.widgets.searchbox import SearchBox
 from tests.tui.dialogs import Player
 
 

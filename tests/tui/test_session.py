@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import NoMatchError
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, silent
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.core.where import ShowStacks
-from flame.tui import session
-from flame.tui.session import Session, open_session
+from flame.core.projection.filters import ShowStacks
+from flame.core.projection.selection import Selection
+from flame.tui.session import session
+from flame.tui.session.session import Session, open_session
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from flame.core.columns import I4, I8
-from flame.core.frames import Frame, FrameTable, Kind
-from flame.core.metrics import METRICS
-from flame.core.tree import StackTree
-from flame.tui.source import Place, arguments, open_in_editor, place_of
+from flame.core.model.frames import Frame, FrameTable, Kind
+from flame.core.model.metrics import METRICS
+from flame.core.model.tree import StackTree
+from flame.tui.toolkit.editor import Place, arguments, open_in_editor, place_of
 from tests.tui.dialogs import Player, stage
 
 

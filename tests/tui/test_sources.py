@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.labels import Naming
-from flame.core.selection import Selection
-from flame.core.where import Step
+from flame.core.projection.filters import Step
+from flame.core.projection.labels import Naming
+from flame.core.projection.selection import Selection
 from samples import make_torch_sample
 from tests.tui.conftest import User, open_app
 

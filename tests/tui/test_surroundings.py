@@ -9,12 +9,12 @@ import pytest
 from textual.widgets import Input
 
 from flame.core.errors import CancelledError, InputError, NoMatchError
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, Progress
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.core.where import where
-from flame.tui.app import FlameApp
-from flame.tui.loading import LoadingScreen
+from flame.core.projection.filters import where
+from flame.core.projection.selection import Selection
+from flame.tui.main.app import FlameApp
+from flame.tui.shell.loading_screen import LoadingScreen
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 
@@ -186,7 +186,7 @@ async def test_a_load_can_be_left_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     load = SlowLoad()
-    monkeypatch.setattr("flame.core.load.load", load)
+    monkeypatch.setattr("flame.core.loading.file.load", load)
     app = FlameApp(Inputs((tmp_path / "slow.sqlite",)), LoadOptions(), Selection())
     async with app.run_test(size=(80, 24)) as pilot:
         user = User(app, pilot)

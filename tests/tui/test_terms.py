@@ -8,17 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flame.core.frames import Frame, Kind
-from flame.core.load import load
-from flame.core.metrics import METRICS
-from flame.core.profile import Profile, ProfilerSteps, Source
-from flame.core.selection import Selection
-from flame.core.terms import NVTX, OPERATORS, coverage_of, kind_word, short_place, terms_of
-from flame.tui.header import coverage_gap, header, shown_levels
-from flame.tui.lines import Line
-from flame.tui.palette import Palette
-from flame.tui.sheets import coverage_lines
-from flame.tui.terms import lasts, mark_of, whole_of
+from flame.core.analysis.wording import (
+    NVTX,
+    OPERATORS,
+    coverage_of,
+    kind_word,
+    short_place,
+    terms_of,
+)
+from flame.core.loading.file import load
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.metrics import METRICS
+from flame.core.model.profile import Profile, ProfilerSteps, Source
+from flame.core.projection.selection import Selection
+from flame.tui.session.wording import lasts, mark_of, whole_of
+from flame.tui.toolkit.lines import Line
+from flame.tui.toolkit.palette import Palette
+from flame.tui.widgets.header import coverage_gap, header, shown_levels
+from flame.tui.widgets.pages import coverage_lines
 from tests.tui import sources, traces
 
 PALETTE = Palette((18, 18, 18), (224, 224, 224))

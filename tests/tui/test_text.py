@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from flame.tui.text import (
+from flame.tui.toolkit.text import (
     LONGEST,
     cut,
     cut_start,

@@ -12,12 +12,12 @@ from rich.style import Style
 from textual.color import Color as TextualColor
 from textual.widget import Widget
 
-from flame.config import Config
-from flame.core.frames import Kind
-from flame.tui.lines import Lines, Rows, palette_of
-from flame.tui.palette import NoColours, Palette, SixteenColours
-from flame.tui.sheets import Sheet
-from flame.tui.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
+from flame.core.model.frames import Kind
+from flame.options.config import Config
+from flame.tui.toolkit.lines import Lines, Rows, palette_of
+from flame.tui.toolkit.palette import NoColours, Palette, SixteenColours
+from flame.tui.toolkit.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
+from flame.tui.widgets.pages import Sheet
 from tests.tui.conftest import User, open_app
 from tests.tui.terminals import Terminal, start
 from tests.tui.test_palette import contrast, rgb

@@ -14,21 +14,21 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, silent
-from flame.core.selection import Selection
-from flame.core.shading import Grid
-from flame.core.sources import Inputs
-from flame.core.timeline import Window
-from flame.core.where import Streams, Time
-from flame.tui.carrying import carry
-from flame.tui.lines import Rows
-from flame.tui.pane import NOT_HERE, Pane
-from flame.tui.query import Query
-from flame.tui.session import Projection, open_session
-from flame.tui.timeline import TimelinePane
-from flame.tui.timeline_axis import axis, clock, period
-from flame.tui.timeline_rows import TimelineRows
-from flame.tui.timeline_view import SHORTEST, TimeView
+from flame.core.projection.filters import Streams, Time
+from flame.core.projection.selection import Selection
+from flame.core.timeline.intervals import Window
+from flame.core.timeline.raster import Grid
+from flame.tui.session.carry import carry
+from flame.tui.session.query import Query
+from flame.tui.session.session import Projection, open_session
+from flame.tui.timeline.axis import axis, clock, period
+from flame.tui.timeline.cursor import SHORTEST, TimeView
+from flame.tui.timeline.pane import TimelinePane
+from flame.tui.timeline.rows import TimelineRows
+from flame.tui.toolkit.lines import Rows
+from flame.tui.views.pane import NOT_HERE, Pane
 from tests.nsysfile import NsysFile
 from tests.tui import traces
 

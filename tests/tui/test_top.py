@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.frames import Frame, Kind
-from flame.core.selection import Selection
-from flame.tui.pane import Pane
-from flame.tui.places import matching_frames
-from flame.tui.query import Query, find
-from flame.tui.sandwich import SandwichPane
-from flame.tui.table import LEAST_NAME, Table, bar, heads_for, orders_of, times
-from flame.tui.top import TopPane
-from flame.tui.top_rows import TableRows
+from flame.core.model.frames import Frame, Kind
+from flame.core.projection.selection import Selection
+from flame.tui.session.places import matching_frames
+from flame.tui.session.query import Query, find
+from flame.tui.views.pane import Pane
+from flame.tui.views.sandwich_pane import SandwichPane
+from flame.tui.views.top_pane import TopPane
+from flame.tui.views.top_rows import TableRows
+from flame.tui.views.top_table import LEAST_NAME, Table, bar, heads_for, orders_of, times
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import random_trees, stack_tree
@@ -356,7 +356,7 @@ async def test_hostile_names_stay_on_their_rows(tmp_path: Path) -> None:
 
 
 async def test_percentiles_follow_the_filters(decode: Path) -> None:
-    from flame.core.where import where
+    from flame.core.projection.filters import where
 
     chosen = Selection(where=where(kernel="gemm"))
     async with open_app(decode, selection=chosen) as user:

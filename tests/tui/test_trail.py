@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flame.tui.trail import Trail
+from flame.tui.toolkit.back_stack import Trail
 
 
 def test_back_and_forward_go_through_all_places() -> None:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.frames import Frame, Kind
-from flame.core.tree import StackTree
-from flame.tui.layout import Span
-from flame.tui.query import Query
-from flame.tui.view import View
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.tree import StackTree
+from flame.tui.session.query import Query
+from flame.tui.session.row_layout import Span
+from flame.tui.session.tree_view import View
 from tests.tui.trees import node, random_trees, stack_tree
 
 TREE = stack_tree(
