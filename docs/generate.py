@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from flame.arguments import add_selection
-from flame.cli import _parser as command_parser
-from flame.config import CHOICES, DEFAULTS, Config
-from flame.tui.keymap import short_id
-from flame.tui.keys import COMMANDS, LIVE, LIVE_COMMANDS, Command
-from flame.tui.sass_keys import SASS_COMMANDS
+from flame.cli.main import _parser as command_parser
+from flame.options.config import CHOICES, DEFAULTS, Config
+from flame.options.selection import add_selection
+from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS, Command
+from flame.tui.shell.keymap import short_id
+from flame.tui.shell.sass_commands import SASS_COMMANDS
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent

@@ -17,8 +17,6 @@ from flame.tui.shell.keymap import keymap_of, remapped, short_id
 from flame.tui.toolkit.themes import NAMES
 from tests.tui.conftest import open_app
 
-README = Path(__file__).parents[2] / "README.md"
-
 
 def shown(command: str, **keys: str) -> str:
     """How the help shows ``command``."""
