@@ -19,8 +19,8 @@ from flame.attach.discover import permission
 from flame.attach.discover.permission import explain
 from flame.attach.discover.proc import process
 from tests.attach.conftest import NOBODY, Start, as_nobody, needs_root, wait_until
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 LIBC = ctypes.CDLL(None)
 PR_SET_DUMPABLE, PR_SET_KEEPCAPS = 4, 8
 

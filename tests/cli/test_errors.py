@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame
-from tests.nsysfile import NsysFile
+from tests.support.writers.nsysfile import NsysFile
 
 
 @pytest.mark.parametrize(

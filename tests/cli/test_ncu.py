@@ -16,8 +16,8 @@ from flame.options.selection import parse
 from flame.options.state import decode
 from flame.tui.main.app import FlameApp
 from tests.cli.conftest import Flame
-from tests.ncufile import Row, sass_page
-from tests.nsysfile import NsysFile
+from tests.support.writers.ncufile import Row, sass_page
+from tests.support.writers.nsysfile import NsysFile
 from tests.tui.conftest import User, main_screen
 
 CODE = [Row("LDG.E R2, [R4]", {"stall_long_sb": 6}), Row("EXIT", {"stall_wait": 4})]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame, spawn
-from tests.nsysfile import NsysFile
+from tests.support.writers.nsysfile import NsysFile
 
 HOSTILE = "evil\x1b[31m;red\nline\u202e"
 

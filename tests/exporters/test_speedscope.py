@@ -25,8 +25,8 @@ from flame.core.projection.selection import Selection
 from flame.exporters import speedscope
 from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled
 from tests.conftest import NSYS_TRACES
-from tests.core.sampled import Run
 from tests.exporters.profiles import Place, Row, chain, fan, profile_of, some_rows
+from tests.support.sampled import Run
 
 FORWARD = Row("gemm", 70, nvtx=("forward",), launch="cudaLaunchKernel", launch_ns=9)
 LOOSE = Row("memset", 5)

@@ -15,9 +15,9 @@ import pytest
 
 from flame.attach.library.control import SamplingReply
 from tests.cli.programs import KERNELS
-from tests.fdumprecords import header, meta, records, text
 from tests.inject.conftest import small_file_system
 from tests.inject.recorded_program import Program, until
+from tests.support.writers.fdumprecords import header, meta, records, text
 
 IMAGE = """
 import os

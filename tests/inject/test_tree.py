@@ -16,8 +16,8 @@ from flame.core.loading.many import load_all
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.project import project
-from tests.fdumprecords import header
 from tests.inject.naive_process import Process, Step, Work, idle_times, launch_times
+from tests.support.writers.fdumprecords import header
 
 WORKLOAD = Path(__file__).with_name("tree_workload.py")
 GPU_LEVELS = {"python": "python", "launch": "launch", "nvtx": "nvtx", "kernel": "leaf"}

@@ -16,8 +16,8 @@ from flame.core.model.metrics import METRICS, STALLS
 from flame.core.projection.project import LEVELS
 from flame.options.selection import load_options_of, selection_of
 from flame.record.options import plan_of
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 MANUAL = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [
     path

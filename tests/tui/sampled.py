@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-import flame.tui.main.app
 from flame.core.loading.file import load
 from flame.core.loading.inputs import Inputs
 from flame.core.model.frames import FrameBuilder
@@ -121,8 +120,6 @@ def shown(profile: Profile, selection: Selection | None = None) -> Projection:
 
 class MadeApp(FlameApp):
     """The app on a profile that no file has."""
-
-    CSS_PATH = str(Path(flame.tui.main.app.__file__).with_name("app.tcss"))
 
     def __init__(self, profile: Profile, selection: Selection, config: Config = DEFAULTS) -> None:
         inputs = Inputs((Path("decode.sqlite"),))

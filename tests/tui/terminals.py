@@ -14,11 +14,12 @@ import termios
 import time
 from pathlib import Path
 
+from tests.support.paths import ROOT
+
 PATIENCE = 30.0
 OWN = ("NO_COLOR", "FLAME_ASCII")
 """What the developer's terminal may say, and a test must not depend on."""
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -27,10 +27,10 @@ from flame.tui.session import finder
 from flame.tui.shell.command_palette import AllCommands
 from flame.tui.shell.commands import COMMANDS
 from flame.tui.shell.loading_screen import LoadingScreen
-from tests.bad_texts import WHOLE
 from tests.conftest import NSYS_TRACES
-from tests.nsysfile import NsysFile
-from tests.strategies import Script, scripts
+from tests.support.hostile.bad_texts import WHOLE
+from tests.support.strategies import Script, scripts
+from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.conftest import User, _character, open_app
 from tests.tui.terminals import Terminal, read_screen, start
