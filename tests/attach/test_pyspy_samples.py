@@ -13,7 +13,8 @@ from flame.attach.pyspy.samples import Samples
 from flame.core.attribution.resolved import profile_of
 from flame.core.errors import InputError
 from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK, Window
-from flame.core.model.profile import Meta, Profile
+from flame.core.model.meta import Meta
+from flame.core.model.profile import Profile
 from tests.attach.speedscope_runs import Sample, speedscope
 
 FRAMES = st.sampled_from([("main", 1), ("main", 2), ("forward", 5), ("loss", 5)])

@@ -22,7 +22,8 @@ from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.console.terminal import cells, cut, printable
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
-from flame.core.model.profile import Device, Profile
+from flame.core.model.meta import Device
+from flame.core.model.profile import Profile
 from flame.core.projection.filters import where
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection

@@ -10,8 +10,9 @@ import numpy as np
 from flame.core.attribution.attribute import attribute
 from flame.core.columns import I8
 from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.model.meta import Device, Meta, Process, Thread
 from flame.core.model.metrics import metric_of
-from flame.core.model.profile import Device, Meta, Process, Profile, Thread
+from flame.core.model.profile import Profile
 from flame.core.model.raw import (
     OPEN,
     Activities,

@@ -18,7 +18,8 @@ from flame.core.live.window import Window
 from flame.core.loading.inputs import in_order, labels_of
 from flame.core.loading.merge import common_meta, warnings_of_all
 from flame.core.model.launches import LaunchConfig
-from flame.core.model.profile import Meta, Profile, Source
+from flame.core.model.meta import Meta, Source
+from flame.core.model.profile import Profile
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.launches import Launches
+from flame.core.model.meta import Device, Meta, Process, ProfilerSteps, Thread
 from flame.core.model.pc_samples import Code
-from flame.core.model.profile import Device, Meta, Process, ProfilerSteps, Thread
 from flame.core.model.stacks import StackBuilder
 
 OPEN = np.int64(np.iinfo(np.int64).max)
@@ -175,7 +175,7 @@ class Batches(Generic[_Table]):
 
     def __init__(self, table: type[_Table]) -> None:
         self._table = table
-        names = [column.name for column in fields(cast(Any, table))]
+        names = [column.name for column in fields(cast("Any", table))]
         self._chunks: dict[str, list[Column]] = {name: [] for name in names}
 
     def add(self, **columns: Column) -> None:
@@ -221,3 +221,8 @@ class RawTrace:
     launches: Launches | None = None
     paths: Paths | None = None
     pc_samples: PcSamples | None = None
+
+
+def closed_at(end: I8, capture_end: int) -> I8:
+    """When intervals end, ns: those still open when the capture stopped did so then."""
+    return np.where(end == OPEN, capture_end, end)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from flame.core.columns import I4, I8
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.profile import Meta, Process, Thread
+from flame.core.model.meta import Meta, Process, Thread
 from flame.core.model.stacks import StackBuilder
 
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from flame.core.columns import Bool, Column
 from flame.core.errors import UsageError
+from flame.core.model.activities import Activities
 from flame.core.model.frames import ACTIVITY_KINDS, Frame, Kind
-from flame.core.model.profile import Activities, Profile, Source
+from flame.core.model.meta import Source
+from flame.core.model.profile import Profile
 from flame.core.regex import expression
 from flame.core.units import parse_time
 

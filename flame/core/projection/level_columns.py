@@ -10,8 +10,9 @@ import numpy as np
 
 from flame.core.analysis.search import matching
 from flame.core.columns import I4, I8, Bool, Column, distinct
+from flame.core.model.activities import Activities
 from flame.core.model.arrangement import Arrangement
-from flame.core.model.profile import Activities, Profile
+from flame.core.model.profile import Profile
 from flame.core.projection.filters import (
     Filter,
     HideFrames,

@@ -6,9 +6,10 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError, UsageError
+from flame.core.model.activities import Activities
 from flame.core.model.arrangement import Arrangement
 from flame.core.model.metrics import NO_SAMPLES, Metric, metric_of
-from flame.core.model.profile import Activities, Profile
+from flame.core.model.profile import Profile
 from flame.core.model.tree import Breadth, StackTree, in_preorder
 from flame.core.projection.absent import absences
 from flame.core.projection.filters import Filter, GroupFilter, MinShare, passing_rows

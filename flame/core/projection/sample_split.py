@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, runs, stretches, sum_by, unique_rows
+from flame.core.model.activities import Activities
 from flame.core.model.pc_samples import Sampling
-from flame.core.model.profile import Activities, Profile
+from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import Steps, steps
 from flame.core.projection.sample_weights import Shares, shares_of
 

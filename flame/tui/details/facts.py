@@ -12,10 +12,12 @@ from flame.core.analysis.distribution import Distribution, Histogram, distributi
 from flame.core.analysis.wording import OPERATORS, terms_of
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.model.activities import Activities
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.launches import LaunchConfig, Launches
-from flame.core.model.profile import Activities, Device, Profile
+from flame.core.model.meta import Device
+from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
 from flame.core.units import format_percent, format_whole_percent

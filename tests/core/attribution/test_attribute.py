@@ -7,7 +7,8 @@ import pytest
 from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.errors import InputError
 from flame.core.model.frames import NO_LAUNCH, Kind
-from flame.core.model.profile import GraphNodes, Meta, Profile
+from flame.core.model.meta import GraphNodes, Meta
+from flame.core.model.profile import Profile
 from tests.support.recorded import Recorded, leaves
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from flame.core.attribution.resolved import profile_of
 from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.model.profile import Meta, Process, Profile, Thread
+from flame.core.model.meta import Meta, Process, Thread
+from flame.core.model.profile import Profile
 from flame.core.model.raw_stacks import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.projection.filters import where

@@ -18,8 +18,9 @@ from flame.core.loading.inputs import Inputs, labels_of, path_labels
 from flame.core.loading.merge import merged
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
+from flame.core.model.meta import Device, Meta, ProfilerSteps
 from flame.core.model.metrics import METRICS
-from flame.core.model.profile import Device, Meta, Profile, ProfilerSteps
+from flame.core.model.profile import Profile
 from flame.core.model.raw_stacks import Measure
 from flame.core.projection.filters import where
 from flame.core.timeline.intervals import timeline

@@ -8,7 +8,8 @@ import pytest
 
 import flame
 from flame.core.errors import NoMatchError
-from flame.core.model.profile import Profile, Source
+from flame.core.model.meta import Source
+from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Kernel, Ranks, Step
 from tests.support.paths import SAMPLES
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.model.frames import Kind
-from flame.core.model.profile import Profile, ProfilerSteps
+from flame.core.model.meta import ProfilerSteps
+from flame.core.model.profile import Profile
 from flame.core.projection.filters import (
     Devices,
     Filter,

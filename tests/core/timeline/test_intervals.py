@@ -19,13 +19,15 @@ from flame.core.attribution.resolved import profile_of
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
 from flame.core.loading.file import load
+from flame.core.model.activities import timed
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.model.profile import Meta, Process, Profile, Thread
+from flame.core.model.meta import Meta, Process, Thread
+from flame.core.model.profile import Profile
 from flame.core.model.raw_stacks import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import where
-from flame.core.timeline.intervals import Lane, Timeline, Window, timed, timeline
+from flame.core.timeline.intervals import Lane, Timeline, Window, timeline
 from flame.core.timeline.raster import Grid, Light, Shading, light, matches, passing, shade
 from tests.support.strategies import Script, scripts
 from tests.support.writers.nsysfile import NsysFile

@@ -18,8 +18,9 @@ from flame.core.analysis.wording import (
 )
 from flame.core.loading.file import load
 from flame.core.model.frames import Frame, Kind
+from flame.core.model.meta import ProfilerSteps, Source
 from flame.core.model.metrics import METRICS
-from flame.core.model.profile import Profile, ProfilerSteps, Source
+from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
 from flame.tui.session.wording import lasts, mark_of, whole_of
 from flame.tui.toolkit.lines import Line

@@ -12,7 +12,8 @@ import pytest
 from flame.core.loading.file import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
-from flame.core.model.profile import Device, Process, Profile, Thread
+from flame.core.model.meta import Device, Process, Thread
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Chunks
 from flame.core.readers.fdump.records import AT_ONCE
