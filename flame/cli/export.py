@@ -14,7 +14,7 @@ from flame.core.errors import NoMatchError, UsageError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.project import lacking
+from flame.core.projection.levels import lacking
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_value
 from flame.exporters import SUFFIXES, folded, speedscope

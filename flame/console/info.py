@@ -17,7 +17,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.meta import Device, Process, Share, Source
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
-from flame.core.projection.project import LEVELS, recorded_levels
+from flame.core.projection.levels import LEVELS, recorded_levels
 from flame.core.sampling.attach import sample_totals
 from flame.core.units import format_count, format_ns, format_percent, format_value
 

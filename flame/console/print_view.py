@@ -16,7 +16,7 @@ from flame.core.analysis.wording import Terms, coverage_of, kind_word, short_pla
 from flame.core.model.frames import PARTS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.project import lacking
+from flame.core.projection.levels import lacking
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_ns, format_percent, format_value
 

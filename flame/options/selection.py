@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from flame.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from flame.core.model.arrangement import Arrangement
+    from flame.core.model.tree import Arrangement
     from flame.core.options import LoadOptions
     from flame.core.projection.filters import Filter
     from flame.core.projection.labels import Naming
@@ -139,7 +139,7 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
 
 def selection_of(args: argparse.Namespace) -> Selection:
     """What to show of it; UsageError for values that mean nothing."""
-    from flame.core.projection.project import parse_levels, with_shapes
+    from flame.core.projection.levels import parse_levels, with_shapes
     from flame.core.projection.selection import Selection
 
     levels = None if args.levels is None else parse_levels(args.levels)
@@ -183,6 +183,6 @@ def _naming(args: argparse.Namespace) -> Naming:
 
 
 def _arrangement(args: argparse.Namespace) -> Arrangement:
-    from flame.core.model.arrangement import Arrangement
+    from flame.core.model.tree import Arrangement
 
     return Arrangement(args.invert, args.collapse_recursion, args.sort)

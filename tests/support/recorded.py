@@ -26,7 +26,8 @@ from flame.core.model.raw import (
     RawTrace,
 )
 from flame.core.model.stacks import StackBuilder
-from flame.core.model.tree import Breadth, StackTree, in_preorder
+from flame.core.model.tree import StackTree
+from flame.core.projection.tree_builder import Breadth, in_preorder
 
 PROCESSES = (Process(100, "trainer"), Process(200))
 THREADS = (Thread(0, 100, "main"), Thread(0, 101), Thread(1, 200))

@@ -27,7 +27,7 @@ from flame.cli.main import main
 from flame.core.errors import InputError
 from flame.core.loading.file import load
 from flame.core.model.profile import Profile
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 from tests.support.hostile.bad_files import (
     KERNEL,
     PAGE,

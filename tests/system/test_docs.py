@@ -13,7 +13,7 @@ from docs import generate
 from flame.attach.options import check
 from flame.cli.main import _completed, _parsed
 from flame.core.model.metrics import METRICS, STALLS
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 from flame.options.selection import load_options_of, selection_of
 from flame.record.options import plan_of
 from tests.support.paths import ROOT

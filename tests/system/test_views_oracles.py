@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
 from flame.core.loading.file import load
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Arrangement, StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import MinShare, Time, where
 from flame.core.projection.labels import Naming

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.metrics import metric_of
-from flame.core.model.tree import Breadth, StackTree, in_preorder
+from flame.core.model.tree import StackTree
+from flame.core.projection.tree_builder import Breadth, in_preorder
 
 Path = tuple[str | Frame, ...]
 

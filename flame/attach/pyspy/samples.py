@@ -17,7 +17,7 @@ from flame.core.live.window import LONGEST, Window
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.readers.shared.frame_text import frame_of
 from flame.core.readers.shared.stack_rows import spelled_stacks

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, stretches, sum_by
-from flame.core.model.arrangement import Arrangement
-from flame.core.model.tree import NO_GROUPS, Breadth, StackTree, in_preorder
+from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
+from flame.core.projection.tree_builder import Breadth, in_preorder
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackTable
 
 _SUM_LIMIT = 1 << 62

@@ -25,12 +25,11 @@ from flame.core.model.meta import (
 
 if TYPE_CHECKING:
     from flame.core.model.activities import RangePieces
-    from flame.core.model.arrangement import Arrangement
     from flame.core.model.grouping import Grouping
     from flame.core.model.launches import Launches
     from flame.core.model.metrics import Metric
     from flame.core.model.pc_samples import Sampling
-    from flame.core.model.tree import StackTree
+    from flame.core.model.tree import Arrangement, StackTree
     from flame.core.names.nvtx import Rename
     from flame.core.projection.filters import Filter
     from flame.core.projection.labels import Labels, Naming
@@ -193,7 +192,8 @@ class Profile:
     ) -> StackTree:
         """Project to a stack tree; see `flame.core.projection.project.project`."""
         from flame.core.projection.labels import Naming
-        from flame.core.projection.project import parse_levels, project, with_shapes
+        from flame.core.projection.levels import parse_levels, with_shapes
+        from flame.core.projection.project import project
 
         if isinstance(levels, str):
             levels = parse_levels(levels)

@@ -8,11 +8,10 @@ from functools import reduce
 
 import numpy as np
 
-from flame.core.analysis.search import matching
 from flame.core.columns import I4, I8, Bool, Column, distinct
 from flame.core.model.activities import Activities
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.profile import Profile
+from flame.core.model.tree import Arrangement
 from flame.core.projection.filters import (
     Filter,
     HideFrames,
@@ -21,9 +20,8 @@ from flame.core.projection.filters import (
     ShowStacks,
     StackFilter,
 )
-
-STACK_LEVELS = ("python", "native", "nvtx", "stack")
-"""Levels of any number of frames; the others are one frame each."""
+from flame.core.projection.levels import STACK_LEVELS
+from flame.core.regex import matching
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from flame.core.model.activities import Activities
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 from flame.core.projection.level_columns import Steps, steps
+from flame.core.projection.levels import SAMPLE_LEVELS
 from flame.core.projection.sample_weights import Shares, shares_of
 
-SAMPLE_LEVELS = ("sass", "stall")
 MOST_PARTS = 200_000
 """Instructions and their reasons that are shown together: the rarest of more are one frame."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Arrangement, StackTree
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
 from flame.core.projection.project import project

@@ -12,7 +12,7 @@ from flame.core.live.window import ALL, Window
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.project import default_levels, recorded_levels
+from flame.core.projection.levels import default_levels, recorded_levels
 from flame.core.projection.selection import Selection
 from flame.tui.session.session import Projection, Session, project
 from flame.tui.session.tree_view import View

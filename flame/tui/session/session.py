@@ -12,7 +12,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
-from flame.core.projection.project import recorded_levels
+from flame.core.projection.levels import recorded_levels
 from flame.core.projection.selection import Selection
 from flame.tui.session.tree_view import View
 

@@ -14,8 +14,8 @@ from flame.core.analysis.frame_totals import spread
 from flame.core.analysis.node_activities import Members
 from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.frames import PARTS, Kind
+from flame.core.model.tree import Arrangement
 from flame.core.projection.filters import where
 from flame.core.timeline.intervals import timeline
 from flame.core.timeline.raster import matches, passing

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.sandwich import Sandwich, sandwich
-from flame.core.model.arrangement import Arrangement
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Arrangement, StackTree
 from tests.support.recorded import Path, Recorded, stack_tree
 
 own_values = st.dictionaries(

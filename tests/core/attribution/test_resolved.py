@@ -12,7 +12,7 @@ from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
 from flame.core.model.profile import Profile
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.projection.filters import where
 from tests.support.recorded import i8, leaves

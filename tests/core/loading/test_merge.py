@@ -21,7 +21,7 @@ from flame.core.model.grouping import process_name
 from flame.core.model.meta import Device, Meta, ProfilerSteps
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
-from flame.core.model.raw_stacks import Measure
+from flame.core.model.raw import Measure
 from flame.core.projection.filters import where
 from flame.core.timeline.intervals import timeline
 from tests.conftest import TRACES, needs_traces

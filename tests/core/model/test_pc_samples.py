@@ -14,7 +14,7 @@ from flame.core.model.metrics import metric_of
 from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
-from flame.core.projection.project import default_levels, recorded_levels
+from flame.core.projection.levels import default_levels, recorded_levels
 from flame.core.sampling.attach import with_sampling
 from tests.support.recorded import Recorded, i8
 from tests.support.sampled import CODES, REASONS, Run, per_instruction, runs

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from flame.core.columns import I8, sum_by
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.loading.file import load
-from flame.core.model.arrangement import ORDERS, Arrangement
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import ORDERS, Arrangement, StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import MinShare, passing_rows, where
 from tests.conftest import NSYS_TRACES, needs_traces

@@ -13,7 +13,8 @@ from flame.core.model.profile import Profile
 from flame.core.names.nvtx import parse_rename
 from flame.core.projection.filters import Include, Time
 from flame.core.projection.labels import Naming
-from flame.core.projection.project import LEVELS, default_levels, parse_levels, project
+from flame.core.projection.levels import LEVELS, default_levels, parse_levels
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from tests.support.recorded import Recorded, leaves
 

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.frames import SMALLER, Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Arrangement, StackTree
 from flame.core.names.nvtx import parse_rename
 from flame.core.projection import sample_split as spread
 from flame.core.projection.filters import where

@@ -23,7 +23,7 @@ from flame.core.model.activities import timed
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
 from flame.core.model.profile import Profile
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import where

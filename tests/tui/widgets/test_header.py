@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.file import load
-from flame.core.model.arrangement import Arrangement
+from flame.core.model.tree import Arrangement
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import View

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import flame
 from flame.core.errors import CancelledError, InputError
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.raw_stacks import RawStacks
+from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.selection import Selection
 from flame.core.readers.shared.frame_text import NO_NAME, frame_of

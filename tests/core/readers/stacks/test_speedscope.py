@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from flame.core.attribution.resolved import profile_of
 from flame.core.errors import CancelledError
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.raw_stacks import RawStacks
+from flame.core.model.raw import RawStacks
 from tests.support.writers.speedscopefile import (
     Stack,
     document,
