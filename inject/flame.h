@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <string_view>
 
-#include "clock.h"
-#include "dump.h"
+#include "system/clock.h"
+#include "dump/dump.h"
 
 namespace flame {
 
-// settings.cpp: the environment, read once
+// system/settings.cpp: the environment, read once
 
 struct Settings {
   char directory[4096];        // FLAME_DIR, default /tmp/flame-<uid>
@@ -29,7 +29,7 @@ const Settings& settings();
 void record_into(const char* directory);  // before anything is; null: FLAME_DIR
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
 
-// life.cpp: from the first entry point to the end of the process
+// process/lifecycle.cpp: from the first entry point to the end of the process
 
 // Makes the dump unless there was one, in `directory` if one is named; false: there can be none.
 bool start(const char* directory = nullptr);
@@ -53,7 +53,7 @@ class Uncancelled {
   int before_;
 };
 
-// thread.cpp: what belongs to the calling thread
+// dump/thread.cpp: what belongs to the calling thread
 
 enum Slot { kPythonSlot, kNvtxSlot, kCuptiSlot, kSlots };
 uint32_t thread_id();  // the kernel's (gettid)
@@ -63,7 +63,7 @@ struct Local {         // base of a part's per-thread state
 };
 Local*& local(Slot slot);  // null until set; deleted when the thread ends
 
-// writer.cpp: records into the file
+// dump/writer.cpp: records into the file
 
 // Room for one record of `size` bytes in this thread's chunk of `type`, null when there is none (the
 // drop has been counted). `commit` makes it visible.
@@ -86,7 +86,7 @@ void set_open(uint32_t depth);
 
 void dropped(DropCause cause, Type type, uint64_t count);
 
-// names.cpp: ids of what comes again and again; each writes its record when it is new
+// dump/names.cpp: ids of what comes again and again; each writes its record when it is new
 
 uint32_t text(std::string_view value);  // 0 for an empty one; cut at kMaxText
 uint32_t frame(std::string_view function, std::string_view file, uint32_t line);
@@ -96,7 +96,7 @@ void name(NameKind kind, uint32_t scope, uint32_t id, std::string_view value);
 void meta(std::string_view key, std::string_view value);
 void note(std::string_view value);  // meta "note": what the user should know; each text once
 
-// python.cpp, nvtx.cpp, cupti.cpp, sampling.cpp
+// python/stack.cpp, nvtx/nvtx.cpp, cupti/subscribe.cpp, sampling/sampling.cpp
 
 void start_python();  // after start(): looks for Python, to be checked before the first launch
 uint32_t python_stack();  // node of the calling thread's Python stack, 0: none

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.fdumprecords import CHUNK, HEADER, MAGIC
 
-DUMP_H = Path(__file__).parent.parent / "inject" / "dump.h"
+DUMP_H = Path(__file__).parent.parent / "inject" / "dump" / "dump.h"
 SIZE = 1 << 16
 ROOM = SIZE - 64
 START = 5_000_000_000_000

@@ -1,10 +1,10 @@
 // The library with doors for ctypes: what the tests ask of it from inside a Python program.
 #include <thread>
 
-#include "../../../inject/clock.h"
-#include "../../../inject/flame.h"
-#include "../../../inject/python_api.h"
-#include "../../../inject/python_text.h"
+#include "system/clock.h"
+#include "flame.h"
+#include "python/api.h"
+#include "python/code_text.h"
 
 #define DOOR extern "C" __attribute__((visibility("default")))
 

@@ -1,1 +1,1 @@
-"""Dumps that flame's own injection library writes (``*.fdump``), see ``inject/dump.h``."""
+"""Dumps that flame's own injection library writes (``*.fdump``), see ``inject/dump/dump.h``."""

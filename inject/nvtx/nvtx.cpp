@@ -1,0 +1,216 @@
+// What NVTX calls: the entry point, and the functions that it gives to NVTX.
+// A process may have several copies of it, one in every library that uses it: all share one state.
+#include "nvtx/nvtx.h"
+
+#include "nvtx/payload/payload.h"
+
+namespace flame::nvtx {
+namespace {
+
+// What a message or attributes say.
+struct Said : Event {
+  explicit Said(const char* message) { read_message(message, this); }
+  explicit Said(const wchar_t* message) { read_message(message, this); }
+  Said(uint32_t domain, const nvtxEventAttributes_t* given) {
+    read_attributes(domain, given, this);
+  }
+};
+
+template <class Text>
+std::string made_utf8(const Text* text) {
+  const Said said(text);
+  return std::string(said.message);
+}
+
+template <class... Given>
+int push_said(uint32_t domain, Given... given) {
+  return safely(NVTX_NO_PUSH_POP_TRACKING, [&] { return push(domain, Said(given...)); }, 1);
+}
+
+template <class... Given>
+uint64_t start_said(uint32_t domain, Given... given) {
+  return safely(uint64_t(0), [&] { return start_range(domain, Said(given...)); }, 1);
+}
+
+template <class... Given>
+void mark_said(uint32_t domain, Given... given) {
+  safely(0, [&] { return mark(domain, Said(given...)), 0; }, 1);
+}
+
+int pop_said(uint32_t domain) {
+  return safely(NVTX_NO_PUSH_POP_TRACKING, [&] { return pop(domain, nullptr); });
+}
+
+template <class Text>
+void name_said(NameKind kind, uint32_t id, const Text* text) {
+  safely([&] { name(kind, 0, id, made_utf8(text)); });
+}
+
+template <class Text>
+void category_said(uint32_t domain, uint32_t category, const Text* text) {
+  safely([&] { name_category(domain, category, made_utf8(text)); });
+}
+
+// The names below are NVTX's, without its prefix.
+
+void MarkEx(const nvtxEventAttributes_t* given) { mark_said(0, 0, given); }
+void MarkA(const char* message) { mark_said(0, message); }
+void MarkW(const wchar_t* message) { mark_said(0, message); }
+nvtxRangeId_t RangeStartEx(const nvtxEventAttributes_t* given) { return start_said(0, 0, given); }
+nvtxRangeId_t RangeStartA(const char* message) { return start_said(0, message); }
+nvtxRangeId_t RangeStartW(const wchar_t* message) { return start_said(0, message); }
+void RangeEnd(nvtxRangeId_t id) { safely([&] { end_range(id, nullptr); }); }
+int RangePushEx(const nvtxEventAttributes_t* given) { return push_said(0, 0, given); }
+int RangePushA(const char* message) { return push_said(0, message); }
+int RangePushW(const wchar_t* message) { return push_said(0, message); }
+int RangePop() { return pop_said(0); }
+void NameCategoryA(uint32_t category, const char* text) { category_said(0, category, text); }
+void NameCategoryW(uint32_t category, const wchar_t* text) { category_said(0, category, text); }
+void NameOsThreadA(uint32_t tid, const char* text) { name_said(kThread, tid, text); }
+void NameOsThreadW(uint32_t tid, const wchar_t* text) { name_said(kThread, tid, text); }
+
+void DomainMarkEx(const Domain* domain, const nvtxEventAttributes_t* given) {
+  mark_said(id_of(domain), id_of(domain), given);
+}
+
+nvtxRangeId_t DomainRangeStartEx(const Domain* domain, const nvtxEventAttributes_t* given) {
+  return start_said(id_of(domain), id_of(domain), given);
+}
+
+void DomainRangeEnd(const Domain*, nvtxRangeId_t id) { RangeEnd(id); }
+
+int DomainRangePushEx(const Domain* domain, const nvtxEventAttributes_t* given) {
+  return push_said(id_of(domain), id_of(domain), given);
+}
+
+int DomainRangePop(const Domain* domain) { return pop_said(id_of(domain)); }
+
+// Nothing is recorded of resources, but a program may test the handle.
+nvtxResourceHandle_t DomainResourceCreate(const Domain*, const nvtxResourceAttributes_t*) {
+  static char any;
+  return reinterpret_cast<nvtxResourceHandle_t>(&any);
+}
+
+void DomainNameCategoryA(const Domain* domain, uint32_t category, const char* text) {
+  category_said(id_of(domain), category, text);
+}
+
+void DomainNameCategoryW(const Domain* domain, uint32_t category, const wchar_t* text) {
+  category_said(id_of(domain), category, text);
+}
+
+template <class Text>
+const RegisteredString* register_string(const Text* text) {
+  const RegisteredString* none = nullptr;
+  return safely(none, [&] { return registered(made_utf8(text)); });
+}
+
+const RegisteredString* DomainRegisterStringA(const Domain*, const char* text) {
+  return register_string(text);
+}
+
+const RegisteredString* DomainRegisterStringW(const Domain*, const wchar_t* text) {
+  return register_string(text);
+}
+
+template <class Text>
+const Domain* create_domain(const Text* text) {
+  const Domain* none = nullptr;
+  return safely(none, [&] { return domain_named(made_utf8(text)); });
+}
+
+const Domain* DomainCreateA(const char* text) { return create_domain(text); }
+const Domain* DomainCreateW(const wchar_t* text) { return create_domain(text); }
+
+// A CUdevice is the ordinal. What number CUPTI has for a context or stream only CUDA could say.
+void NameCuDeviceA(int device, const char* text) { name_said(kDevice, uint32_t(device), text); }
+void NameCuDeviceW(int device, const wchar_t* text) { name_said(kDevice, uint32_t(device), text); }
+
+struct Callback {
+  NvtxCallbackModule module;
+  unsigned id;
+  void (*function)();
+};
+
+#define FLAME_CALLBACK(module, name) \
+  {NVTX_CB_MODULE_##module, NVTX_CBID_##module##_##name, reinterpret_cast<void (*)()>(name)},
+
+const Callback kCallbacks[] = {
+    FLAME_CALLBACK(CORE, MarkEx) FLAME_CALLBACK(CORE, MarkA) FLAME_CALLBACK(CORE, MarkW)
+    FLAME_CALLBACK(CORE, RangeStartEx) FLAME_CALLBACK(CORE, RangeStartA)
+    FLAME_CALLBACK(CORE, RangeStartW) FLAME_CALLBACK(CORE, RangeEnd)
+    FLAME_CALLBACK(CORE, RangePushEx) FLAME_CALLBACK(CORE, RangePushA)
+    FLAME_CALLBACK(CORE, RangePushW) FLAME_CALLBACK(CORE, RangePop)
+    FLAME_CALLBACK(CORE, NameCategoryA) FLAME_CALLBACK(CORE, NameCategoryW)
+    FLAME_CALLBACK(CORE, NameOsThreadA) FLAME_CALLBACK(CORE, NameOsThreadW)
+    FLAME_CALLBACK(CORE2, DomainMarkEx) FLAME_CALLBACK(CORE2, DomainRangeStartEx)
+    FLAME_CALLBACK(CORE2, DomainRangeEnd) FLAME_CALLBACK(CORE2, DomainRangePushEx)
+    FLAME_CALLBACK(CORE2, DomainRangePop) FLAME_CALLBACK(CORE2, DomainResourceCreate)
+    FLAME_CALLBACK(CORE2, DomainNameCategoryA) FLAME_CALLBACK(CORE2, DomainNameCategoryW)
+    FLAME_CALLBACK(CORE2, DomainRegisterStringA) FLAME_CALLBACK(CORE2, DomainRegisterStringW)
+    FLAME_CALLBACK(CORE2, DomainCreateA) FLAME_CALLBACK(CORE2, DomainCreateW)
+    FLAME_CALLBACK(CUDA, NameCuDeviceA) FLAME_CALLBACK(CUDA, NameCuDeviceW)
+    {NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceA,
+     reinterpret_cast<void (*)()>(NameCuDeviceA)},
+    {NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceW,
+     reinterpret_cast<void (*)()>(NameCuDeviceW)},
+};
+#undef FLAME_CALLBACK
+
+// A program of another version of NVTX may have fewer modules, or fewer functions in one.
+void connect(const NvtxExportTableCallbacks& table, const Callback& callback) {
+  NvtxFunctionTable functions = nullptr;
+  unsigned size = 0;
+  if (!table.GetModuleFunctionTable(callback.module, &functions, &size)) return;
+  if (functions && callback.id < size && functions[callback.id])
+    *functions[callback.id] = callback.function;
+}
+
+void tell_version(NvtxGetExportTableFunc_t get_table) {
+  const void* table = get_table(NVTX_ETID_VERSIONINFO);
+  const auto* info = static_cast<const NvtxExportTableVersionInfo*>(table);
+  if (info && info->struct_size >= sizeof *info && info->SetInjectionNvtxVersion)
+    info->SetInjectionNvtxVersion(NVTX_VERSION);
+}
+
+void say_what_is_missing(bool last) {
+  if (!last) return;
+  safely([] {
+    say_never_ended();
+    say_left_open();
+    say_untimed();
+  });
+}
+
+void forget_parents_counts() {
+  forget_left_open();
+  forget_untimed();
+}
+
+bool prepare() {
+  at_flush(say_what_is_missing);
+  at_fork_child(forget_parents_counts);
+  return hold_over_forks();
+}
+
+}  // namespace
+
+bool begin() {
+  if (!start()) return false;
+  static const bool prepared = prepare();
+  return prepared;
+}
+
+}  // namespace flame::nvtx
+
+// Called once by every copy of NVTX; several may call at the same time. 0: NVTX does nothing then.
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    NvtxGetExportTableFunc_t get_table) {
+  using namespace flame::nvtx;
+  if (!get_table || !begin()) return 0;
+  const auto* table = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
+  if (!table || table->struct_size < sizeof *table || !table->GetModuleFunctionTable) return 0;
+  tell_version(get_table);
+  for (const Callback& callback : kCallbacks) connect(*table, callback);
+  return 1;
+}

@@ -1,0 +1,45 @@
+// The lock of the NVTX parts, what a fork does with it, and calls within calls.
+#include <pthread.h>
+
+#include <mutex>
+
+#include "nvtx/nvtx.h"
+
+namespace flame::nvtx {
+namespace {
+
+std::mutex lock;
+__thread bool in_call;
+__thread bool mine;  // set before it is locked: a signal handler may fork at any point
+
+// A handler that forks while its own thread has the lock leaves it to that thread, which goes on in
+// the child as it does in the parent.
+void before_fork() {
+  if (!mine) lock.lock();
+}
+
+void after_fork() {
+  if (!mine) lock.unlock();
+}
+
+}  // namespace
+
+Hold::Hold() {
+  mine = true;
+  lock.lock();
+}
+
+Hold::~Hold() {
+  lock.unlock();
+  mine = false;
+}
+
+Call::Call() : alone(!in_call) { in_call = true; }
+
+Call::~Call() {
+  if (alone) in_call = false;
+}
+
+bool hold_over_forks() { return pthread_atfork(before_fork, after_fork, after_fork) == 0; }
+
+}  // namespace flame::nvtx

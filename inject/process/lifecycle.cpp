@@ -1,0 +1,226 @@
+// From the first entry point to the end of the process, through forks.
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "process/base.h"
+
+namespace flame {
+namespace {
+
+// On a page of its own that the kernel empties in every child: pthread_atfork hears of fork() only,
+// and the child of a bare clone() would write into the dump of its parent.
+std::atomic<uint32_t>& life_on_own_page() {
+  static std::atomic<uint32_t> without_page{kOff};
+  const size_t size = size_t(sysconf(_SC_PAGESIZE));
+  void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return without_page;
+  madvise(page, size, MADV_WIPEONFORK);
+  return *new (page) std::atomic<uint32_t>{kOff};
+}
+
+}  // namespace
+
+std::atomic<uint32_t>& life = life_on_own_page();
+std::mutex life_lock;
+
+namespace {
+
+constexpr uint32_t kMostWork = 8;
+
+template <class... Arguments>
+struct WorkList {
+  using Work = void (*)(Arguments...);
+  std::atomic<uint32_t> size{0};
+  std::atomic<Work> work[kMostWork] = {};
+
+  void add(Work each) {
+    uint32_t place = size.fetch_add(1);
+    if (place < kMostWork) work[place].store(each);
+  }
+
+  void run(Arguments... arguments) {
+    for (auto& each : work) {
+      if (Work now_run = each.load()) now_run(arguments...);
+    }
+  }
+};
+WorkList<bool> flush_work;
+WorkList<> fork_work;
+
+std::atomic<uint32_t> generations{0};
+std::atomic<bool> finishing{false};
+std::atomic<bool> attached{false};
+bool started;  // a dump was made: after its end there will be none
+int forked_from;
+int forking;
+uint32_t life_before_fork;
+
+// With life_lock held. Recording is on before the first meta record, which is a record like others.
+bool begin_dump() {
+  if (!open_file()) return false;
+  begin_chunks();
+  forget_names();
+  life.store(kOn, std::memory_order_release);
+  describe_process(forked_from);
+  start_helper();
+  return true;
+}
+
+bool wake() {
+  Unnoticed all;
+  std::lock_guard<std::mutex> guard(life_lock);
+  if (life.load(std::memory_order_acquire) == kAsleep && !begin_dump()) life.store(kOff);
+  uint32_t state = life.load(std::memory_order_acquire);
+  return state == kOn || state == kFullUp;
+}
+
+void before_fork() {
+  if (inside) return;
+  life_lock.lock();
+  forking = getpid();
+  life_before_fork = life.load();
+  names_lock.lock();
+  chunks_lock.lock();
+  file_lock.lock();
+  threads_lock.lock();
+  lock_helper();
+}
+
+void after_fork() {
+  if (inside) return;
+  unlock_helper();
+  threads_lock.unlock();
+  file_lock.unlock();
+  chunks_lock.unlock();
+  names_lock.unlock();
+  life_lock.unlock();
+}
+
+// A signal handler forked while its thread was in the base: there the child has to go on as if
+// nothing had happened, without anything that it shares with the parent.
+void leave_in_child() {
+  life.store(kOff);
+  forget_helper();
+  forget_control();
+  detach_file();
+}
+
+// The dump and the helper thread are the parent's. A new dump is made when there is something to
+// record: most children never do, or become another program.
+void forget_parent() {
+  abandon_file();
+  forget_threads();
+  forget_helper();
+  forget_control();
+  uint32_t state = life_before_fork;
+  life.store(state == kOn || state == kFullUp ? uint32_t(kAsleep) : state);
+  finishing.store(false);
+  forked_from = forking;
+}
+
+void after_fork_in_child() {
+  if (inside) {
+    leave_in_child();
+  } else {
+    forget_parent();
+  }
+  generations.fetch_add(1);
+  after_fork();
+  fork_work.run();
+}
+
+// Once, whatever becomes of the dump.
+bool prepare() {
+  static const bool ready =
+      !getauxval(AT_SECURE) &&  // else who sets its environment is not who it runs as
+      prepare_threads() && prepare_names() &&
+      pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+  return ready;
+}
+
+// What was refused may be tried again: in another folder, or when there is room.
+bool start_locked(const char* directory) {
+  record_into(directory);
+  if (!prepare()) return false;
+  read_identity();
+  generations.fetch_add(1);
+  started = begin_dump();
+  if (!started) return false;
+  survive_lost_room();
+  atexit(stop);
+  return true;
+}
+
+}  // namespace
+
+bool start(const char* directory) {
+  Unnoticed all;
+  {
+    std::lock_guard<std::mutex> guard(life_lock);
+    if (!started && !start_locked(directory)) return false;
+  }
+  start_python();
+  return recording();
+}
+
+bool recording() {
+  uint32_t state = life.load(std::memory_order_acquire);
+  if (state == kOn || state == kFullUp) return true;
+  return state == kAsleep && wake();
+}
+
+bool began_late() { return attached.load(std::memory_order_relaxed); }
+
+uint32_t generation() { return generations.load(std::memory_order_acquire); }
+
+void run_flush_work(bool last) { flush_work.run(last); }
+
+void finish(uint32_t header_flags) {
+  if (finishing.exchange(true)) return;
+  if (recording()) {
+    run_flush_work(true);
+    write_drops(true);
+    close_chunks(header_flags);
+  }
+}
+
+void stop() {
+  Unnoticed all;
+  uint32_t asleep = kAsleep;
+  if (life.compare_exchange_strong(asleep, kOver) || asleep == kOff) return;
+  if (!finish_by_helper() && !inside) finish(0);
+}
+
+void at_flush(void (*work)(bool last)) { flush_work.add(work); }
+
+void at_fork_child(void (*work)()) { fork_work.add(work); }
+
+}  // namespace flame
+
+// Called by the CUDA driver while it initialises. The driver is always told that all is well: what
+// goes wrong here is no reason for the program to go without CUDA.
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  flame::Uncancelled uncancelled;
+  if (flame::start()) flame::start_cupti();
+  return 1;
+}
+
+// Called when the library is loaded into a process that runs already; `directory`: null for the
+// usual one. 1: from now on it is recorded.
+extern "C" __attribute__((visibility("default"))) int flame_attach(const char* directory) {
+  flame::Uncancelled uncancelled;
+  const bool late = !flame::recording();
+  const bool named = directory && *directory;
+  if (!flame::start(named ? directory : nullptr)) return 0;
+  flame::start_cupti();
+  if (!late) return 1;
+  flame::attached.store(true, std::memory_order_relaxed);
+  flame::note("recording began when flame was attached to the process: what it did before is not "
+              "in here, nor are its NVTX ranges");
+  return 1;
+}
