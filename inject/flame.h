@@ -1,33 +1,13 @@
 // What the parts of the library know of one another. Nothing here throws, prints or waits for
 // anything but a short lock; without a dump everything returns "none" at once.
 #pragma once
-#include <pthread.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "system/clock.h"
 #include "dump/dump.h"
 
 namespace flame {
-
-// system/settings.cpp: the environment, read once
-
-struct Settings {
-  char directory[4096];        // FLAME_DIR, default /tmp/flame-<uid>
-  bool debug;                  // FLAME_DEBUG: narrate on stderr
-  bool python;                 // FLAME_PYTHON, default 1
-  uint32_t flush_ms;           // FLAME_FLUSH_MS, default 100
-  uint64_t max_bytes;          // FLAME_MAX_MB, default 16384
-  uint64_t duration_ms;        // FLAME_DURATION_MS, 0: until the process ends
-  int64_t clock;               // FLAME_CLOCK: Unix time minus monotonic time, ns; 0: look
-  char pc[64];                 // FLAME_PC: off | continuous[:period] | serialized[:period]
-  char cupti_path[4096];       // FLAME_CUPTI_PATH, empty: search
-};
-const Settings& settings();
-void record_into(const char* directory);  // before anything is; null: FLAME_DIR
-void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
 
 // process/lifecycle.cpp: from the first entry point to the end of the process
 
@@ -40,18 +20,9 @@ void stop();             // stops recording for good and marks the dump as ended
 void at_flush(void (*work)(bool last));  // called every flush_ms by the helper thread, and at the end
 void at_fork_child(void (*work)());      // called in the child after fork, before anything else there
 
-// A thread that the program cancels ends where it opens or writes a file: not in one of ours, with
-// locks held and callers that let no exception out.
-class Uncancelled {
- public:
-  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
-  Uncancelled(const Uncancelled&) = delete;
-  Uncancelled& operator=(const Uncancelled&) = delete;
+// process/helper_thread.cpp
 
- private:
-  int before_;
-};
+void wake_helper();  // to make room in the file
 
 // dump/thread.cpp: what belongs to the calling thread
 

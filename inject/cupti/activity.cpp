@@ -7,11 +7,11 @@
 #include <cstdio>
 
 #include "cupti/buffers.h"
-#include "system/clock.h"
+#include "cupti/launches.h"
 #include "cupti/state.h"
 #include "flame.h"
-#include "cupti/launches.h"
 #include "sampling/sampling.h"
+#include "system/clock.h"
 
 namespace flame {
 namespace {

@@ -1,10 +1,10 @@
 // Nodes of CUDA graphs: where they were captured or made, and which are copies of which.
 #include <cuda.h>
 
-#include "system/clock.h"
+#include "cupti/launches.h"
 #include "cupti/state.h"
 #include "flame.h"
-#include "cupti/launches.h"
+#include "system/clock.h"
 
 namespace flame {
 namespace {

@@ -8,10 +8,11 @@
 #include <cstring>
 #include <new>
 
-#include "system/clock.h"
+#include "cupti/kernel_names.h"
 #include "flame.h"
 #include "sampling/sampling.h"
-#include "cupti/kernel_names.h"
+#include "system/clock.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {

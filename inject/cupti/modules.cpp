@@ -1,7 +1,10 @@
 // Loaded modules: told with the checksum of their cubins.
-#include "system/clock.h"
-#include "sampling/cubins.h"
+
 #include "cupti/state.h"
+#include "flame.h"
+#include "sampling/cubins.h"
+#include "system/caller_guards.h"
+#include "system/clock.h"
 
 namespace flame {
 namespace {

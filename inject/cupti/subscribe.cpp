@@ -8,10 +8,11 @@
 #include <mutex>
 
 #include "cupti/activity.h"
+#include "cupti/launches.h"
 #include "cupti/state.h"
 #include "flame.h"
-#include "cupti/launches.h"
 #include "sampling/sampling.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {

@@ -1,4 +1,6 @@
 // The dump as a file: made, mapped once as a whole, grown ahead of its writers, truncated at the end.
+#include "dump/file.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -10,8 +12,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "process/base.h"
+#include "dump/schema.h"
+#include "system/clock.h"
 #include "system/descriptor.h"
+#include "system/settings.h"
 
 namespace flame {
 

@@ -1,9 +1,13 @@
 // Ids of what comes again and again. All new ones are written by one pen under one lock; an id is
 // handed out only after its record is committed.
+#include "dump/names.h"
+
 #include <cstring>
 
-#include "process/base.h"
 #include "dump/cache.h"
+#include "dump/thread.h"
+#include "dump/writer.h"
+#include "flame.h"
 
 namespace flame {
 

@@ -1,8 +1,10 @@
 // The layout of all records as JSON, made of the same lists as the structs.
+#include "dump/schema.h"
+
 #include <cstdarg>
 #include <cstdio>
 
-#include "process/base.h"
+#include "dump/dump.h"
 
 namespace flame {
 namespace {

@@ -1,8 +1,12 @@
 // The room of the dump may be taken from under its mapping: somebody cuts the file off, or a network
 // file system fails. The next write is then a SIGBUS, which must not end the program.
+#include "dump/sigbus_guard.h"
+
 #include <csignal>
 
-#include "process/base.h"
+#include "dump/file.h"
+#include "dump/recording_state.h"
+#include "system/caller_guards.h"
 
 namespace flame {
 namespace {

@@ -1,5 +1,7 @@
 // What belongs to the calling thread. The objects of ended threads are used again with their half
 // full chunks: many short threads cost no more file than one.
+#include "dump/thread.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -10,7 +12,8 @@
 #include <cstring>
 #include <new>
 
-#include "process/base.h"
+#include "flame.h"
+#include "system/caller_guards.h"
 
 namespace flame {
 

@@ -1,7 +1,16 @@
 // Records into the file: chunks, the room in them, and the count of what found none.
+#include "dump/writer.h"
+
 #include <algorithm>
 
-#include "process/base.h"
+#include "dump/file.h"
+#include "dump/names.h"
+#include "dump/recording_state.h"
+#include "dump/thread.h"
+#include "flame.h"
+#include "system/caller_guards.h"
+#include "system/clock.h"
+#include "system/settings.h"
 
 namespace flame {
 

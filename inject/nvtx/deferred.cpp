@@ -1,8 +1,13 @@
 // Deferred events: ranges and marks that a program tells after they were, with times of its own.
+#include "nvtx/deferred.h"
+
 #include <map>
 
-#include "system/clock.h"
+#include "flame.h"
+#include "nvtx/nvtx.h"
 #include "nvtx/payload/payload.h"
+#include "nvtx/shared/lock.h"
+#include "nvtx/shared/names.h"
 
 namespace flame::nvtx {
 namespace {

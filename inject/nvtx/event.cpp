@@ -1,8 +1,11 @@
 // What a program says of a range, a mark or its end: read from NVTX's attributes, kept, written.
 #include <cstring>
 
+#include "flame.h"
 #include "nvtx/nvtx.h"
 #include "nvtx/payload/payload.h"
+#include "nvtx/shared/names.h"
+#include "nvtx/shared/utf8.h"
 
 namespace flame::nvtx {
 namespace {

@@ -1,6 +1,10 @@
 // NVTX's payload extension: its entry point, and the functions that it gives a copy of NVTX.
-#include "system/clock.h"
+
+#include "nvtx/deferred.h"
+#include "nvtx/nvtx.h"
 #include "nvtx/payload/payload.h"
+#include "nvtx/shared/lock.h"
+#include "system/clock.h"
 
 namespace flame::nvtx {
 namespace {

@@ -2,7 +2,10 @@
 // A process may have several copies of it, one in every library that uses it: all share one state.
 #include "nvtx/nvtx.h"
 
-#include "nvtx/payload/payload.h"
+#include "flame.h"
+#include "nvtx/deferred.h"
+#include "nvtx/shared/lock.h"
+#include "nvtx/shared/names.h"
 
 namespace flame::nvtx {
 namespace {

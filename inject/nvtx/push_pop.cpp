@@ -4,8 +4,10 @@
 #include <new>
 #include <vector>
 
-#include "system/clock.h"
+#include "flame.h"
 #include "nvtx/nvtx.h"
+#include "nvtx/shared/names.h"
+#include "system/clock.h"
 
 namespace flame::nvtx {
 namespace {

@@ -1,8 +1,11 @@
 // Ranges that are started and ended, on the same thread or on another.
 #include <unordered_map>
 
-#include "system/clock.h"
+#include "flame.h"
 #include "nvtx/nvtx.h"
+#include "nvtx/shared/lock.h"
+#include "nvtx/shared/names.h"
+#include "system/clock.h"
 
 namespace flame::nvtx {
 namespace {

@@ -1,6 +1,8 @@
 // The socket beside the dump: who may read the dump asks here for its descriptor, how the recording
 // is doing, for a flush, for PC samples, or for its end. A line of JSON each way; clients that do
 // not keep to it are let go, and nobody waits for any.
+#include "process/control_socket.h"
+
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,8 +15,15 @@
 #include <cstring>
 #include <string_view>
 
-#include "process/base.h"
+#include "dump/file.h"
+#include "dump/recording_state.h"
+#include "dump/writer.h"
+#include "flame.h"
+#include "process/helper_thread.h"
+#include "process/process_info.h"
+#include "system/clock.h"
 #include "system/descriptor.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {

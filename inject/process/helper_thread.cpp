@@ -1,5 +1,7 @@
 // The thread that does what need not be done at once: flushes, makes room in the file, gives memory
 // back, and ends the dump.
+#include "process/helper_thread.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -10,8 +12,15 @@
 #include <csignal>
 #include <cstring>
 
-#include "process/base.h"
+#include "dump/dump.h"
+#include "dump/file.h"
+#include "dump/writer.h"
+#include "flame.h"
+#include "process/control_socket.h"
+#include "process/lifecycle.h"
+#include "system/clock.h"
 #include "system/descriptor.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {

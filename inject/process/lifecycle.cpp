@@ -1,31 +1,28 @@
 // From the first entry point to the end of the process, through forks.
+#include "process/lifecycle.h"
+
 #include <pthread.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
-#include <new>
 
-#include "process/base.h"
+#include "dump/file.h"
+#include "dump/names.h"
+#include "dump/recording_state.h"
+#include "dump/sigbus_guard.h"
+#include "dump/thread.h"
+#include "dump/writer.h"
+#include "flame.h"
+#include "process/control_socket.h"
+#include "process/helper_thread.h"
+#include "process/process_info.h"
+#include "system/caller_guards.h"
+#include "system/settings.h"
 
 namespace flame {
-namespace {
 
-// On a page of its own that the kernel empties in every child: pthread_atfork hears of fork() only,
-// and the child of a bare clone() would write into the dump of its parent.
-std::atomic<uint32_t>& life_on_own_page() {
-  static std::atomic<uint32_t> without_page{kOff};
-  const size_t size = size_t(sysconf(_SC_PAGESIZE));
-  void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return without_page;
-  madvise(page, size, MADV_WIPEONFORK);
-  return *new (page) std::atomic<uint32_t>{kOff};
-}
-
-}  // namespace
-
-std::atomic<uint32_t>& life = life_on_own_page();
 std::mutex life_lock;
 
 namespace {

@@ -1,5 +1,7 @@
 // The meta records of every dump: which process this is. Of the environment only the variables that
 // are named here are read: others may hold secrets.
+#include "process/process_info.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -7,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "process/base.h"
+#include "flame.h"
 
 #ifndef FLAME_VERSION
 #define FLAME_VERSION "0"

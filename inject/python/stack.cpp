@@ -6,9 +6,10 @@
 
 #include "flame.h"
 #include "python/api.h"
-#include "python/self_check.h"
-#include "python/frame_cache.h"
 #include "python/code_text.h"
+#include "python/frame_cache.h"
+#include "python/self_check.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace python {

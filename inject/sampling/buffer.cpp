@@ -3,9 +3,8 @@
 
 #include <new>
 
-#include "system/clock.h"
-#include "system/clock.h"
 #include "flame.h"
+#include "system/clock.h"
 
 namespace flame {
 namespace {

@@ -18,9 +18,11 @@
 #include <mutex>
 #include <new>
 
+#include "flame.h"
+#include "sampling/sampling.h"
 #include "system/clock.h"
 #include "system/descriptor.h"
-#include "sampling/sampling.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "flame.h"
+#include "dump/dump.h"
 
 namespace flame {
 

@@ -10,11 +10,12 @@
 #include <mutex>
 #include <new>
 
-#include "system/clock.h"
-#include "sampling/cubins.h"
 #include "cupti/api/functions.h"
 #include "flame.h"
 #include "sampling/context.h"
+#include "sampling/cubins.h"
+#include "system/clock.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {

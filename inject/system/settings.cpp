@@ -1,4 +1,6 @@
 // The environment, read once.
+#include "system/settings.h"
+
 #include <unistd.h>
 
 #include <cerrno>
@@ -6,8 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include "flame.h"
 
 namespace flame {
 namespace {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "flame.h"
+#include "system/settings.h"
 
 namespace flame {
 namespace {

@@ -1,12 +1,11 @@
 // Extended payloads: binary data of a program, which describes them by schemas and enumerations.
 // The rules are those of nvtx3/nvToolsExtPayload.h.
 #pragma once
-#include "nvtx/nvtx.h"
-
-#include <nvtx3/nvToolsExtPayload.h>
-
 #include <string>
 #include <vector>
+
+#include "nvtx/shared/event.h"
+#include "nvtx/shared/nvtx3.h"
 
 namespace flame::nvtx {
 
@@ -95,13 +94,5 @@ struct Times {  // of a deferred event
 // Fills in what the payloads say: their values as JSON, and message, category and color.
 void read_payloads(uint32_t domain, const nvtxPayloadData_t* payloads, size_t count, Event* event,
                    Times* times = nullptr);
-
-// nvtx/deferred.cpp: events that are told later
-
-uint64_t register_time_domain(const nvtxTimeDomainAttr_t* attributes);
-void submit(uint32_t domain, const nvtxPayloadData_t* payloads, size_t count);
-void submit(uint32_t domain, const nvtxEventBatch_t* batch);
-void say_untimed();
-void forget_untimed();
 
 }  // namespace flame::nvtx

@@ -3,7 +3,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "dump/dump.h"
 #include "nvtx/payload/payload.h"
+#include "nvtx/shared/names.h"
+#include "nvtx/shared/utf8.h"
 
 namespace flame::nvtx {
 namespace {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "nvtx/payload/payload.h"
+#include "nvtx/shared/lock.h"
 
 namespace flame::nvtx {
 namespace {

@@ -1,9 +1,9 @@
 // The lock of the NVTX parts, what a fork does with it, and calls within calls.
+#include "nvtx/shared/lock.h"
+
 #include <pthread.h>
 
 #include <mutex>
-
-#include "nvtx/nvtx.h"
 
 namespace flame::nvtx {
 namespace {

@@ -1,10 +1,13 @@
 // What NVTX programs name once: domains, categories and registered strings.
+#include "nvtx/shared/names.h"
+
 #include <map>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "nvtx/nvtx.h"
+#include "flame.h"
+#include "nvtx/shared/lock.h"
 
 namespace flame::nvtx {
 namespace {

@@ -1,5 +1,7 @@
 // Wide characters to UTF-8.
-#include "nvtx/nvtx.h"
+#include "nvtx/shared/utf8.h"
+
+#include "dump/dump.h"
 
 namespace flame::nvtx {
 namespace {
