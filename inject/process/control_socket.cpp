@@ -10,17 +10,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdarg>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <string_view>
 
 #include "dump/file.h"
-#include "dump/recording_state.h"
-#include "dump/writer.h"
-#include "flame.h"
-#include "process/helper_thread.h"
-#include "process/process_info.h"
+#include "process/control_protocol.h"
 #include "system/clock.h"
 #include "system/descriptor.h"
 #include "system/settings.h"
@@ -28,9 +23,7 @@
 namespace flame {
 namespace {
 
-constexpr uint32_t kProtocol = 1;
 constexpr size_t kLongestLine = 4096;
-constexpr size_t kLongestReply = 32 * 1024;  // a path of control characters takes six times its size
 constexpr int kWaiting = 64;                 // clients that are not accepted yet
 constexpr uint64_t kPatience = 500000000;    // ns for the next request of a client
 
@@ -49,39 +42,9 @@ bool is_open;
 bool is_stuck;  // somebody is there who cannot be let in now
 Client clients[kMostClients];
 char said[kMostClients][kLongestLine];
-
-// replies
-
-struct Reply {
-  char text[kLongestReply];
-  size_t size;
-
-  void add(const char* format, ...) __attribute__((format(printf, 2, 3)));
-  void add_quoted(std::string_view value);
-};
 Reply reply;
 
-void Reply::add(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  const int more = vsnprintf(text + size, sizeof text - size, format, arguments);
-  va_end(arguments);
-  if (more > 0 && size + size_t(more) < sizeof text) size += size_t(more);
-}
-
-void Reply::add_quoted(std::string_view value) {
-  add("\"");
-  for (const char byte : value) {
-    const bool plain = static_cast<unsigned char>(byte) >= 0x20 && byte != '"' && byte != '\\';
-    add(plain ? "%c" : "\\u%04x", static_cast<unsigned char>(byte));
-  }
-  add("\"");
-}
-
-void begin_reply() {
-  reply.size = 0;
-  reply.add("{\"ok\":true");
-}
+// replies
 
 void let_go(Client& client) {
   client.socket.close();
@@ -111,116 +74,9 @@ bool send_with(Client& client, int fd) {
 
 // Whose reply finds no room does not read any.
 void send_reply(Client& client, int fd = -1) {
-  reply.add("}\n");
+  reply.end();
   client.since = now();
   if (!client.socket.ours() || !send_with(client, fd)) let_go(client);
-}
-
-void refuse(Client& client, const char* why) {
-  reply.size = 0;
-  reply.add("{\"ok\":false,\"error\":");
-  reply.add_quoted(why);
-  send_reply(client);
-}
-
-// requests
-
-void answer_open(Client& client) {
-  const int dump = open_for_reading();
-  if (dump < 0) return refuse(client, "the dump cannot be opened again");
-  begin_reply();
-  reply.add(",\"protocol\":%u,\"pid\":%d,\"dump\":", kProtocol, getpid());
-  reply.add_quoted(dump_path());
-  reply.add(",\"library\":");
-  reply.add_quoted(library_version());
-  send_reply(client, dump);
-  close(dump);
-}
-
-const char* state_name() {
-  switch (life.load(std::memory_order_acquire)) {
-    case kOn: return "recording";
-    case kFullUp: return "full";
-    default: return "ended";
-  }
-}
-
-void answer_status(Client& client) {
-  const char* truth[] = {"false", "true"};
-  // First: this may be what finds that the dump has been cut off.
-  const uint64_t lost = header()->dropped.load(std::memory_order_relaxed);
-  begin_reply();
-  reply.add(",\"pid\":%d,\"dump\":", getpid());
-  reply.add_quoted(dump_path());
-  reply.add(",\"state\":\"%s\",\"recording\":%s", state_name(), truth[life.load() == kOn]);
-  reply.add(",\"bytes\":%llu", static_cast<unsigned long long>(chunks_tail()));
-  reply.add(",\"dropped\":%llu", static_cast<unsigned long long>(lost));
-  reply.add(",\"python\":%s,\"cupti\":%s", truth[reads_python()], truth[reads_cupti()]);
-  send_reply(client);
-}
-
-void answer_flush(Client& client) {
-  flush_now();
-  begin_reply();
-  send_reply(client);
-}
-
-void answer_stop(Client& client) { client.wants_end = true; }
-
-// {"do":"pc","mode":MODE}
-void answer_pc(Client& client, std::string_view mode) {
-  if (life.load() != kOn) return refuse(client, "there is no more room for the recording");
-  const SamplingAnswer answer = switch_sampling(mode);
-  if (!answer.done) return refuse(client, answer.why);
-  begin_reply();
-  reply.add(",\"contexts\":%u", answer.contexts);
-  send_reply(client);
-}
-
-struct Answer {
-  std::string_view name;
-  void (*give)(Client& client);
-};
-constexpr Answer kAnswers[] = {{"open", answer_open},
-                               {"status", answer_status},
-                               {"flush", answer_flush},
-                               {"stop", answer_stop}};
-
-struct Request {
-  std::string_view name;  // empty: the line is something else
-  std::string_view mode;
-};
-
-bool skip(std::string_view* text, std::string_view wanted) {
-  const size_t start = text->find_first_not_of(" \t\r");
-  if (start == std::string_view::npos || text->substr(start, wanted.size()) != wanted) return false;
-  text->remove_prefix(start + wanted.size());
-  return true;
-}
-
-// KEY:"VALUE", the key with its quotes
-bool take_text(std::string_view* line, std::string_view key, std::string_view* value) {
-  for (const std::string_view part : {key, std::string_view(":"), std::string_view("\"")})
-    if (!skip(line, part)) return false;
-  *value = line->substr(0, line->find('"'));
-  line->remove_prefix(value->size());
-  return skip(line, "\"");
-}
-
-// {"do":"NAME"}, or with a mode behind it
-Request request_in(std::string_view line) {
-  Request request;
-  if (!skip(&line, "{") || !take_text(&line, "\"do\"", &request.name)) return {};
-  if (skip(&line, ",") && !take_text(&line, "\"mode\"", &request.mode)) return {};
-  const bool whole = skip(&line, "}") && line.find_first_not_of(" \t\r") == std::string_view::npos;
-  return whole ? request : Request();
-}
-
-void answer(Client& client, const Request& request) {
-  if (request.name == "pc" && !request.mode.empty()) return answer_pc(client, request.mode);
-  for (const Answer& one : kAnswers)
-    if (one.name == request.name && request.mode.empty()) return one.give(client);
-  refuse(client, "not understood: open, status, flush, pc or stop, as {\"do\":\"open\"}");
 }
 
 // clients
@@ -252,7 +108,10 @@ void answer_first(Client& client) {
   memcpy(first, line, size);
   client.size -= size + 1;
   memmove(line, line + size + 1, client.size);
-  answer(client, request_in({first, size}));
+  const Answer given = answer({first, size}, &reply);
+  client.wants_end = given.ends_recording;
+  if (!client.wants_end) send_reply(client, given.descriptor);
+  if (given.descriptor >= 0) close(given.descriptor);
 }
 
 void serve(Client& client) {
@@ -387,7 +246,7 @@ void close_control(bool stopped) {
   is_open = false;
   door.close();
   for (Client& client : clients) {
-    begin_reply();
+    reply.begin();
     if (stopped && client.wants_end) send_reply(client);
     let_go(client);
   }
