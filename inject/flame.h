@@ -1,5 +1,6 @@
-// What the parts of the library know of one another. Nothing here throws, prints or waits for
-// anything but a short lock; without a dump everything returns "none" at once.
+// Declares what the folders of the library know of one another: a call to a folder that may not be
+// included goes through here. Nothing here throws, prints or waits for anything but a short lock;
+// without a dump everything returns "none" at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>

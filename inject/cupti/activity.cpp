@@ -1,4 +1,4 @@
-// From CUPTI's activity buffers to Kernel and Memop records.
+// Writes Kernel and Memop records from CUPTI's activity buffers.
 #include "cupti/activity.h"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ bool fill(const From& from, To* to) {
 void write_kernel(const KernelRecord& from) {
   Kernel to{};
   if (!fill(from, &to)) return;
-  to.symbol = symbol_text(from.name);
+  to.symbol = kernel_name_text(from.name);
   to.grid_x = clamped<uint32_t>(from.gridX);
   to.grid_y = clamped<uint16_t>(from.gridY);
   to.grid_z = clamped<uint16_t>(from.gridZ);
@@ -212,10 +212,10 @@ void enable_kinds() {
     if (cupti()->cuptiActivityEnable(kind)) note("CUPTI does not report all copies and sets here");
   CUptiResult result = cupti()->cuptiActivityEnable(kernel_kind());
   if (!result) return;
-  char said[160];
-  snprintf(said, sizeof said, "CUPTI does not report kernels here: %s (%d)", result_name(result),
+  char text[160];
+  snprintf(text, sizeof text, "CUPTI does not report kernels here: %s (%d)", result_name(result),
            result);
-  note(said);
+  note(text);
 }
 
 void disable_kinds() {

@@ -1,4 +1,4 @@
-// Kernels, copies and sets as CUPTI reports them: in buffers of activity records.
+// Records kernels, copies and sets as CUPTI reports them: in buffers of activity records.
 #pragma once
 
 namespace flame {

@@ -1,4 +1,4 @@
-// A pool of buffers. CUPTI takes one per thread that launches and more where work waits on the GPU.
+// Pools buffers. CUPTI takes one per thread that launches and more where work waits on the GPU.
 #include "cupti/buffers.h"
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Memory for CUPTI's activity records: what comes back is used again.
+// Keeps memory for CUPTI's activity records: what comes back is used again.
 #pragma once
 #include <cstddef>
 #include <cstdint>

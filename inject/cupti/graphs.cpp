@@ -1,4 +1,4 @@
-// Nodes of CUDA graphs: where they were captured or made, and which are copies of which.
+// Records nodes of CUDA graphs: where they were captured or made, and which are copies of which.
 #include <cuda.h>
 
 #include "cupti/launches.h"

@@ -1,3 +1,4 @@
+// Keeps kernel names with the ids of their texts.
 #include "cupti/kernel_names.h"
 
 #include <cstdlib>
@@ -7,16 +8,16 @@
 
 namespace flame {
 
-void Symbols::clear() {
+void KernelNames::clear() {
   for (Entry& entry : entries_) {
     free(entry.copy);
     entry = Entry{};
   }
 }
 
-Symbols::~Symbols() { clear(); }
+KernelNames::~KernelNames() { clear(); }
 
-uint32_t Symbols::text_of(const char* symbol) {
+uint32_t KernelNames::text_of(const char* symbol) {
   if (!symbol) return 0;
   if (generation_ != generation()) {
     clear();

@@ -1,17 +1,17 @@
-// Kernel names by address: they are long, the same few come again, and hashing them takes longer
-// than comparing.
+// Looks kernel names up by address: they are long, the same few come again, and hashing them takes
+// longer than comparing.
 #pragma once
 #include <cstdint>
 
 namespace flame {
 
 // Of one thread. An address alone says nothing: another module may have been loaded to it.
-class Symbols {
+class KernelNames {
  public:
-  Symbols() = default;
-  Symbols(const Symbols&) = delete;
-  Symbols& operator=(const Symbols&) = delete;
-  ~Symbols();
+  KernelNames() = default;
+  KernelNames(const KernelNames&) = delete;
+  KernelNames& operator=(const KernelNames&) = delete;
+  ~KernelNames();
 
   uint32_t text_of(const char* symbol);  // id of the text, 0 for null
 

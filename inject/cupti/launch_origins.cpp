@@ -1,5 +1,6 @@
-// A ring of the latest driver calls. Every word of an entry carries the call's whole correlation
-// id, so that a reader takes all of one call or nothing, without locks and without waiting.
+// Keeps the latest driver calls in a ring. Every word of an entry carries the call's whole
+// correlation id, so that a reader takes all of one call or nothing, without locks and without
+// waiting.
 #include "cupti/launch_origins.h"
 
 #include <atomic>

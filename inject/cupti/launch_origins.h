@@ -1,4 +1,4 @@
-// Where GPU work comes from: remembered at the driver call, asked for when its record arrives.
+// Remembers where GPU work comes from: from the driver call until its record arrives.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Callbacks at the begin and end of driver calls: stacks at the begin, because a kernel may be over
-// before the call that launched it is; the Launch record at the end.
+// Records driver calls, from callbacks at their begin and end: stacks at the begin, because a
+// kernel may be over before the call that launched it is; the Launch record at the end.
 #include "cupti/launches.h"
 
 #include <cuda.h>
@@ -68,7 +68,7 @@ struct Calls {
 
 struct CuptiThread : Local {
   Calls calls;
-  Symbols symbols;
+  KernelNames kernel_names;
   CUcontext context = nullptr;  // the last that was seen
 };
 
@@ -125,7 +125,7 @@ void write_launch(const Call& call, uint64_t end, CUpti_CallbackId id,
   launch.tid = call.origin.tid;
   launch.python = call.origin.python;
   launch.nvtx = call.origin.nvtx;
-  launch.symbol = call.role == kKernelCall ? symbol_text(data.symbolName) : 0;
+  launch.symbol = call.role == kKernelCall ? kernel_name_text(data.symbolName) : 0;
   launch.api = id;
   launch.context = data.contextUid;
   if (result && *result != CUDA_SUCCESS) launch.flags |= kFailed;
@@ -178,9 +178,9 @@ void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin
   }
 }
 
-uint32_t symbol_text(const char* symbol) {
+uint32_t kernel_name_text(const char* symbol) {
   CuptiThread* thread = cupti_thread();
-  return thread ? thread->symbols.text_of(symbol) : 0;
+  return thread ? thread->kernel_names.text_of(symbol) : 0;
 }
 
 Origin origin_here() {

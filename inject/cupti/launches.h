@@ -1,4 +1,4 @@
-// Driver API calls that put work on a GPU.
+// Records driver API calls that put work on a GPU.
 #pragma once
 #include "cupti/api/functions.h"
 #include "cupti/launch_origins.h"
@@ -12,7 +12,7 @@ bool enable_driver_calls(CUpti_SubscriberHandle subscriber);
 void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin);
 
 // Id of the text of a kernel's mangled name, 0 for null.
-uint32_t symbol_text(const char* symbol);
+uint32_t kernel_name_text(const char* symbol);
 
 // The origin of what the calling thread does now: that of the driver call it is in, if any.
 Origin origin_here();

@@ -1,4 +1,4 @@
-// Loaded modules: told with the checksum of their cubins.
+// Records loaded modules, with the checksum of their cubins.
 
 #include "cupti/state.h"
 #include "flame.h"

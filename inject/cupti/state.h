@@ -1,4 +1,4 @@
-// What the files about CUPTI share: errors, devices, callbacks of the resource domain.
+// Declares what the files about CUPTI share: errors, devices, callbacks of the resource domain.
 #pragma once
 #include "cupti/api/functions.h"
 

@@ -134,13 +134,13 @@ constexpr Release kReleases[] = {{18, "11.8"}, {19, "12.0"}, {20, "12.2"}, {21, 
                                  {27, "12.9"}, {28, "12.9.1"}};
 
 void describe_version(uint32_t version) {
-  char said[64];
-  snprintf(said, sizeof said, "API %u", version);
+  char text[64];
+  snprintf(text, sizeof text, "API %u", version);
   for (const Release& release : kReleases)
-    if (release.number == version) snprintf(said, sizeof said, "%s", release.name);
+    if (release.number == version) snprintf(text, sizeof text, "%s", release.name);
   if (version >= 100000)
-    snprintf(said, sizeof said, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
-  meta("cupti", said);
+    snprintf(text, sizeof text, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+  meta("cupti", text);
 }
 
 // The test double says so of itself when it is loaded, which may be long after the dump began.
@@ -154,9 +154,9 @@ void describe_driver() {
       driver_function("cuDriverGetVersion"));
   int version = 0;
   if (!get || get(&version)) return;
-  char said[32];
-  snprintf(said, sizeof said, "%d.%d", version / 1000, version % 1000 / 10);
-  meta("driver", said);
+  char text[32];
+  snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
+  meta("driver", text);
 }
 
 bool subscribe() {

@@ -1,4 +1,4 @@
-// A bounded table from a key of 128 bits to an id. Looked up without a lock by any thread; changed
+// Maps keys of 128 bits to ids in a bounded table. Looked up without a lock by any thread; changed
 // under the lock of its owner. What does not fit any more is forgotten, set by set.
 #pragma once
 #include <sys/mman.h>

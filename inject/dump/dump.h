@@ -1,5 +1,6 @@
-// The dump format: a header, then chunks of one record type each. Every reader takes the layout of
-// the records from the JSON schema in the header, which is made of the same lists as the structs.
+// Defines the dump format: a header, then chunks of one record type each. Every reader takes the
+// layout of the records from the JSON schema in the header, which is made of the same lists as the
+// structs.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The dump as a file: made, mapped once as a whole, grown ahead of its writers, truncated at the end.
+// Makes the file of the dump, maps it once as a whole, grows it ahead of its writers, and truncates
+// it at the end.
 #include "dump/file.h"
 
 #include <fcntl.h>
@@ -176,8 +177,8 @@ int open_folder() {
   const char* path = settings().directory;
   if (mkdir(path, 0700) != 0 && errno != EEXIST) return -1;
   int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat about;
-  if (folder >= 0 && (fstat(folder, &about) != 0 || !trusted(about))) {
+  struct stat status;
+  if (folder >= 0 && (fstat(folder, &status) != 0 || !trusted(status))) {
     close(folder);
     errno = EACCES;
     return -1;

@@ -1,5 +1,5 @@
-// Ids of what comes again and again. All new ones are written by one pen under one lock; an id is
-// handed out only after its record is committed.
+// Gives ids to what comes again and again. All new ones are written by one writer under one lock;
+// an id is handed out only after its record is committed.
 #include "dump/names.h"
 
 #include <cstring>
@@ -15,29 +15,29 @@ std::mutex names_lock;
 
 namespace {
 
-Pen pen;
+ChunkWriter writer;
 Cache texts(14), frames(14), range_names(14), nodes(16), names(10), notes(6);
 uint32_t last_text, last_frame, last_range_name, last_node, last_name, last_note;
 
 template <class Record>
 bool write(const Record& record) {
-  char* place = make_room(pen, Record::kType, sizeof record);
+  char* place = make_room(writer, Record::kType, sizeof record);
   if (!place) return false;
   memcpy(place, &record, sizeof record);
-  advance(pen, Record::kType, sizeof record);
+  advance(writer, Record::kType, sizeof record);
   return true;
 }
 
 bool write_text(uint32_t id, std::string_view value) {
   uint32_t size = uint32_t(value.size());
   uint32_t padded = (2 * sizeof(uint32_t) + size + 7) & ~7u;
-  char* place = make_room(pen, kText, padded);
+  char* place = make_room(writer, kText, padded);
   if (!place) return false;
   memcpy(place, &id, sizeof id);
   memcpy(place + 4, &size, sizeof size);
   memcpy(place + 8, value.data(), size);
   memset(place + 8 + size, 0, padded - 8 - size);
-  advance(pen, kText, padded);
+  advance(writer, kText, padded);
   return true;
 }
 
@@ -91,7 +91,7 @@ bool prepare_names() {
 void forget_names() {
   std::lock_guard<std::mutex> guard(names_lock);
   for (Cache* cache : {&texts, &frames, &range_names, &nodes, &names, &notes}) cache->clear();
-  pen = Pen();
+  writer = ChunkWriter();
   last_text = last_frame = last_range_name = last_node = last_name = last_note = 0;
 }
 

@@ -1,4 +1,4 @@
-// The layout of all records as JSON, made of the same lists as the structs.
+// Writes the layout of all records as JSON, from the same lists as the structs.
 #include "dump/schema.h"
 
 #include <cstdarg>

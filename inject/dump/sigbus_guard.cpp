@@ -1,5 +1,5 @@
-// The room of the dump may be taken from under its mapping: somebody cuts the file off, or a network
-// file system fails. The next write is then a SIGBUS, which must not end the program.
+// Handles the SIGBUS of a write to a dump that has lost its room: somebody has cut the file off, or
+// a network file system has failed. It must not end the program.
 #include "dump/sigbus_guard.h"
 
 #include <csignal>
@@ -15,25 +15,25 @@ struct sigaction previous;
 
 // As if this handler were not there. A fault comes again by itself when its instruction is tried
 // again; a signal that was sent does not.
-void pass_on(int number, siginfo_t* about, void* context) {
-  if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(number, about, context);
+void pass_on(int number, siginfo_t* info, void* context) {
+  if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(number, info, context);
   if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
     return previous.sa_handler(number);
-  const bool was_sent = about->si_code <= 0;
+  const bool was_sent = info->si_code <= 0;
   sigaction(number, &previous, nullptr);
   if (was_sent) raise(number);
 }
 
-void on_bus_error(int number, siginfo_t* about, void* context) {
-  if (about->si_code <= 0 || !in_file(about->si_addr)) return pass_on(number, about, context);
-  Unnoticed all;
-  life.store(kOver);
+void on_bus_error(int number, siginfo_t* info, void* context) {
+  if (info->si_code <= 0 || !in_file(info->si_addr)) return pass_on(number, info, context);
+  CallerGuard caller;
+  recording_state.store(kOver);
   detach_file();
 }
 
 }  // namespace
 
-void survive_lost_room() {
+void install_sigbus_guard() {
   struct sigaction action = {};
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;

@@ -3,6 +3,6 @@
 
 namespace flame {
 
-void survive_lost_room();            // from now on a dump that somebody cuts off ends no program
+void install_sigbus_guard();  // from now on a dump that somebody cuts off ends no program
 
 }  // namespace flame

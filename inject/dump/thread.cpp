@@ -1,5 +1,5 @@
-// What belongs to the calling thread. The objects of ended threads are used again with their half
-// full chunks: many short threads cost no more file than one.
+// Keeps what belongs to the calling thread. The objects of ended threads are used again with their
+// half full chunks: many short threads cost no more file than one.
 #include "dump/thread.h"
 
 #include <fcntl.h>
@@ -29,9 +29,9 @@ Thread* all_threads;  // so that none is lost when a fork leaves its owner behin
 
 __thread uint32_t own_id;
 __thread uint32_t ends;  // how often the destructor ran: late calls bring the object back
-__thread Local* nowhere[kSlots];
+__thread Local* unused_locals[kSlots];
 constexpr uint32_t kNamedBySystem = 1;  // scope of a name
-constexpr uint32_t kMostEnds = 3;  // below PTHREAD_DESTRUCTOR_ITERATIONS, to leave nothing behind
+constexpr uint32_t kMaxEnds = 3;  // below PTHREAD_DESTRUCTOR_ITERATIONS, to leave nothing behind
 
 Thread* take_free() {
   std::lock_guard<std::mutex> guard(threads_lock);
@@ -70,8 +70,8 @@ void end_thread(void* object) {
 }
 
 Thread* begin_thread() {
-  if (ends >= kMostEnds) return nullptr;
-  Unnoticed all;
+  if (ends >= kMaxEnds) return nullptr;
+  CallerGuard caller;
   Thread* me = take_free();
   if (!me) me = make();
   if (!me) return nullptr;
@@ -99,12 +99,12 @@ Local*& local(Slot slot) {
     Inside guard;
     me = begin_thread();
   }
-  return me ? me->locals[slot] : nowhere[slot];
+  return me ? me->locals[slot] : unused_locals[slot];
 }
 
 // A thread without a name of its own carries that of the process.
 void name_thread() {
-  Unnoticed all;
+  CallerGuard caller;
   char own[16] = "", process[16] = "";
   if (prctl(PR_GET_NAME, own) != 0) return;
   int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
@@ -118,8 +118,8 @@ void name_thread() {
 
 void forget_threads() {
   own_id = 0;
-  for (Thread* each = free_threads; each; each = each->next_free) each->pen = Pen();
-  if (this_thread) this_thread->pen = Pen();
+  for (Thread* each = free_threads; each; each = each->next_free) each->writer = ChunkWriter();
+  if (this_thread) this_thread->writer = ChunkWriter();
 }
 
 }  // namespace flame

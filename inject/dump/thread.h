@@ -8,7 +8,7 @@
 namespace flame {
 
 struct alignas(64) Thread {
-  Pen pen;
+  ChunkWriter writer;
   Local* locals[kSlots];
   Thread* next_free;
   Thread* next;  // of all

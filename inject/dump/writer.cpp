@@ -1,4 +1,4 @@
-// Records into the file: chunks, the room in them, and the count of what found none.
+// Writes records into the chunks of the file, and counts those that found no room.
 #include "dump/writer.h"
 
 #include <algorithm>
@@ -41,15 +41,15 @@ uint16_t record_size(Type type) {
 void latch_full(DropCause why) {
   uint32_t on = kOn;
   full_because.store(why, std::memory_order_relaxed);
-  if (!life.compare_exchange_strong(on, kFullUp)) return;
+  if (!recording_state.compare_exchange_strong(on, kOutOfRoom)) return;
   header()->flags.fetch_or(kFull, std::memory_order_relaxed);
   log("recording stops: %s", why == kSizeLimit ? "size limit" : "disk full");
 }
 
 // One chunk is kept for the Drop records that say how it ended.
 bool has_room(Type type) {
-  uint32_t state = life.load(std::memory_order_relaxed);
-  if (type == kDrop) return state == kOn || state == kFullUp;
+  uint32_t state = recording_state.load(std::memory_order_relaxed);
+  if (type == kDrop) return state == kOn || state == kOutOfRoom;
   if (state != kOn) return false;
   DropCause why;
   if (tail + 2 * kChunkSize <= file_ready() || grow_file(tail + 2 * kChunkSize, &why)) return true;
@@ -71,7 +71,7 @@ Chunk* begin_chunk(Type type) {
 }
 
 Chunk* take_chunk(Type type) {
-  Unnoticed all;
+  CallerGuard caller;
   std::unique_lock<std::mutex> guard(chunks_lock);
   if (!has_room(type)) return nullptr;
   // The last chunk of the space that is ready may only be taken for kDrop, and only once.
@@ -83,12 +83,12 @@ Chunk* take_chunk(Type type) {
   return chunk;
 }
 
-char* room_in_new_chunk(Pen& pen, Type type) {
+char* room_in_new_chunk(ChunkWriter& writer, Type type) {
   Chunk* chunk = take_chunk(type);
   if (!chunk) return nullptr;
-  if (pen.chunks[type]) pen.chunks[type]->sealed.store(1, std::memory_order_release);
-  pen.chunks[type] = chunk;
-  pen.used[type] = 0;
+  if (writer.chunks[type]) writer.chunks[type]->sealed.store(1, std::memory_order_release);
+  writer.chunks[type] = chunk;
+  writer.used[type] = 0;
   return reinterpret_cast<char*>(chunk + 1);
 }
 
@@ -98,39 +98,40 @@ char* lose(Type type) {
 }
 
 char* refuse(Type type) {
-  uint32_t state = life.load(std::memory_order_relaxed);
-  if (state == kFullUp) dropped(DropCause(full_because.load(std::memory_order_relaxed)), type, 1);
+  uint32_t state = recording_state.load(std::memory_order_relaxed);
+  const auto why = DropCause(full_because.load(std::memory_order_relaxed));
+  if (state == kOutOfRoom) dropped(why, type, 1);
   return nullptr;
 }
 
 }  // namespace
 
-char* make_room(Pen& pen, Type type, uint32_t size) {
-  Chunk* chunk = pen.chunks[type];
-  if (chunk && pen.used[type] + size <= kChunkRoom) {
-    return reinterpret_cast<char*>(chunk + 1) + pen.used[type];
+char* make_room(ChunkWriter& writer, Type type, uint32_t size) {
+  Chunk* chunk = writer.chunks[type];
+  if (chunk && writer.used[type] + size <= kChunkRoom) {
+    return reinterpret_cast<char*>(chunk + 1) + writer.used[type];
   }
-  return size <= kChunkRoom ? room_in_new_chunk(pen, type) : nullptr;
+  return size <= kChunkRoom ? room_in_new_chunk(writer, type) : nullptr;
 }
 
-void advance(Pen& pen, Type type, uint32_t size) {
-  pen.used[type] += size;
-  pen.chunks[type]->committed.store(pen.used[type], std::memory_order_release);
+void advance(ChunkWriter& writer, Type type, uint32_t size) {
+  writer.used[type] += size;
+  writer.chunks[type]->committed.store(writer.used[type], std::memory_order_release);
 }
 
 char* reserve(Type type, uint32_t size) {
-  if (life.load(std::memory_order_acquire) != kOn) return refuse(type);
+  if (recording_state.load(std::memory_order_acquire) != kOn) return refuse(type);
   if (inside) return lose(type);
   inside = true;
   Thread* me = thread();
-  char* place = me ? make_room(me->pen, type, size) : lose(type);
+  char* place = me ? make_room(me->writer, type, size) : lose(type);
   if (place) return place;
   inside = false;
   return me ? refuse(type) : nullptr;
 }
 
 void commit(Type type, uint32_t size) {
-  advance(this_thread->pen, type, size);
+  advance(this_thread->writer, type, size);
   inside = false;
 }
 
@@ -140,23 +141,23 @@ OpenRange* open_ranges(uint32_t* capacity) {
   Inside guard;
   Thread* me = guard.entered ? thread() : nullptr;
   if (!me) return nullptr;
-  if (!me->pen.chunks[kOpenRange] && !room_in_new_chunk(me->pen, kOpenRange)) return nullptr;
+  if (!me->writer.chunks[kOpenRange] && !room_in_new_chunk(me->writer, kOpenRange)) return nullptr;
   *capacity = kChunkRoom / sizeof(OpenRange);
-  return reinterpret_cast<OpenRange*>(me->pen.chunks[kOpenRange] + 1);
+  return reinterpret_cast<OpenRange*>(me->writer.chunks[kOpenRange] + 1);
 }
 
 void set_open(uint32_t depth) {
   Thread* me = this_thread;
   // What was open at the end stays so: the records of ranges that close later are not written.
-  uint32_t state = life.load(std::memory_order_acquire);
-  if (!me || !me->pen.chunks[kOpenRange] || (state != kOn && state != kFullUp)) return;
+  uint32_t state = recording_state.load(std::memory_order_acquire);
+  if (!me || !me->writer.chunks[kOpenRange] || (state != kOn && state != kOutOfRoom)) return;
   uint32_t size = std::min(depth * uint32_t(sizeof(OpenRange)), kChunkRoom);
-  me->pen.chunks[kOpenRange]->committed.store(size, std::memory_order_release);
+  me->writer.chunks[kOpenRange]->committed.store(size, std::memory_order_release);
 }
 
 void dropped(DropCause cause, Type type, uint64_t count) {
-  uint32_t state = life.load(std::memory_order_acquire);
-  if ((state != kOn && state != kFullUp) || cause >= kCauses || type >= kTypes) return;
+  uint32_t state = recording_state.load(std::memory_order_acquire);
+  if ((state != kOn && state != kOutOfRoom) || cause >= kCauses || type >= kTypes) return;
   lost[cause][type].fetch_add(count, std::memory_order_relaxed);
   header()->dropped.fetch_add(count, std::memory_order_relaxed);
 }
@@ -175,15 +176,15 @@ uint64_t chunks_tail() {
   return tail;
 }
 
-void say_it_goes_on() {
+void update_end_time() {
   std::lock_guard<std::mutex> guard(chunks_lock);
-  if (life.load(std::memory_order_acquire) == kOver) return;
+  if (recording_state.load(std::memory_order_acquire) == kOver) return;
   header()->end_monotonic.store(now(), std::memory_order_relaxed);
 }
 
 void close_chunks(uint32_t header_flags) {
   std::lock_guard<std::mutex> guard(chunks_lock);
-  life.store(kOver, std::memory_order_release);
+  recording_state.store(kOver, std::memory_order_release);
   Header* head = header();
   truncate_file(tail);
   head->flags.fetch_or(header_flags, std::memory_order_relaxed);
@@ -193,7 +194,7 @@ void close_chunks(uint32_t header_flags) {
 
 // While there is no room their number must stay small: then they wait for the end.
 void write_drops(bool last) {
-  if (!last && life.load(std::memory_order_acquire) != kOn) return;
+  if (!last && recording_state.load(std::memory_order_acquire) != kOn) return;
   for (uint32_t cause = 0; cause < kCauses; cause++) {
     for (uint32_t type = 0; type < kTypes; type++) {
       uint64_t count = lost[cause][type].load(std::memory_order_relaxed);

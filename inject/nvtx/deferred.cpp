@@ -1,4 +1,5 @@
-// Deferred events: ranges and marks that a program tells after they were, with times of its own.
+// Records deferred events: ranges and marks that a program tells after they were, with times of its
+// own.
 #include "nvtx/deferred.h"
 
 #include <map>
@@ -30,7 +31,7 @@ std::atomic<uint64_t> untimed{0};
 uint64_t type_of(uint64_t time_domain) {
   if (time_domain < NVTX_TIME_DOMAIN_ID_STATIC_START) return time_domain;
   TimeDomains& all = time_domains();
-  Hold hold;
+  TableLock guard;
   const auto found = all.types.find(time_domain);
   return found == all.types.end() ? NVTX_TIMESTAMP_TYPE_NONE : found->second;
 }
@@ -56,7 +57,7 @@ uint64_t register_time_domain(const nvtxTimeDomainAttr_t* given) {
   const bool other_unit = given->timerResolution && given->timerResolution != kNanoseconds;
   const uint64_t id = given->timeDomainId ? given->timeDomainId : new_dynamic_id();
   TimeDomains& all = time_domains();
-  Hold hold;
+  TableLock guard;
   if (all.types.size() >= kMaxTimeDomains) return NVTX_TIME_DOMAIN_ID_NONE;
   all.types[id] = other_unit ? NVTX_TIMESTAMP_TYPE_NONE : given->timestampTypeId;
   return id;
@@ -98,7 +99,7 @@ void submit(uint32_t domain, const nvtxEventBatch_t* batch) {
   }
 }
 
-void say_untimed() {
+void note_untimed() {
   const uint64_t count = untimed.exchange(0, std::memory_order_relaxed);
   if (count) {
     note("Deferred NVTX events left out, as their clock is not known: " + std::to_string(count));

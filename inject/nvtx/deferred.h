@@ -11,7 +11,7 @@ namespace flame::nvtx {
 uint64_t register_time_domain(const nvtxTimeDomainAttr_t* attributes);
 void submit(uint32_t domain, const nvtxPayloadData_t* payloads, size_t count);
 void submit(uint32_t domain, const nvtxEventBatch_t* batch);
-void say_untimed();
+void note_untimed();
 void forget_untimed();
 
 }  // namespace flame::nvtx

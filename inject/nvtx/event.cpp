@@ -1,4 +1,5 @@
-// What a program says of a range, a mark or its end: read from NVTX's attributes, kept, written.
+// Reads what a program says of a range, a mark or its end from NVTX's attributes, keeps and writes
+// it.
 #include <cstring>
 
 #include "flame.h"

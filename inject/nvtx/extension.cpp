@@ -1,4 +1,5 @@
-// NVTX's payload extension: its entry point, and the functions that it gives a copy of NVTX.
+// Implements NVTX's payload extension: its entry point, and the functions that it gives a copy of
+// NVTX.
 
 #include "nvtx/deferred.h"
 #include "nvtx/nvtx.h"

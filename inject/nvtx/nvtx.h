@@ -43,15 +43,15 @@ void write(const Span& span, uint64_t end, RangeKind kind, uint32_t node, uint32
 // nvtx/push_pop.cpp: push and pop
 
 int push(uint32_t domain, const Event& event);    // depth in its domain, from 0
-int pop(uint32_t domain, const Event* said);      // depth of what has ended, -1: there was none
+int pop(uint32_t domain, const Event* at_end);    // depth of what has ended, -1: there was none
 void mark(uint32_t domain, const Event& event);
-void say_left_open();
+void note_left_open();
 void forget_left_open();
 
 // nvtx/start_end.cpp: start and end, on any thread
 
 uint64_t start_range(uint32_t domain, const Event& event);
-void end_range(uint64_t id, const Event* said);
-void say_never_ended();
+void end_range(uint64_t id, const Event* at_end);
+void note_never_ended();
 
 }  // namespace flame::nvtx

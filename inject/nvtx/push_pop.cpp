@@ -1,5 +1,5 @@
-// Ranges that are pushed and popped. They nest by thread and domain; the open ranges of all domains
-// are one path, in the order in which they were pushed.
+// Records ranges that are pushed and popped. They nest by thread and domain; the open ranges of all
+// domains are one path, in the order in which they were pushed.
 #include <algorithm>
 #include <new>
 #include <vector>
@@ -92,7 +92,7 @@ void renew(Thread& thread) {
   rebuild(thread, 0);
 }
 
-Thread* known_thread() {
+Thread* current_thread() {
   const bool on = ready();
   auto* thread = static_cast<Thread*>(local(kNvtxSlot));
   if (thread && on && thread->generation != generation()) renew(*thread);
@@ -105,7 +105,7 @@ Thread& this_thread() {
     place = new Thread;
     name_thread();
   }
-  return *known_thread();
+  return *current_thread();
 }
 
 Pushed& next_slot(Thread& thread) {
@@ -130,9 +130,9 @@ size_t innermost(const Thread& thread, uint32_t domain) {
   return index;
 }
 
-void close_range(Thread& thread, size_t index, uint64_t end, const Event* said) {
+void close_range(Thread& thread, size_t index, uint64_t end, const Event* at_end) {
   Pushed& range = thread.pushed[index];
-  if (said) extend(&range, *said);
+  if (at_end) extend(&range, *at_end);
   write(range, end, kPushPop, range.node, thread_id());
   hide_from(thread, index);
   const auto first = thread.pushed.begin() + static_cast<std::ptrdiff_t>(index);
@@ -167,7 +167,7 @@ int push(uint32_t domain, const Event& event) {
   return static_cast<int>(level.open++);
 }
 
-int pop(uint32_t domain, const Event* said) {
+int pop(uint32_t domain, const Event* at_end) {
   const uint64_t end = now();
   Thread& thread = this_thread();
   Level& level = level_of(thread, domain);
@@ -177,7 +177,7 @@ int pop(uint32_t domain, const Event* said) {
     --level.uncounted;
     --thread.uncounted;
   } else {
-    close_range(thread, innermost(thread, domain), end, said);
+    close_range(thread, innermost(thread, domain), end, at_end);
   }
   return static_cast<int>(level.open);
 }
@@ -192,7 +192,7 @@ void mark(uint32_t domain, const Event& event) {
   write(span, span.start, kMark, 0, span.tid);
 }
 
-void say_left_open() {
+void note_left_open() {
   const uint64_t count = left_open.exchange(0, std::memory_order_relaxed);
   if (count) note("NVTX ranges that were open when their thread ended: " + std::to_string(count));
 }
@@ -202,6 +202,6 @@ void forget_left_open() { left_open.store(0, std::memory_order_relaxed); }
 }  // namespace flame::nvtx
 
 uint32_t flame::nvtx_path() {
-  const nvtx::Thread* thread = nvtx::known_thread();
+  const nvtx::Thread* thread = nvtx::current_thread();
   return thread ? thread->path : 0;
 }

@@ -1,4 +1,4 @@
-// Ranges that are started and ended, on the same thread or on another.
+// Records ranges that are started and ended, on the same thread or on another.
 #include <unordered_map>
 
 #include "flame.h"
@@ -27,13 +27,13 @@ std::atomic<uint64_t> last_id{0};
 
 bool keep(uint64_t id, Span&& span) {
   Started& all = started();
-  Hold hold;
+  TableLock guard;
   return all.ranges.size() < kMaxStarted && all.ranges.emplace(id, std::move(span)).second;
 }
 
 bool take(uint64_t id, Span* span) {
   Started& all = started();
-  Hold hold;
+  TableLock guard;
   const auto found = all.ranges.find(id);
   if (found == all.ranges.end()) return false;
   *span = std::move(found->second);
@@ -43,7 +43,7 @@ bool take(uint64_t id, Span* span) {
 
 size_t never_ended() {
   Started& all = started();
-  Hold hold;
+  TableLock guard;
   size_t count = 0;  // without those that a forked child has from its parent
   for (const auto& [id, span] : all.ranges) count += span.generation == generation();
   return count;
@@ -63,16 +63,16 @@ uint64_t start_range(uint32_t domain, const Event& event) {
   return id;
 }
 
-void end_range(uint64_t id, const Event* said) {
+void end_range(uint64_t id, const Event* at_end) {
   const uint64_t end = now();
   Span span;
   if (!ready() || !take(id, &span)) return;
   if (span.generation != generation()) intern(&span);
-  if (said) extend(&span, *said);
+  if (at_end) extend(&span, *at_end);
   write(span, end, kStartEnd, 0, thread_id());
 }
 
-void say_never_ended() {
+void note_never_ended() {
   const size_t count = never_ended();
   if (count) note("NVTX ranges that were started and not ended: " + std::to_string(count));
 }

@@ -1,5 +1,5 @@
-// Answers who may read the dump: with its descriptor, how the recording is doing, a flush, PC samples,
-// or its end.
+// Answers requests of the control socket: for the dump's descriptor, how the recording is doing, a
+// flush, PC samples, or its end.
 #include "process/control_protocol.h"
 
 #include <unistd.h>
@@ -66,9 +66,9 @@ Answer answer_open(Reply* reply) {
 }
 
 const char* state_name() {
-  switch (life.load(std::memory_order_acquire)) {
+  switch (recording_state.load(std::memory_order_acquire)) {
     case kOn: return "recording";
-    case kFullUp: return "full";
+    case kOutOfRoom: return "full";
     default: return "ended";
   }
 }
@@ -80,7 +80,8 @@ Answer answer_status(Reply* reply) {
   reply->begin();
   reply->add(",\"pid\":%d,\"dump\":", getpid());
   reply->add_quoted(dump_path());
-  reply->add(",\"state\":\"%s\",\"recording\":%s", state_name(), json[life.load() == kOn]);
+  reply->add(",\"state\":\"%s\"", state_name());
+  reply->add(",\"recording\":%s", json[recording_state.load() == kOn]);
   reply->add(",\"bytes\":%llu", static_cast<unsigned long long>(chunks_tail()));
   reply->add(",\"dropped\":%llu", static_cast<unsigned long long>(lost));
   reply->add(",\"python\":%s,\"cupti\":%s", json[reads_python()], json[reads_cupti()]);
@@ -96,7 +97,8 @@ Answer answer_flush(Reply* reply) {
 Answer answer_stop(Reply*) { return {-1, true}; }
 
 void sample(std::string_view mode, Reply* reply) {
-  if (life.load() != kOn) return reply->refuse("there is no more room for the recording");
+  if (recording_state.load() != kOn)
+    return reply->refuse("there is no more room for the recording");
   const SamplingAnswer switched = switch_sampling(mode);
   if (!switched.done) return reply->refuse(switched.why);
   reply->begin();

@@ -1,6 +1,5 @@
-// The socket beside the dump: who may read the dump asks here for its descriptor, how the recording
-// is doing, for a flush, for PC samples, or for its end. A line of JSON each way; clients that do
-// not keep to it are let go, and nobody waits for any.
+// Serves the socket beside the dump to all who may read the dump. A line each way; clients that do
+// not keep to it are disconnected, and nobody waits for any.
 #include "process/control_socket.h"
 
 #include <fcntl.h>
@@ -24,29 +23,29 @@ namespace flame {
 namespace {
 
 constexpr size_t kLongestLine = 4096;
-constexpr int kWaiting = 64;                 // clients that are not accepted yet
-constexpr uint64_t kPatience = 500000000;    // ns for the next request of a client
+constexpr int kBacklog = 64;                       // clients that are not accepted yet
+constexpr uint64_t kClientTimeout = 500000000;     // ns for the next request of a client
 
 struct Client {
   Descriptor socket;
-  size_t size = 0;     // of what it has said and not been answered
+  size_t size = 0;     // of what has been received and not been answered
   uint64_t since = 0;  // accepted, or last answered
   bool wants_end = false;
 };
 
-Descriptor door;
-char door_path[sizeof(Settings::directory) + 64];
+Descriptor listener;
+char socket_path[sizeof(Settings::directory) + 64];
 dev_t device;  // of the file that stands for it
 ino_t inode;
 bool is_open;
-bool is_stuck;  // somebody is there who cannot be let in now
+bool accept_failed;  // somebody is there who cannot be let in now
 Client clients[kMostClients];
-char said[kMostClients][kLongestLine];
+char received[kMostClients][kLongestLine];
 Reply reply;
 
 // replies
 
-void let_go(Client& client) {
+void disconnect(Client& client) {
   client.socket.close();
   client.size = 0;
   client.wants_end = false;
@@ -76,15 +75,15 @@ bool send_with(Client& client, int fd) {
 void send_reply(Client& client, int fd = -1) {
   reply.end();
   client.since = now();
-  if (!client.socket.ours() || !send_with(client, fd)) let_go(client);
+  if (!client.socket.ours() || !send_with(client, fd)) disconnect(client);
 }
 
 // clients
 
-char* said_by(const Client& client) { return said[&client - clients]; }
+char* received_from(const Client& client) { return received[&client - clients]; }
 
 char* end_of_line(const Client& client) {
-  return static_cast<char*>(memchr(said_by(client), '\n', client.size));
+  return static_cast<char*>(memchr(received_from(client), '\n', client.size));
 }
 
 bool is_due(const Client& client) {
@@ -94,7 +93,7 @@ bool is_due(const Client& client) {
 // false: it has gone, or its line never ends.
 bool read_more(Client& client) {
   if (client.size == kLongestLine) return false;
-  const ssize_t size = recv(client.socket.fd, said_by(client) + client.size,
+  const ssize_t size = recv(client.socket.fd, received_from(client) + client.size,
                             kLongestLine - client.size, MSG_DONTWAIT);
   if (size > 0) client.size += size_t(size);
   return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
@@ -102,7 +101,7 @@ bool read_more(Client& client) {
 
 // One request at a time: a client that has many waits like the others.
 void answer_first(Client& client) {
-  char* const line = said_by(client);
+  char* const line = received_from(client);
   const auto size = size_t(end_of_line(client) - line);
   static char first[kLongestLine];
   memcpy(first, line, size);
@@ -116,10 +115,10 @@ void answer_first(Client& client) {
 
 void serve(Client& client) {
   if (client.socket.fd < 0 || client.wants_end) return;
-  if (!client.socket.ours()) return let_go(client);
+  if (!client.socket.ours()) return disconnect(client);
   const bool goes_on = is_due(client) || read_more(client);
   if (is_due(client)) return answer_first(client);
-  if (!goes_on || now() >= client.since + kPatience) let_go(client);
+  if (!goes_on || now() >= client.since + kClientTimeout) disconnect(client);
 }
 
 Client* free_client() {
@@ -136,11 +135,11 @@ bool is_trusted(int fd) {
 }
 
 // false: there is nobody, or no place.
-bool let_in() {
+bool accept_client() {
   Client* client = free_client();
-  if (!client || !door.ours()) return false;
-  const int fd = accept4(door.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  is_stuck = fd < 0 && errno != EAGAIN;
+  if (!client || !listener.ours()) return false;
+  const int fd = accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  accept_failed = fd < 0 && errno != EAGAIN;
   if (fd < 0) return false;
   if (!is_trusted(fd)) {
     close(fd);
@@ -150,43 +149,43 @@ bool let_in() {
   return true;
 }
 
-// the door
+// the listening socket
 
-void name_door() {
-  snprintf(door_path, sizeof door_path, "%s", dump_path());
-  if (char* suffix = strrchr(door_path, '.')) strcpy(suffix, ".sock");
+void set_socket_path() {
+  snprintf(socket_path, sizeof socket_path, "%s", dump_path());
+  if (char* suffix = strrchr(socket_path, '.')) strcpy(suffix, ".sock");
 }
 
 // Through the folder's descriptor: it has been looked at, and a path may be longer than an address.
 bool bind_in(int folder) {
-  const char* name = strrchr(door_path, '/') + 1;
+  const char* name = strrchr(socket_path, '/') + 1;
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   snprintf(address.sun_path, sizeof address.sun_path, "/proc/thread-self/fd/%d/%s", folder, name);
   // What the file will be is that of the socket, less the umask.
-  if (fchmod(door.fd, 0600) != 0) return false;
-  if (bind(door.fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
-  struct stat about;
-  if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  device = about.st_dev;
-  inode = about.st_ino;
-  return listen(door.fd, kWaiting) == 0;
+  if (fchmod(listener.fd, 0600) != 0) return false;
+  if (bind(listener.fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
+  struct stat status;
+  if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  device = status.st_dev;
+  inode = status.st_ino;
+  return listen(listener.fd, kBacklog) == 0;
 }
 
 // Nothing that somebody else has put there.
-void remove_door() {
-  struct stat about;
-  if (!inode || lstat(door_path, &about) != 0) return;
-  if (about.st_dev == device && about.st_ino == inode) unlink(door_path);
+void remove_socket() {
+  struct stat status;
+  if (!inode || lstat(socket_path, &status) != 0) return;
+  if (status.st_dev == device && status.st_ino == inode) unlink(socket_path);
   inode = 0;
 }
 
-bool make_door() {
+bool make_listener() {
   const int folder = open_folder();
   if (folder < 0) return false;
-  remove_door();
+  remove_socket();
   const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-  const bool made = door.take(socket(AF_UNIX, type, 0)) && bind_in(folder);
+  const bool made = listener.take(socket(AF_UNIX, type, 0)) && bind_in(folder);
   close(folder);
   return made;
 }
@@ -194,17 +193,17 @@ bool make_door() {
 }  // namespace
 
 void open_control() {
-  name_door();
-  is_open = make_door();
+  set_socket_path();
+  is_open = make_listener();
   if (is_open) return;
-  log("no %s: %s", door_path, strerror(errno));
-  remove_door();
-  door.close();
+  log("no %s: %s", socket_path, strerror(errno));
+  remove_socket();
+  listener.close();
 }
 
 bool control_is_open() {
   // The program has closed it: one more try.
-  if (is_open && !door.ours()) open_control();
+  if (is_open && !listener.ours()) open_control();
   return is_open;
 }
 
@@ -217,13 +216,13 @@ bool control_is_due() {
 uint64_t control_deadline() {
   uint64_t first = UINT64_MAX;
   for (const Client& client : clients)
-    if (client.socket.fd >= 0) first = std::min(first, client.since + kPatience);
+    if (client.socket.fd >= 0) first = std::min(first, client.since + kClientTimeout);
   return first;
 }
 
 uint32_t watch_control(pollfd* watched) {
   uint32_t count = 0;
-  if (!is_stuck && free_client()) watched[count++] = {door.fd, POLLIN, 0};
+  if (!accept_failed && free_client()) watched[count++] = {listener.fd, POLLIN, 0};
   for (Client& client : clients)
     if (client.socket.fd >= 0) watched[count++] = {client.socket.fd, POLLIN, 0};
   return count;
@@ -231,7 +230,7 @@ uint32_t watch_control(pollfd* watched) {
 
 bool serve_control() {
   if (!is_open) return false;
-  for (uint32_t each = 0; each < kMostClients && let_in(); each++) {
+  for (uint32_t each = 0; each < kMostClients && accept_client(); each++) {
   }
   bool ends = false;
   for (Client& client : clients) {
@@ -242,13 +241,13 @@ bool serve_control() {
 }
 
 void close_control(bool stopped) {
-  remove_door();
+  remove_socket();
   is_open = false;
-  door.close();
+  listener.close();
   for (Client& client : clients) {
     reply.begin();
     if (stopped && client.wants_end) send_reply(client);
-    let_go(client);
+    disconnect(client);
   }
 }
 
@@ -256,8 +255,8 @@ void close_control(bool stopped) {
 void forget_control() {
   is_open = false;
   inode = 0;
-  door.close();
-  for (Client& client : clients) let_go(client);
+  listener.close();
+  for (Client& client : clients) disconnect(client);
 }
 
 }  // namespace flame

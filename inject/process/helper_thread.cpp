@@ -1,5 +1,5 @@
-// The thread that does what need not be done at once: flushes, makes room in the file, gives memory
-// back, and ends the dump.
+// Runs the thread that does what need not be done at once: it flushes, makes room in the file,
+// gives memory back, and ends the dump.
 #include "process/helper_thread.h"
 
 #include <fcntl.h>
@@ -30,20 +30,20 @@ constexpr size_t kStackSize = 1u << 20;
 constexpr uint64_t kMillisecond = 1000000;
 // The program may end in a signal handler, whose thread was interrupted with a lock that the helper
 // needs, or CUPTI wait for a thread that waits for us. Then it ends without a last flush.
-constexpr uint64_t kPatience = 10000 * kMillisecond;
-constexpr uint64_t kStandstill = 3000 * kMillisecond;  // so long the helper does nothing
-constexpr uint64_t kNothing = kMillisecond;
+constexpr uint64_t kFinishTimeout = 10000 * kMillisecond;
+constexpr uint64_t kIdleTimeout = 3000 * kMillisecond;  // so long the helper does nothing
+constexpr uint64_t kLeastWork = kMillisecond;
 
 std::mutex lock;
 pthread_cond_t changed;  // any of the following, which `lock` guards
 bool running, make_room_now, finish_now, finished, given_up;
-pthread_t helper;
-Descriptor bell[2];  // also under `lock`: what is said at the second end is heard at the first
+pthread_t helper_thread;
+Descriptor wakeup[2];  // also under `lock`: a byte sent into the second ends the wait at the first
 uint64_t deadline = UINT64_MAX;
 __thread bool is_helper;
 
-void forget_bell() {
-  for (Descriptor& end : bell) end.close();
+void close_wakeup() {
+  for (Descriptor& end : wakeup) end.close();
 }
 
 void prepare_condition() {
@@ -64,31 +64,31 @@ bool wait_until(uint64_t until) {
 
 // With `lock` held. Of sockets and not of a pipe: should the number belong to a file of the program
 // by now, nothing is read from that or written to it.
-bool has_bell() {
-  if (bell[0].ours() && bell[1].ours()) return true;
-  forget_bell();
+bool has_wakeup() {
+  if (wakeup[0].ours() && wakeup[1].ours()) return true;
+  close_wakeup();
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
-  const bool first = bell[0].take(ends[0]), second = bell[1].take(ends[1]);
+  const bool first = wakeup[0].take(ends[0]), second = wakeup[1].take(ends[1]);
   return first && second;
 }
 
 // With `lock` held: to be done after something has changed.
 void wake() {
   pthread_cond_broadcast(&changed);
-  if (bell[1].ours()) send(bell[1].fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (wakeup[1].ours()) send(wakeup[1].fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // false: not even that can be done (RLIMIT_NOFILE is lower than the number of them).
 bool wait_for_any(uint64_t until) {
-  pollfd watched[1 + kMostClients + 1] = {{bell[0].fd, POLLIN, 0}};
+  pollfd watched[1 + kMostClients + 1] = {{wakeup[0].fd, POLLIN, 0}};
   const uint32_t count = 1 + watch_control(watched + 1);
   const uint64_t begin = now(), end = std::min(until, control_deadline());
   const timespec time = time_of(end > begin ? end - begin : 0);
   const int result = ppoll(watched, count, &time, nullptr);
   char any[64];
-  if (result > 0 && watched[0].revents && bell[0].ours())
-    recv(bell[0].fd, any, sizeof any, MSG_DONTWAIT);
+  if (result > 0 && watched[0].revents && wakeup[0].ours())
+    recv(wakeup[0].fd, any, sizeof any, MSG_DONTWAIT);
   return result >= 0;
 }
 
@@ -96,7 +96,7 @@ bool wait_for_any(uint64_t until) {
 void sleep_until(uint64_t until) {
   std::unique_lock<std::mutex> guard(lock);
   if (finish_now || make_room_now || control_is_due()) return;
-  if (control_is_open() && has_bell()) {
+  if (control_is_open() && has_wakeup()) {
     guard.unlock();
     if (wait_for_any(until)) return;
     guard.lock();
@@ -105,7 +105,7 @@ void sleep_until(uint64_t until) {
 }
 
 // Whether the dump is to be ended; what it is to be woken for from now on is new.
-bool look_up() {
+bool take_requests() {
   std::lock_guard<std::mutex> guard(lock);
   make_room_now = false;
   return finish_now;
@@ -131,7 +131,7 @@ char state_of_first_thread() {
 
 // Whether the program has ended all its threads and waits for this one. The first one stays as a
 // zombie until then, and the folder's links are two more than there are threads.
-bool left_alone() {
+bool is_only_thread() {
   struct stat tasks;
   return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 4 &&
          state_of_first_thread() == 'Z';
@@ -143,11 +143,11 @@ uint32_t work_to_the_end() {
   for (uint64_t next = now() + interval;;) {
     make_room();
     sleep_until(std::min(next, deadline));
-    if (look_up()) return 0;
+    if (take_requests()) return 0;
     if (now() >= deadline || serve_control()) return kStopped;
     if (now() < next) continue;
     flush_now();
-    if (left_alone()) return 0;
+    if (is_only_thread()) return 0;
     next = now() + interval;
   }
 }
@@ -172,10 +172,10 @@ bool create_thread() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackSize);
-  bool made = pthread_create(&helper, &attributes, run, nullptr) == 0;
+  bool made = pthread_create(&helper_thread, &attributes, run, nullptr) == 0;
   pthread_attr_destroy(&attributes);
   // Thread-local variables are on the stack too: of some programs more than fits.
-  return made || pthread_create(&helper, nullptr, run, nullptr) == 0;
+  return made || pthread_create(&helper_thread, nullptr, run, nullptr) == 0;
 }
 
 // The program's signals are handled by the program's threads. Not so what a dump that was cut off
@@ -187,7 +187,7 @@ bool create_without_signals() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   bool made = create_thread();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (made) pthread_setname_np(helper, "flame");
+  if (made) pthread_setname_np(helper_thread, "flame");
   return made;
 }
 
@@ -199,18 +199,18 @@ bool lock_soon(std::unique_lock<std::mutex>& guard) {
   return false;
 }
 
-uint64_t helper_time() {
+uint64_t helper_cpu_time() {
   clockid_t clock;
-  return pthread_getcpuclockid(helper, &clock) == 0 ? read_clock(clock) : 0;
+  return pthread_getcpuclockid(helper_thread, &clock) == 0 ? read_clock(clock) : 0;
 }
 
 // With `lock` held.
 bool wait_for_helper() {
-  uint64_t until = now() + kPatience, worked = helper_time();
+  uint64_t until = now() + kFinishTimeout, worked = helper_cpu_time();
   while (!finished && now() < until) {
-    if (wait_until(now() + kStandstill)) continue;
-    uint64_t still_worked = helper_time();
-    if (still_worked - worked < kNothing) break;
+    if (wait_until(now() + kIdleTimeout)) continue;
+    uint64_t still_worked = helper_cpu_time();
+    if (still_worked - worked < kLeastWork) break;
     worked = still_worked;
   }
   return finished;
@@ -221,7 +221,7 @@ bool wait_for_helper() {
 void flush_now() {
   run_flush_work(false);
   write_drops(false);
-  say_it_goes_on();
+  update_end_time();
 }
 
 bool start_helper() {
@@ -254,7 +254,7 @@ bool finish_by_helper() {
   if (given_up) return true;
   running = false;
   guard.unlock();
-  pthread_join(helper, nullptr);
+  pthread_join(helper_thread, nullptr);
   return true;
 }
 
@@ -264,7 +264,7 @@ void unlock_helper() { lock.unlock(); }
 
 void forget_helper() {
   running = false;
-  forget_bell();
+  close_wakeup();
 }
 
 }  // namespace flame

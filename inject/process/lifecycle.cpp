@@ -1,4 +1,5 @@
-// From the first entry point to the end of the process, through forks.
+// Starts and ends the recording: from the first entry point to the end of the process, through
+// forks.
 #include "process/lifecycle.h"
 
 #include <pthread.h>
@@ -23,7 +24,7 @@
 
 namespace flame {
 
-std::mutex life_lock;
+std::mutex lifecycle_lock;
 
 namespace {
 
@@ -55,32 +56,34 @@ std::atomic<bool> attached{false};
 bool started;  // a dump was made: after its end there will be none
 int forked_from;
 int forking;
-uint32_t life_before_fork;
+uint32_t state_before_fork;
 
-// With life_lock held. Recording is on before the first meta record, which is a record like others.
+// With lifecycle_lock held. Recording is on before the first meta record, which is a record like
+// others.
 bool begin_dump() {
   if (!open_file()) return false;
   begin_chunks();
   forget_names();
-  life.store(kOn, std::memory_order_release);
+  recording_state.store(kOn, std::memory_order_release);
   describe_process(forked_from);
   start_helper();
   return true;
 }
 
-bool wake() {
-  Unnoticed all;
-  std::lock_guard<std::mutex> guard(life_lock);
-  if (life.load(std::memory_order_acquire) == kAsleep && !begin_dump()) life.store(kOff);
-  uint32_t state = life.load(std::memory_order_acquire);
-  return state == kOn || state == kFullUp;
+bool begin_in_child() {
+  CallerGuard caller;
+  std::lock_guard<std::mutex> guard(lifecycle_lock);
+  const bool is_idle = recording_state.load(std::memory_order_acquire) == kIdleChild;
+  if (is_idle && !begin_dump()) recording_state.store(kOff);
+  uint32_t state = recording_state.load(std::memory_order_acquire);
+  return state == kOn || state == kOutOfRoom;
 }
 
 void before_fork() {
   if (inside) return;
-  life_lock.lock();
+  lifecycle_lock.lock();
   forking = getpid();
-  life_before_fork = life.load();
+  state_before_fork = recording_state.load();
   names_lock.lock();
   chunks_lock.lock();
   file_lock.lock();
@@ -95,13 +98,13 @@ void after_fork() {
   file_lock.unlock();
   chunks_lock.unlock();
   names_lock.unlock();
-  life_lock.unlock();
+  lifecycle_lock.unlock();
 }
 
 // A signal handler forked while its thread was in the base: there the child has to go on as if
 // nothing had happened, without anything that it shares with the parent.
 void leave_in_child() {
-  life.store(kOff);
+  recording_state.store(kOff);
   forget_helper();
   forget_control();
   detach_file();
@@ -114,8 +117,8 @@ void forget_parent() {
   forget_threads();
   forget_helper();
   forget_control();
-  uint32_t state = life_before_fork;
-  life.store(state == kOn || state == kFullUp ? uint32_t(kAsleep) : state);
+  uint32_t state = state_before_fork;
+  recording_state.store(state == kOn || state == kOutOfRoom ? uint32_t(kIdleChild) : state);
   finishing.store(false);
   forked_from = forking;
 }
@@ -148,7 +151,7 @@ bool start_locked(const char* directory) {
   generations.fetch_add(1);
   started = begin_dump();
   if (!started) return false;
-  survive_lost_room();
+  install_sigbus_guard();
   atexit(stop);
   return true;
 }
@@ -156,9 +159,9 @@ bool start_locked(const char* directory) {
 }  // namespace
 
 bool start(const char* directory) {
-  Unnoticed all;
+  CallerGuard caller;
   {
-    std::lock_guard<std::mutex> guard(life_lock);
+    std::lock_guard<std::mutex> guard(lifecycle_lock);
     if (!started && !start_locked(directory)) return false;
   }
   start_python();
@@ -166,9 +169,9 @@ bool start(const char* directory) {
 }
 
 bool recording() {
-  uint32_t state = life.load(std::memory_order_acquire);
-  if (state == kOn || state == kFullUp) return true;
-  return state == kAsleep && wake();
+  uint32_t state = recording_state.load(std::memory_order_acquire);
+  if (state == kOn || state == kOutOfRoom) return true;
+  return state == kIdleChild && begin_in_child();
 }
 
 bool began_late() { return attached.load(std::memory_order_relaxed); }
@@ -187,9 +190,9 @@ void finish(uint32_t header_flags) {
 }
 
 void stop() {
-  Unnoticed all;
-  uint32_t asleep = kAsleep;
-  if (life.compare_exchange_strong(asleep, kOver) || asleep == kOff) return;
+  CallerGuard caller;
+  uint32_t idle = kIdleChild;
+  if (recording_state.compare_exchange_strong(idle, kOver) || idle == kOff) return;
   if (!finish_by_helper() && !inside) finish(0);
 }
 

@@ -1,5 +1,5 @@
-// The meta records of every dump: which process this is. Of the environment only the variables that
-// are named here are read: others may hold secrets.
+// Writes the meta records of every dump: which process this is. Of the environment only the
+// variables that are named here are read: others may hold secrets.
 #include "process/process_info.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Calls into CPython's public C API.
+// Calls CPython's public C API.
 #include "python/api.h"
 
 #include <dlfcn.h>
@@ -95,12 +95,12 @@ Attribute::Attribute(const Api& api, Object* owner, const char* name)
     : api_(api), value_(api.attribute(owner, name)) {
   intptr_t size = 0;
   const char* text = value_ ? api_.as_utf8(value_, &size) : nullptr;
-  known_ = text != nullptr;
-  if (known_) text_ = std::string_view(text, static_cast<size_t>(size));
+  readable_ = text != nullptr;
+  if (readable_) text_ = std::string_view(text, static_cast<size_t>(size));
 }
 
 Attribute::~Attribute() {
-  if (!known_) {  // a name that is not UTF-8 leaves an exception behind
+  if (!readable_) {  // a name that is not UTF-8 leaves an exception behind
     Object* error[3];
     api_.take_error(&error[0], &error[1], &error[2]);
     for (Object* each : error)

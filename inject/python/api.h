@@ -1,4 +1,4 @@
-// The functions of CPython that the library calls, found in the process at run time.
+// Finds the functions of CPython that the library calls, in the process at run time.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -76,12 +76,12 @@ class Attribute {
   Attribute(const Attribute&) = delete;
   Attribute& operator=(const Attribute&) = delete;
   std::string_view text() const { return text_; }
-  bool known() const { return known_; }
+  bool readable() const { return readable_; }
 
  private:
   const Api& api_;
   Object* value_;
-  bool known_ = false;
+  bool readable_ = false;
   std::string_view text_ = "?";
 };
 

@@ -1,4 +1,4 @@
-// PEP 393 strings and the location table of code objects ("Objects/locations.md" of CPython).
+// Reads PEP 393 strings and the location table of code objects ("Objects/locations.md" of CPython).
 #include "python/code_text.h"
 
 namespace flame::python {

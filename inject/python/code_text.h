@@ -1,4 +1,4 @@
-// Names and lines of Python code objects, read without the interpreter's help.
+// Reads names and lines of Python code objects, without the interpreter's help.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-// A thread's memory of the frames and nodes that it has already named.
+// Keeps the ids of frames and nodes that a thread has already recorded.
 #pragma once
 #include <cstdlib>
 
@@ -10,12 +10,12 @@ constexpr uint32_t kFrameItself = UINT32_MAX;  // as parent: the Frame, no Node
 constexpr uint32_t kCutParent = UINT32_MAX - 1;  // as parent: the outermost kept one of a cut stack
 
 // (position, parent) -> id. Grows to a limit, then forgets everything.
-class Known {
+class FrameCache {
  public:
-  Known() = default;
-  Known(const Known&) = delete;
-  Known& operator=(const Known&) = delete;
-  ~Known() { free(entries_); }
+  FrameCache() = default;
+  FrameCache(const FrameCache&) = delete;
+  FrameCache& operator=(const FrameCache&) = delete;
+  ~FrameCache() { free(entries_); }
 
   uint32_t find(const Position& position, uint32_t parent) const {
     if (!size_) return 0;

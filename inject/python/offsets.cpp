@@ -1,4 +1,5 @@
-// Offsets by version: measured with offsetof for 3.11 and 3.12, read from the process since 3.13.
+// Finds offsets by version: measured with offsetof for 3.11 and 3.12, read from the process since
+// 3.13.
 #include "python/offsets.h"
 
 namespace flame::python {

@@ -1,4 +1,4 @@
-// Where CPython keeps what a walk over a thread's frames reads.
+// Finds where CPython keeps what a walk over a thread's frames reads.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The self-check before the first walk without the GIL.
+// Checks the walk, before the first one without the GIL.
 #include "python/self_check.h"
 
 #include <memory>
@@ -12,28 +12,28 @@ namespace {
 
 struct Stacks {
   Stack none, walked;
-  ApiFrame told[kMaxDepth];
+  ApiFrame expected[kMaxDepth];
   char room[kTextRoom];
 };
 
 bool same_name(const Api& api, Object* code, const char* attribute, uint16_t offset,
                const Offsets& offsets, char* room) {
-  const Attribute told(api, code, attribute);
+  const Attribute expected(api, code, attribute);
   const auto* raw = reinterpret_cast<const char*>(code);
-  return !told.known() ||
-         told.text().substr(0, kTextRoom - 4) ==
+  return !expected.readable() ||
+         expected.text().substr(0, kTextRoom - 4) ==
              utf8(load<const char*>(raw, offset), offsets, room).substr(0, kTextRoom - 4);
 }
 
 // The code object is compared before anything is read from where it should be.
-bool same(const Api& api, const Position& walked, const ApiFrame& told, const Offsets& offsets,
+bool same(const Api& api, const Position& walked, const ApiFrame& expected, const Offsets& offsets,
           char* room) {
-  const auto* code = reinterpret_cast<const char*>(told.code);
-  if (walked.code != code || walked.lasti != told.lasti) return false;
+  const auto* code = reinterpret_cast<const char*>(expected.code);
+  if (walked.code != code || walked.lasti != expected.lasti) return false;
   const auto line = static_cast<int>(line_of(code, walked.lasti, offsets));
-  if (line != (told.line < 0 ? 0 : told.line)) return false;
-  return same_name(api, told.code, "co_qualname", offsets.code_qualname, offsets, room) &&
-         same_name(api, told.code, "co_filename", offsets.code_filename, offsets, room);
+  if (line != (expected.line < 0 ? 0 : expected.line)) return false;
+  return same_name(api, expected.code, "co_qualname", offsets.code_qualname, offsets, room) &&
+         same_name(api, expected.code, "co_filename", offsets.code_filename, offsets, room);
 }
 
 }  // namespace
@@ -43,13 +43,14 @@ Verdict check_walk(const Api& api, ThreadState* own, const Offsets& offsets) {
   if (!stacks) return kNothingToCompare;
   const Quiet quiet(api);
   bool cut;
-  const uint32_t told = walk_by_api(api, own, stacks->told, &cut);
+  const uint32_t expected = walk_by_api(api, own, stacks->expected, &cut);
   Stack& walked = stacks->walked;
   walk(reinterpret_cast<const char*>(own), offsets, stacks->none, &walked);
-  if (!told && !walked.depth) return kNothingToCompare;
-  if (told != walked.depth || cut != walked.cut) return kDifferent;
-  for (uint32_t i = 0; i < told; i++)
-    if (!same(api, walked.positions[i], stacks->told[i], offsets, stacks->room)) return kDifferent;
+  if (!expected && !walked.depth) return kNothingToCompare;
+  if (expected != walked.depth || cut != walked.cut) return kDifferent;
+  for (uint32_t i = 0; i < expected; i++)
+    if (!same(api, walked.positions[i], stacks->expected[i], offsets, stacks->room))
+      return kDifferent;
   return kEqual;
 }
 

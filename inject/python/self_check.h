@@ -1,4 +1,4 @@
-// Whether the walk over private structs is right in this process.
+// Checks whether the walk over private structs is right in this process.
 #pragma once
 #include "python/api.h"
 #include "python/offsets.h"

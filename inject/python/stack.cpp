@@ -1,4 +1,5 @@
-// Python stacks as nodes of the dump: finding the interpreter, and what each thread remembers.
+// Records Python stacks as nodes of the dump: finds the interpreter, and keeps what each thread has
+// recorded.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -34,14 +35,14 @@ Offsets offsets;
 std::atomic<int> tries_left{kTries};
 std::atomic<bool> asked{false};    // a pending call is on its way
 std::atomic_flag looking = ATOMIC_FLAG_INIT;
-std::atomic<uint64_t> told_generation{0};  // of the dump that knows about this Python, plus 1
+std::atomic<uint64_t> described_generation{0};  // of the dump that knows about this Python, plus 1
 
 struct PythonThread : Local {
   uint32_t dump = 0;  // generation
   int newest = 0;     // of `stacks`
   Stack stacks[2];
   uint32_t nodes[kMaxDepth];  // of the newest one
-  Known known;
+  FrameCache cache;
   char function_room[kTextRoom], file_room[kTextRoom];
 };
 
@@ -59,10 +60,10 @@ const char* explanation(int now) {
 }
 
 // Once per dump.
-void tell(int now) {
+void describe(int now) {
   const uint64_t dump = uint64_t{generation()} + 1;
-  if (told_generation.load(std::memory_order_relaxed) == dump) return;
-  if (told_generation.exchange(dump) == dump) return;
+  if (described_generation.load(std::memory_order_relaxed) == dump) return;
+  if (described_generation.exchange(dump) == dump) return;
   char text[128];
   if (now == kOff || now == kAbsent)
     snprintf(text, sizeof text, "%s", explanation(now));
@@ -82,7 +83,7 @@ void settle(int now) {
     note(
         "Python's frames were not where they should be: "
         "stacks are read only while the GIL is held");
-  tell(now);
+  describe(now);
 }
 
 // With the GIL.
@@ -124,7 +125,7 @@ void look() {
 
 void look_again(bool last) {
   const int now = mode.load(std::memory_order_acquire);
-  if (last) return tell(now);
+  if (last) return describe(now);
   if (now == kAbsent || now == kUnchecked) look();
 }
 
@@ -139,7 +140,7 @@ PythonThread* this_thread_memory() {
   auto* memory = static_cast<PythonThread*>(place);
   const uint32_t dump = generation();
   if (memory && memory->dump != dump) {
-    memory->known.clear();
+    memory->cache.clear();
     memory->stacks[0].depth = memory->stacks[1].depth = 0;
     memory->dump = dump;
   }
@@ -155,21 +156,21 @@ uint32_t make_frame(PythonThread* memory, const Position& position) {
 }
 
 uint32_t frame_at(PythonThread* memory, const Position& position) {
-  uint32_t id = memory->known.find(position, kFrameItself);
+  uint32_t id = memory->cache.find(position, kFrameItself);
   if (id) return id;
   id = make_frame(memory, position);
-  if (id) memory->known.add(position, kFrameItself, id);
+  if (id) memory->cache.add(position, kFrameItself, id);
   return id;
 }
 
 // `cut`: this is the outermost node of a stack that goes on above.
 uint32_t node_at(PythonThread* memory, const Position& position, uint32_t parent, bool cut) {
   const uint32_t known_parent = cut ? kCutParent : parent;
-  uint32_t id = memory->known.find(position, known_parent);
+  uint32_t id = memory->cache.find(position, known_parent);
   if (id) return id;
   const uint32_t item = frame_at(memory, position);
   id = item ? node(parent, item, kPythonNode, cut ? kCutAbove : 0) : 0;
-  if (id) memory->known.add(position, known_parent, id);
+  if (id) memory->cache.add(position, known_parent, id);
   return id;
 }
 
@@ -201,13 +202,14 @@ uint32_t walked_stack(ThreadState* own) {
   return id;
 }
 
-uint32_t told_frame(const ApiFrame& told) {
-  const Attribute function(api, told.code, function_attribute(api));
-  const Attribute file(api, told.code, "co_filename");
-  return frame(function.text(), file.text(), told.line < 0 ? 0 : static_cast<uint32_t>(told.line));
+uint32_t api_frame(const ApiFrame& source) {
+  const Attribute function(api, source.code, function_attribute(api));
+  const Attribute file(api, source.code, "co_filename");
+  const auto line = source.line < 0 ? 0 : static_cast<uint32_t>(source.line);
+  return frame(function.text(), file.text(), line);
 }
 
-uint32_t told_stack(ThreadState* own) {
+uint32_t api_stack(ThreadState* own) {
   const Quiet quiet(api);
   ApiFrame frames[kMaxDepth];
   bool cut;
@@ -215,7 +217,7 @@ uint32_t told_stack(ThreadState* own) {
   uint32_t parent = 0;
   for (uint32_t i = depth; i-- > 0;) {
     const uint16_t flags = cut && i + 1 == depth ? kCutAbove : 0;
-    const uint32_t item = told_frame(frames[i]);
+    const uint32_t item = api_frame(frames[i]);
     parent = item ? node(parent, item, kPythonNode, flags) : 0;
     if (!parent) break;
   }
@@ -226,7 +228,7 @@ uint32_t stack_with_gil(ThreadState* own) {
   if (!holds_gil(api, own)) return 0;
   if (mode.load(std::memory_order_acquire) == kUnchecked) check(own);
   if (mode.load(std::memory_order_acquire) == kWalk) return walked_stack(own);
-  return told_stack(own);
+  return api_stack(own);
 }
 
 }  // namespace
@@ -251,7 +253,7 @@ uint32_t python_stack() {
   if (mode.load(std::memory_order_acquire) == kUnstarted) start_python();
   const int now = mode.load(std::memory_order_acquire);
   if (now <= kAbsent || !recording() || !api.initialized()) return 0;
-  if (now != kUnchecked) tell(now);
+  if (now != kUnchecked) describe(now);
   ThreadState* own = now == kNone ? nullptr : api.own_thread();
   if (!own) return 0;
   return now == kWalk ? walked_stack(own) : stack_with_gil(own);

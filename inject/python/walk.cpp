@@ -1,4 +1,5 @@
-// What CPython's own PyThreadState_GetFrame and PyFrame_GetBack do, without making objects.
+// Walks frames as CPython's own PyThreadState_GetFrame and PyFrame_GetBack do, without making
+// objects.
 #include "python/walk.h"
 
 #include <algorithm>

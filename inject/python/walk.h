@@ -1,5 +1,5 @@
-// The calling thread's Python frames, read from memory without the GIL: nobody else changes them
-// while the thread is in here.
+// Walks the calling thread's Python frames, read from memory without the GIL: nobody else changes
+// them while the thread is in here.
 #pragma once
 #include "dump/dump.h"
 #include "python/offsets.h"

@@ -1,4 +1,4 @@
-// Memory that CUPTI fills with PC samples, and its way into Sample records.
+// Writes Sample records from memory that CUPTI has filled with PC samples.
 #include "sampling/buffer.h"
 
 #include <new>

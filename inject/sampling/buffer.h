@@ -1,4 +1,4 @@
-// Memory that CUPTI fills with PC samples, and its way into Sample records.
+// Holds memory that CUPTI fills with PC samples, and writes it as Sample records.
 #pragma once
 #include <cupti_pcsampling.h>
 

@@ -1,4 +1,4 @@
-// PC sampling in one CUDA context, by CUPTI's PC Sampling API (cupti_pcsampling.h).
+// Samples PCs in one CUDA context, by CUPTI's PC Sampling API (cupti_pcsampling.h).
 #include "sampling/context.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Cubins on disk: saved beside the dump where PC samples need them, else kept until they do: in a
-// file without a name, which goes with the process. The callback is the only chance to have them.
+// Saves cubins beside the dump where PC samples need them, else keeps them until they do: in a file
+// without a name, which goes with the process. The callback is the only chance to have them.
 #include "sampling/cubins.h"
 
 #include <errno.h>
@@ -207,7 +207,7 @@ void write_kept(const char* all) {
   }
 }
 
-void say_what_is_missing() {
+void note_what_is_missing() {
   if (began_late())
     note("PC samples of kernels that were loaded before flame was attached have no instructions");
   if (not_kept)
@@ -231,7 +231,7 @@ void save_kept_cubins() {
   if (all) munmap(const_cast<char*>(all), stored);
   stored = 0;
   store.close();
-  say_what_is_missing();
+  note_what_is_missing();
 }
 
 }  // namespace flame

@@ -1,4 +1,4 @@
-// Cubins on disk: saved beside the dump where PC samples need them, else kept until they do.
+// Saves cubins beside the dump where PC samples need them, else keeps them until they do.
 #pragma once
 #include <cstdint>
 

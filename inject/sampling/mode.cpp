@@ -1,4 +1,4 @@
-// How PC samples are taken: what FLAME_PC and the control socket can ask for.
+// Reads how PC samples are taken: what FLAME_PC and the control socket can ask for.
 #include "sampling/mode.h"
 
 namespace flame {

@@ -1,5 +1,5 @@
-// Which contexts are sampled, and since when. Nothing of it is forced on the program: where the
-// machine does not allow it, one note says why, and recording goes on without.
+// Decides which contexts are sampled, and since when. Nothing of it is forced on the program: where
+// the machine does not allow it, one note says why, and recording goes on without.
 #include "sampling/sampling.h"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kPause = 500'000'000;  // ns between two collections: CUPTI gathers by itself,
                                           // and its collecting races with modules being unloaded
-constexpr int kPatience = 1000;           // ms
+constexpr int kLockTimeout = 1000;           // ms
 
 constexpr char kNotAllowed[] =
     "PC sampling is not allowed for this user: run as root or with CAP_SYS_ADMIN, or let all users "
@@ -41,9 +41,9 @@ char problem[sizeof SamplingAnswer::why];  // why it was given up
 
 // An application thread that destroys a context may hold locks of the driver that CUPTI needs to
 // finish collecting in the helper thread: it gives up after a while.
-std::unique_lock<std::mutex> patient_lock() {
+std::unique_lock<std::mutex> lock_with_timeout() {
   std::unique_lock<std::mutex> held(lock, std::try_to_lock);
-  for (int waited = 0; !held && waited < kPatience; ++waited) {
+  for (int waited = 0; !held && waited < kLockTimeout; ++waited) {
     usleep(1000);
     held.try_lock();
   }
@@ -78,7 +78,7 @@ bool possible() {
   return !given_up;
 }
 
-SampledContext* known(CUcontext context) {
+SampledContext* find(CUcontext context) {
   for (SampledContext* one = contexts; one; one = one->next) {
     if (one->context == context) return one;
   }
@@ -87,7 +87,7 @@ SampledContext* known(CUcontext context) {
 
 // Null: there is no memory.
 SampledContext* add(CUcontext context, uint32_t id) {
-  SampledContext* sampled = known(context);
+  SampledContext* sampled = find(context);
   if (!sampled) {
     sampled = new (std::nothrow) SampledContext{contexts, context, id};
     if (sampled) contexts = sampled;
@@ -149,7 +149,7 @@ SamplingAnswer refusal(const char* why) {
 }
 
 SamplingAnswer switch_all(const SamplingMode& next) {
-  std::unique_lock<std::mutex> held = patient_lock();
+  std::unique_lock<std::mutex> held = lock_with_timeout();
   if (!held) return refusal("PC samples are just being collected: try again");
   if (!switch_to(next)) return refusal(problem);
   return {true, count_begun(), ""};
@@ -158,12 +158,12 @@ SamplingAnswer switch_all(const SamplingMode& next) {
 }  // namespace
 
 void want_sampling() {
-  SamplingMode said;
-  if (!read_sampling_mode(settings().pc, &said))
+  SamplingMode asked;
+  if (!read_sampling_mode(settings().pc, &asked))
     note("FLAME_PC is not understood: off, continuous or serialized, with :5 to :31 behind it for a "
          "sample every 2^n cycles. Recorded without PC samples");
   std::lock_guard<std::mutex> held(lock);
-  set_mode(said);
+  set_mode(asked);
 }
 
 bool sampling_wanted() { return wanted.load(std::memory_order_relaxed); }
@@ -184,7 +184,7 @@ SamplingAnswer switch_sampling(std::string_view text) {
 }
 
 void sample_context(CUcontext context, uint32_t context_id) {
-  std::unique_lock<std::mutex> held = patient_lock();
+  std::unique_lock<std::mutex> held = lock_with_timeout();
   SampledContext* sampled = held ? add(context, context_id) : nullptr;
   if (!sampling_wanted()) return;
   if (!sampled) return note("a context is recorded without PC samples: no memory, or too busy");
@@ -193,11 +193,11 @@ void sample_context(CUcontext context, uint32_t context_id) {
 
 bool see_context(CUcontext context, uint32_t context_id) {
   std::unique_lock<std::mutex> held(lock, std::try_to_lock);
-  return held && (known(context) || add(context, context_id));
+  return held && (find(context) || add(context, context_id));
 }
 
 void forget_context(CUcontext context) {
-  std::unique_lock<std::mutex> held = patient_lock();
+  std::unique_lock<std::mutex> held = lock_with_timeout();
   if (!held) return note("PC samples of a destroyed context may be missing");
   for (SampledContext** link = &contexts; *link; link = &(*link)->next) {
     if ((*link)->context != context) continue;
@@ -209,7 +209,7 @@ void forget_context(CUcontext context) {
 
 void flush_sampling(bool last) {
   uint64_t time = now();
-  std::unique_lock<std::mutex> held = patient_lock();
+  std::unique_lock<std::mutex> held = lock_with_timeout();
   if (!held || (!last && time < last_flush + kPause)) return;
   last_flush = time;
   if (last) return end_all();
@@ -219,7 +219,7 @@ void flush_sampling(bool last) {
 void flush_launch(CUcontext context) {
   std::unique_lock<std::mutex> held(lock, std::try_to_lock);
   if (!held || given_up) return;  // they are being collected
-  SampledContext* sampled = known(context);
+  SampledContext* sampled = find(context);
   if (sampled && sampled->begun) explain(sampled->collect());
 }
 

@@ -1,4 +1,4 @@
-// PC sampling: at which instructions, and waiting for what, warps were found (FLAME_PC, or asked
+// Samples PCs: at which instructions, and waiting for what, warps were found (FLAME_PC, or asked
 // for through the control socket).
 #pragma once
 #include <cuda.h>

@@ -21,10 +21,10 @@ class Uncancelled {
 
 // Around what uses files: the program does not expect that a push or a launch changes errno, or that
 // a thread ends in it.
-struct Unnoticed {
+struct CallerGuard {
   const int value = errno;
   const Uncancelled uncancelled;
-  ~Unnoticed() { errno = value; }
+  ~CallerGuard() { errno = value; }
 };
 
 }  // namespace flame

@@ -1,4 +1,4 @@
-// The one clock of all records.
+// Reads the one clock of all records.
 #pragma once
 #include <cstdint>
 #include <ctime>

@@ -1,4 +1,4 @@
-// Descriptors that are out of the program's way, and known again.
+// Moves descriptors out of the program's way, and knows them again.
 #include "system/descriptor.h"
 
 #include <fcntl.h>
@@ -21,18 +21,18 @@ int away_from_standard(int fd) {
 }  // namespace
 
 bool Descriptor::take(int opened) {
-  struct stat about;
+  struct stat status;
   fd = away_from_standard(opened);
   if (fd < 0) return false;
-  if (fstat(fd, &about) != 0) about = {};
-  device = about.st_dev;
-  inode = about.st_ino;
+  if (fstat(fd, &status) != 0) status = {};
+  device = status.st_dev;
+  inode = status.st_ino;
   return true;
 }
 
 bool Descriptor::is_same(int other) const {
-  struct stat about;
-  return fstat(other, &about) == 0 && about.st_dev == device && about.st_ino == inode;
+  struct stat status;
+  return fstat(other, &status) == 0 && status.st_dev == device && status.st_ino == inode;
 }
 
 void Descriptor::close() {

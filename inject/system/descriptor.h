@@ -1,5 +1,6 @@
-// A file descriptor in a process that is not ours. Programs close descriptors that are not theirs
-// (daemons do), and the number may soon be that of another file: it is looked at before every use.
+// Holds a file descriptor in a process that is not ours. Programs close descriptors that are not
+// theirs (daemons do), and the number may soon be that of another file: it is looked at before
+// every use.
 #pragma once
 #include <sys/types.h>
 

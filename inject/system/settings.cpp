@@ -1,4 +1,4 @@
-// The environment, read once.
+// Reads the environment, once.
 #include "system/settings.h"
 
 #include <unistd.h>

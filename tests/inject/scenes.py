@@ -1,4 +1,4 @@
-"""Runs the scenes of the C++ test program of the library's base, and reads what they recorded."""
+"""Runs the scenes of the C++ test program of dump/ and process/, and reads what they recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// CUPTI by dlopen: the library has no link dependency on CUDA and runs with CUPTI 12 and 13.
+// Loads CUPTI by dlopen: the library has no link dependency on CUDA and runs with CUPTI 12 and 13.
 #pragma once
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>

@@ -1,4 +1,4 @@
-// Values as JSON. Nothing here depends on the locale, which is the program's.
+// Writes values as JSON. Nothing here depends on the locale, which is the program's.
 #include <charconv>
 #include <cmath>
 

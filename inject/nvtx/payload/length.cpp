@@ -1,4 +1,4 @@
-// Where the values of a payload's entry lie, and how many there are.
+// Finds where the values of a payload's entry lie, and how many there are.
 #include <cstring>
 
 #include "nvtx/payload/reader.h"
@@ -18,7 +18,7 @@ uint64_t count_to_zero(Memory memory, uint64_t size) {
 }
 
 // A length that the program tells: an integer; of several dimensions the product.
-uint64_t told_length(const Memory& memory, uint64_t type, uint64_t dimensions) {
+uint64_t given_length(const Memory& memory, uint64_t type, uint64_t dimensions) {
   const size_t size = scalar_size(type);
   uint64_t product = 1, value = 0;
   if (!size || !dimensions || dimensions > kMaxDimensions) return kUnknown;
@@ -39,7 +39,7 @@ uint64_t length_by_payload(const Reader& reader, uint64_t index) {
   if (schema && schema->entries.size() == 1) type = schema->entries[0].type;
   const size_t size = scalar_size(type);
   if (!size || payload.size == SIZE_MAX || !payload.payload) return kUnknown;
-  return told_length({static_cast<const char*>(payload.payload), payload.size}, type,
+  return given_length({static_cast<const char*>(payload.payload), payload.size}, type,
                      payload.size / size);
 }
 
@@ -66,10 +66,11 @@ uint64_t length_by_entry(const Object& object, size_t index) {
   const Memory at = object.memory.from(object.places[index]);
   if (is_pointer(entry)) return kUnknown;
   switch (entry.array()) {
-    case 0: return told_length(at, entry.type, 1);
-    case NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_FIXED_SIZE: return told_length(at, entry.type, entry.detail);
+    case 0: return given_length(at, entry.type, 1);
+    case NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_FIXED_SIZE:
+      return given_length(at, entry.type, entry.detail);
     case NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_ZERO_TERMINATED:
-      return told_length(at, entry.type, count_to_zero(at, scalar_size(entry.type)));
+      return given_length(at, entry.type, count_to_zero(at, scalar_size(entry.type)));
     default: return kUnknown;
   }
 }

@@ -1,5 +1,5 @@
-// Extended payloads as JSON. Every byte is read within the size that the program gives, whatever a
-// schema says; what cannot be told is null, and what does not fit is left out ("…").
+// Writes extended payloads as JSON. Every byte is read within the size that the program gives,
+// whatever a schema says; what cannot be told is null, and what does not fit is left out ("…").
 #include "nvtx/payload/payload.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Extended payloads: binary data of a program, which describes them by schemas and enumerations.
-// The rules are those of nvtx3/nvToolsExtPayload.h.
+// Reads extended payloads: binary data of a program, which describes them by schemas and
+// enumerations. The rules are those of nvtx3/nvToolsExtPayload.h.
 #pragma once
 #include <string>
 #include <vector>

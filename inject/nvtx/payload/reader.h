@@ -1,4 +1,4 @@
-// An extended payload while it is read.
+// Holds an extended payload while it is read.
 #pragma once
 #include <string>
 #include <vector>

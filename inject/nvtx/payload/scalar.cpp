@@ -1,4 +1,4 @@
-// Values of NVTX's predefined types.
+// Reads values of NVTX's predefined types.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Schemas and enumerations of extended payloads as they were registered, and how they are laid out.
+// Keeps schemas and enumerations of extended payloads as they were registered, and lays them out.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -27,7 +27,7 @@ Schemas& schemas() {
 
 uint64_t add(uint32_t domain, uint64_t id, const Schema& schema) {
   Schemas& known = schemas();
-  Hold hold;
+  TableLock guard;
   if (known.all.size() >= kMaxSchemas) return 0;
   const bool chosen = id >= NVTX_PAYLOAD_SCHEMA_ID_STATIC_START &&
                       id < NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START;
@@ -146,13 +146,13 @@ uint64_t register_enum(uint32_t domain, const nvtxPayloadEnumAttr_t* given) {
 
 uint64_t new_dynamic_id() {
   Schemas& known = schemas();
-  Hold hold;
+  TableLock guard;
   return ++known.last;
 }
 
 const Schema* schema_of(uint32_t domain, uint64_t id) {
   Schemas& known = schemas();
-  Hold hold;
+  TableLock guard;
   const auto found = known.all.find(Key(domain, id));
   return found == known.all.end() ? nullptr : found->second;
 }

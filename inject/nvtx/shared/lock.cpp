@@ -1,4 +1,4 @@
-// The lock of the NVTX parts, what a fork does with it, and calls within calls.
+// Locks the tables of the NVTX parts, also over forks, and finds calls within calls.
 #include "nvtx/shared/lock.h"
 
 #include <pthread.h>
@@ -24,12 +24,12 @@ void after_fork() {
 
 }  // namespace
 
-Hold::Hold() {
+TableLock::TableLock() {
   mine = true;
   lock.lock();
 }
 
-Hold::~Hold() {
+TableLock::~TableLock() {
   lock.unlock();
   mine = false;
 }
@@ -40,6 +40,6 @@ Call::~Call() {
   if (alone) in_call = false;
 }
 
-bool hold_over_forks() { return pthread_atfork(before_fork, after_fork, after_fork) == 0; }
+bool lock_over_forks() { return pthread_atfork(before_fork, after_fork, after_fork) == 0; }
 
 }  // namespace flame::nvtx

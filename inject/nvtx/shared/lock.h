@@ -6,14 +6,14 @@
 
 namespace flame::nvtx {
 
-class Hold {
+class TableLock {
  public:
-  Hold();
-  ~Hold();
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
+  TableLock();
+  ~TableLock();
+  TableLock(const TableLock&) = delete;
+  TableLock& operator=(const TableLock&) = delete;
 };
-bool hold_over_forks();
+bool lock_over_forks();
 
 // One call at a time on each thread: a signal handler may call in the middle of another call, and an
 // allocator that is annotated in every one.

@@ -1,4 +1,4 @@
-// What NVTX programs name once: domains, categories and registered strings.
+// Keeps what NVTX programs name once: domains, categories and registered strings.
 #include "nvtx/shared/names.h"
 
 #include <map>
@@ -40,7 +40,7 @@ void write_names(const Names& all) {
 const Domain* domain_named(std::string_view value) {
   ready();
   Names& all = names();
-  Hold hold;
+  TableLock guard;
   const std::string key(value);
   const auto found = all.domains.find(key);
   if (found != all.domains.end()) return found->second;
@@ -52,7 +52,7 @@ const Domain* domain_named(std::string_view value) {
 
 const RegisteredString* registered(std::string_view value) {
   Names& all = names();
-  Hold hold;
+  TableLock guard;
   const std::string key(value);
   const auto found = all.strings.find(key);
   if (found != all.strings.end()) return found->second;
@@ -65,7 +65,7 @@ const RegisteredString* registered(std::string_view value) {
 
 bool is_registered(const void* handle) {
   Names& all = names();
-  Hold hold;
+  TableLock guard;
   return all.handles.count(handle) != 0;
 }
 
@@ -81,7 +81,7 @@ uint32_t text_of(const RegisteredString& string) {
 void name_category(uint32_t domain, uint32_t category, std::string_view value) {
   ready();
   Names& all = names();
-  Hold hold;
+  TableLock guard;
   const auto key = std::make_pair(domain, category);
   if (all.categories.size() < kMaxCategories || all.categories.count(key))
     all.categories[key] = value;
@@ -92,7 +92,7 @@ bool ready() {
   if (!recording()) return false;
   if (named_generation.load(std::memory_order_acquire) == generation()) return true;
   const Names& all = names();
-  Hold hold;
+  TableLock guard;
   write_names(all);
   return true;
 }

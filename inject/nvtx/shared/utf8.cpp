@@ -1,4 +1,4 @@
-// Wide characters to UTF-8.
+// Converts wide characters to UTF-8.
 #include "nvtx/shared/utf8.h"
 
 #include "dump/dump.h"
