@@ -23,8 +23,8 @@ namespace flame {
 namespace {
 
 constexpr size_t kLongestLine = 4096;
-constexpr int kBacklog = 64;                       // clients that are not accepted yet
-constexpr uint64_t kClientTimeout = 500000000;     // ns for the next request of a client
+constexpr int kBacklog = 64;                    // clients that are not accepted yet
+constexpr uint64_t kClientTimeout = 500000000;  // ns for the next request of a client
 
 struct Client {
   Descriptor socket;
@@ -42,8 +42,6 @@ bool accept_failed;  // somebody is there who cannot be let in now
 Client clients[kMostClients];
 char received[kMostClients][kLongestLine];
 Reply reply;
-
-// replies
 
 void disconnect(Client& client) {
   client.socket.close();
