@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.paths import ROOT
+
 # Real traces are not part of the repository; where they are absent, the tests that need them skip.
-TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+TRACES = ROOT.parent / "shared" / "traces"
 
 # For parametrisation, by file name. Empty where the traces are absent: pytest then skips the test.
 NSYS_TRACES = sorted(path.name for path in TRACES.glob("nsys/*.sqlite"))

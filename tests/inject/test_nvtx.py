@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inject import build
-from tests.fdumprecords import header
 from tests.inject.nvtx_recorded import (
     CATEGORY,
     DEVICE,
@@ -27,6 +26,7 @@ from tests.inject.nvtx_recorded import (
     only,
     recorded,
 )
+from tests.support.writers.fdumprecords import header
 
 MAX_DEPTH = 250
 Recording = Callable[..., str]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from inject import build
-from tests import fdumprecords
+from tests.support.writers import fdumprecords
 
 CASES = Path(__file__).with_name("python_cases.py")
 MAX_DEPTH = 250

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests import fdumprecords
+from tests.support.writers import fdumprecords
 
 WORKLOAD = Path(__file__).with_name("sampling_workload.py")
 RUNS = 20

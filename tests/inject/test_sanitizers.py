@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fdumprecords import header, records, text
+from tests.support.writers.fdumprecords import header, records, text
 
 THREADS = 32
 ROUNDS = {"thread": 10, "address": 20}
