@@ -56,7 +56,7 @@ class Native:
         build.build(native.library)
         build.compile_to(native.empty, [HERE / "empty_injection.cpp"], *SHARED)
         build.compile_to(native.loop, [HERE / "launch_loop.cpp"], *SHARED)
-        sources = sorted((build.HERE / "fake").glob("*.cpp"))
+        sources = sorted(build.DOUBLE.glob("*.cpp"))
         build.compile_to(native.fake / "libcuda.so.1", sources, *SHARED)
         (native.fake / "libcupti.so.13").symlink_to("libcuda.so.1")
         return native
