@@ -12,7 +12,7 @@ import pytest
 
 from flame.core.errors import InputError
 from flame.core.live.decode.growing import Growing
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes
 from flame.core.readers.fdump.layout import RUNNING

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Arrangement, StackTree

@@ -36,7 +36,7 @@ class _Missed:
     unsure: list[NcuResult] = field(default_factory=list)
 
 
-def join(profile: Profile, files: Sequence[NcuFile]) -> Profile:
+def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
     """``profile`` with the samples in ``files``.
 
     Kernels of their names have them, all call sites together. Several results of one kernel are

@@ -21,7 +21,7 @@ from flame.core.errors import InputError
 from flame.core.live.decode import growing
 from flame.core.live.decode.batch import Batch
 from flame.core.live.decode.growing import Growing
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Device, Process

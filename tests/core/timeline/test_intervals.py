@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.node_activities import Members
 from flame.core.analysis.search import search
-from flame.core.attribution.resolved import profile_of
+from flame.core.attribution.resolved import resolve_stacks
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.activities import timed
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
@@ -325,7 +325,7 @@ def samples(threads: int) -> Profile:
         processes=(Process(7, "server"),),
         threads=tuple(Thread(0, tid, "") for tid in range(threads)),
     )
-    return profile_of(raw)
+    return resolve_stacks(raw)
 
 
 @pytest.mark.parametrize(

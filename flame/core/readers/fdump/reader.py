@@ -81,7 +81,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         machine.read_meta(header, context.vocabulary, str(path)),
         context.last_time,
         [*remarks(chunks, context, losses), *notes],
-        launches=Launches(config, size, tuple(shared.configs)),
+        launches_builder=Launches(config, size, tuple(shared.configs)).builder(),
         # Start/end ranges are on no path: then time tells for all of them.
         paths=Paths(None if options.nvtx_start_end else paths, recorded, made),
         pc_samples=pc_samples,

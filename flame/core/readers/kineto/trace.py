@@ -112,7 +112,7 @@ class Trace:
             gpu_ranges,
             self._spans.operators(forward),
             self._spans.steps(process_of),
-            self._work.launches(),
+            self._work.launches().builder(),
         )
         return from_zero(raw, context.first_time)
 
