@@ -9,7 +9,7 @@ from pathlib import Path
 from flame.core.loading import many
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Arrangement, StackTree
-from flame.core.names.nvtx import Rename
+from flame.core.names.rename import Rename
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.projection.filters import Filter
 from flame.core.projection.project import project

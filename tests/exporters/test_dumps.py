@@ -16,8 +16,8 @@ from flame.core.live.decode.growing import Growing
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes, named
+from flame.core.readers.fdump.context import Shared
 from flame.core.readers.fdump.layout import Header, header_of
-from flame.core.readers.fdump.shared import Shared
 from flame.exporters.dumps import copy_dumps
 from tests.support.writers.fdumpfile import SIZE, DumpFile
 

@@ -18,7 +18,7 @@ from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
-from flame.core.names.nvtx import parse_rename
+from flame.core.names.rename import parse_rename
 from flame.core.projection.filter_options import where
 from flame.core.projection.labels import Naming
 from flame.core.projection.project import project

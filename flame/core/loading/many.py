@@ -13,9 +13,9 @@ from threading import Lock
 
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.loading.file import load_file
-from flame.core.loading.inputs import in_order, labels_of
 from flame.core.loading.merge import merge_profiles
 from flame.core.loading.ncu import check_traces, read_ncu_files
+from flame.core.loading.source_labels import in_order, labels_of
 from flame.core.loading.worker import GRACE, LoadProcess
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent

@@ -27,8 +27,8 @@ from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Device, Process
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes
+from flame.core.readers.fdump.context import Shared
 from flame.core.readers.fdump.layout import RUNNING
-from flame.core.readers.fdump.shared import Shared
 from tests.core.readers.fdump.test_oracle import rows_of
 from tests.support.oracles.naive_fdump import Dump, PyFrame, RangeFrame, Row
 from tests.support.writers.fdumpfile import API, DEVICE, SIZE, START, THREAD, DumpFile

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError, NoMatchError
-from flame.core.loading.inputs import Inputs, labels_of, path_labels
+from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
 from flame.core.loading.merge import merge_profiles
+from flame.core.loading.source_labels import labels_of, path_labels
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
 from flame.core.model.meta import Device, Meta, ProfilerSteps

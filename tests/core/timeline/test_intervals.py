@@ -27,8 +27,9 @@ from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
+from flame.core.timeline.highlight import Light, light, matches, passing
 from flame.core.timeline.intervals import Lane, Timeline, Window, timeline
-from flame.core.timeline.raster import Grid, Light, Shading, light, matches, passing, shade
+from flame.core.timeline.raster import Grid, Shading, shade
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
 from tests.support.writers.nsysfile import NsysFile

@@ -17,7 +17,7 @@ from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.kineto import reader as kineto
-from flame.core.readers.kineto.clock import from_zero
+from flame.core.readers.kineto.trace import from_zero
 from tests.support.writers.kinetofile import KinetoFile
 
 Read = Callable[..., RawTrace]
