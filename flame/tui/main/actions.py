@@ -24,7 +24,7 @@ def copy(screen: MainScreen, what: str) -> str:
     refuse to have their clipboard written.
     """
     view = screen.view
-    names = [view.name(node) for node in view.tree.path(view.cursor)]
+    names = [view.name(node) for node in view.tree.path(view.cursor.node)]
     if what == "name":
         return copied(screen.app, names[-1])
     if what == "stack":
@@ -55,7 +55,7 @@ def show_instructions(screen: MainScreen) -> str:
     """Show the instructions of the selected frame's kernel over the screen; a note if it cannot."""
     from flame.tui.sampling.subject import spot_of, subject_of
 
-    shown, tree, node = screen.shown, screen.view.tree, screen.view.cursor
+    shown, tree, node = screen.shown, screen.view.tree, screen.view.cursor.node
     subject = subject_of(shown, tree, node)
     if isinstance(subject, str):
         return subject
@@ -81,7 +81,7 @@ def open_source(screen: MainScreen) -> str:
     from flame.tui.toolkit.editor import open_in_editor
 
     view = screen.view
-    return open_in_editor(screen.app, view.tree, view.cursor, screen.config.editor)
+    return open_in_editor(screen.app, view.tree, view.cursor.node, screen.config.editor)
 
 
 def export(screen: MainScreen, say: Callable[[str], None]) -> None:

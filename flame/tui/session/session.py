@@ -14,7 +14,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
 from flame.core.projection.project import recorded_levels
 from flame.core.projection.selection import Selection
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 
 _KEPT_NODES = 3_000_000
 """Tree nodes, about 100 bytes each, in projections kept so that going back to them is immediate."""
@@ -25,7 +25,7 @@ class Projection:
     """What a selection shows: a prepared view, and the levels that its table has any frame for."""
 
     selection: Selection
-    view: View
+    view: TreeView
     recorded: frozenset[str]
     profile: Profile
     _members: list[Members] = field(default_factory=list, repr=False)
@@ -133,6 +133,6 @@ def _weighs(profile: Profile, metric: Metric) -> bool:
 
 def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
-    view = View(selection.tree(profile))
+    view = TreeView(selection.tree(profile))
     view.prepare()
     return Projection(selection, view, recorded_levels(profile, view.tree.metric), profile)

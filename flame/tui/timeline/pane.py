@@ -178,16 +178,16 @@ class TimelinePane(Pane):
         """
         view = self.shown.view
         away, self._away = self._away, False
-        place = (self.shown.selection, view.tree.names(view.cursor))
+        place = (self.shown.selection, view.tree.names(view.cursor.node))
         before, self._followed = self._followed, place
-        if before == place or not view.cursor:
+        if before == place or not view.cursor.node:
             return
         here = node_of(self.shown, time.timeline, time.light, time.item) if time.item >= 0 else -1
         # In another projection, what is selected here may be below what is left of it there.
         same = before[0] == place[0]
-        last = view.cursor + 1 if same else int(view.tree.end[view.cursor])
-        if not view.cursor <= here < last:
-            item = item_of(self.shown, time.timeline, time.light, view.cursor, time.window)
+        last = view.cursor.node + 1 if same else int(view.tree.end[view.cursor.node])
+        if not view.cursor.node <= here < last:
+            item = item_of(self.shown, time.timeline, time.light, view.cursor.node, time.window)
             if away or same:
                 time.select(item)
             else:
@@ -201,9 +201,9 @@ class TimelinePane(Pane):
         node = node_of(self.shown, time.timeline, time.light, time.item)
         if node < 0:
             return note or "not part of the tree: nothing in it passes"
-        if not view.holds(node):
+        if not view.viewport.holds(node):
             view.reset()
-        view.select(node)
+        view.cursor.select(node)
         self._followed = (self.shown.selection, view.tree.names(node))
         return note
 

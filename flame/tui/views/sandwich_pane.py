@@ -16,9 +16,9 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.carry import Keeper, carry, select_frame
-from flame.tui.session.query import Found
+from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
-from flame.tui.session.tree_view import NO_NAME, View
+from flame.tui.session.tree_view import NO_NAME, TreeView
 from flame.tui.session.wording import lasts
 from flame.tui.toolkit.back_stack import Trail
 from flame.tui.toolkit.background import Done, in_background
@@ -66,7 +66,7 @@ class SandwichPane(Pane):
         self._keepers = (Keeper(), Keeper())
         self._above = False
         self._marked: Halves | None = None
-        self._found: Found | None = None
+        self._found: SearchResult | None = None
         self._ticket = 0
         self._trails: dict[Selection, Trail[Moment]] = {}
         self._trail = Trail[Moment]()
@@ -78,7 +78,7 @@ class SandwichPane(Pane):
         yield Icicle(view, id="callees", rootless=True)
 
     @property
-    def view(self) -> View:
+    def view(self) -> TreeView:
         """The half that is moved in; the projection's own where there is none."""
         if self._halves is None:
             return self.shown.view
@@ -115,7 +115,7 @@ class SandwichPane(Pane):
             self._trail = self._trails.setdefault(self.shown.selection, Trail())
         wanted = self._asked
         if wanted is None and self._left:
-            wanted = int(view.tree.frame[view.cursor])
+            wanted = int(view.tree.frame[view.cursor.node])
         if wanted is not None and wanted != self._frame:
             if not changed:
                 self._remember(self._moment())
@@ -174,18 +174,20 @@ class SandwichPane(Pane):
                 keeper.carry(old, new)
         self._busy, self._halves, self._last = False, ready.halves, ready.halves
         self._zoom_to(ready.goal)
-        self._above = self._above and ready.halves.callers.cursor > 0
+        self._above = self._above and ready.halves.callers.cursor.node > 0
 
     def _moment(self) -> Moment:
         if self._halves is None:
             return Moment(self._frame)
-        return Moment(self._frame, *(half.anchor(half.zoom) for half in self._halves))
+        return Moment(
+            self._frame, *(half.viewport.anchor(half.viewport.zoom) for half in self._halves)
+        )
 
     def _zoom_to(self, moment: Moment) -> None:
         """Zoom the halves as they were."""
         for half, anchor in zip(self._halves or (), (moment.callers, moment.callees), strict=False):
             if anchor is not None:
-                half.zoom_to(half.zoom_at(anchor))
+                half.zoom_to(half.viewport.zoom_at(anchor))
 
     # Undoing
 
@@ -217,54 +219,57 @@ class SandwichPane(Pane):
 
     def _settle(self) -> None:
         """Among the callers the subject is not selected, but the widest one of them."""
-        if self._above and not self.view.cursor:
-            self.view.move_down()
-            self._above = self.view.cursor > 0
+        if self._above and not self.view.cursor.node:
+            self.view.cursor.move_down()
+            self._above = self.view.cursor.node > 0
 
     def across(self, step: int) -> str:
-        self.view.move_across(step)
+        self.view.cursor.move_across(step)
         return ""
 
     def up(self) -> str:
         if self._above:
-            self.view.move_down()
-        elif self.view.cursor == self.view.zoom.node:
+            self.view.cursor.move_down()
+        elif self.view.cursor.node == self.view.viewport.zoom.node:
             return self._enter_callers()
         else:
-            self.view.move_up()
+            self.view.cursor.move_up()
         return ""
 
     def _enter_callers(self) -> str:
         if self._halves is None:
             return ""
         self._above = True
-        self.view.select(self.view.zoom.node)
+        self.view.cursor.select(self.view.viewport.zoom.node)
         self._settle()
         return "" if self._above else "nothing above it"
 
     def down(self) -> str:
         if not self._above:
-            self.view.move_down()
+            self.view.cursor.move_down()
             return ""
-        if self.view.cursor == self.view.zoom.node or self.view.tree.depth[self.view.cursor] == 1:
+        if (
+            self.view.cursor.node == self.view.viewport.zoom.node
+            or self.view.tree.depth[self.view.cursor.node] == 1
+        ):
             return self.home()
-        self.view.move_up()
+        self.view.cursor.move_up()
         return ""
 
     def home(self) -> str:
         self._above = False
         if self._halves is not None:
-            self.view.select(self.view.zoom.node)
+            self.view.cursor.select(self.view.viewport.zoom.node)
         return ""
 
     def end(self) -> str:
         if self._halves is not None:
-            self.view.move_to_leaf()
+            self.view.cursor.move_to_leaf()
         return ""
 
     def fork(self) -> str:
         if self._halves is not None:
-            self.view.move_to_fork()
+            self.view.cursor.move_to_fork()
         return ""
 
     def page(self, step: int) -> str:
@@ -273,7 +278,7 @@ class SandwichPane(Pane):
         return ""
 
     def enter(self) -> str:
-        if self._halves is not None and self.view.cursor:
+        if self._halves is not None and self.view.cursor.node:
             self._change(self.view.zoom_in)
         return ""
 
@@ -288,7 +293,7 @@ class SandwichPane(Pane):
 
     def escape(self) -> str | None:
         """Zoom both halves out, once no search is left; the other views keep their zoom."""
-        if self.shown.view.found is not None:
+        if self.shown.view.matches.result is not None:
             return None
         if self._halves is not None:
             self._change(self._halves.reset)
@@ -297,20 +302,20 @@ class SandwichPane(Pane):
     def match(self, step: int) -> str:
         if self._halves is None:
             return "" if self.view.next_match(step) else "no match"
-        before = self.view.cursor
+        before = self.view.cursor.node
         moved = self.view.next_match(step)
-        if not moved or (self.view.cursor - before) * step <= 0:
+        if not moved or (self.view.cursor.node - before) * step <= 0:
             moved = self._match_beyond(step) or moved
         return "" if moved else "no match in this sandwich"
 
     def _match_beyond(self, step: int) -> bool:
         """Go on to the first or last match of the other half; stay where there is none."""
         self._above = not self._above
-        other, kept = self.view, self.view.cursor
-        other.select(-1 if step > 0 else len(other.tree))
+        other, kept = self.view, self.view.cursor.node
+        other.cursor.select(-1 if step > 0 else len(other.tree))
         if other.next_match(step):
             return True
-        other.select(kept)
+        other.cursor.select(kept)
         self._above = not self._above
         return False
 
@@ -330,7 +335,7 @@ class SandwichPane(Pane):
         self.query_one(Subject).update()
 
     def _mark(self) -> None:
-        found = self.shown.view.found
+        found = self.shown.view.matches.result
         if self._halves is None or (self._marked is self._halves and self._found is found):
             return
         self._marked, self._found = self._halves, found
@@ -383,9 +388,9 @@ class SandwichPane(Pane):
         palette = palette_of(self)
         if self._halves is None:
             return palette.quiet
-        if not self._above and not self.view.cursor:
+        if not self._above and not self.view.cursor.node:
             return palette.cursor
-        found = self._halves.callees.found
+        found = self._halves.callees.matches.result
         if found is not None and found.matches.mask[0]:
             return palette.match
         kind, name = tree.frames[self._frame].kind, tree.text[self._frame]

@@ -129,7 +129,7 @@ class User:
     @property
     def in_tree(self) -> str:
         view = self.shown.view
-        return view.tree.name(view.cursor)
+        return view.tree.name(view.cursor.node)
 
     async def click(self, row: int, cell: int, times: int = 1) -> None:
         offset = (self.pane.rows.labels + cell, row)
@@ -309,7 +309,7 @@ async def test_a_range_selects_its_own_place_in_the_tree(decode: Path) -> None:
         assert user.selected == user.in_tree == "sampler"
         await user.does(user.pane.home, user.pane.down)
         view = user.shown.view
-        assert view.tree.names(view.cursor)[-2] == "model.layers.0"
+        assert view.tree.names(view.cursor.node)[-2] == "model.layers.0"
         assert user.selected == user.in_tree
 
 
@@ -325,7 +325,7 @@ async def test_what_was_selected_elsewhere_is_selected_here(streams: Path) -> No
     async with open_timeline(streams) as user:
         tree = user.shown.view.tree
         node = next(node for node in range(len(tree)) if tree.name(node) == "long_7")
-        await user.does(lambda: user.shown.view.select(node))
+        await user.does(lambda: user.shown.view.cursor.select(node))
         assert user.selected == "long_7"
 
 
@@ -343,7 +343,7 @@ async def test_a_filter_does_not_move_the_window(streams: Path) -> None:
     async with open_timeline(streams) as user:
         tree = user.shown.view.tree
         node = next(node for node in range(len(tree)) if tree.name(node) == "long_7")
-        await user.does(lambda: user.shown.view.select(node), user.pane.enter)
+        await user.does(lambda: user.shown.view.cursor.select(node), user.pane.enter)
         await user.does(lambda: user.pane.across(1))
         assert user.selected == "short"
         window, origin = user.time.window, user.time.timeline.origin
