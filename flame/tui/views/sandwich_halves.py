@@ -70,7 +70,7 @@ class Moment(NamedTuple):
     callees: Anchor | None = None
 
 
-class Ready(NamedTuple):
+class ReadyHalves(NamedTuple):
     """The halves at the moment they were asked for; ``goes_on``: a later state of those shown."""
 
     halves: Halves

@@ -1,51 +1,29 @@
-"""The sandwich view: callers of one frame above it, callees below, over all its places."""
+"""Show a sandwich: callers of one frame above it, callees below, over all its places."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import compress
 
-from rich.style import Style
 from textual import on
 from textual.app import ComposeResult
 from textual.css.scalar import Scalar
-from textual.message import Message
 
-from flame.core.model.frames import PARTS
-from flame.core.model.tree import StackTree
 from flame.core.projection.selection import Selection
-from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.carry import Keeper, carry, select_frame
 from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
-from flame.tui.session.tree_view import NO_NAME, TreeView
-from flame.tui.session.wording import lasts
+from flame.tui.session.tree_view import TreeView
 from flame.tui.toolkit.back_stack import Trail
 from flame.tui.toolkit.background import Done, in_background
-from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
-from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, fill, width_of
-from flame.tui.views.icicle import EDGE, Icicle
+from flame.tui.views.icicle import Icicle
 from flame.tui.views.pane import Pane
-from flame.tui.views.sandwich_halves import Halves, Moment, Ready
+from flame.tui.views.sandwich_halves import Halves, Moment, ReadyHalves
+from flame.tui.views.sandwich_subject import SandwichSubject, SubjectLine
 
 AT_ONCE = 100_000
 """Tree nodes up to which a sandwich takes a few milliseconds."""
 
 _NONE = -1
-_LEAST_NAME = 32
-"""Cells that the subject's name keeps, with fewer facts beside it."""
-
-
-class Subject(Lines):
-    """The line between the halves; a click selects it."""
-
-    class Clicked(Message):
-        """The user clicked the subject."""
-
-    DEFAULT_CSS = "Subject { height: 1; overflow-y: hidden; }"
-
-    def on_click(self) -> None:
-        self.post_message(self.Clicked())
 
 
 class SandwichPane(Pane):
@@ -74,7 +52,7 @@ class SandwichPane(Pane):
     def compose(self) -> ComposeResult:
         view = self.shown.view
         yield Icicle(view, id="callers", upwards=True, rootless=True)
-        yield Subject(self._subject, id="subject")
+        yield SubjectLine(id="subject")
         yield Icicle(view, id="callees", rootless=True)
 
     @property
@@ -143,11 +121,11 @@ class SandwichPane(Pane):
         tree = self.shown.view.tree
         self._busy = bool(len(self.shown.view.places(goal.frame)))
 
-        def work() -> Ready:
+        def work() -> ReadyHalves:
             halves = Halves.of(tree, goal.frame)
             for old, new in zip(like or (), halves, strict=False):
                 carry(old, new)
-            return Ready(halves, goal, goes_on)
+            return ReadyHalves(halves, goal, goes_on)
 
         if not goes_on:
             select_frame(self.shown.view, goal.frame)
@@ -161,12 +139,12 @@ class SandwichPane(Pane):
     @on(Done)
     def _done(self, message: Done) -> None:
         result = message.result()
-        if message.ticket == self._ticket and isinstance(result, Ready):
+        if message.ticket == self._ticket and isinstance(result, ReadyHalves):
             self._take(result)
             self._draw()
             self.post_message(self.Changed())
 
-    def _take(self, ready: Ready) -> None:
+    def _take(self, ready: ReadyHalves) -> None:
         if ready.goes_on:
             for keeper, old, new in zip(
                 self._keepers, self._last or (), ready.halves, strict=False
@@ -332,7 +310,7 @@ class SandwichPane(Pane):
             if half is not None:
                 icicle.show(half, selecting=half is self.view)
         self._share()
-        self.query_one(Subject).update()
+        self.query_one(SubjectLine).show(self._subject())
 
     def _mark(self) -> None:
         found = self.shown.view.matches.result
@@ -352,49 +330,11 @@ class SandwichPane(Pane):
         if callers.styles.height != Scalar.from_number(height):
             callers.styles.height = height
 
-    def _subject(self, width: int, height: int) -> list[Line]:
+    def _subject(self) -> SandwichSubject | None:
         if self._frame == _NONE:
-            return []
-        tree = self.shown.view.tree
-        name = tree.text[self._frame] or NO_NAME
-        facts = self._facts()
-        room = width - 3 - width_of(cut(name, _LEAST_NAME))
-        while len(facts) > 1 and width_of(" · ".join(facts)) > room:
-            facts.pop()
-        told = " · ".join(facts)
-        text = f"{EDGE}{cut(name, max(width - 3 - width_of(told), 0))}  {told}"
-        return [[Piece(fill(cut_start(text, width), width), self._style(tree))]]
-
-    def _facts(self) -> list[str]:
-        """What the subject weighs over all its places, the most important first."""
-        if self._halves is None:
-            return ["is not in what is shown now"]
-        if self._busy:
-            return [ELLIPSIS]
-        view, tree = self.shown.view, self.shown.view.tree
-        places, total, count = view.everywhere(self._frame)
-        unit, own = tree.metric.unit, self._halves.own
-        facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
-        facts += [f"{format_count(count)}×"] if self._counts(tree) else []
-        facts += [f"{format_count(places)} places"] if places > 1 else []
-        facts += [f"self {format_value(own, unit)}"] if 0 < own < total else []
-        empty = [len(half.tree) == 1 for half in self._halves]
-        return [*facts, *compress(("no callers", "nothing below"), empty)]
-
-    def _counts(self, tree: StackTree) -> bool:
-        return lasts(tree.metric) and tree.frames[self._frame].kind not in PARTS
-
-    def _style(self, tree: StackTree) -> Style:
-        palette = palette_of(self)
-        if self._halves is None:
-            return palette.quiet
-        if not self._above and not self.view.cursor.node:
-            return palette.cursor
-        found = self._halves.callees.matches.result
-        if found is not None and found.matches.mask[0]:
-            return palette.match
-        kind, name = tree.frames[self._frame].kind, tree.text[self._frame]
-        return palette.frame(kind, name, found is not None)
+            return None
+        selected = not self._above and not self.view.cursor.node
+        return SandwichSubject(self.shown.view, self._frame, self._halves, self._busy, selected)
 
     # Mouse
 
@@ -414,7 +354,7 @@ class SandwichPane(Pane):
         if (message.icicle.id == "callers") != self._above:
             message.stop()
 
-    @on(Subject.Clicked)
+    @on(SubjectLine.Clicked)
     def _subject_clicked(self) -> None:
         if self._halves is not None:
             self._change(self._halves.callees.reset)
