@@ -35,7 +35,7 @@ from flame.tui.dialogs.write_files import Stacks
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, project
-from flame.tui.timeline.cursor import TimeView
+from flame.tui.timeline.time_view import TimeView
 from flame.tui.views.sandwich_halves import Halves
 from flame.tui.views.top_table import Table
 from flame.tui.widgets.header import search_status
@@ -567,10 +567,11 @@ def test_a_brush_filters_by_what_starts_in_its_cells(trace: str, left: int, righ
 
 def check_brush(profile: Profile, rows: list[Row], left: int, right: int, width: int) -> None:
     time = over_time(profile)
-    view = TimeView(time, light(time, np.ones(len(time), bool)), width)
-    view.brushed(left, right)
-    assert view.brush
-    low, high = (time.origin + edge for edge in view.brush.window)
+    view = TimeView(time, light(time, np.ones(len(time), bool)))
+    view.viewport.width = width
+    view.viewport.brush_cells(left, right)
+    assert view.viewport.brush
+    low, high = (time.origin + edge for edge in view.viewport.brush.window)
     cells = {id(row): (row.start - time.origin) * width // time.whole.length for row in rows}
     expected = [row for row in rows if left <= cells[id(row)] < right]
     try:

@@ -62,8 +62,8 @@ def look(user: User) -> Seen:
     shown, pane = screen.shown, screen.pane
     time = screen.query_one(TimelinePane)._time
     top = screen.query_one(TopPane)
-    own = (time.lane, time.item) if time and pane.name_ == "timeline" else ()
-    window = time.window if time and pane.name_ == "timeline" else None
+    own = (time.lanes.lane, time.cursor.item) if time and pane.name_ == "timeline" else ()
+    window = time.viewport.window if time and pane.name_ == "timeline" else None
     details = screen.query_one("#details", Lines)
     return Seen(
         pane.name_,
@@ -80,7 +80,7 @@ def look(user: User) -> Seen:
         app.theme,
         (screen.has_class("-no-details"), details.scroll_offset.y),
         screen.query_one(BODY[pane.name_], Rows).scroll_offset.y,
-        time.brush if time else None,
+        time.viewport.brush if time else None,
         (top._wanted, top._kind),
         frozenset(path.name for path in Path.cwd().iterdir()),
         "".join(piece.text for piece in screen._note).strip(),
