@@ -17,7 +17,7 @@ from flame.core.model.arrangement import Order
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.tui.details.collector import Collector
-from flame.tui.details.pane import Details, details, with_more
+from flame.tui.details.pane import details
 from flame.tui.session.finder import Finder
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
@@ -25,6 +25,7 @@ from flame.tui.session.tree_view import View
 from flame.tui.shell.commands import Command, bindings, footer_of
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
+from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 from flame.tui.toolkit.text import cut, cut_start, width_of
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
@@ -109,7 +110,7 @@ class Face(Screen[None]):
         with Container(id="body"):
             with Container(id="views"):
                 yield from self.panes
-            yield Details(self._details, id="details")
+            yield ScrollPane(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
             yield SearchBox(id="search", history=History(searches_path()))
@@ -197,7 +198,7 @@ class Face(Screen[None]):
         frame = (self.shown.selection, self.pane, self.view.tree.names(self.view.cursor))
         if frame != self._detailed:
             self._detailed = frame
-            self.query_one(Details).scroll_to(y=0, animate=False)
+            self.query_one(ScrollPane).scroll_to(y=0, animate=False)
 
     def _take(self, note: str = "") -> None:
         """Show a projection that has just arrived."""

@@ -22,7 +22,6 @@ from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.state import State
 from flame.tui.details.collector import Collected
-from flame.tui.details.pane import Details
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
 from flame.tui.main import actions as handing
@@ -34,6 +33,7 @@ from flame.tui.session.session import Projection, Session
 from flame.tui.shell.commands import COMMANDS, Command, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.lines import Lines, palette_of
+from flame.tui.toolkit.scroll_pane import ScrollPane
 from flame.tui.toolkit.text import cut, printable
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
@@ -363,7 +363,7 @@ class MainScreen(Face):
         self._show("the details need 100 columns or 22 rows" if hidden else "")
 
     def action_scroll_details(self, step: int) -> None:
-        self.query_one(Details).scroll(step)
+        self.query_one(ScrollPane).scroll(step)
 
     def action_coverage(self) -> None:
         self.app.push_screen(Sheet(lambda width: coverage_lines(self.session.profile, width)))

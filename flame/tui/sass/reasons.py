@@ -11,10 +11,10 @@ from flame.core.columns import I8
 from flame.core.model.metrics import STALLS
 from flame.core.model.stalls import stall_of
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.details.blocks import fields
 from flame.tui.sampling.bars import bar, by_class, swatch
 from flame.tui.sampling.subject import Subject
 from flame.tui.sass.listing import Listing, Row, RowKind
+from flame.tui.toolkit.fields import fields
 from flame.tui.toolkit.lines import Line, Piece, line_width, side_by_side
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.stall_colours import StallClass, class_of

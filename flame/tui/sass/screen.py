@@ -17,7 +17,6 @@ from textual.widgets import Input
 from flame.core.columns import I8
 from flame.core.errors import FlameError, UsageError
 from flame.core.units import format_count
-from flame.tui.details.pane import Details, with_more
 from flame.tui.sampling.subject import Spot, Subject
 from flame.tui.sass import copy as sass_copy
 from flame.tui.sass.head import head_lines
@@ -26,14 +25,14 @@ from flame.tui.sass.listing import Listing, Row, RowKind
 from flame.tui.sass.reasons import pane
 from flame.tui.sass.rows import Columns, SassRows, Unit
 from flame.tui.sass.source import Sources
-from flame.tui.session.finder import LONGEST, TOO_LONG
 from flame.tui.session.query import Query
 from flame.tui.shell.commands import bindings, footer_of
 from flame.tui.shell.keymap import remapped
 from flame.tui.shell.sass_commands import SASS_COMMANDS
+from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
-from flame.tui.toolkit.patience import at_most
+from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 from flame.tui.toolkit.text import cut_start
 from flame.tui.widgets.header import footer
 from flame.tui.widgets.pages import Sheet
@@ -86,7 +85,7 @@ class SassScreen(ModalScreen[None]):
             with Container(id="sass-listing"):
                 yield Lines(self._heads, id="sass-columns")
                 yield SassRows(id="sass-rows")
-            yield Details(self._reasons, id="sass-reasons")
+            yield ScrollPane(self._reasons, id="sass-reasons")
         with Horizontal(id="bottom"):
             yield SearchBox(id="search", history=History(searches_path()))
             yield Lines(self._status, id="status")
@@ -187,7 +186,7 @@ class SassScreen(ModalScreen[None]):
         """Select ``row``, as far as there is one, and show its reasons from the first on."""
         row = min(max(row, 0), len(self._listing) - 1)
         if row != self._cursor:
-            self.query_one(Details).scroll_to(y=0, animate=False)
+            self.query_one(ScrollPane).scroll_to(y=0, animate=False)
         self._cursor = row
         self._show()
 
@@ -261,7 +260,7 @@ class SassScreen(ModalScreen[None]):
             return ""
         try:
             pattern = self._query.compile()
-            with at_most(LONGEST, TOO_LONG):
+            with at_most(LONGEST_SEARCH, SEARCH_TOO_LONG):
                 self._matches = self._listing.matching(pattern)
         except UsageError as error:
             return str(error)
@@ -311,7 +310,7 @@ class SassScreen(ModalScreen[None]):
 
     def action_scroll_details(self, step: int) -> None:
         """Scroll the reasons, by a click on what says that there are more."""
-        self.query_one(Details).scroll(step)
+        self.query_one(ScrollPane).scroll(step)
 
     def action_help(self) -> None:
         commands, palette = self.commands, palette_of(self)

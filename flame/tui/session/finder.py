@@ -10,17 +10,10 @@ from textual.message import Message
 
 from flame.tui.session.query import Found, Query, find
 from flame.tui.session.tree_view import View
-from flame.tui.toolkit.background import hand_in
-from flame.tui.toolkit.patience import at_most
+from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most, hand_in
 
 AT_ONCE = 20_000
 """Distinct names up to which a search takes a few milliseconds."""
-
-
-LONGEST = 2.0
-"""Seconds after which an expression is given up."""
-
-TOO_LONG = "the search takes too long: try a simpler expression"
 
 
 class Searched(Message):
@@ -60,7 +53,7 @@ class Finder:
             return
         self.query.compile()
         if len(view.tree.text) <= AT_ONCE:
-            with at_most(LONGEST, TOO_LONG):
+            with at_most(LONGEST_SEARCH, SEARCH_TOO_LONG):
                 view.mark(find(view.tree, self.query))
         elif self._running:
             self._next = view

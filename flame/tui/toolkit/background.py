@@ -1,12 +1,21 @@
-"""Work in a thread whose result comes back as a message."""
+"""Run work in a thread or within a time limit, so that the app goes on answering."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from threading import Thread
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread, current_thread, main_thread
+from types import FrameType
 
 from textual.message import Message
+
+from flame.core.errors import UsageError
+
+LONGEST_SEARCH = 2.0
+"""Seconds after which an expression is given up."""
+
+SEARCH_TOO_LONG = "the search takes too long: try a simpler expression"
 
 
 class Done(Message, bubble=False):
@@ -46,3 +55,25 @@ def in_background(
     thread = Thread(target=run, daemon=True)
     thread.start()
     return thread
+
+
+@contextmanager
+def at_most(seconds: float, complaint: str) -> Iterator[None]:
+    """Stop the block with a UsageError after ``seconds``, where the system can.
+
+    A regular expression may take years; only a signal to the main thread gets it out of one.
+    """
+    if not hasattr(signal, "setitimer") or current_thread() is not main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise UsageError(complaint)
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -23,9 +23,9 @@ from flame.tui.session.tree_view import NO_NAME, View
 from flame.tui.session.wording import lasts
 from flame.tui.toolkit.back_stack import Trail
 from flame.tui.toolkit.background import Done, in_background
-from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
+from flame.tui.toolkit.lines import EDGE, Line, Lines, Piece, palette_of
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, fill, width_of
-from flame.tui.views.icicle import EDGE, Icicle
+from flame.tui.views.icicle import Icicle
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_halves import Halves, Moment, Ready
 
