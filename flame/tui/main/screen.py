@@ -24,7 +24,7 @@ from flame.options.state import State
 from flame.tui.details.collector import Collected
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
-from flame.tui.main import actions as handing
+from flame.tui.main import actions
 from flame.tui.main.layout import Face
 from flame.tui.session.finder import Searched
 from flame.tui.session.projector import Projected
@@ -171,7 +171,7 @@ class MainScreen(Face):
         self._sandwich(message.frame)
 
     def action_sass(self) -> None:
-        self._show(handing.show_instructions(self))
+        self._show(actions.show_instructions(self))
 
     @on(IciclePane.Opened)
     def _opened(self) -> None:
@@ -374,7 +374,7 @@ class MainScreen(Face):
         )
 
     def action_theme(self, step: int) -> None:
-        self._show(handing.next_theme(self, step))
+        self._show(actions.next_theme(self, step))
 
     def action_palette(self) -> None:
         self.app.action_command_palette()
@@ -393,16 +393,16 @@ class MainScreen(Face):
         )
 
     def action_copy(self, what: str) -> None:
-        self._show(handing.copy(self, what))
+        self._show(actions.copy(self, what))
 
     def action_source(self) -> None:
-        self._show(handing.open_source(self))
+        self._show(actions.open_source(self))
 
     def action_export(self) -> None:
-        handing.export(self, self._show)
+        actions.export(self, self._show)
 
     def action_screenshot(self) -> None:
-        self._show(handing.screenshot(self))
+        self._show(actions.screenshot(self))
 
     async def action_quit(self) -> None:
         await self.app.action_quit()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from textual import on
@@ -16,6 +17,7 @@ from textual.widgets import Input
 
 from flame.core.columns import I8
 from flame.core.errors import FlameError, UsageError
+from flame.core.loading.inputs import Inputs
 from flame.core.units import format_count
 from flame.tui.sampling.subject import Spot, Subject
 from flame.tui.sass import copy as sass_copy
@@ -39,15 +41,16 @@ from flame.tui.widgets.pages import Sheet
 from flame.tui.widgets.search_box import History, searches_path
 from flame.tui.widgets.searchbox import SearchBox
 
-if TYPE_CHECKING:
-    from flame.tui.main.screen import MainScreen
-
 _UNITS = tuple(Unit)
 _NONE: I8 = np.zeros(0, np.int64)
 
 
 class SassScreen(ModalScreen[None]):
-    """Shows ``subject``, first the instruction at ``spot``; ``below`` is the screen under it."""
+    """Shows the instructions of ``subject``, the one at ``spot`` first.
+
+    ``inputs`` name files that are saved, ``report`` whose samples these are; ``keymap`` and
+    ``editor`` are what the user has configured.
+    """
 
     AUTO_FOCUS = ""
     pane_name: ClassVar[str] = "sass"
@@ -59,11 +62,20 @@ class SassScreen(ModalScreen[None]):
     # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
-    def __init__(self, below: MainScreen, subject: Subject, spot: Spot, report: str = "") -> None:
+    def __init__(
+        self,
+        keymap: Mapping[str, str],
+        editor: str,
+        inputs: Inputs,
+        subject: Subject,
+        spot: Spot,
+        report: str = "",
+    ) -> None:
         super().__init__()
-        self.commands = remapped(SASS_COMMANDS, below.keymap)
+        self.commands = remapped(SASS_COMMANDS, keymap)
         self.subject = subject
-        self._below = below
+        self._editor = editor
+        self._inputs = inputs
         self._report = report
         self._version = spot.version
         self._sources = [Sources(version.code) for version in subject.versions]
@@ -341,14 +353,14 @@ class SassScreen(ModalScreen[None]):
             self._show("no source line is recorded for this instruction")
             return
         file = self._listing.version.code.files[found[0]]
-        self._show(open_line(self.app, file, found[1], self._below.config.editor))
+        self._show(open_line(self.app, file, found[1], self._editor))
 
     def action_screenshot(self) -> None:
         from flame.tui.dialogs.export import save_screenshot
         from flame.tui.toolkit.text import printable
 
         try:
-            path = save_screenshot(self.app, self._below.session.inputs)
+            path = save_screenshot(self.app, self._inputs)
             self._show(f"saved {printable(path)}")
         except (FlameError, OSError) as error:
             self._show(f"not saved: {error}")
