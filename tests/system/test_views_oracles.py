@@ -33,7 +33,7 @@ from flame.core.timeline.intervals import Timeline, Window, timeline
 from flame.core.timeline.raster import Grid, light, matches, passing
 from flame.tui.details.facts import Facts, Parts, collect
 from flame.tui.dialogs.write_files import Stacks
-from flame.tui.session.places import matching_frames
+from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, project
 from flame.tui.timeline.cursor import TimeView

@@ -10,7 +10,7 @@ from flame.core.model.stalls import stall_of
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.units import format_count, format_percent
 from flame.tui.details.sample_facts import Sampled
-from flame.tui.sass.reasons import reason_lines
+from flame.tui.sampling.reasons import reason_lines
 from flame.tui.toolkit.fields import fields
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
@@ -21,7 +20,6 @@ from flame.tui.dialogs.write_files import (
     Format,
     Stacks,
     Target,
-    free_name,
     target_of,
     write_picture,
 )
@@ -38,16 +36,6 @@ _INDENT = " " * 11
 _NAME = 32
 _SCOPE_LINES = 2
 _WRITING = "writing …"
-
-
-def save_screenshot(app: App[Any], inputs: Inputs) -> str:
-    """Save the screen as SVG in the current folder, under a free name; the name.
-
-    InputError where that cannot be written.
-    """
-    name = free_name(inputs.stem, FORMATS[-1].suffix)
-    write_picture(app.export_screenshot(title=printable(inputs.title)), name)
-    return name
 
 
 def shown_about(shown: Projection) -> str:

@@ -42,8 +42,7 @@ from flame.core.projection.filters import (
     Time,
 )
 from flame.core.units import format_count, format_ns
-from flame.tui.session.patterns import exact
-from flame.tui.session.query import Query
+from flame.tui.session.query import Query, exact_pattern
 
 _SOME = 4
 _AT_ONCE = 10_000
@@ -119,11 +118,11 @@ def _pattern(one: Any) -> str:
 
 
 def _frame(name: str, kind: Kind) -> str:
-    return exact(name) if kind not in (Kind.ROOT, Kind.REST) else ""
+    return exact_pattern(name) if kind not in (Kind.ROOT, Kind.REST) else ""
 
 
 def _kernel(name: str, kind: Kind) -> str:
-    return exact(name) if kind == Kind.KERNEL else ""
+    return exact_pattern(name) if kind == Kind.KERNEL else ""
 
 
 def _range(name: str, kind: Kind) -> str:

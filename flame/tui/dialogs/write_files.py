@@ -6,7 +6,9 @@ import os
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+from textual.app import App
 
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
@@ -17,6 +19,7 @@ from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_value
 from flame.exporters import SUFFIXES
 from flame.exporters.atomic import atomic_output
+from flame.tui.toolkit.text import printable
 
 
 class Format(NamedTuple):
@@ -116,3 +119,13 @@ def free_name(stem: str, suffix: str) -> str:
     """``stem`` and ``suffix``, with a number between them if that is there already."""
     names = (f"{stem}{'' if number == 1 else f'-{number}'}{suffix}" for number in count(1))
     return next(name for name in names if not os.path.lexists(name))
+
+
+def save_screenshot(app: App[Any], inputs: Inputs) -> str:
+    """Save the screen as SVG in the current folder, under a free name; the name.
+
+    InputError where that cannot be written.
+    """
+    name = free_name(inputs.stem, FORMATS[-1].suffix)
+    write_picture(app.export_screenshot(title=printable(inputs.title)), name)
+    return name

@@ -124,7 +124,7 @@ def export(screen: ShownScreen, say: Callable[[str], None]) -> None:
 
 def screenshot(screen: ShownScreen) -> str:
     """Save the screen as SVG beside where flame was started, under a name that is free."""
-    from flame.tui.dialogs.export import save_screenshot
+    from flame.tui.dialogs.write_files import save_screenshot
 
     try:
         return f"saved {printable(save_screenshot(screen.app, screen.session.inputs))}"

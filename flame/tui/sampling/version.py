@@ -1,9 +1,10 @@
-"""The code of a kernel with its PC samples, in the order of its instructions."""
+"""Hold the code of a kernel with its PC samples, in the order of its instructions."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from flame.core.columns import I4, I8, stretches, sum_by, unique_rows
 from flame.core.model.frames import FrameTable
 from flame.core.model.pc_samples import Code, Sampling
 from flame.core.projection.sample_split import apportion
-from flame.tui.sampling.codes import as_one
 
 _LINES = 1 << 32
 
@@ -133,7 +133,7 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
     worth = apportion(value, samples, of, np.cumsum(size) - size)
     found = []
-    for one, numbers in as_one({at: sampling.codes[at] for at in np.unique(code).tolist()}):
+    for one, numbers in merge_codes({at: sampling.codes[at] for at in np.unique(code).tolist()}):
         mine = np.flatnonzero(np.isin(code, numbers))
         at = _places(sampling, one, code[mine], place[mine])
         found.append(_version(one, numbers, frames, at, stall[mine], samples[mine], worth[mine]))
@@ -170,3 +170,28 @@ def _version(
         sum_by(kind, value, len(first)),
         numbers,
     )
+
+
+# Codes of several processes, or files, that are one: it is listed once
+
+
+def merge_codes(codes: Mapping[int, Code]) -> list[tuple[Code, tuple[int, ...]]]:
+    """Each code that there is among ``codes`` once, and the numbers of all that are it.
+
+    It has all instructions of these: where none has a text, each may know of others.
+    """
+    same: dict[Hashable, list[int]] = {}
+    for number, code in codes.items():
+        same.setdefault(_key(code), []).append(number)
+    return [(_whole([codes[one] for one in mine]), tuple(mine)) for mine in same.values()]
+
+
+def _key(code: Code) -> Hashable:
+    return (code.name, code.offset.tobytes(), code.text) if any(code.text) else code.name
+
+
+def _whole(codes: Sequence[Code]) -> Code:
+    """One for all ``codes``: where there are texts the one of which most lines are known."""
+    if any(codes[0].text):
+        return max(codes, key=lambda code: int((code.line > 0).sum()))
+    return Code.unknown(codes[0].name, reduce(np.union1d, (code.offset for code in codes)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flame.core.model.stalls import stall_of
 from flame.core.units import format_count, format_percent
+from flame.tui.sampling.reasons import counted
 from flame.tui.sampling.subject import Subject
 from flame.tui.sass.listing import Listing, Row, RowKind
-from flame.tui.sass.reasons import counted
 from flame.tui.toolkit.text import printable
 
 _MOST = 6

@@ -356,7 +356,7 @@ class SassScreen(ModalScreen[None]):
         self._show(open_line(self.app, file, found[1], self._editor))
 
     def action_screenshot(self) -> None:
-        from flame.tui.dialogs.export import save_screenshot
+        from flame.tui.dialogs.write_files import save_screenshot
         from flame.tui.toolkit.text import printable
 
         try:

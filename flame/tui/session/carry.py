@@ -1,4 +1,4 @@
-"""From one tree to another, or to a later one: the same frames stay selected and zoomed."""
+"""Restore what is selected and zoomed in another tree, or in a later state of the same one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.columns import Bool
+from flame.core.model.tree import StackTree
 from flame.tui.session.anchors import Anchor
+from flame.tui.session.query import Found
 from flame.tui.session.tree_view import View, Zoom
 from flame.tui.toolkit.back_stack import Trail
 
@@ -83,3 +86,25 @@ class Keeper:
         view.origin, view.zooms = shown.origin, shown.zooms
         self._stand = stand
         self._zoomed, self._selected = (view.number, view.zooms), (view.number, view.cursor)
+
+
+def select_frame(view: View, frame: int) -> None:
+    """Select ``frame`` where it is widest: in the zoomed part, or else in the whole tree.
+
+    Does nothing where the tree has no such frame.
+    """
+    places = view.places(frame)
+    zoomed = view.zoomed(places)
+    if not len(zoomed):
+        if not len(places):
+            return
+        view.reset()
+        zoomed = places
+    view.select(int(zoomed[int(np.argmax(view.tree.total[zoomed]))]))
+
+
+def matching_frames(tree: StackTree, found: Found) -> Bool:
+    """Whether each frame is one that ``found``, a search of ``tree``, matches; bool[frames]."""
+    fits = np.zeros(len(tree.text), bool)
+    fits[tree.frame[found.matches.mask]] = True
+    return fits

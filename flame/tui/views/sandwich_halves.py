@@ -11,7 +11,7 @@ from flame.core.analysis.sandwich import sandwich
 from flame.core.columns import Bool
 from flame.core.model.tree import StackTree
 from flame.tui.session.anchors import Anchor
-from flame.tui.session.places import matching_frames
+from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Found
 from flame.tui.session.tree_view import View
 

@@ -16,8 +16,7 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.labels import labels_of
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.session.carry import Keeper, carry
-from flame.tui.session.places import select_frame
+from flame.tui.session.carry import Keeper, carry, select_frame
 from flame.tui.session.query import Found
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import NO_NAME, View

@@ -16,7 +16,7 @@ from flame.core.analysis.wording import terms_of
 from flame.core.columns import I4
 from flame.core.model.frames import Kind
 from flame.core.units import format_count
-from flame.tui.session.places import matching_frames, select_frame
+from flame.tui.session.carry import matching_frames, select_frame
 from flame.tui.session.query import Found
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts

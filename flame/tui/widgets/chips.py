@@ -26,7 +26,7 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
-from flame.tui.session.patterns import exact, plain
+from flame.tui.session.query import exact_name, exact_pattern
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, printable, width_of
 
@@ -64,7 +64,7 @@ _LEAST = 10
 
 def quick(kind: str, name: str) -> Filter:
     """The filter of a `QUICK` kind for the frame called ``name``, all of its name."""
-    return QUICK[kind](exact(name))
+    return QUICK[kind](exact_pattern(name))
 
 
 def describe(one: Filter, profile: Profile | None = None) -> str:
@@ -98,7 +98,7 @@ def value_of(one: Filter, profile: Profile | None = None) -> str:
         return f"{one.percent:g} %"
     if isinstance(one, Devices | Streams | Pids | Tids):
         return printable(_names(one, profile) or ", ".join(map(str, one.ids)))
-    name = plain(one.pattern)
+    name = exact_name(one.pattern)
     return printable(one.pattern if name is None else name) or "[empty]"
 
 

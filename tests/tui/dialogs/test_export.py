@@ -16,8 +16,8 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import ShowStacks
 from flame.core.projection.selection import Selection
-from flame.tui.dialogs.export import ExportDialog, save_screenshot
-from flame.tui.dialogs.write_files import free_name, target_of
+from flame.tui.dialogs.export import ExportDialog
+from flame.tui.dialogs.write_files import free_name, save_screenshot, target_of
 from flame.tui.session.session import Projection, project
 from tests.tui import traces
 from tests.tui.dialog_stage import PENDING, Player, stage

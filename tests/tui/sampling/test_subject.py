@@ -22,8 +22,8 @@ from flame.core.projection.selection import Selection
 from flame.core.units import format_percent
 from flame.tui.details.sample_blocks import block
 from flame.tui.details.sample_facts import sampled_of
-from flame.tui.sampling.codes import as_one
 from flame.tui.sampling.subject import NONE_BELOW, ON_HOST, Subject, spot_of, subject_of
+from flame.tui.sampling.version import merge_codes
 from flame.tui.sass.head import head_lines
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import NO_SAMPLES
@@ -214,7 +214,7 @@ def test_codes_without_text_have_all_instructions_that_any_of_them_knows() -> No
     none, text = Code.unknown("gemm", np.array([0, 32])), code([("EXIT", 0)])
     some = Code.unknown("gemm", np.array([16, 32])), Code.unknown("copy", np.array([16]))
     codes = dict(enumerate([none, text, *some, replace(text)]))
-    found = as_one(codes)
+    found = merge_codes(codes)
     assert [numbers for _, numbers in found] == [(0, 2), (1, 4), (3,)]
     assert [one.offset.tolist() for one, _ in found] == [[0, 16, 32], [0], [16]]
 

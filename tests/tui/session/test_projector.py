@@ -14,7 +14,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.filters import HideFrames, ShowStacks
 from flame.core.projection.selection import Selection
-from flame.tui.session.projector import Projected, Projector, Ready
+from flame.tui.session.projector import Projected, Projector, ReadyProjection
 from flame.tui.session.query import Query
 from flame.tui.session.session import open_session
 
@@ -41,7 +41,7 @@ class Desk:
     def back(self, step: int = -1) -> bool:
         if not self.projector.back(None, step):
             return False
-        assert isinstance(self.take(), Ready)
+        assert isinstance(self.take(), ReadyProjection)
         return True
 
 
@@ -51,7 +51,7 @@ def desk(decode: Path) -> Desk:
 
 
 def test_what_is_asked_for_is_shown_with_what_the_search_finds(desk: Desk) -> None:
-    assert isinstance(desk.show(GEMM, Query("gemm")), Ready)
+    assert isinstance(desk.show(GEMM, Query("gemm")), ReadyProjection)
     shown = desk.projector.shown
     assert shown.selection == GEMM
     assert shown.view.tree.total[0] == 280_000
@@ -63,7 +63,7 @@ def test_only_the_last_of_several_wishes_counts(desk: Desk) -> None:
     desk.projector.ask([GEMM], None)
     desk.projector.ask([Selection(metric="count")], None)
     outcomes = [desk.take(), desk.take()]
-    assert sum(isinstance(outcome, Ready) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, ReadyProjection) for outcome in outcomes) == 1
     assert desk.projector.shown.selection.metric == "count"
 
 

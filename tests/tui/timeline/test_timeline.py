@@ -23,8 +23,8 @@ from flame.core.timeline.raster import Grid
 from flame.tui.session.carry import carry
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, open_session
-from flame.tui.timeline.axis import axis, clock, period
 from flame.tui.timeline.cursor import SHORTEST, TimeView
+from flame.tui.timeline.header import axis, clock, period
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.toolkit.lines import Rows

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flame.core.model.frames import Frame, Kind
 from flame.core.projection.selection import Selection
-from flame.tui.session.places import matching_frames
+from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query, find
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
