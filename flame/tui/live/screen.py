@@ -16,9 +16,8 @@ from flame.core.model.tree import Order
 from flame.core.units import format_bytes
 from flame.exporters.dumps import Source
 from flame.options.config import Config
-from flame.tui.live.live_line import Pulse, news
 from flame.tui.live.session import LiveSession
-from flame.tui.live.status_line import LATE
+from flame.tui.live.status_line import LATE, LiveStatusLine, news
 from flame.tui.live.worker import Renewed
 from flame.tui.main.screen import MainScreen
 from flame.tui.shell.commands import LIVE_COMMANDS, Command, bindings
@@ -65,7 +64,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self._follower = follower
         self._marked = False
         self._pending: Renewed | None = None
-        self._pulse = Pulse(first.status, first.session.window)
+        self._pulse = LiveStatusLine(first.status, first.session.window)
 
     def compose(self) -> ComposeResult:
         for place, widget in enumerate(self._composed()):

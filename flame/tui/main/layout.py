@@ -34,8 +34,7 @@ from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets import header
 from flame.tui.widgets.chips import chips
 from flame.tui.widgets.pages import warning_lines
-from flame.tui.widgets.search_box import History, searches_path
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
 
 PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
 
@@ -113,7 +112,7 @@ class Face(Screen[None]):
             yield ScrollPane(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
-            yield SearchBox(id="search", history=History(searches_path()))
+            yield SearchBox(id="search", history=SearchHistory(searches_path()))
             yield Lines(self._status, id="status")
         yield Lines(self._keys, id="keys")
         yield Lines(self._too_small, id="small")

@@ -42,7 +42,7 @@ from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.chips import quick
 from flame.tui.widgets.pages import Sheet, coverage_lines, help_lines
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox
 
 _LAYER = 48
 PATIENCE = 0.15

@@ -20,13 +20,19 @@ from flame.core.errors import FlameError, UsageError
 from flame.core.loading.inputs import Inputs
 from flame.core.units import format_count
 from flame.tui.sampling.subject import Spot, Subject
-from flame.tui.sass import copy as sass_copy
 from flame.tui.sass.head import head_lines
 from flame.tui.sass.help import sass_help
-from flame.tui.sass.listing import Listing, Row, RowKind
+from flame.tui.sass.listing import (
+    Listing,
+    Row,
+    RowKind,
+    Sources,
+    line_text,
+    listing_text,
+    reasons_text,
+)
 from flame.tui.sass.reasons import pane
 from flame.tui.sass.rows import Columns, SassRows, Unit
-from flame.tui.sass.source import Sources
 from flame.tui.session.query import Query
 from flame.tui.shell.commands import bindings, footer_of
 from flame.tui.shell.keymap import remapped
@@ -38,8 +44,7 @@ from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 from flame.tui.toolkit.text import cut_start
 from flame.tui.widgets.header import footer
 from flame.tui.widgets.pages import Sheet
-from flame.tui.widgets.search_box import History, searches_path
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
 
 _UNITS = tuple(Unit)
 _NONE: I8 = np.zeros(0, np.int64)
@@ -99,7 +104,7 @@ class SassScreen(ModalScreen[None]):
                 yield SassRows(id="sass-rows")
             yield ScrollPane(self._reasons, id="sass-reasons")
         with Horizontal(id="bottom"):
-            yield SearchBox(id="search", history=History(searches_path()))
+            yield SearchBox(id="search", history=SearchHistory(searches_path()))
             yield Lines(self._status, id="status")
         yield Lines(self._keys, id="keys")
         yield Lines(self._too_small, id="small")
@@ -167,7 +172,7 @@ class SassScreen(ModalScreen[None]):
 
     def _told(self) -> str:
         """The reasons of the selected row in a line, where there is no other place for them."""
-        return sass_copy.reasons(self._listing, self._row) or self._place()
+        return reasons_text(self._listing, self._row) or self._place()
 
     # Showing
 
@@ -340,9 +345,9 @@ class SassScreen(ModalScreen[None]):
 
     def action_copy(self, what: str) -> None:
         if what == "line":
-            self._show(copied(self.app, sass_copy.line(self.subject, self._listing, self._row)))
+            self._show(copied(self.app, line_text(self.subject, self._listing, self._row)))
             return
-        text = sass_copy.listing(self.subject, self._listing)
+        text = listing_text(self.subject, self._listing)
         self._show(copied(self.app, text, f"the listing, {format_count(len(self._listing))} rows"))
 
     def action_source(self) -> None:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from flame.core.analysis.wording import short_place
 from flame.core.model.frames import Frame, Kind
-from flame.core.names.sass_text import without_offset
+from flame.core.names.cuda import without_offset
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.row_layout import Item
 from flame.tui.session.tree_view import View
