@@ -10,8 +10,8 @@ from flame.core.projection.selection import Selection
 from flame.tui.details.facts import Facts, collect
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import View
+from flame.tui.toolkit.background import Pace
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
-from flame.tui.toolkit.pace import Pace
 
 REST = 0.06
 """Seconds that the cursor must stay on a frame: while a key repeats nothing is worked out."""

@@ -23,8 +23,7 @@ from flame.exporters.dumps import Source
 from flame.tui.live.session import LiveSession, has_anything
 from flame.tui.session.query import Found, Query, find
 from flame.tui.session.session import Projection, metrics_of
-from flame.tui.toolkit.background import hand_in
-from flame.tui.toolkit.pace import Pace
+from flame.tui.toolkit.background import Pace, hand_in
 
 STEP = 0.25
 """Seconds between two looks at what is new, and between two pictures, at least."""

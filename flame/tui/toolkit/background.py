@@ -1,11 +1,14 @@
-"""Run work in a thread or within a time limit, so that the app goes on answering."""
+"""Run work in a thread, within a time limit or at a pace, so that the app goes on answering."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import inf
 from threading import Thread, current_thread, main_thread
+from time import monotonic
 from types import FrameType
 
 from textual.message import Message
@@ -77,3 +80,29 @@ def at_most(seconds: float, complaint: str) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@dataclass
+class Pace:
+    """Delay each result by what the last one took.
+
+    At least ``least`` seconds lie between two, and ``share`` times as long as the last one took,
+    but no more than ``most``.
+    """
+
+    least: float
+    share: float = 3
+    most: float = inf
+    _due: float = field(init=False, default=-inf)
+
+    def delay(self, seconds: float, since: float) -> None:
+        """Have the next result wait from ``since`` on: the last one took ``seconds``."""
+        self._due = since + max(self.least, min(self.share * seconds, self.most))
+
+    def hurry(self) -> None:
+        """Let the next result come at once."""
+        self._due = -inf
+
+    def wait(self) -> float:
+        """Return the seconds until the next result is due; 0 if it is."""
+        return max(self._due - monotonic(), 0.0)

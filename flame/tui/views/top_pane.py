@@ -20,9 +20,8 @@ from flame.tui.session.carry import matching_frames, select_frame
 from flame.tui.session.query import Found
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
-from flame.tui.toolkit.background import Done, in_background
+from flame.tui.toolkit.background import Done, Pace, in_background
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.pace import Pace
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
 from flame.tui.views.top_rows import TAG, Heads, TableRows

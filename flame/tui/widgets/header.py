@@ -22,8 +22,9 @@ from flame.core.units import (
 from flame.tui.session.tree_view import View
 from flame.tui.session.wording import counts, whole_of
 from flame.tui.shell.commands import Command
+from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.lines import Line, Piece, line_width
-from flame.tui.toolkit.palette import LEVEL_KINDS, Palette
+from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start, width_of
 
 GOOD_COVERAGE = 95.0

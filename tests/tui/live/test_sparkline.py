@@ -11,9 +11,10 @@ from rich.style import Style
 from flame.core.live.status import Rates, SourceStatus, State, Status
 from flame.core.live.window import SECOND
 from flame.tui.live.status_line import rates_line, sparkline
+from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.ascii import in_ascii
 from flame.tui.toolkit.lines import Line, line_width
-from flame.tui.toolkit.palette import NoColours, Palette, SixteenColours
+from flame.tui.toolkit.palette import Palette
 
 PALETTE = Palette((18, 18, 18), (228, 228, 228))
 

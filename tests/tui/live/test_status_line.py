@@ -10,8 +10,8 @@ import pytest
 from flame.core.live.status import Rates, SourceStatus, State, Status
 from flame.core.live.window import LAST_10, SECOND
 from flame.tui.live.status_line import LiveStatusLine, clock, news
+from flame.tui.toolkit.ansi_palette import NoColours
 from flame.tui.toolkit.lines import line_width
-from flame.tui.toolkit.palette import NoColours
 
 RATES = Rates(SECOND, np.full(60, 0.63), np.full(60, 12_400))
 COLOURS = NoColours()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from flame.tui.toolkit.pace import Pace
+from flame.tui.toolkit.background import Pace
 
 
 def test_the_first_result_comes_at_once() -> None:
