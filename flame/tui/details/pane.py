@@ -12,6 +12,7 @@ from flame.tui.details.facts import Facts, Part
 from flame.tui.details.sample_blocks import about, block
 from flame.tui.session.tree_view import View
 from flame.tui.session.wording import counts
+from flame.tui.shell.actions import Action
 from flame.tui.toolkit.fields import LABEL, fields
 from flame.tui.toolkit.lines import Line, Piece, side_by_side
 from flame.tui.toolkit.palette import Palette
@@ -242,7 +243,7 @@ def _parts(
         share = format_percent(value, whole).rjust(7)
         weight = format_value(value, view.tree.metric.unit).rjust(10) if width >= _ROOMY else ""
         label = shortened(name, max(width - len(weight) - len(share) - 2, 4))
-        select = f"screen.select({node})" if node >= 0 else ""
+        select = Action.SELECT.click(node) if node >= 0 else ""
         lines.append([Piece(share), Piece(weight, "dim"), Piece(f"  {label}", "", select)])
     return lines
 

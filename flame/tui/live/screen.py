@@ -20,6 +20,7 @@ from flame.tui.live.session import LiveSession
 from flame.tui.live.status_line import LATE, LiveStatusLine, news
 from flame.tui.live.worker import Renewed
 from flame.tui.main.screen import MainScreen
+from flame.tui.shell.actions import check_actions
 from flame.tui.shell.commands import LIVE_COMMANDS, Command, bindings
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
 from flame.tui.toolkit.text import printable
@@ -210,3 +211,6 @@ def _catching_up(status: Status) -> list[Line]:
     said = f"Reading what was recorded before: {format_bytes(status.behind)} to go."
     ways: Line = [Piece("W", "key"), Piece(" another window: all shows what has been read so far")]
     return [[Piece(said, "strong")], ways]
+
+
+check_actions(LiveScreen, (command.action for command in LIVE_COMMANDS))

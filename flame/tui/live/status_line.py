@@ -20,6 +20,7 @@ from flame.core.units import (
     format_short,
     format_whole_percent,
 )
+from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut_start
@@ -71,11 +72,13 @@ class LiveStatusLine:
     def _state(self) -> Piece:
         if self.paused is not None:
             behind = clock(monotonic() - self.paused)
-            return Piece(f" paused · {behind} behind ".ljust(_STATES), "warning", "screen.pause")
+            return Piece(
+                f" paused · {behind} behind ".ljust(_STATES), "warning", Action.PAUSE.click()
+            )
         if self.status.halted:
-            return Piece(" halted ".ljust(_STATES), "warning", "screen.pause")
+            return Piece(" halted ".ljust(_STATES), "warning", Action.PAUSE.click())
         if self.status.running:
-            return Piece(" ● live ", "accent", "screen.pause")
+            return Piece(" ● live ", "accent", Action.PAUSE.click())
         return Piece(f" {self._end} ", "strong")
 
     @property
@@ -86,7 +89,7 @@ class LiveStatusLine:
 
     def _shown(self) -> Line:
         elapsed = clock(self.status.elapsed / 1e9)
-        window = Piece(f" {self.window.title} ▾", "key", "screen.window(1)")
+        window = Piece(f" {self.window.title} ▾", "key", Action.WINDOW.click(1))
         return [window, Piece(f" · {elapsed} ", "dim")]
 
 
@@ -222,7 +225,7 @@ def _wrong(status: Status) -> Line:
         words.append(f"{format_ns(status.lag)} behind")
         if status.behind >= _MUCH:
             words.append(f"{format_bytes(status.behind)} to read")
-    return [Piece(", ".join(words), "warning", "screen.coverage")] if words else []
+    return [Piece(", ".join(words), "warning", Action.COVERAGE.click())] if words else []
 
 
 def _fitting(parts: list[_Part], width: int) -> Line:

@@ -22,6 +22,7 @@ from flame.tui.session.finder import Finder
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import View
+from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command, bindings, footer_of
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
@@ -165,7 +166,7 @@ class Face(Screen[None]):
     def _keys(self, width: int, height: int) -> list[Line]:
         keys = footer_of(self.commands, self.pane.name_)
         if self.session.profile.sampling is None:
-            keys = [key for key in keys if key.action != "sass"]
+            keys = [key for key in keys if key.action != Action.SASS]
         return [header.footer(keys, width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:

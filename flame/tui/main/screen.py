@@ -30,6 +30,7 @@ from flame.tui.session.finder import Searched
 from flame.tui.session.projector import Projected
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
+from flame.tui.shell.actions import Move, QuickFilter, check_actions
 from flame.tui.shell.commands import COMMANDS, Command, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.lines import Lines, palette_of
@@ -37,10 +38,10 @@ from flame.tui.toolkit.scroll_pane import ScrollPane
 from flame.tui.toolkit.text import cut, printable
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
-from flame.tui.views.pane import Pane
+from flame.tui.views.pane import MOVES, Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
-from flame.tui.widgets.chips import quick
+from flame.tui.widgets.chips import quick_filter
 from flame.tui.widgets.pages import Sheet, coverage_lines, help_lines
 from flame.tui.widgets.search_box import SearchBox
 
@@ -188,9 +189,9 @@ class MainScreen(Face):
 
     # Moving and zooming
 
-    def action_move(self, way: str, *step: int) -> None:
-        """Any of the moves of a `Pane`, by its name."""
-        self._show(getattr(self.pane, way)(*step))
+    def action_move(self, way: str, step: int = 1) -> None:
+        """Have the view that is shown make the `Move` called ``way``."""
+        self._show(MOVES[Move(way)](self.pane, step))
 
     def action_select(self, node: int) -> None:
         """Select a frame of the shown tree, from a click on its name."""
@@ -296,7 +297,7 @@ class MainScreen(Face):
         if tree.kind(node) == Kind.ROOT:
             self._show("select a frame first: this is the root")
             return
-        one = quick(kind, tree.name(node))
+        one = quick_filter(QuickFilter(kind), tree.name(node))
         if one not in self.wanted.where:
             self._change(where=(*self.wanted.where, one))
 
@@ -406,3 +407,6 @@ class MainScreen(Face):
 
     async def action_quit(self) -> None:
         await self.app.action_quit()
+
+
+check_actions(MainScreen, (command.action for command in COMMANDS))

@@ -34,6 +34,7 @@ from flame.tui.sass.listing import (
 from flame.tui.sass.reasons import pane
 from flame.tui.sass.rows import Columns, SassRows, Unit
 from flame.tui.session.query import Query
+from flame.tui.shell.actions import Move, check_actions
 from flame.tui.shell.commands import bindings, footer_of
 from flame.tui.shell.keymap import remapped
 from flame.tui.shell.sass_commands import SASS_COMMANDS
@@ -212,13 +213,13 @@ class SassScreen(ModalScreen[None]):
     def action_move(self, way: str, step: int = 1) -> None:
         page = max(self.query_one(SassRows).inner.height - 1, 1)
         rows = {
-            "up": self._cursor - 1,
-            "down": self._cursor + 1,
-            "page": self._cursor + step * page,
-            "home": 0,
-            "end": len(self._listing) - 1,
+            Move.UP: self._cursor - 1,
+            Move.DOWN: self._cursor + 1,
+            Move.PAGE: self._cursor + step * page,
+            Move.HOME: 0,
+            Move.END: len(self._listing) - 1,
         }
-        self._begin(rows[way])
+        self._begin(rows[Move(way)])
 
     def action_hottest(self, step: int) -> None:
         """From the hottest on to the next one, or back; from elsewhere to the hottest."""
@@ -373,3 +374,6 @@ class SassScreen(ModalScreen[None]):
     def action_leave(self) -> None:
         """Back to the screen below."""
         self.dismiss(None)
+
+
+check_actions(SassScreen, (command.action for command in SASS_COMMANDS))
