@@ -47,7 +47,8 @@ exit codes: 0 ok, 2 usage, 3 input cannot be read, 4 nothing matches the selecti
 """
 _VIEW_EPILOG = """\
 The app reads $XDG_CONFIG_HOME/flame/config.toml (default: ~/.config/flame/config.toml; FLAME_CONFIG
-names another file): theme, keys and more, see README. NO_COLOR and FLAME_ASCII=1 are respected.
+names another file): theme, keys and more, see docs/configuration.md. NO_COLOR and FLAME_ASCII=1
+are respected.
 """
 _DOCTOR_EPILOG = "exit codes: 0 a GPU can be recorded here, 1 something for that is missing\n"
 _PORT = 8000
@@ -160,13 +161,13 @@ def _parser() -> argparse.ArgumentParser:
 def _add_view(parser: argparse.ArgumentParser) -> None:
     text = f"{_TRACES}. With --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
-    text = "come back to a place that the app gave out: JSON, a file, or the last one"
+    text = "return to a place saved by the app: JSON, a file, or (default) the last one"
     parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
-    text = "print a static view instead; so does view without a terminal"
+    text = "print a static view instead; this is the default without a terminal"
     parser.add_argument("--print", action="store_true", help=text)
-    text = "show the app in a browser instead, at an address of this machine's own"
+    text = "show the app in a browser instead, on this machine's loopback address"
     parser.add_argument("--web", action="store_true", help=text)
-    text = f"for --web (default: {_PORT}; 0: any free one)"
+    text = f"port of --web (default: {_PORT}; 0: any free port)"
     parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
     add_selection(parser)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -177,7 +178,7 @@ def _add_view(parser: argparse.ArgumentParser) -> None:
 def _add_export(parser: argparse.ArgumentParser) -> None:
     _add_paths(parser)
     add = parser.add_argument
-    add("-f", "--format", required=True, choices=list(SUFFIXES), help="what to write")
+    add("-f", "--format", required=True, choices=list(SUFFIXES), help="format to write")
     text = "where to write; - is standard output (default: the trace's name with "
     text += f"{' or '.join(SUFFIXES.values())}, in this folder, never over an existing file)"
     add("-o", "--output", metavar="FILE", help=text)
@@ -188,7 +189,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 def _add_info(parser: argparse.ArgumentParser) -> None:
     _add_paths(parser)
     add_ncu(parser)
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     parser.set_defaults(run=_info)
 
 
@@ -203,7 +204,7 @@ def _add_attach(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _DOCTOR_EPILOG
     parser.set_defaults(run=_doctor)
@@ -214,16 +215,16 @@ _COMMANDS = {
     "view": ("open a trace in the app", _add_view),
     "attach": ("watch what a running program does on the GPU", _add_attach),
     "export": ("write the stacks of a trace for other tools", _add_export),
-    "info": ("say what a trace holds and what it lacks", _add_info),
-    "doctor": ("say what works on this machine, and how to mend what does not", _add_doctor),
+    "info": ("print what a trace contains and what it lacks", _add_info),
+    "doctor": ("check what works on this machine, and how to fix what does not", _add_doctor),
 }
 
 
 _TRACES = (
-    "a recording (the folder or a dump of it); an Nsight Systems SQLite export, or a report "
+    "a recording (its folder, or one dump of it); an Nsight Systems SQLite export, or a report "
     "(.nsys-rep) where nsys is installed; a PyTorch profiler trace; folded stacks, speedscope or "
-    "Triton Proton; kernels of Nsight Compute (see --ncu) without a trace. Several are shown as "
-    "one, each as a rank"
+    "Triton Proton; an Nsight Compute report (see --ncu) without a trace. Several files are shown "
+    "as one, each as a rank"
 )
 
 

@@ -390,7 +390,7 @@ async def test_there_is_no_palette_over_a_dialog(decode: Path) -> None:
 async def test_a_search_that_would_take_years_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finder, "LONGEST", 0.2)
+    monkeypatch.setattr(finder, "LONGEST_SEARCH", 0.2)
     path = tmp_path / "long.sqlite"
     with NsysFile(path) as trace:
         trace.kernel("a" * 60 + "b", 0, 10)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
-from itertools import chain, repeat
 
 import numpy as np
 
@@ -13,25 +11,15 @@ from flame.core.columns import I8
 from flame.core.model.launches import Dim, LaunchConfig
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
 from flame.tui.details.facts import BINS, Facts, Launched, Moved, Parts
+from flame.tui.toolkit.fields import LABEL, fields, labelled
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
-
-LABEL = 12
-"""Width of the column of labels."""
+from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, width_of, wrap
 
 _NUMBERS = ("p50", "p95", "p99", "max")
 _BARS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = len(_BARS) - 1
 _ROOMY = 8
 """Cells from which on a number and its unit have a space between them."""
-
-
-def fields(rows: Iterable[tuple[str, str]], width: int) -> list[Line]:
-    """Label and value side by side; rows without a value are left out, long values wrapped."""
-    lines: list[Line] = []
-    for label, value in rows:
-        lines += _labelled(label, wrap(printable(value), max(width - LABEL, 8), 4))
-    return lines
 
 
 def notes(facts: Facts | None, width: int) -> list[Line]:
@@ -190,24 +178,15 @@ def queue(facts: Facts | None, width: int) -> list[Line]:
     if facts is None or facts.queue is None:
         return []
     texts = [f"p50 {format_ns(facts.queue.p50)}", f"p99 {format_ns(facts.queue.p99)}"]
-    return _labelled("queued", _joined(texts, width - LABEL))
+    return labelled("queued", _joined(texts, width - LABEL))
 
 
 def ran_on(facts: Facts | None, width: int) -> list[Line]:
     """The GPUs, streams, … it ran on, where there are several."""
     lines: list[Line] = []
     for title, parts in (facts.on if facts else {}).items():
-        lines += _labelled(title, _joined(_shares(parts, width - LABEL), width - LABEL))
+        lines += labelled(title, _joined(_shares(parts, width - LABEL), width - LABEL))
     return lines
-
-
-def _labelled(label: str, texts: Iterable[str]) -> list[Line]:
-    """``texts`` one below the other, ``label`` beside the first."""
-    labels = chain((label,), repeat(""))
-    return [
-        [Piece(f"{title:{LABEL}}", "dim"), Piece(text)]
-        for title, text in zip(labels, texts, strict=False)
-    ]
 
 
 def _shares(parts: Parts, width: int) -> list[str]:

@@ -10,6 +10,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.details.facts import Facts, collect
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
+from flame.tui.toolkit.background import Pace
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
 REST = 0.06
@@ -17,9 +18,6 @@ REST = 0.06
 
 PACE = 1.0
 """Seconds between the facts of one frame and those of a later state of it, where it grows."""
-
-_SHARE = 3
-"""So many times as long as facts have taken, nothing newer is worked out."""
 
 _KEPT = 500
 
@@ -49,7 +47,7 @@ class Collector:
 
     def __init__(self, post: Post) -> None:
         self._requests = LatestRequest(_collect, Collected, post)
-        self._next = 0.0
+        self._pace = Pace(PACE)
         self._known: dict[_Key, Facts] = {}
         self._latest: dict[_Name, Facts] = {}
 
@@ -87,14 +85,14 @@ class Collector:
 
     def hurry(self) -> None:
         """Have the next facts soon: what is shown is another part of what has been recorded."""
-        self._next = 0.0
+        self._pace.hurry()
         if self._requests.latest is not None:
             self._requests.cancel()
             self._requests.begin(REST)
 
     def _begin_next(self) -> None:
         """Collect the facts of a later state when it is time."""
-        self._requests.begin(max(self._next - monotonic(), REST))
+        self._requests.begin(max(self._pace.wait(), REST))
 
     def take(self, message: Collected) -> bool:
         """Keep the facts of ``message``; return whether they are of the frame last asked for.
@@ -106,7 +104,7 @@ class Collector:
         if wanted is None or subject.name != wanted.name:
             return False
         if facts.complete:
-            self._next = monotonic() + max(PACE, _SHARE * message.seconds)
+            self._pace.delay(message.seconds, since=monotonic())
             if subject.key != wanted.key:
                 self._begin_next()
         return True

@@ -8,12 +8,13 @@ from flame.core.analysis.wording import NVTX, Terms, kind_word
 from flame.core.model.frames import PARTS, Frame, Kind
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks
-from flame.tui.details.blocks import fields
 from flame.tui.details.facts import Facts, Part
 from flame.tui.details.sample_blocks import about, block
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
-from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, side_by_side
+from flame.tui.shell.actions import Action
+from flame.tui.toolkit.fields import LABEL, fields
+from flame.tui.toolkit.lines import Line, Piece, side_by_side
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start, printable, width_of, wrap
 
@@ -26,33 +27,7 @@ _SIDE_BY_SIDE = 70
 _ROOMY = 50
 """From this width on a frame's children have their values beside their shares."""
 
-_MORE = "[ ] more"
-
 _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
-
-
-class Details(Lines):
-    """The pane for them. It never gets shorter: that would have the whole screen laid out anew.
-
-    So it has no scrollbar; that there is more stands at the end of its first line.
-    """
-
-    def reach(self, rows: int) -> None:
-        super().reach(max(rows, self.virtual_size.height))
-
-    def scroll(self, step: int) -> None:
-        """Scroll by ``step`` lines, not beyond the last one."""
-        last = max(len(self._lines) - self.inner.height, 0)
-        self.scroll_to(y=min(max(self.scroll_offset.y + step, 0), last), animate=False)
-
-
-def with_more(lines: list[Line], width: int, height: int) -> list[Line]:
-    """``lines``, which say so if there are more of them than ``height``."""
-    word = Piece(_MORE, "dim", "screen.scroll_details(1)")
-    free = width - line_width(lines[0]) - len(_MORE) if lines else -1
-    if len(lines) <= height or free < 1:
-        return lines
-    return [[*lines[0], Piece(" " * free), word], *lines[1:]]
 
 
 def details(
@@ -136,7 +111,7 @@ def _weights(view: TreeView, width: int) -> list[Line]:
     is_share = view.viewport.holds_all(node) and zoomed < whole
     parent = int(tree.total[max(int(tree.parent[node]), 0)])
     room, share = (
-        width - blocks.LABEL,
+        width - LABEL,
         f"{format_value(total, unit)}  {format_percent(total, whole)}",
     )
     rows = [
@@ -176,7 +151,7 @@ def _everywhere(view: TreeView, width: int) -> list[Line]:
         return []
     text = f"{format_value(total, tree.metric.unit)}  {format_percent(total, view.whole)}"
     if counts(tree, view.cursor.node):
-        text = _fitting(width - blocks.LABEL, f"{text}  {format_count(count)}×", text)
+        text = _fitting(width - LABEL, f"{text}  {format_count(count)}×", text)
     return fields([(f"{format_count(places)} places", text)], width)
 
 
@@ -270,7 +245,7 @@ def _parts(
         share = format_percent(value, whole).rjust(7)
         weight = format_value(value, view.tree.metric.unit).rjust(10) if width >= _ROOMY else ""
         label = shortened(name, max(width - len(weight) - len(share) - 2, 4))
-        select = f"screen.select({node})" if node >= 0 else ""
+        select = Action.SELECT.click(node) if node >= 0 else ""
         lines.append([Piece(share), Piece(weight, "dim"), Piece(f"  {label}", "", select)])
     return lines
 

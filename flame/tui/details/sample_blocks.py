@@ -9,9 +9,10 @@ from flame.core.model.pc_samples import FUNCTION
 from flame.core.model.stalls import stall_of
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.units import format_count, format_percent
-from flame.tui.details.blocks import fields
 from flame.tui.details.sample_facts import Sampled
 from flame.tui.sampling.reasons import reason_lines
+from flame.tui.shell.actions import Action
+from flame.tui.toolkit.fields import fields
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start
@@ -44,7 +45,7 @@ def block(sampled: Sampled | None, frame: Frame, palette: Palette, width: int) -
         few = _REASONS if frame.kind == Kind.KERNEL else 0
         detailed = frame.kind == Kind.SASS
         lines += reason_lines(list(sampled.reasons), palette, width, few, meanings=detailed)
-    return [*lines, [Piece(cut_start(_OPEN, width), "key", "screen.sass")]]
+    return [*lines, [Piece(cut_start(_OPEN, width), "key", Action.SASS.click())]]
 
 
 def _hottest(sampled: Sampled, width: int) -> list[Line]:

@@ -21,9 +21,9 @@ from flame.exporters.dumps import Source, copy_dumps
 from flame.tui.dialogs.export import shown_about
 from flame.tui.dialogs.write_files import FORMATS, Format, Stacks, Target, free_name, target_of
 from flame.tui.session.session import Projection
-from flame.tui.shell.loading_screen import bar
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog import FileDialog, label, options
+from flame.tui.toolkit.fields import progress_bar
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, printable
 
@@ -116,7 +116,7 @@ class SaveDialog(FileDialog[str | None]):
         if not self._whole:
             return "writing …", ""
         amount = f"{format_bytes(self._copied)} of {format_bytes(self._whole)}"
-        return bar(self._copied, self._whole, _BAR), amount
+        return progress_bar(self._copied, self._whole, _BAR), amount
 
     @property
     def _number(self) -> str:

@@ -13,18 +13,20 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from flame.core.analysis.wording import terms_of
-from flame.core.model.arrangement import Order
+from flame.core.model.tree import Order
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.tui.details.collector import Collector
-from flame.tui.details.pane import Details, details, with_more
+from flame.tui.details.pane import details
 from flame.tui.session.finder import Finder
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
+from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command, bindings, footer_of
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
+from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 from flame.tui.toolkit.text import cut, cut_start, width_of
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
@@ -33,8 +35,7 @@ from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets import header
 from flame.tui.widgets.chips import chips
 from flame.tui.widgets.pages import warning_lines
-from flame.tui.widgets.search_box import History, searches_path
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
 
 PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
 
@@ -109,10 +110,10 @@ class Face(Screen[None]):
         with Container(id="body"):
             with Container(id="views"):
                 yield from self.panes
-            yield Details(self._details, id="details")
+            yield ScrollPane(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
-            yield SearchBox(id="search", history=History(searches_path()))
+            yield SearchBox(id="search", history=SearchHistory(searches_path()))
             yield Lines(self._status, id="status")
         yield Lines(self._keys, id="keys")
         yield Lines(self._too_small, id="small")
@@ -165,7 +166,7 @@ class Face(Screen[None]):
     def _keys(self, width: int, height: int) -> list[Line]:
         keys = footer_of(self.commands, self.pane.name_)
         if self.session.profile.sampling is None:
-            keys = [key for key in keys if key.action != "sass"]
+            keys = [key for key in keys if key.action != Action.SASS]
         return [header.footer(keys, width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:
@@ -197,7 +198,7 @@ class Face(Screen[None]):
         frame = (self.shown.selection, self.pane, self.view.tree.names(self.view.cursor.node))
         if frame != self._detailed:
             self._detailed = frame
-            self.query_one(Details).scroll_to(y=0, animate=False)
+            self.query_one(ScrollPane).scroll_to(y=0, animate=False)
 
     def _take(self, note: str = "") -> None:
         """Show a projection that has just arrived."""

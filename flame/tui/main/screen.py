@@ -13,36 +13,37 @@ from textual.widgets import Input
 from flame.core.analysis.layers import layers_apart
 from flame.core.analysis.wording import terms_of
 from flame.core.errors import FlameError, UsageError
-from flame.core.model.arrangement import ORDERS, Arrangement
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
+from flame.core.model.tree import ORDERS, Arrangement
 from flame.core.projection.filters import Filter
-from flame.core.projection.project import default_levels, lacking
+from flame.core.projection.levels import default_levels, lacking
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.state import State
 from flame.tui.details.collector import Collected
-from flame.tui.details.pane import Details
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
-from flame.tui.main import actions as handing
+from flame.tui.main import actions
 from flame.tui.main.layout import Face
 from flame.tui.session.finder import Searched
 from flame.tui.session.projector import Projected
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
+from flame.tui.shell.actions import Move, QuickFilter, check_actions
 from flame.tui.shell.commands import COMMANDS, Command, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.lines import Lines, palette_of
+from flame.tui.toolkit.scroll_pane import ScrollPane
 from flame.tui.toolkit.text import cut, printable
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
-from flame.tui.views.pane import Pane
+from flame.tui.views.pane import MOVES, Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
-from flame.tui.widgets.chips import quick
+from flame.tui.widgets.chips import quick_filter
 from flame.tui.widgets.pages import Sheet, coverage_lines, help_lines
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox
 
 _LAYER = 48
 PATIENCE = 0.15
@@ -171,7 +172,7 @@ class MainScreen(Face):
         self._sandwich(message.frame)
 
     def action_sass(self) -> None:
-        self._show(handing.show_instructions(self))
+        self._show(actions.show_instructions(self))
 
     @on(IciclePane.Opened)
     def _opened(self) -> None:
@@ -188,9 +189,9 @@ class MainScreen(Face):
 
     # Moving and zooming
 
-    def action_move(self, way: str, *step: int) -> None:
-        """Any of the moves of a `Pane`, by its name."""
-        self._show(getattr(self.pane, way)(*step))
+    def action_move(self, way: str, step: int = 1) -> None:
+        """Have the view that is shown make the `Move` called ``way``."""
+        self._show(MOVES[Move(way)](self.pane, step))
 
     def action_select(self, node: int) -> None:
         """Select a frame of the shown tree, from a click on its name."""
@@ -296,7 +297,7 @@ class MainScreen(Face):
         if tree.kind(node) == Kind.ROOT:
             self._show("select a frame first: this is the root")
             return
-        one = quick(kind, tree.name(node))
+        one = quick_filter(QuickFilter(kind), tree.name(node))
         if one not in self.wanted.where:
             self._change(where=(*self.wanted.where, one))
 
@@ -363,7 +364,7 @@ class MainScreen(Face):
         self._show("the details need 100 columns or 22 rows" if hidden else "")
 
     def action_scroll_details(self, step: int) -> None:
-        self.query_one(Details).scroll(step)
+        self.query_one(ScrollPane).scroll(step)
 
     def action_coverage(self) -> None:
         self.app.push_screen(Sheet(lambda width: coverage_lines(self.session.profile, width)))
@@ -374,7 +375,7 @@ class MainScreen(Face):
         )
 
     def action_theme(self, step: int) -> None:
-        self._show(handing.next_theme(self, step))
+        self._show(actions.next_theme(self, step))
 
     def action_palette(self) -> None:
         self.app.action_command_palette()
@@ -393,16 +394,19 @@ class MainScreen(Face):
         )
 
     def action_copy(self, what: str) -> None:
-        self._show(handing.copy(self, what))
+        self._show(actions.copy(self, what))
 
     def action_source(self) -> None:
-        self._show(handing.open_source(self))
+        self._show(actions.open_source(self))
 
     def action_export(self) -> None:
-        handing.export(self, self._show)
+        actions.export(self, self._show)
 
     def action_screenshot(self) -> None:
-        self._show(handing.screenshot(self))
+        self._show(actions.screenshot(self))
 
     async def action_quit(self) -> None:
         await self.app.action_quit()
+
+
+check_actions(MainScreen, (command.action for command in COMMANDS))

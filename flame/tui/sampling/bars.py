@@ -10,8 +10,9 @@ from rich.segment import Segment
 from rich.style import Style
 
 from flame.core.columns import I8
-from flame.tui.toolkit.palette import NoColours, Palette
-from flame.tui.toolkit.stall_colours import StallClass, class_of
+from flame.tui.toolkit.ansi_palette import NoColours
+from flame.tui.toolkit.colours import StallClass, class_of
+from flame.tui.toolkit.palette import Palette
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _FULL = "█"

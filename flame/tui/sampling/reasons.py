@@ -11,9 +11,9 @@ from flame.core.columns import I8
 from flame.core.model.stalls import stall_of
 from flame.core.units import format_percent
 from flame.tui.sampling.bars import bar, by_class, swatch
+from flame.tui.toolkit.colours import StallClass, class_of
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.stall_colours import StallClass, class_of
 from flame.tui.toolkit.text import cut_start, printable
 
 Counted = list[tuple[str, int]]

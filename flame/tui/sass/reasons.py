@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flame.core.model.metrics import STALLS
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.details.blocks import fields
 from flame.tui.sampling.reasons import counted, legend, reason_lines
 from flame.tui.sampling.subject import Subject
 from flame.tui.sass.listing import Listing, Row, RowKind
+from flame.tui.toolkit.fields import fields
 from flame.tui.toolkit.lines import Line, Piece, side_by_side
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut_start, wrap

@@ -7,17 +7,11 @@ from typing import NamedTuple
 
 from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.tree_view import TreeView
+from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
-from flame.tui.toolkit.patience import at_most
 
 AT_ONCE = 20_000
 """Distinct names up to which a search takes a few milliseconds."""
-
-
-LONGEST = 2.0
-"""Seconds after which an expression is given up."""
-
-TOO_LONG = "the search takes too long: try a simpler expression"
 
 
 class _Search(NamedTuple):
@@ -53,7 +47,7 @@ class Finder:
             return
         self.query.compile()
         if len(view.tree.text) <= AT_ONCE:
-            with at_most(LONGEST, TOO_LONG):
+            with at_most(LONGEST_SEARCH, SEARCH_TOO_LONG):
                 view.matches.mark(find(view.tree, self.query))
         else:
             self._searches.ask(_Search(view, self.query))

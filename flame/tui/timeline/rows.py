@@ -17,10 +17,9 @@ from flame.core.model.frames import Kind
 from flame.core.timeline.raster import Bar, Shading, shade
 from flame.core.units import format_percent
 from flame.tui.timeline.time_view import TimeView
-from flame.tui.toolkit.lines import Rows
+from flame.tui.toolkit.lines import EDGE, Rows
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, take, width_of
-from flame.tui.views.icicle import EDGE
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 """By how many eighths of a cell are busy; any work at all leaves a mark."""

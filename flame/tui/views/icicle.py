@@ -11,17 +11,14 @@ from textual.strip import Strip
 
 from flame.core.analysis.wording import short_place
 from flame.core.model.frames import Frame, Kind
-from flame.core.names.sass_text import without_offset
+from flame.core.names.cuda import without_offset
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.row_layout import Item
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import mark_of
-from flame.tui.toolkit.lines import Rows
+from flame.tui.toolkit.lines import EDGE, Rows
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, width_of
-
-EDGE = "▏"
-"""Drawn at the left of every frame, so that neighbours of one colour stay apart."""
 
 _QUIET = "░"
 _LEAST_LABEL = 3

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
 from textual.message import Message
+
+from flame.tui.shell.actions import Move
 
 if TYPE_CHECKING:
     from flame.core.projection.filters import Filter
@@ -135,3 +138,23 @@ class Pane(Vertical):
     def kinds(self, step: int) -> str:
         """Show another kind of row."""
         return NOT_HERE
+
+
+MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
+    Move.ACROSS: lambda pane, step: pane.across(step),
+    Move.CLOSER: lambda pane, step: pane.closer(step),
+    Move.DOWN: lambda pane, _: pane.down(),
+    Move.END: lambda pane, _: pane.end(),
+    Move.ENTER: lambda pane, _: pane.enter(),
+    Move.FORK: lambda pane, _: pane.fork(),
+    Move.HOME: lambda pane, _: pane.home(),
+    Move.KINDS: lambda pane, step: pane.kinds(step),
+    Move.MARK: lambda pane, _: pane.mark(),
+    Move.OUT: lambda pane, _: pane.out(),
+    Move.PAGE: lambda pane, step: pane.page(step),
+    Move.PAN: lambda pane, step: pane.pan(step),
+    Move.UP: lambda pane, _: pane.up(),
+}
+"""What a pane does for each move, by a step of -1 or +1 where the move has one."""
+
+assert set(MOVES) == set(Move)

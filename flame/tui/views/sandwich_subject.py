@@ -12,9 +12,8 @@ from flame.core.model.frames import PARTS
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME, TreeView
 from flame.tui.session.wording import lasts
-from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
+from flame.tui.toolkit.lines import EDGE, Line, Lines, Piece, palette_of
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, fill, width_of
-from flame.tui.views.icicle import EDGE
 from flame.tui.views.sandwich_halves import Halves
 
 _LEAST_NAME = 32

@@ -20,7 +20,7 @@ from flame.tui.session.carry import matching_frames, select_frame
 from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
-from flame.tui.toolkit.background import Done, in_background
+from flame.tui.toolkit.background import Done, Pace, in_background
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
@@ -41,9 +41,6 @@ AT_ONCE = 50_000
 
 PACE = 1.0
 """Seconds between two tables of a trace that grows."""
-
-_SHARE = 3
-"""So many times as long as a table has taken, no later one is worked out."""
 
 
 class _Later(NamedTuple):
@@ -78,7 +75,7 @@ class TopPane(Pane):
         self._rows: I4 = np.zeros(0, np.int32)
         self._found: SearchResult | None = None
         self._chosen_by: tuple[object, ...] | None = None
-        self._next = 0.0
+        self._pace = Pace(PACE)
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -120,8 +117,8 @@ class TopPane(Pane):
         begin = monotonic()
         if self._busy:
             return
-        if begin < self._next:
-            self._timer = self._timer or self.set_timer(self._next - begin, self._again)
+        if wait := self._pace.wait():
+            self._timer = self._timer or self.set_timer(wait, self._again)
             return
         self._busy, self._ticket = True, self._ticket + 1
 
@@ -156,7 +153,8 @@ class TopPane(Pane):
 
     def _replace(self, later: _Later) -> None:
         self._of, self._table, self._chosen_by = later.shown, later.table, None
-        self._busy, self._next = False, monotonic() + max(PACE, _SHARE * later.seconds)
+        self._busy = False
+        self._pace.delay(later.seconds, since=monotonic())
         if self._kind not in later.table.kinds:
             self._kind = None
 

@@ -8,10 +8,9 @@ from itertools import takewhile
 import numpy as np
 
 from flame.core.analysis.wording import coverage_of
-from flame.core.model.arrangement import Order
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Order, StackTree
 from flame.core.projection.selection import Selection
 from flame.core.units import (
     format_count,
@@ -22,9 +21,11 @@ from flame.core.units import (
 )
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts, whole_of
+from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command
+from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.lines import Line, Piece, line_width
-from flame.tui.toolkit.palette import LEVEL_KINDS, Palette
+from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start, width_of
 
 GOOD_COVERAGE = 95.0
@@ -49,7 +50,7 @@ def header(
     right = [*_modes(selection, usual), *_choices(tree, palette)]
     gap = coverage_gap(profile)
     if gap:
-        right += [Piece("  "), Piece(gap, "warning", "screen.coverage")]
+        right += [Piece("  "), Piece(gap, "warning", Action.COVERAGE.click())]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < 24:
@@ -108,10 +109,10 @@ def _modes(selection: Selection, usual: Order) -> Line:
     """A word for everything that makes the picture other than usual; a click takes it back."""
     arrangement, naming = selection.arrangement, selection.naming
     modes = [
-        ("inverted", "screen.invert", arrangement.inverted),
-        ("recursion collapsed", "screen.collapse", arrangement.collapsed),
-        (f"by {arrangement.order}", "screen.sort(1)", arrangement.order != usual),
-        ("layers folded", "screen.levels", naming.fold),
+        ("inverted", Action.INVERT.click(), arrangement.inverted),
+        ("recursion collapsed", Action.COLLAPSE.click(), arrangement.collapsed),
+        (f"by {arrangement.order}", Action.SORT.click(1), arrangement.order != usual),
+        ("layers folded", Action.LEVELS.click(), naming.fold),
     ]
     line: Line = []
     for word, action, on in modes:
@@ -121,7 +122,7 @@ def _modes(selection: Selection, usual: Order) -> Line:
 
 
 def _metric(tree: StackTree) -> Line:
-    return [Piece(f"{tree.metric.title} ▾", "key", "screen.metric(1)")]
+    return [Piece(f"{tree.metric.title} ▾", "key", Action.METRIC.click(1))]
 
 
 def _choices(tree: StackTree, palette: Palette) -> Line:
@@ -129,7 +130,7 @@ def _choices(tree: StackTree, palette: Palette) -> Line:
     line = [*_metric(tree), Piece("  ")]
     for place, level in enumerate(shown_levels(tree)):
         line += [Piece("›", "dim")] if place else []
-        line.append(Piece(f" {level} ", palette.kind(LEVEL_KINDS[level]), "screen.levels"))
+        line.append(Piece(f" {level} ", palette.kind(LEVEL_KINDS[level]), Action.LEVELS.click()))
     return line
 
 
@@ -157,7 +158,7 @@ def coverage_gap(profile: Profile) -> str:
 def tabs(titles: dict[str, str], current: str, width: int) -> Line:
     """The views to choose from, or only the ``current`` one where they do not fit."""
     line = [
-        Piece(f" {title} ", "accent" if name == current else "key", f"screen.show_view('{name}')")
+        Piece(f" {title} ", "accent" if name == current else "key", Action.SHOW_VIEW.click(name))
         for name, title in titles.items()
     ]
     chosen = [piece for piece in line if piece.tone == "accent"]
@@ -190,7 +191,7 @@ def _way(view: TreeView) -> list[int]:
 def _crumb(view: TreeView, node: int) -> Piece:
     zoomed = view.tree.depth[node] <= view.tree.depth[view.viewport.zoom.node]
     name = cut(view.name(node), 40)
-    return Piece(name, "strong" if zoomed else "dim", f"screen.zoom_to({node})")
+    return Piece(name, "strong" if zoomed else "dim", Action.ZOOM_TO.click(node))
 
 
 def _fitting(crumbs: list[Piece], width: int) -> Line:

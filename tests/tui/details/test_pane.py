@@ -21,6 +21,7 @@ from flame.tui.session.tree_view import TreeView
 from flame.tui.session.viewport import Zoom
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
+from tests.support.project_tree import project_tree
 from tests.tui import sources
 from tests.tui.trees import node, stack_tree
 
@@ -378,7 +379,7 @@ def test_operators_are_ranges_and_say_why_they_stand_there() -> None:
 
 
 def test_samples_have_no_count_no_mean_and_no_spread() -> None:
-    tree = sources.stacks().tree()
+    tree = project_tree(sources.stacks())
     view = TreeView(tree, 100)
     view.cursor.select(node(tree, "main [7]", "main", "work"))
     lines = [text(line) for line in details(view, PALETTE, 60)]

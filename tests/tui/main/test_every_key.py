@@ -23,7 +23,7 @@ from flame.tui.toolkit.themes import NAMES
 from flame.tui.views.pane import NOT_HERE
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.pages import Sheet
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox
 from tests.tui.conftest import User, open_app
 
 VIEWS = ("icicle", "sandwich", "top", "timeline")
