@@ -15,7 +15,9 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, NvtxRange
 from flame.core.units import format_percent, format_value
-from flame.tui.dialogs.filter_fields import FIELDS, Field, ListField, Option, TextField, weight_of
+from flame.tui.dialogs.filter_fields import FIELDS, Field
+from flame.tui.dialogs.list_fields import ListField, Option, weight_of
+from flame.tui.dialogs.text_fields import TextField
 from flame.tui.session.wording import whole_of
 from flame.tui.toolkit.dialog import CURSOR, Dialog
 from flame.tui.toolkit.lines import Line, Piece
