@@ -1,4 +1,4 @@
-"""The filters dialog: every kind of filter, what is set of it, and a page to change it."""
+"""Ask for filters: list every kind with what is set of it, and change one on its page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Slot(NamedTuple):
 
 
 def slots(where: Sequence[Filter], offered: Sequence[Field] = FIELDS) -> list[Slot]:
-    """Rows for all of ``where`` by kind, and for what may be added of the kinds ``offered``."""
+    """List rows for all of ``where`` by kind, and for what may be added of those ``offered``."""
     rows: list[Slot] = []
     for field in FIELDS:
         places = [place for place, one in enumerate(where) if isinstance(one, field.type)]
@@ -48,7 +48,7 @@ def slots(where: Sequence[Filter], offered: Sequence[Field] = FIELDS) -> list[Sl
 
 
 class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
-    """Returns all filters that are to hold, or None if the user left without applying any change.
+    """Return all filters that are to hold, or None if the user left without applying any change.
 
     ``name`` and ``kind`` are those of the selected frame, with which new filters begin.
     """

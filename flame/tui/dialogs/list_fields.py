@@ -54,7 +54,7 @@ class ListField:
 
 
 def weight_of(profile: Profile) -> Metric:
-    """What options are weighed by: the GPU time, or what a file of stacks measures first."""
+    """Return what options are weighed by: the GPU time, or what a file of stacks measures first."""
     return profile.metrics[0]
 
 

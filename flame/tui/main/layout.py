@@ -18,7 +18,7 @@ from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.tui.details.collector import Collector
 from flame.tui.details.pane import details
-from flame.tui.session.finder import Finder
+from flame.tui.session.finder import TreeFinder
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
@@ -60,7 +60,7 @@ class Face(Screen[None]):
         self.config = config
         self.commands = commands
         self.projector = Projector(session, shown, self.post_message)
-        self.finder = Finder(self.post_message)
+        self.finder = TreeFinder(self.post_message)
         self.collector = Collector(self.post_message)
         self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
         self.pane = self.panes[0]

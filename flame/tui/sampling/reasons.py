@@ -25,7 +25,7 @@ _BAR_FROM = 30
 
 
 def counted(reasons: Sequence[str], samples: I8) -> Counted:
-    """The ``reasons`` that have samples, most first."""
+    """List the ``reasons`` that have samples, most first."""
     pairs = [(key, number) for key, number in zip(reasons, samples.tolist(), strict=True) if number]
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
@@ -33,7 +33,7 @@ def counted(reasons: Sequence[str], samples: I8) -> Counted:
 def reason_lines(
     known: Counted, palette: Palette, width: int, most: int = 0, meanings: bool = False
 ) -> list[Line]:
-    """A line for each reason, of which the first ``most`` (0: all), the rest as one."""
+    """Write a line for each reason, of which the first ``most`` (0: all), the rest as one."""
     whole = sum(samples for _, samples in known)
     shown = known[:most] if most and len(known) > most + 1 else known
     lines: list[Line] = []
@@ -73,7 +73,7 @@ def _meaning(text: str, width: int) -> list[Line]:
 
 
 def legend(reasons: Sequence[str], samples: I8, palette: Palette, width: int) -> list[Line]:
-    """The classes that have any samples, with their shares, on as many lines as they need."""
+    """List the classes that have any samples, with their shares, on as many lines as they need."""
     sums = by_class(reasons, samples)
     lines: list[Line] = [[]]
     for one in StallClass:

@@ -1,4 +1,4 @@
-"""The kernel whose instructions are shown: which it is for a selected frame, and its samples."""
+"""Find the kernel whose instructions are shown for a selected frame, and its samples."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Heaviest(NamedTuple):
 
 
 def subject_of(shown: Projection, tree: StackTree, node: int) -> Subject | str:
-    """The kernel of ``node``, or the heaviest sampled one below it; else why there is none.
+    """Find the kernel of ``node``, or the heaviest sampled one below it; else why there is none.
 
     ``tree`` is the projection's, or one made of it: then its frame counts at all places.
     """
@@ -76,7 +76,7 @@ def subject_of(shown: Projection, tree: StackTree, node: int) -> Subject | str:
 
 
 def kernel_above(tree: StackTree, node: int) -> int:
-    """The kernel that ``node``, an instruction or a reason, stands below; else ``node`` itself."""
+    """Find the kernel above ``node``, an instruction or a reason; else ``node`` itself."""
     if tree.kind(node) not in (Kind.SASS, Kind.STALL):
         return node
     kernels = (one for one in reversed(tree.path(node)) if tree.kind(one) == Kind.KERNEL)
@@ -109,7 +109,7 @@ def _subject(shown: Projection, of_group: I4, below: Bool) -> Subject:
 
 
 def groups_below(shown: Projection, tree: StackTree, node: int) -> Bool:
-    """The groups of the table of which anything ends at ``node`` or below it."""
+    """Mark the groups of the table of which anything ends at ``node`` or below it."""
     whole = shown.view.tree
     if tree is whole:
         marked = np.zeros(len(whole), bool)
@@ -144,7 +144,7 @@ def _heaviest(kernels: I4, value: I8, samples: I8) -> _Heaviest:
 
 
 def spot_of(shown: Projection, subject: Subject, tree: StackTree, node: int) -> Spot:
-    """The instruction of ``node`` or of the one it is part of, or where its reason is hottest.
+    """Find the instruction of ``node`` or of the one it is part of, or where its reason is hottest.
 
     The hottest of all versions where ``node`` is of no instruction and no reason.
     """

@@ -118,12 +118,12 @@ class Version:
 
 
 def file_and_line(number: int) -> tuple[int, int]:
-    """The file and the line that `Version.line_of` has this ``number`` for."""
+    """Return the file and the line that `Version.line_of` has this ``number`` for."""
     return divmod(number, _LINES)
 
 
 def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> list[Version]:
-    """The samples of distributions ``used``, worth these values each, by code, largest first.
+    """Gather the samples of distributions ``used``, worth ``value`` each, by code, largest first.
 
     A value is split over its samples as `flame.core.projection.sample_split` does: exact in sum.
     """
@@ -176,7 +176,7 @@ def _version(
 
 
 def merge_codes(codes: Mapping[int, Code]) -> list[tuple[Code, tuple[int, ...]]]:
-    """Each code that there is among ``codes`` once, and the numbers of all that are it.
+    """Merge equal ``codes``: each code once, and the numbers of all that are it.
 
     It has all instructions of these: where none has a text, each may know of others.
     """

@@ -23,7 +23,7 @@ class Searched(Answer[_Search, SearchResult]):
     """Say that a search in a thread has ended, or failed."""
 
 
-class Finder:
+class TreeFinder:
     """Run one search at a time and only the last one asked for; ``post`` takes the results."""
 
     def __init__(self, post: Post) -> None:

@@ -1,4 +1,4 @@
-"""One line that shows which part of the whole tree the zoomed one is, and where matches lie."""
+"""Draw in one line which part of the whole tree is zoomed, and where matches lie."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GLYPHS = "▁▄█"
 
 
 class Overview(Rows):
-    """The whole width of a tree; press or drag to move the zoomed part there."""
+    """Draw the whole width of a tree; press or drag to move the zoomed part there."""
 
     DEFAULT_CSS = "Overview { height: 1; }"
 
