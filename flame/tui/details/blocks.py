@@ -36,13 +36,14 @@ def distribution_lines(title: str, facts: Facts | None, width: int) -> list[Line
     if facts is None:
         numbers = [Piece(ELLIPSIS.rjust(cell))]
         return [[Piece(cut_start(title, width), "dim")], header, numbers, [], [], []]
-    found = facts.spread
-    if found is None or found.count < 2:
+    percentiles = facts.spread
+    if percentiles is None or percentiles.count < 2:
         return []
-    tail = f"  tail {_ratio(found.tail)}" if found.tail else ""
+    tail = f"  tail {_ratio(percentiles.tail)}" if percentiles.tail else ""
     first = [Piece(cut_start(title, width - len(tail)), "dim"), Piece(tail)]
-    ends = (format_ns(found.minimum), format_ns(found.maximum))
-    return [first, header, [Piece(_numbers(found, cell))], *_drawn(facts.histogram, ends, width)]
+    ends = (format_ns(percentiles.minimum), format_ns(percentiles.maximum))
+    numbers = [Piece(_numbers(percentiles, cell))]
+    return [first, header, numbers, *_drawn(facts.histogram, ends, width)]
 
 
 def _numbers(found: Distribution, cell: int) -> str:

@@ -184,7 +184,7 @@ def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, HeaviestPa
     if len(profile.processes) < 2:  # what is not known to be of the only one says nothing
         del names["files"], names["processes"]
     parts = {title: _parts(column, groups, name) for title, (column, name) in names.items()}
-    return {title: found for title, found in parts.items() if found.number > 1}
+    return {title: heaviest for title, heaviest in parts.items() if heaviest.number > 1}
 
 
 def _gpu(profile: Profile, device: Device) -> str:

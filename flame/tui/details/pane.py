@@ -161,7 +161,7 @@ def _measured(
     """What activities are made of."""
     frame, metric = view.tree.frames[int(view.tree.frame[view.cursor.node])], view.tree.metric
     samples = sample_lines(facts.sampled if facts else None, frame, palette, width)
-    parts = any(view.tree.kind(one) in PARTS for one in view.tree.path(view.cursor.node))
+    parts = any(view.tree.kind(above) in PARTS for above in view.tree.path(view.cursor.node))
     if parts or metric.noun != "activities":
         return [samples, blocks.note_lines(facts, width)]
     measured = metric.title if metric.unit == "ns" else "GPU time"

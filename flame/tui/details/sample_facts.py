@@ -68,8 +68,8 @@ def _entries(shown: Projection, sampling: Sampling, tree: StackTree, node: int, 
     entries = stretches(sampling.bounds[used], np.diff(sampling.bounds)[used])
     path = tree.path(node) if tree is shown.view.tree else [node]
     same = labels_of(shown.profile, shown.selection.naming).shown
-    for one in path:
-        frame, kind = int(tree.frame[one]), tree.kind(one)
+    for above in path:
+        frame, kind = int(tree.frame[above]), tree.kind(above)
         if kind in (Kind.SASS, Kind.STALL):
             column = sampling.sass if kind == Kind.SASS else sampling.stall
             entries = entries[same[column[entries]] == frame]

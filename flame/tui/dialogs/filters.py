@@ -177,7 +177,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         if self._slot is None:
             self.action_choose()
         elif isinstance(self._slot.field, ListField):
-            values = tuple(one.value for one in self._options if one.value in self._on)
+            values = tuple(option.value for option in self._options if option.value in self._on)
             self._set(self._slot.field.make(values) if values else None)
 
     def action_remove(self) -> None:

@@ -56,9 +56,9 @@ def _not_here(level: str) -> str:
 def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:
     """Remove ``level`` from ``levels``, or add it before the first that naturally follows it."""
     if level in levels:
-        return tuple(one for one in levels if one != level)
+        return tuple(other for other in levels if other != level)
     later = LEVELS[LEVELS.index(level) :]
-    place = next((place for place, one in enumerate(levels) if one in later), len(levels))
+    place = next((place for place, other in enumerate(levels) if other in later), len(levels))
     return (*levels[:place], level, *levels[place:])
 
 

@@ -102,7 +102,7 @@ class SaveDialog(FileDialog[str | None]):
         return [[Piece("Save", "strong")], []]
 
     def rows(self, width: int) -> list[Line]:
-        titles = [one.title for one in self._formats]
+        titles = [format.title for format in self._formats]
         folder = cut(str(Path.cwd()), width - len(_INDENT))
         word = "folder" if self._format is DUMPS else "file"
         return [
@@ -132,7 +132,7 @@ class SaveDialog(FileDialog[str | None]):
 
     @property
     def _bytes(self) -> int:
-        return sum(one.header.tail for one in self._sources)
+        return sum(source.header.tail for source in self._sources)
 
     def hint(self) -> str:
         if self._thread:

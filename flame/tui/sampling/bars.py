@@ -24,7 +24,7 @@ def by_class(reasons: Sequence[str], samples: I8) -> list[int]:
     """Sum ``samples`` of each of ``reasons`` by `StallClass`."""
     classes = [class_of(reason) for reason in reasons]
     sums = np.bincount(classes, samples, len(StallClass)) if len(classes) else np.zeros(5)
-    return [round(one) for one in sums.tolist()]
+    return [round(number) for number in sums.tolist()]
 
 
 def bar(sums: Sequence[int], most: int, width: int, palette: Palette, base: Style) -> list[Segment]:
@@ -35,7 +35,7 @@ def bar(sums: Sequence[int], most: int, width: int, palette: Palette, base: Styl
     if isinstance(palette, NoColours):
         return _shaded(sums, most, width, base)
     ends = _ends(sums, most, 8 * width)
-    styles = [palette.stall(one) for one in StallClass]
+    styles = [palette.stall(stall_class) for stall_class in StallClass]
     cells = [_cell(ends, place, styles, base) for place in range(width)]
     return _joined(cells)
 

@@ -56,7 +56,7 @@ def _bar_cells(width: int) -> int:
 
 def _reason(key: str, title: str, samples: int, whole: int, palette: Palette, width: int) -> Line:
     cells = _bar_cells(width)
-    sums = [samples if one == class_of(key) else 0 for one in StallClass]
+    sums = [samples if stall_class == class_of(key) else 0 for stall_class in StallClass]
     pieces = [
         Piece(segment.text, segment.style or "")
         for segment in bar(sums, whole, cells, palette, Style())
@@ -76,11 +76,11 @@ def legend(reasons: Sequence[str], samples: I8, palette: Palette, width: int) ->
     """List the classes that have any samples, with their shares, on as many lines as they need."""
     sums = by_class(reasons, samples)
     lines: list[Line] = [[]]
-    for one in StallClass:
-        if not sums[one]:
+    for stall_class in StallClass:
+        if not sums[stall_class]:
             continue
-        glyph, style = swatch(one, palette)
-        words = f" {one.title} {format_percent(sums[one], sum(sums))}  "
+        glyph, style = swatch(stall_class, palette)
+        words = f" {stall_class.title} {format_percent(sums[stall_class], sum(sums))}  "
         if lines[-1] and line_width(lines[-1]) + len(words) + 1 > width + 2:
             lines.append([])
         lines[-1] += [Piece(glyph, style), Piece(words)]

@@ -79,7 +79,7 @@ def kernel_above(tree: StackTree, node: int) -> int:
     """Find the kernel above ``node``, an instruction or a reason; else ``node`` itself."""
     if tree.kind(node) not in (Kind.SASS, Kind.STALL):
         return node
-    kernels = (one for one in reversed(tree.path(node)) if tree.kind(one) == Kind.KERNEL)
+    kernels = (above for above in reversed(tree.path(node)) if tree.kind(above) == Kind.KERNEL)
     return next(kernels, node)
 
 
@@ -127,9 +127,9 @@ def _values(shown: Projection) -> I8:
     passing = passing_rows(profile, table, where)
     rows = None if passing is None else np.flatnonzero(passing)
     value, _ = profile.totals_by_group(shown.metric, rows)
-    for one in where:
-        if isinstance(one, GroupFilter):
-            value = np.where(one.groups(profile, table), value, 0)
+    for filter_ in where:
+        if isinstance(filter_, GroupFilter):
+            value = np.where(filter_.groups(profile, table), value, 0)
     return value
 
 
@@ -148,10 +148,10 @@ def spot_of(shown: Projection, subject: Subject, tree: StackTree, node: int) -> 
 
     The hottest of all versions where ``node`` is of no instruction and no reason.
     """
-    on_path = {tree.kind(one): int(tree.frame[one]) for one in tree.path(node)}
-    found = _spot_of_frame(shown, subject, on_path.get(Kind.SASS, -1))
-    if found is not None:
-        return found
+    on_path = {tree.kind(above): int(tree.frame[above]) for above in tree.path(node)}
+    spot = _spot_of_frame(shown, subject, on_path.get(Kind.SASS, -1))
+    if spot is not None:
+        return spot
     stall = on_path.get(Kind.STALL)
     reason = tree.frames[stall].get("reason") if stall is not None else ""
     known = enumerate(subject.versions)

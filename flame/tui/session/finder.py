@@ -57,10 +57,10 @@ class TreeFinder:
 
         Raises what should not have happened.
         """
-        found = message.result()
+        result = message.result()
         current = self._searches.take(message)
         if current:
-            message.request.view.matches.mark(found)
+            message.request.view.matches.mark(result)
         return current
 
 

@@ -134,5 +134,5 @@ class Projector:
 
 def _project(request: _Request) -> Iterator[ReadyProjection]:
     projection = request.session.project(request.candidates)
-    found = find(projection.view.tree, request.query) if request.query else None
-    yield ReadyProjection(projection, found, request.step)
+    result = find(projection.view.tree, request.query) if request.query else None
+    yield ReadyProjection(projection, result, request.step)

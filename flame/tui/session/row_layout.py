@@ -72,8 +72,8 @@ class LayoutRow:
     def place(self, node: int) -> int:
         """Where ``node`` stands in this row, -1 if it has no width."""
         place = int(np.searchsorted(self.nodes, node))
-        found = place < len(self.nodes) and self.nodes[place] == node
-        return place if found else -1
+        held = place < len(self.nodes) and self.nodes[place] == node
+        return place if held else -1
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Axis(NamedTuple):
 
 
 def axis(grid: Grid, origin: int) -> Axis:
-    """Place ticks at round times of the trace's clock, which says ``origin`` where ``grid`` has 0."""
+    """Place ticks at round times of the trace's clock, at ``origin`` where ``grid`` has 0."""
     step = _step(ceil(CLOSEST / grid.scale))
     scale, unit = next((scale, unit) for scale, unit in _UNITS if step >= scale)
     low, high = origin + grid.window.low, origin + grid.window.high

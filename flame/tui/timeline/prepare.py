@@ -12,7 +12,7 @@ from flame.tui.session.session import Projection
 
 
 class TimelineWork:
-    """Work out the rows of ``shown``'s trace and what is bright in them, from those of ``before``."""
+    """Work out the rows of ``shown``'s trace and what is bright in them, after ``before``."""
 
     def __init__(self, shown: Projection, before: TimelineWork | None) -> None:
         self._shown = shown

@@ -25,8 +25,8 @@ class SandwichHalves(NamedTuple):
     @classmethod
     def of(cls, tree: StackTree, frame: int) -> SandwichHalves:
         """The sandwich of ``frame``, ready to be drawn; grows with the tree."""
-        found = sandwich(tree, frame)
-        halves = cls(TreeView(found.callers), TreeView(found.callees))
+        trees = sandwich(tree, frame)
+        halves = cls(TreeView(trees.callers), TreeView(trees.callees))
         for half in halves:
             half.prepare()
             half.whole = int(tree.total[0])

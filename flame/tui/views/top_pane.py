@@ -189,8 +189,8 @@ class TopPane(Pane):
         if self._table is None:
             return -1
         row = self._table.row_of(int(self.view.tree.frame[self.view.cursor.node]))
-        found = np.flatnonzero(self._rows == row)
-        return int(found[0]) if len(found) else -1
+        places = np.flatnonzero(self._rows == row)
+        return int(places[0]) if len(places) else -1
 
     def _select(self, place: int) -> None:
         """Select the frame at ``place``, where it is widest, in the zoomed part if it is there."""
