@@ -37,7 +37,7 @@ from flame.tui.dialogs.write_files import Stacks
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, project
-from flame.tui.timeline.cursor import TimeView
+from flame.tui.timeline.time_view import TimeView
 from flame.tui.views.sandwich_halves import Halves
 from flame.tui.views.top_table import Table
 from flame.tui.widgets.header import search_status
@@ -438,9 +438,11 @@ def check_search(one: Looked, pattern: str) -> None:
     hits = matched(one.plain, query.compile())
     value, whole = sum(hit.value for hit in hits), int(tree.total[0])
     view.search(query)
-    assert view.found is not None
-    assert view.found.matches.total == value
-    view.zoom_to(view.zoom_of(int(np.argmin(tree.total))))  # shares are of all nevertheless
+    assert view.matches.result is not None
+    assert view.matches.result.matches.total == value
+    view.zoom_to(
+        view.viewport.zoom_of(int(np.argmin(tree.total)))
+    )  # shares are of all nevertheless
     status = "".join(piece.text for piece in search_status(view, 200))
     view.reset()
     if hits:
@@ -467,18 +469,18 @@ def names_of(activities: list[Seen], query: Query) -> set[Label]:
 def check_search_in_views(one: Looked, query: Query) -> None:
     tree, view = one.tree, one.shown.view
     table = Table(tree)
-    assert view.found is not None
-    rows = table.rows("own", False, None, matching_frames(tree, view.found))
+    assert view.matches.result is not None
+    rows = table.rows("own", False, None, matching_frames(tree, view.matches.result))
     found = {label_of(tree, int(table.totals.frame[row])) for row in rows}
     names = names_of(one.plain, query)
     assert found == names
     for label in sorted(names)[:2]:
         halves = Halves.of(tree, labels_of(tree)[label])
-        halves.mark(tree, view.found)
+        halves.mark(tree, view.matches.result)
         for half in halves:
-            assert half.found and view.found
-            assert half.found.matches.total == view.found.matches.total
-            marked = {half.tree.name(node) for node in half.found.order.tolist()}
+            assert half.matches.result and view.matches.result
+            assert half.matches.result.matches.total == view.matches.result.matches.total
+            marked = {half.tree.name(node) for node in half.matches.result.order.tolist()}
             assert marked <= {text.removesuffix(CAPTURED) for _, text in names}
     if not one.case.shape.hide_frames:  # names that are hidden here are still seen over time
         lit = lit_activities(one)
@@ -492,7 +494,7 @@ def check_search_in_views(one: Looked, query: Query) -> None:
 def lit_activities(one: Looked) -> Counter[tuple[int, int]]:
     """(start, duration) of the work that is bright over time."""
     shown, time, table = one.shown, over_time(one.shown.profile), one.shown.profile.activities
-    found = shown.view.found
+    found = shown.view.matches.result
     assert found is not None
     hits = matches(time, one.tree, found.matches.mask, found.query.compile())
     lit = light(time, passing(time, shown.profile, one.tree, shown.selection.where), hits)
@@ -568,10 +570,11 @@ def test_a_brush_filters_by_what_starts_in_its_cells(trace: str, left: int, righ
 
 def check_brush(profile: Profile, rows: list[Row], left: int, right: int, width: int) -> None:
     time = over_time(profile)
-    view = TimeView(time, light(time, np.ones(len(time), bool)), width)
-    view.brushed(left, right)
-    assert view.brush
-    low, high = (time.origin + edge for edge in view.brush.window)
+    view = TimeView(time, light(time, np.ones(len(time), bool)))
+    view.viewport.width = width
+    view.viewport.brush_cells(left, right)
+    assert view.viewport.brush
+    low, high = (time.origin + edge for edge in view.viewport.brush.window)
     cells = {id(row): (row.start - time.origin) * width // time.whole.length for row in rows}
     expected = [row for row in rows if left <= cells[id(row)] < right]
     try:
@@ -607,12 +610,12 @@ def check_algebra(profile: Profile, pattern: str, metric: str) -> None:
     total = int(whole.total[0])
     view = project(profile, Selection(LEVELS, (), metric)).view
     view.search(Query(f"(?-i:{pattern})"))
-    assert view.found
+    assert view.matches.result
     show, hide, below, less = (
         where(**{kind: pattern})  # type: ignore[arg-type]
         for kind in ("show_stacks", "hide_stacks", "show_from", "hide_frames")
     )
-    assert weight(profile, metric, *show) == view.found.matches.total
+    assert weight(profile, metric, *show) == view.matches.result.matches.total
     assert weight(profile, metric, *show) + weight(profile, metric, *hide) == total
     assert weight(profile, metric, *below) == weight(profile, metric, *show)
     for same in (less, (MinShare(3.0),), (*less, MinShare(50.0))):
@@ -641,18 +644,18 @@ def test_filters_add_up_on_real_traces(trace: str) -> None:
 def check_exports(one: Looked, folder: Path) -> None:
     tree, view = one.tree, one.shown.view
     for node in nodes_of(tree, 2):
-        view.zoom_to(view.zoom_of(node))
-        path = tree_stack(tree, view.zoom.node)
+        view.zoom_to(view.viewport.zoom_of(node))
+        path = tree_stack(tree, view.viewport.zoom.node)
         stacks = Counter[str]()
         for each in one.plain:
             if each.path[: len(path)] == path and each.value:
                 names = (text.removesuffix(CAPTURED).replace(";", ":") for _, text in each.path)
                 stacks[";".join(name or "[empty]" for name in names) or "all"] += each.value
         if stacks:
-            written = Stacks(one.shown.profile, "trace", tree.part(view.zoom.node))
+            written = Stacks(one.shown.profile, "trace", tree.part(view.viewport.zoom.node))
             assert read_folded(written, folder) == stacks
             assert read_speedscope(written, folder) == sum(stacks.values())
-            assert sum(stacks.values()) == view.zoomed_total
+            assert sum(stacks.values()) == view.viewport.total
     view.reset()
 
 

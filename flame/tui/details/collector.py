@@ -9,7 +9,7 @@ from typing import NamedTuple
 from flame.core.projection.selection import Selection
 from flame.tui.details.facts import Facts, collect
 from flame.tui.session.session import Projection
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.toolkit.background import Pace
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
@@ -31,7 +31,7 @@ class _Subject(NamedTuple):
     key: _Key
     name: _Name
     shown: Projection
-    view: View
+    view: TreeView
     node: int
 
 
@@ -71,7 +71,7 @@ class Collector:
     def _complete(self) -> bool:
         return self.facts is not None and self.facts.complete
 
-    def ask(self, shown: Projection, view: View) -> Facts | None:
+    def ask(self, shown: Projection, view: TreeView) -> Facts | None:
         """The facts of ``view``'s selected frame as far as they are known; the rest follows."""
         before, subject = self._requests.latest, _subject(shown, view)
         self._requests.replace(subject)
@@ -124,7 +124,7 @@ def _collect(subject: _Subject) -> Iterator[Facts]:
     return collect(subject.shown, subject.view.tree, subject.node)
 
 
-def _subject(shown: Projection, view: View) -> _Subject:
-    key = (shown.view.number, view.number, view.cursor)
-    name = (shown.selection, view is shown.view, view.tree.names(view.cursor))
-    return _Subject(key, name, shown, view, view.cursor)
+def _subject(shown: Projection, view: TreeView) -> _Subject:
+    key = (shown.view.number, view.number, view.cursor.node)
+    name = (shown.selection, view is shown.view, view.tree.names(view.cursor.node))
+    return _Subject(key, name, shown, view, view.cursor.node)

@@ -43,9 +43,13 @@ def shown_about(shown: Projection) -> str:
     view, filters = shown.view, len(shown.selection.where)
     words = [f"the {shown.metric.title}, levels and order on screen"]
     words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
-    node = view.zoom.node
+    node = view.viewport.zoom.node
     words += [f"below {cut(view.name(node), _NAME)}"] if node else []
-    words += ["not only the stretch on screen"] if view.zoom != view.zoom_of(node) else []
+    words += (
+        ["not only the stretch on screen"]
+        if view.viewport.zoom != view.viewport.zoom_of(node)
+        else []
+    )
     return ", ".join(words)
 
 
@@ -198,7 +202,7 @@ class ExportDialog(FileDialog[str | None]):
     @property
     def _stacks(self) -> Stacks:
         view = self._shown.view
-        part = None if self._everything else view.tree.part(view.zoom.node)
+        part = None if self._everything else view.tree.part(view.viewport.zoom.node)
         return Stacks(self._profile, self._inputs.title, part)
 
     def _start(self, write: Callable[[], str]) -> None:

@@ -139,7 +139,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self._begin_details()
         for name in ("#header", "#chips", "#crumbs", "#details", "#status", "#empty", "#keys"):
             self.query_one(name, Lines).update()
-        found = self.shown.view.found
+        found = self.shown.view.matches.result
         if (found.query if found else None) != self.finder.query:
             self._search(self.finder.query)
 

@@ -21,7 +21,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.exporters.dumps import Source
 from flame.tui.live.session import LiveSession, has_anything
-from flame.tui.session.query import Found, Query, find
+from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.session import Projection, metrics_of
 from flame.tui.toolkit.background import Pace, hand_in
 
@@ -105,7 +105,7 @@ class Renewed(Message):
     """A later state of the recording, or another window of it; the app has to call `taken`."""
 
     def __init__(
-        self, session: LiveSession, latest: Projection, found: Found | None, status: Status
+        self, session: LiveSession, latest: Projection, found: SearchResult | None, status: Status
     ) -> None:
         super().__init__()
         self.session = session

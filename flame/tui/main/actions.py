@@ -14,7 +14,7 @@ from flame.core.units import format_count
 from flame.options.config import Config
 from flame.options.state import State
 from flame.tui.session.session import Projection, Session
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.base_app import Shell
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.text import printable
@@ -39,7 +39,7 @@ class ShownScreen(Protocol):
         """The projection on screen."""
 
     @property
-    def view(self) -> View:
+    def view(self) -> TreeView:
         """The view whose selected frame is meant."""
 
     def state(self) -> State:
@@ -53,7 +53,7 @@ def copy(screen: ShownScreen, what: str) -> str:
     refuse to have their clipboard written.
     """
     view = screen.view
-    names = [view.name(node) for node in view.tree.path(view.cursor)]
+    names = [view.name(node) for node in view.tree.path(view.cursor.node)]
     if what == "name":
         return copied(screen.app, names[-1])
     if what == "stack":
@@ -84,7 +84,7 @@ def show_instructions(screen: ShownScreen) -> str:
     """Show the instructions of the selected frame's kernel over the screen; a note if it cannot."""
     from flame.tui.sampling.subject import spot_of, subject_of
 
-    shown, tree, node = screen.shown, screen.view.tree, screen.view.cursor
+    shown, tree, node = screen.shown, screen.view.tree, screen.view.cursor.node
     subject = subject_of(shown, tree, node)
     if isinstance(subject, str):
         return subject
@@ -111,7 +111,7 @@ def open_source(screen: ShownScreen) -> str:
     from flame.tui.toolkit.editor import open_in_editor
 
     view = screen.view
-    return open_in_editor(screen.app, view.tree, view.cursor, screen.config.editor)
+    return open_in_editor(screen.app, view.tree, view.cursor.node, screen.config.editor)
 
 
 def export(screen: ShownScreen, say: Callable[[str], None]) -> None:

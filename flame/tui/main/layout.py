@@ -21,7 +21,7 @@ from flame.tui.details.pane import details
 from flame.tui.session.finder import Finder
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command, bindings, footer_of
 from flame.tui.timeline.pane import TimelinePane
@@ -85,7 +85,7 @@ class Face(Screen[None]):
         return self.projector.wanted
 
     @property
-    def view(self) -> View:
+    def view(self) -> TreeView:
         """What the details are about."""
         return self.pane.view
 
@@ -159,7 +159,7 @@ class Face(Screen[None]):
             return [header.frame_status(self.view, self._hover, width)]
         if self._note:
             return [_shortened(self._note, width)]
-        if self.shown.view.found is None and self.pane.hint():
+        if self.shown.view.matches.result is None and self.pane.hint():
             return [[Piece(cut_start(f" {self.pane.hint()}", width))]]
         return [header.search_status(self.view, width)]
 
@@ -195,7 +195,7 @@ class Face(Screen[None]):
 
     def _begin_details(self) -> None:
         """Show the details of another frame from their beginning."""
-        frame = (self.shown.selection, self.pane, self.view.tree.names(self.view.cursor))
+        frame = (self.shown.selection, self.pane, self.view.tree.names(self.view.cursor.node))
         if frame != self._detailed:
             self._detailed = frame
             self.query_one(ScrollPane).scroll_to(y=0, animate=False)

@@ -90,8 +90,8 @@ class MainScreen(Face):
     def _restore(self, state: State) -> None:
         """Come back to the place that ``state`` names, as far as it is there."""
         view, tree = self.shown.view, self.shown.view.tree
-        view.zoom_to(view.zoom_of(tree.find(tuple(state.zoom))))
-        view.select(tree.find(tuple(state.selected or state.zoom)))
+        view.zoom_to(view.viewport.zoom_of(tree.find(tuple(state.zoom))))
+        view.cursor.select(tree.find(tuple(state.selected or state.zoom)))
         if state.search:
             query = Query(state.search, exact=state.exact)
             self.query_one(SearchBox).show(query)
@@ -164,7 +164,7 @@ class MainScreen(Face):
             self.call_after_refresh(self._show)
 
     def action_sandwich(self) -> None:
-        frame = int(self.view.tree.frame[self.view.cursor])
+        frame = int(self.view.tree.frame[self.view.cursor.node])
         self._sandwich(frame)
 
     @on(TopPane.Sandwiched)
@@ -196,15 +196,15 @@ class MainScreen(Face):
     def action_select(self, node: int) -> None:
         """Select a frame of the shown tree, from a click on its name."""
         view = self.shown.view
-        if not view.holds(node):
+        if not view.viewport.holds(node):
             view.reset()
-        view.select(node)
+        view.cursor.select(node)
         if isinstance(self.pane, SandwichPane):
             self.pane.subject(int(view.tree.frame[node]))
         self._show()
 
     def action_zoom_to(self, node: int) -> None:
-        self.shown.view.zoom_to(self.shown.view.zoom_of(node))
+        self.shown.view.zoom_to(self.shown.view.viewport.zoom_of(node))
         self.action_show_view(IciclePane.name_)
         self._show()
 
@@ -237,8 +237,8 @@ class MainScreen(Face):
     def _search_entered(self) -> None:
         self.set_focus(None)
         view = self.shown.view
-        place, _ = view.shown_matches()
-        self._show(self.pane.match(1) if view.found and not place else "")
+        place, _ = view.matches.place_of(view.cursor.node)
+        self._show(self.pane.match(1) if view.matches.result and not place else "")
 
     def action_escape(self) -> None:
         box = self.query_one(SearchBox)
@@ -266,11 +266,11 @@ class MainScreen(Face):
             self.set_timer(PATIENCE, self._say_pending)
 
     def action_match(self, step: int) -> None:
-        searched = self.shown.view.found is not None
+        searched = self.shown.view.matches.result is not None
         self._show(self.pane.match(step) if searched else "no search yet: / begins one")
 
     def action_same(self) -> None:
-        query = Query(self.view.tree.name(self.view.cursor), exact=True)
+        query = Query(self.view.tree.name(self.view.cursor.node), exact=True)
         self.query_one(SearchBox).show(query)
         self._search(query)
 
@@ -278,7 +278,7 @@ class MainScreen(Face):
 
     def action_filters(self) -> None:
         view = self.view
-        tree, node = view.tree, view.cursor
+        tree, node = view.tree, view.cursor.node
         dialog = FiltersDialog(
             self.session.profile, self.wanted.where, tree.name(node), tree.kind(node)
         )
@@ -293,7 +293,7 @@ class MainScreen(Face):
         self._change(where=where[:place] + where[place + 1 :])
 
     def action_quick(self, kind: str) -> None:
-        tree, node = self.view.tree, self.view.cursor
+        tree, node = self.view.tree, self.view.cursor.node
         if tree.kind(node) == Kind.ROOT:
             self._show("select a frame first: this is the root")
             return
@@ -387,8 +387,8 @@ class MainScreen(Face):
         view, query = self.shown.view, self.finder.query
         return State(
             view=self.pane.name_,
-            zoom=list(view.tree.names(view.zoom.node)),
-            selected=list(view.tree.names(view.cursor)),
+            zoom=list(view.tree.names(view.viewport.zoom.node)),
+            selected=list(view.tree.names(view.cursor.node)),
             search=query.text if query else "",
             exact=bool(query and query.exact),
         )

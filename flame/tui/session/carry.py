@@ -9,8 +9,9 @@ import numpy as np
 from flame.core.columns import Bool
 from flame.core.model.tree import StackTree
 from flame.tui.session.anchors import Anchor
-from flame.tui.session.query import Found
-from flame.tui.session.tree_view import View, Zoom
+from flame.tui.session.query import SearchResult
+from flame.tui.session.tree_view import TreeView
+from flame.tui.session.viewport import Zoom
 from flame.tui.toolkit.back_stack import Trail
 
 
@@ -22,45 +23,47 @@ class Stand(NamedTuple):
     trail: Trail[Zoom | Anchor]
 
 
-def stand_of(view: View) -> Stand:
+def stand_of(view: TreeView) -> Stand:
     """Where one is in ``view``."""
-    past = view.trail.changed(lambda one: view.anchor(one) if isinstance(one, Zoom) else one)
-    return Stand(view.anchor(view.zoom), view.tree.names(view.cursor), past)
+    past = view.viewport.trail.changed(
+        lambda one: view.viewport.anchor(one) if isinstance(one, Zoom) else one
+    )
+    return Stand(view.viewport.anchor(view.viewport.zoom), view.tree.names(view.cursor.node), past)
 
 
-def take_stand(view: View, stand: Stand) -> None:
+def take_stand(view: TreeView, stand: Stand) -> None:
     """Zoom and select in ``view`` as ``stand`` says, as far as its tree has the frames."""
-    view.select(view.with_width(view.tree.find(stand.selected)))
-    view.begin_at(view.zoom_at(stand.zoomed), stand.trail.changed(lambda one: one))
+    view.cursor.select(view.viewport.with_width(view.tree.find(stand.selected)))
+    view.begin_at(view.viewport.zoom_at(stand.zoomed), stand.trail.changed(lambda one: one))
 
 
-def carry(shown: View, view: View, zoom: bool = True) -> None:
+def carry(shown: TreeView, view: TreeView, zoom: bool = True) -> None:
     """Have ``view`` show, as far as its tree has them, the same frames by path as ``shown``.
 
     A selected frame whose path is gone is found again by name, at its widest place. Without
     ``zoom`` the other keeps its own, with its past.
     """
-    view.width = shown.width
-    view.cursor = _same_frame(shown, view)
+    view.viewport.width = shown.viewport.width
+    view.cursor.node = _same_frame(shown, view)
     if zoom:
         view.begin_at(_same_zoom(shown, view))
     else:
-        view.keep_cursor()
+        view.cursor.keep_in_sight()
 
 
-def _same_zoom(shown: View, view: View) -> Zoom:
-    names = shown.tree.names(shown.zoom.node)
-    return view.zoom_of(view.tree.find(names))
+def _same_zoom(shown: TreeView, view: TreeView) -> Zoom:
+    names = shown.tree.names(shown.viewport.zoom.node)
+    return view.viewport.zoom_of(view.tree.find(names))
 
 
-def _same_frame(shown: View, view: View) -> int:
-    names = shown.tree.names(shown.cursor)
+def _same_frame(shown: TreeView, view: TreeView) -> int:
+    names = shown.tree.names(shown.cursor.node)
     node = view.tree.find(names)
     if view.tree.depth[node] < len(names):
-        places = view.places(int(shown.tree.frame[shown.cursor]))
+        places = view.places(int(shown.tree.frame[shown.cursor.node]))
         if len(places):
             node = int(places[int(np.argmax(view.tree.total[places]))])
-    return view.with_width(node)
+    return view.viewport.with_width(node)
 
 
 class Keeper:
@@ -74,36 +77,39 @@ class Keeper:
         self._stand: Stand | None = None
         self._zoomed = self._selected = (-1, -1)
 
-    def carry(self, shown: View, view: View) -> None:
+    def carry(self, shown: TreeView, view: TreeView) -> None:
         """Have ``view``, of a later tree, show what ``shown`` does."""
         stand = stand_of(shown)
-        if self._stand and self._zoomed == (shown.number, shown.zooms):
+        if self._stand and self._zoomed == (shown.number, shown.viewport.zooms):
             stand = stand._replace(zoomed=self._stand.zoomed)
-        if self._stand and self._selected == (shown.number, shown.cursor):
+        if self._stand and self._selected == (shown.number, shown.cursor.node):
             stand = stand._replace(selected=self._stand.selected)
-        view.width = shown.width
+        view.viewport.width = shown.viewport.width
         take_stand(view, stand)
-        view.origin, view.zooms = shown.origin, shown.zooms
+        view.origin, view.viewport.zooms = shown.origin, shown.viewport.zooms
         self._stand = stand
-        self._zoomed, self._selected = (view.number, view.zooms), (view.number, view.cursor)
+        self._zoomed, self._selected = (
+            (view.number, view.viewport.zooms),
+            (view.number, view.cursor.node),
+        )
 
 
-def select_frame(view: View, frame: int) -> None:
+def select_frame(view: TreeView, frame: int) -> None:
     """Select ``frame`` where it is widest: in the zoomed part, or else in the whole tree.
 
     Does nothing where the tree has no such frame.
     """
     places = view.places(frame)
-    zoomed = view.zoomed(places)
+    zoomed = view.viewport.held(places)
     if not len(zoomed):
         if not len(places):
             return
         view.reset()
         zoomed = places
-    view.select(int(zoomed[int(np.argmax(view.tree.total[zoomed]))]))
+    view.cursor.select(int(zoomed[int(np.argmax(view.tree.total[zoomed]))]))
 
 
-def matching_frames(tree: StackTree, found: Found) -> Bool:
+def matching_frames(tree: StackTree, found: SearchResult) -> Bool:
     """Whether each frame is one that ``found``, a search of ``tree``, matches; bool[frames]."""
     fits = np.zeros(len(tree.text), bool)
     fits[tree.frame[found.matches.mask]] = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flame.tui.session.query import Found, Query, find
-from flame.tui.session.tree_view import View
+from flame.tui.session.query import Query, SearchResult, find
+from flame.tui.session.tree_view import TreeView
 from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
@@ -15,11 +15,11 @@ AT_ONCE = 20_000
 
 
 class _Search(NamedTuple):
-    view: View
+    view: TreeView
     query: Query
 
 
-class Searched(Answer[_Search, Found]):
+class Searched(Answer[_Search, SearchResult]):
     """Say that a search in a thread has ended, or failed."""
 
 
@@ -35,7 +35,7 @@ class Finder:
         """Whether a search is running."""
         return self._searches.busy
 
-    def search(self, view: View, query: Query | None) -> None:
+    def search(self, view: TreeView, query: Query | None) -> None:
         """Mark in ``view`` what ``query`` matches, now or soon.
 
         UsageError if it is wrong, or takes too long.
@@ -43,12 +43,12 @@ class Finder:
         self._searches.replace(None)
         self.query = query if query and query.text else None
         if self.query is None:
-            view.mark(None)
+            view.matches.mark(None)
             return
         self.query.compile()
         if len(view.tree.text) <= AT_ONCE:
             with at_most(LONGEST_SEARCH, SEARCH_TOO_LONG):
-                view.mark(find(view.tree, self.query))
+                view.matches.mark(find(view.tree, self.query))
         else:
             self._searches.ask(_Search(view, self.query))
 
@@ -60,9 +60,9 @@ class Finder:
         found = message.result()
         current = self._searches.take(message)
         if current:
-            message.request.view.mark(found)
+            message.request.view.matches.mark(found)
         return current
 
 
-def _run(search: _Search) -> Iterator[Found]:
+def _run(search: _Search) -> Iterator[SearchResult]:
     yield find(search.view.tree, search.query)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from flame.core.errors import FlameError
 from flame.core.projection.selection import Selection
 from flame.tui.session.carry import Keeper, Stand, carry, stand_of, take_stand
-from flame.tui.session.query import Found, Query, find
+from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.session import Projection, Session
 from flame.tui.toolkit.back_stack import Trail
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
@@ -29,7 +29,7 @@ class ReadyProjection:
     """A projection; ``step`` is 0 for a new one, -1 for an undo, +1 for a redo."""
 
     projection: Projection
-    found: Found | None
+    found: SearchResult | None
     step: int
 
 
@@ -89,7 +89,7 @@ class Projector:
             self._trail.leave(before.selection)
         if after is not before:
             self._carry(before, after, bool(ready.step))
-        after.view.mark(ready.found)
+        after.view.matches.mark(ready.found)
         self.shown, self.wanted = after, after.selection
         self._levels[after.metric.table] = after.selection.levels
 
@@ -101,17 +101,19 @@ class Projector:
 
     def _carry(self, before: Projection, after: Projection, back: bool) -> None:
         """Show the same frames, or ``back`` at a selection those that it had when it was left."""
-        stand = self._stands.get(after.selection) if back and not after.view.width else None
+        stand = (
+            self._stands.get(after.selection) if back and not after.view.viewport.width else None
+        )
         if stand is not None:
             take_stand(after.view, stand)
         carry(before.view, after.view, zoom=not back)
 
-    def renew(self, session: Session, latest: Projection, found: Found | None) -> bool:
+    def renew(self, session: Session, latest: Projection, found: SearchResult | None) -> bool:
         """Show ``latest``, a later state of what is shown; False if other things are wanted now."""
         if self.busy or latest.selection != self.wanted:
             return False
         self._keeper.carry(self.shown.view, latest.view)
-        latest.view.mark(found)
+        latest.view.matches.mark(found)
         self.session, self.shown = session, latest
         return True
 

@@ -32,7 +32,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """A search and what it matches in one tree; ``order`` holds the matches that have any width."""
 
     query: Query
@@ -40,11 +40,11 @@ class Found:
     order: I8
 
 
-def find(tree: StackTree, query: Query) -> Found:
+def find(tree: StackTree, query: Query) -> SearchResult:
     """Run ``query`` over ``tree``."""
     matches = search(tree, query.compile())
     order = (matches.mask & (tree.total > 0)).nonzero()[0]
-    return Found(query, matches, order)
+    return SearchResult(query, matches, order)
 
 
 # Names in full, as expressions of filters

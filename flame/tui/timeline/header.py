@@ -9,7 +9,7 @@ from flame.core.model.frames import Kind
 from flame.core.timeline.intervals import Window
 from flame.core.timeline.raster import Grid
 from flame.core.units import format_ns, format_percent
-from flame.tui.timeline.cursor import TimeView
+from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, fill, width_of
 
@@ -28,7 +28,7 @@ def head(time: TimeView, labels: int, note: str, width: int) -> list[Line]:
 
 
 def _summary(time: TimeView, note: str, width: int) -> Line:
-    timeline, window = time.timeline, time.window
+    timeline, window = time.timeline, time.viewport.window
     length = format_ns(window.length)
     if window != timeline.whole:
         length += f" of {format_ns(timeline.whole.length)}"
@@ -37,7 +37,7 @@ def _summary(time: TimeView, note: str, width: int) -> Line:
         for name, device in timeline.devices
     )
     span = f" {period(window, timeline.origin)}"
-    brush = f"  {_brush(time)} " if time.brush else ""
+    brush = f"  {_brush(time)} " if time.viewport.brush else ""
     room = max(width - width_of(span) - width_of(brush) - width_of(note), 0)
     return [
         Piece(cut_start(span, width), "strong"),
@@ -48,21 +48,21 @@ def _summary(time: TimeView, note: str, width: int) -> Line:
 
 
 def _brush(time: TimeView) -> str:
-    assert time.brush is not None
-    window = time.brush.window
+    assert time.viewport.brush is not None
+    window = time.viewport.brush.window
     return f"brush {format_ns(window.length)}: {period(window, time.timeline.origin)}"
 
 
 def _axis(time: TimeView, labels: int, width: int) -> Line:
     cells = max(width - labels, 0)
-    ruler = axis(time.grid, time.timeline.origin)
+    ruler = axis(time.viewport.grid, time.timeline.origin)
     line = ""
     for cell, label in ruler.ticks:
         mark = f"{TICK}{label}"
         if cell >= len(line) and cell + width_of(mark) <= cells:
             line = fill(line, cell) + mark
     base = cut_start(f"{ruler.base} " if ruler.base else "", labels).rjust(labels)
-    left, right = time.grid.cells(time.brush.window) if time.brush else (0, 0)
+    left, right = time.viewport.brushed
     line = fill(line, cells)
     return [
         Piece(base, "dim"),
@@ -74,12 +74,12 @@ def _axis(time: TimeView, labels: int, width: int) -> Line:
 
 def hint(time: TimeView, text: tuple[str, ...]) -> str:
     """What is selected, or what can be done."""
-    if time.brush is not None:
-        moving = "← → move its end, " if time.brush.moving else ""
+    if time.viewport.brush is not None:
+        moving = "← → move its end, " if time.viewport.brush.moving else ""
         return f"brush: {moving}enter filters all views by it, esc leaves it"
-    if time.item < 0:
+    if time.cursor.item < 0:
         return "↑ ↓ rows   ← → next on the row   + - closer, farther   , . pan   b brush a window"
-    timeline, item = time.timeline, time.item
+    timeline, item = time.timeline, time.cursor.item
     window = timeline.window(item)
     name = cut(text[int(timeline.frame[item])], _NAME)
     start = clock(timeline.origin + window.low, 1000)

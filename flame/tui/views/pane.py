@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from flame.core.projection.filters import Filter
     from flame.options.state import ViewName
     from flame.tui.session.session import Projection
-    from flame.tui.session.tree_view import View
+    from flame.tui.session.tree_view import TreeView
 
 NOT_HERE = "not in this view"
 
@@ -52,7 +52,7 @@ class Pane(Vertical):
         self.shown = shown
 
     @property
-    def view(self) -> View:
+    def view(self) -> TreeView:
         """The view whose selected frame the details are about."""
         return self.shown.view
 

@@ -12,21 +12,21 @@ from flame.core.columns import Bool
 from flame.core.model.tree import StackTree
 from flame.tui.session.anchors import Anchor
 from flame.tui.session.carry import matching_frames
-from flame.tui.session.query import Found
-from flame.tui.session.tree_view import View
+from flame.tui.session.query import SearchResult
+from flame.tui.session.tree_view import TreeView
 
 
 class Halves(NamedTuple):
     """The two trees of a sandwich with what is selected and zoomed in each."""
 
-    callers: View
-    callees: View
+    callers: TreeView
+    callees: TreeView
 
     @classmethod
     def of(cls, tree: StackTree, frame: int) -> Halves:
         """The sandwich of ``frame``, ready to be drawn; grows with the tree."""
         found = sandwich(tree, frame)
-        halves = cls(View(found.callers), View(found.callees))
+        halves = cls(TreeView(found.callers), TreeView(found.callees))
         for half in halves:
             half.prepare()
             half.whole = int(tree.total[0])
@@ -43,14 +43,16 @@ class Halves(NamedTuple):
         tree = self.callees.tree
         return int(tree.own[tree.frame == tree.frame[0]].sum())
 
-    def mark(self, tree: StackTree, found: Found | None) -> None:
+    def mark(self, tree: StackTree, found: SearchResult | None) -> None:
         """Mark in both what a search of the whole ``tree`` has found; the subject only once."""
         fits = None if found is None else matching_frames(tree, found)
-        self.callees.mark(_found_in(self.callees.tree, found, fits, 0))
-        self.callers.mark(_found_in(self.callers.tree, found, fits, 1))
+        self.callees.matches.mark(_found_in(self.callees.tree, found, fits, 0))
+        self.callers.matches.mark(_found_in(self.callers.tree, found, fits, 1))
 
 
-def _found_in(tree: StackTree, found: Found | None, fits: Bool | None, first: int) -> Found | None:
+def _found_in(
+    tree: StackTree, found: SearchResult | None, fits: Bool | None, first: int
+) -> SearchResult | None:
     """The nodes of ``tree`` from ``first`` on whose frames fit; sums are still the whole tree's."""
     if found is None or fits is None:
         return None
@@ -68,7 +70,7 @@ class Moment(NamedTuple):
     callees: Anchor | None = None
 
 
-class Ready(NamedTuple):
+class ReadyHalves(NamedTuple):
     """The halves at the moment they were asked for; ``goes_on``: a later state of those shown."""
 
     halves: Halves

@@ -17,7 +17,7 @@ from flame.core.columns import I4
 from flame.core.model.frames import Kind
 from flame.core.units import format_count
 from flame.tui.session.carry import matching_frames, select_frame
-from flame.tui.session.query import Found
+from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
 from flame.tui.toolkit.background import Done, Pace, in_background
@@ -73,7 +73,7 @@ class TopPane(Pane):
         self._wanted = ("own", False)
         self._kind: Kind | None = None
         self._rows: I4 = np.zeros(0, np.int32)
-        self._found: Found | None = None
+        self._found: SearchResult | None = None
         self._chosen_by: tuple[object, ...] | None = None
         self._pace = Pace(PACE)
         self._timer: Timer | None = None
@@ -178,7 +178,7 @@ class TopPane(Pane):
         if self._table is None:
             self._rows, self._chosen_by = np.zeros(0, np.int32), None
             return
-        found, chosen_by = self.view.found, (*self._order, self._kind)
+        found, chosen_by = self.view.matches.result, (*self._order, self._kind)
         if chosen_by != self._chosen_by or found is not self._found:
             self._chosen_by, self._found = chosen_by, found
             fits = None if found is None else matching_frames(self.view.tree, found)
@@ -188,7 +188,7 @@ class TopPane(Pane):
         """Where the selected frame stands among the rows, -1 if it is not there."""
         if self._table is None:
             return -1
-        row = self._table.row_of(int(self.view.tree.frame[self.view.cursor]))
+        row = self._table.row_of(int(self.view.tree.frame[self.view.cursor.node]))
         found = np.flatnonzero(self._rows == row)
         return int(found[0]) if len(found) else -1
 
@@ -232,7 +232,7 @@ class TopPane(Pane):
     def enter(self) -> str:
         if self._place() < 0:
             return "select a row first"
-        self.post_message(self.Sandwiched(int(self.view.tree.frame[self.view.cursor])))
+        self.post_message(self.Sandwiched(int(self.view.tree.frame[self.view.cursor.node])))
         return ""
 
     def sort(self, step: int) -> str:
@@ -281,7 +281,7 @@ class TopPane(Pane):
             return UNKNOWN
         number = format_count(self._table.number(self._kind))
         kind = f" {self._kind.title}" if self._kind else ""
-        if self.view.found is None:
+        if self.view.matches.result is None:
             return f"{number}{kind} rows"
         return f"{format_count(len(self._rows))} of {number}{kind} match"
 

@@ -19,7 +19,7 @@ from flame.core.units import (
     format_value,
     format_whole_percent,
 )
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts, whole_of
 from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command
@@ -165,28 +165,31 @@ def tabs(titles: dict[str, str], current: str, width: int) -> Line:
     return line if line_width(line) <= width else chosen
 
 
-def breadcrumb(view: View, width: int) -> Line:
+def breadcrumb(view: TreeView, width: int) -> Line:
     """The way from the root to the zoomed frame, and on (dim) to the selected one."""
     nodes = _way(view)
     crumbs = [_crumb(view, node) for node in nodes]
-    if view.zoom != view.zoom_of(view.zoom.node):
+    if view.viewport.zoom != view.viewport.zoom_of(view.viewport.zoom.node):
         stretch = Piece("a part of it", "strong")
-        crumbs.insert(nodes.index(view.zoom.node) + 1 if view.zoom.node in nodes else 1, stretch)
+        crumbs.insert(
+            nodes.index(view.viewport.zoom.node) + 1 if view.viewport.zoom.node in nodes else 1,
+            stretch,
+        )
     return _fitting(crumbs, width - 1)
 
 
-def _way(view: View) -> list[int]:
+def _way(view: TreeView) -> list[int]:
     """The root and the closest frames above the selected one: deep stacks have thousands."""
     nodes: list[int] = []
-    node = view.cursor
+    node = view.cursor.node
     while node > 0 and len(nodes) < _CRUMBS:
         nodes.append(node)
         node = int(view.tree.parent[node])
     return [0, *nodes[::-1]]
 
 
-def _crumb(view: View, node: int) -> Piece:
-    zoomed = view.tree.depth[node] <= view.tree.depth[view.zoom.node]
+def _crumb(view: TreeView, node: int) -> Piece:
+    zoomed = view.tree.depth[node] <= view.tree.depth[view.viewport.zoom.node]
     name = cut(view.name(node), 40)
     return Piece(name, "strong" if zoomed else "dim", Action.ZOOM_TO.click(node))
 
@@ -213,7 +216,7 @@ def _fitting(crumbs: list[Piece], width: int) -> Line:
     return line
 
 
-def frame_status(view: View, node: int, width: int) -> Line:
+def frame_status(view: TreeView, node: int, width: int) -> Line:
     """A frame on one line: its name and what it weighs."""
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
@@ -225,13 +228,13 @@ def frame_status(view: View, node: int, width: int) -> Line:
     return [Piece(f" {name}"), Piece(f"  {text}", "dim")]
 
 
-def search_status(view: View, width: int) -> Line:
+def search_status(view: TreeView, width: int) -> Line:
     """What the search found: frames, their share with nested matches counted once, and where."""
-    found = view.found
+    found = view.matches.result
     if found is None:
-        return frame_status(view, view.cursor, width)
+        return frame_status(view, view.cursor.node, width)
     matches, unit = found.matches, view.tree.metric.unit
-    place, here = view.shown_matches()
+    place, here = view.matches.place_of(view.cursor.node)
     share = format_percent(matches.total, view.whole)
     total = f"{format_value(matches.total, unit)} · {share} of all"
     facts = f" {format_count(matches.nodes)} frames · {total}"

@@ -43,7 +43,7 @@ def shown(profile: Profile) -> Projection:
     """The second layer, of stacks with ``gemm``."""
     shown = project(profile, Selection(levels=("nvtx", "kernel"), where=(ShowStacks("gemm"),)))
     tree = shown.view.tree
-    shown.view.select(tree.find(("generate", "model.layers.1")))
+    shown.view.cursor.select(tree.find(("generate", "model.layers.1")))
     shown.view.zoom_in()
     return shown
 

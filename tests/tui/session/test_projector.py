@@ -55,7 +55,7 @@ def test_what_is_asked_for_is_shown_with_what_the_search_finds(desk: Desk) -> No
     shown = desk.projector.shown
     assert shown.selection == GEMM
     assert shown.view.tree.total[0] == 280_000
-    assert shown.view.found is not None and shown.view.found.matches.nodes == 2
+    assert shown.view.matches.result is not None and shown.view.matches.result.matches.nodes == 2
     assert not desk.projector.busy
 
 
@@ -102,19 +102,19 @@ def test_undo_brings_the_zoom_of_before_a_new_wish_takes_the_zoom_along(desk: De
     view = desk.projector.shown.view
     generate = view.tree.find(("cudaLaunchKernel", "generate"))
     assert generate
-    view.zoom_to(view.zoom_of(generate))
+    view.zoom_to(view.viewport.zoom_of(generate))
     desk.show(GEMM)
     other = desk.projector.shown.view
-    assert other.tree.name(other.zoom.node) == "generate"
+    assert other.tree.name(other.viewport.zoom.node) == "generate"
     other.reset()
     desk.back()
     assert desk.projector.shown.view is view
-    assert view.zoom.node == generate
+    assert view.viewport.zoom.node == generate
 
 
 def test_the_selected_frame_is_kept_by_path(desk: Desk) -> None:
     view = desk.projector.shown.view
-    view.select(view.places(int(view.tree.frame[view.tree.find(("cudaLaunchKernel",))]))[0])
+    view.cursor.select(view.places(int(view.tree.frame[view.tree.find(("cudaLaunchKernel",))]))[0])
     desk.show(Selection(where=(HideFrames("^generate$"),)))
     other = desk.projector.shown.view
-    assert other.tree.name(other.cursor) == "cudaLaunchKernel"
+    assert other.tree.name(other.cursor.node) == "cudaLaunchKernel"
