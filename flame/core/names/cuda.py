@@ -8,6 +8,11 @@ from functools import cache
 from types import ModuleType
 from typing import NamedTuple
 
+# CUPTI's callback names end in the CUDA version that introduced the ABI: always four digits or
+# more. A shorter `_v2` is part of the symbol (`cuMemAlloc_v2`) and NVIDIA's reports keep it.
+_API_VERSION = re.compile(r"_v\d{4,}(?:_ptsz|_ptds)?\Z")
+
+
 # Longer symbols are left as they are: demanglers recurse as deep as a symbol nests, and an old
 # libstdc++ (before GCC 9) knows no limit but its thread's stack.
 _DEMANGLE_CHARS = 16 * 1024
@@ -157,3 +162,8 @@ def split_instruction(text: str) -> InstructionParts:
 def without_offset(name: str) -> str:
     """The instruction that a frame is called by: ``+0x0120 EXIT`` is ``EXIT``."""
     return _OFFSET.sub("", name, count=1) if name.startswith("+") else name
+
+
+def api_name(text: str) -> str:
+    """CUDA API name without its ABI version: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
+    return _API_VERSION.sub("", text)

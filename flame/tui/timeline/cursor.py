@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
+from flame.core.timeline.highlight import Light
 from flame.core.timeline.intervals import Timeline, Window
-from flame.core.timeline.raster import NARROW, Light
+from flame.core.timeline.raster import NARROW
 from flame.core.units import format_count
 from flame.tui.timeline.lanes import LaneRows
 from flame.tui.timeline.viewport import TimeViewport

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flame.core.timeline.highlight import Light
 from flame.core.timeline.intervals import Timeline
-from flame.core.timeline.raster import Light
 from flame.tui.timeline.cursor import TimeCursor
 from flame.tui.timeline.lanes import LaneRows
 from flame.tui.timeline.viewport import SHORTEST, TimeViewport
