@@ -88,7 +88,7 @@ class User:
     def selected(self) -> str:
         """Name of the selected frame."""
         view = self.screen.view
-        return view.tree.name(view.cursor)
+        return view.tree.name(view.cursor.node)
 
     @property
     def levels(self) -> str:
@@ -99,7 +99,7 @@ class User:
     def zoomed(self) -> str:
         """Name of the zoomed frame."""
         view = self.screen.view
-        return view.tree.name(view.zoom.node)
+        return view.tree.name(view.viewport.zoom.node)
 
 
 def main_screen(app: Shell) -> MainScreen | None:

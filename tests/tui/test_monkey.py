@@ -176,9 +176,14 @@ class Monkey:
         self._check_screen()
         shown = self.user.screen.shown
         for view in (shown.view, self.user.screen.view):
-            held = view.holds(view.cursor) or view.cursor == view.zoom.node
+            held = (
+                view.viewport.holds(view.cursor.node) or view.cursor.node == view.viewport.zoom.node
+            )
             # The table has frames without any width too.
-            assert held or not view.tree.total[view.cursor], (view.cursor, view.zoom)
+            assert held or not view.tree.total[view.cursor.node], (
+                view.cursor.node,
+                view.viewport.zoom,
+            )
         total = int(shown.view.tree.total[0])
         assert self.totals.setdefault(shown.selection, total) == total
 
@@ -341,9 +346,9 @@ async def test_a_frame_without_width_zooms_to_what_has_any(decode: Path) -> None
     async with open_app(decode) as user:
         await user.press("m", "m", "m", "m", "tab", "tab", "end")
         view = user.screen.shown.view
-        assert view.tree.metric.key == "idle" and not view.tree.total[view.cursor]
+        assert view.tree.metric.key == "idle" and not view.tree.total[view.cursor.node]
         await user.press("tab", "tab", "enter")
-        assert view.tree.total[view.zoom.node] > 0
+        assert view.tree.total[view.viewport.zoom.node] > 0
         assert user.read("icicle").strip()
 
 
@@ -385,7 +390,7 @@ async def test_there_is_no_palette_over_a_dialog(decode: Path) -> None:
 async def test_a_search_that_would_take_years_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finder, "LONGEST", 0.2)
+    monkeypatch.setattr(finder, "LONGEST_SEARCH", 0.2)
     path = tmp_path / "long.sqlite"
     with NsysFile(path) as trace:
         trace.kernel("a" * 60 + "b", 0, 10)
@@ -394,7 +399,7 @@ async def test_a_search_that_would_take_years_is_given_up(
         user.app.post_message(events.Paste("(a+)+$"))
         await user.settle()
         assert "a simpler expression" in user.read("status")
-        assert user.screen.view.found is None
+        assert user.screen.view.matches.result is None
 
 
 async def test_a_quick_filter_in_the_sandwich_is_about_its_subject(decode: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.model.frames import Kind
-from flame.tui.toolkit.palette import RGB, SHADES, colour
+from flame.tui.toolkit.colours import RGB, SHADES, colour
 from flame.tui.toolkit.themes import DARK, LIGHT
 from tests.support.paths import ROOT, SAMPLES
 from tests.system.browser.chromium import Ask, asking

@@ -216,7 +216,7 @@ async def test_an_update_keeps_what_the_user_has_chosen(recording: Recording) ->
         assert user.screen.shown.metric.key == metric == "count"
         assert user.screen.shown.selection.arrangement.inverted
         assert user.selected == selected == "gemm"
-        found = user.screen.view.found
+        found = user.screen.view.matches.result
         assert found is not None and found.matches.total == 3
 
 
@@ -237,7 +237,7 @@ async def test_what_is_typed_into_the_search_box_stays(recording: Recording) -> 
         await user.shows(4 * MS)
         box = user.screen.query_one("#search")
         assert box.has_focus and box.value == "gem"  # type: ignore[attr-defined]
-        found = user.screen.shown.view.found
+        found = user.screen.shown.view.matches.result
         assert found is not None and found.matches.total == 3 * MS
         await user.press("m")
         assert box.value == "gemm"  # type: ignore[attr-defined]

@@ -14,8 +14,9 @@ from textual.widget import Widget
 
 from flame.core.model.frames import Kind
 from flame.options.config import Config
+from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.lines import Lines, Rows, palette_of
-from flame.tui.toolkit.palette import NoColours, Palette, SixteenColours
+from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
 from flame.tui.widgets.pages import Sheet
 from tests.tui.conftest import User, open_app
