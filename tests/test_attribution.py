@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.load import load
@@ -19,6 +19,7 @@ from tests.naive import Row, naive
 from tests.naive_host import HostTime, naive_host
 from tests.nsysfile import NsysFile
 from tests.strategies import Script, scripts
+from tests.tiers import examples
 
 RAW = LoadOptions(nvtx_names="raw")
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "decode_small.sqlite"
@@ -153,7 +154,7 @@ def test_times_of_the_wall_clock_are_kept_to_the_nanosecond(tmp_path: Path) -> N
     assert_same(profile, naive(file.path))
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@examples(1.2, [HealthCheck.too_slow])
 @given(script=scripts(), start_end=st.booleans())
 def test_random_traces_are_attributed_as_the_naive_computation_does(
     script: Script, start_end: bool, trace_file: Path

@@ -20,7 +20,7 @@ from types import FrameType
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.cli import main
@@ -31,6 +31,7 @@ from flame.core.project import LEVELS
 from tests.bad_files import KERNEL, PAGE, REFUSED, RUNTIME, mutated, plain, remade, whole_trace
 from tests.bad_texts import BOMBS, HOSTILE_JSON, PACKED, WHOLE, deep, hopeless, spoilt
 from tests.odd_files import ACCEPTED, HOSTILE_TEXTS, NAMES, nested, wal_mode
+from tests.tiers import examples
 
 NOBODY = 65534
 LONGEST = 60  # seconds for one test, on a busy machine
@@ -191,7 +192,7 @@ def test_damaged_pages_open_or_are_refused(seed: int, tmp_path: Path) -> None:
         opens_or_refuses(path)
 
 
-@settings(max_examples=50)
+@examples(0.5)
 @given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=40))
 def test_bytes_changed_anywhere_open_or_are_refused(edits: list[tuple[float, int]]) -> None:
     data = bytearray(whole_trace())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import flame
@@ -23,12 +23,13 @@ from tests.naive_kineto import Work
 from tests.naive_kineto_events import events_of
 from tests.naive_kineto_host import Step, host_times, in_steps, steps_of
 from tests.naive_kineto_tree import METRICS, Stack, found_stacks, grouped
+from tests.tiers import examples
 
 LABELS = ("a", "b", "c")
 REAL = ("h100_bert_small", "h100_qwen_python", "mi300_vllm_hipgraph")
 LEVELS = ("rank", "stream", "python", "launch", "nvtx", "shapes", "kernel")
 ORIGINS = st.sampled_from([0, 0, 3, 9])
-random_traces = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.3, [HealthCheck.too_slow])
 Counts = dict[Stack, tuple[int, int]]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 import flame
@@ -38,10 +38,11 @@ from tests.naive_kineto_tree import (
     range_text,
     spelled,
 )
+from tests.tiers import examples
 
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
 every_trace = pytest.mark.parametrize("name", KINETO_TRACES)
-random_traces = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.6, [HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
@@ -33,6 +33,7 @@ from tests.naive_tree import (
     tree_stacks,
 )
 from tests.strategies import Script, scripts
+from tests.tiers import examples
 
 LEVELS = ("process", "thread", "device", "stream", "python", "native", "launch", "nvtx", "kernel")
 
@@ -53,7 +54,7 @@ one_filter = st.one_of(
 )
 filters = st.lists(one_filter, min_size=1, max_size=2).map(dict)
 patterns = st.sampled_from(["a", "^gemm$", "launch|GPU", "forward", "[0-9]", "nothing like this"])
-random_traces = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.4, [HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

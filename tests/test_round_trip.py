@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import flame
@@ -22,6 +22,7 @@ from flame.exporters.stacks import encodable
 from tests.conftest import NSYS_TRACES, TRACES
 from tests.core.sampled import Run, runs
 from tests.exporters.profiles import Row, chain, profile_of, some_rows
+from tests.tiers import examples
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "decode_small.sqlite"
 REAL = [
@@ -151,7 +152,7 @@ unambiguous = some_rows.filter(
 )
 
 
-@settings(max_examples=50)
+@examples(0.5)
 @given(unambiguous, st.sampled_from(["gpu", "count", "host"]))
 def test_any_tree_comes_back_from_speedscope(rows: list[Row], metric: str) -> None:
     check_speedscope(profile_of(rows, host=rows), Selection(metric=metric))
@@ -186,7 +187,7 @@ SAMPLED = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
+@examples(0.4)
 @given(runs, SAMPLED)
 def test_instructions_and_reasons_come_back(run: Run, selection: Selection) -> None:
     profile = run.profile()

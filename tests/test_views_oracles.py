@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.arrangement import Arrangement
@@ -55,6 +55,7 @@ from tests.naive_views import (
     union,
 )
 from tests.strategies import Script, scripts
+from tests.tiers import examples
 
 LEVELS = ("native", "launch", "nvtx", "kernel")
 REAL = (
@@ -68,7 +69,7 @@ REAL = (
 )
 on_real = pytest.mark.parametrize("trace", REAL)
 _LONG = 3_000
-random_traces = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.15, [HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.garbage import leaks_told as leaks_told
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
 from tests.inject.conftest import injected_env as injected_env

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import chromium
+from tests.garbage import leaks_told as leaks_told
 
 
 @pytest.fixture(scope="session")

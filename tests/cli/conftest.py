@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from flame.cli import main
+from tests.garbage import leaks_told as leaks_told
 from tests.inject.conftest import OURS
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError
@@ -34,6 +34,7 @@ from tests.fdumpfile import API, DEVICE, SIZE, START, THREAD, DumpFile
 from tests.fdumprecords import records, stack, text
 from tests.fdumpscripts import Step, recorded, scripts
 from tests.naive_fdump import Dump, PyFrame, RangeFrame, Row
+from tests.tiers import examples
 
 SECOND = 10**9
 ALL_AT_ONCE = 1 << 40
@@ -270,7 +271,7 @@ def filmed(script: list[Step], rows: int | None, late: Sequence[bool] = ()) -> F
 cuts = st.lists(st.floats(0, 1), max_size=6)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(0.8)
 @given(
     scripts, st.sampled_from([None, 1, 3]), cuts, st.lists(st.booleans()), st.sampled_from([1, 700])
 )
@@ -293,7 +294,7 @@ def test_however_growth_is_cut_the_rows_are_those_of_the_plain_reading(
         assert viewer.dump.remarks() == load(viewer.path).warnings[: len(viewer.dump.remarks())]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 @given(scripts, cuts, st.lists(st.booleans()), st.sampled_from([1, 300]))
 def test_work_never_comes_before_its_call(
     script: list[Step], cuts: list[float], late: list[bool], most: int
@@ -344,7 +345,7 @@ class Racing(Bytes):
         return self._count // 4 >= len(self._film.puts)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(0.6)
 @given(
     scripts,
     st.sampled_from([None, 1, 3]),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.load import load
@@ -20,6 +20,7 @@ from flame.core.sampling import Code
 from flame.core.sass.kept import write_codes
 from tests.core.sampled import per_instruction
 from tests.fdumpfile import STALL_REASON, DumpFile
+from tests.tiers import examples
 
 PREFIX = "smsp__pcsamp_warps_issue_stalled_"
 REASONS = {
@@ -343,7 +344,7 @@ def left_out(profile: Profile) -> int:
     return sum(int(one.split()[0].replace(",", "")) for one in warnings(profile, "left out"))
 
 
-@settings(max_examples=150)
+@examples(1.5)
 @given(st.lists(kernels, max_size=6), all_samples)
 def test_every_sample_is_somewhere_or_told(
     tmp_path_factory: pytest.TempPathFactory, launched: list[Launched], samples: list[Sample]
@@ -353,7 +354,7 @@ def test_every_sample_is_somewhere_or_told(
     assert found(profile).total() + left_out(profile) == whole
 
 
-@settings(max_examples=150)
+@examples(1.5)
 @given(st.lists(kernels, max_size=6), all_samples)
 def test_samples_are_where_a_plain_count_has_them(
     tmp_path_factory: pytest.TempPathFactory, launched: list[Launched], samples: list[Sample]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import flame
@@ -32,6 +32,7 @@ from flame.core.profile import Profile
 from flame.core.where import Filter, Time
 from tests.fdumpfile import API, START, DumpFile
 from tests.fdumpscripts import Program, Step, scripts
+from tests.tiers import examples
 
 Place = tuple[Kind, str, str, tuple[tuple[str, str], ...]]
 Tree = dict[tuple[Place, ...], tuple[int, int]]
@@ -117,7 +118,7 @@ def running(pid: int = 100, start: int = START) -> DumpFile:
 
 
 @given(scripts, st.lists(st.integers(0, 30), max_size=4), st.sampled_from([1, 2, None]))
-@settings(max_examples=60)
+@examples(0.6)
 def test_all_of_a_dump_is_what_a_load_of_it_shows(
     tmp_path_factory: pytest.TempPathFactory, script: list[Step], cuts: list[int], rows: int | None
 ) -> None:

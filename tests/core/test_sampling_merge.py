@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.columns import I8
@@ -16,6 +16,7 @@ from flame.core.profile import Profile
 from tests.core.recorded import Recorded
 from tests.core.sampled import Run, runs
 from tests.naive_samples import Part, check, parts
+from tests.tiers import examples
 
 some_runs = st.lists(runs, min_size=1, max_size=3)
 ORDERS = ("kernel,sass,stall", "nvtx,stall", "sass,stall,kernel", "kernel,sass")
@@ -34,7 +35,7 @@ def whole_of(profiles: Sequence[Profile]) -> tuple[Profile, list[str]]:
     return merged(profiles, labels), labels
 
 
-@settings(max_examples=50)
+@examples(0.5)
 @given(some_runs, st.sampled_from(ORDERS), st.sampled_from(["gpu", "count", "stalls"]))
 def test_below_its_rank_every_profile_is_split_as_it_is_alone(
     several: list[Run], levels: str, metric: str
@@ -54,7 +55,7 @@ def test_below_its_rank_every_profile_is_split_as_it_is_alone(
     check(whole.tree(f"rank,{levels}", metric=metric), found)
 
 
-@settings(max_examples=50)
+@examples(0.5)
 @given(some_runs)
 def test_nothing_is_lost_and_nothing_is_mixed_up(several: list[Run]) -> None:
     profiles = [run.profile() for run in several]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError
@@ -17,6 +17,7 @@ from flame.core.readers import pages, sqlite
 from flame.core.readers.pages import PageSource
 from flame.core.readers.sqlite import SqliteSource
 from flame.core.readers.tables import NULL
+from tests.tiers import examples
 
 INT64_MAX = (1 << 63) - 1
 
@@ -184,7 +185,7 @@ ROWS = st.lists(st.tuples(st.one_of(st.none(), SHORT, INT64), TEXTS), max_size=3
 
 
 @pytest.mark.usefixtures("small_chunks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@examples(0.6, [HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, deleted=st.sets(st.integers(1, 30)))
 def test_rows_come_as_they_were_written(
     rows: list[tuple[int | None, bytes | None]], deleted: set[int], file: File

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.columns import I8
@@ -29,8 +29,9 @@ from flame.core.timeline import Lane, Timeline, Window, timed, timeline
 from flame.core.where import where
 from tests.nsysfile import NsysFile
 from tests.strategies import Script, scripts
+from tests.tiers import examples
 
-random_traces = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.4, [HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

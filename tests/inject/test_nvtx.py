@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inject import build
@@ -27,6 +27,7 @@ from tests.inject.nvtx_recorded import (
     only,
     recorded,
 )
+from tests.tiers import examples
 
 MAX_DEPTH = 250
 Recording = Callable[..., str]
@@ -472,7 +473,7 @@ def model(buildable: None, compiled: Callable[..., Path]) -> Path:
     return compiled("nvtx_model.cpp", "-O0", *map(str, build.sources()))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(0.25)
 @given(commands=COMMANDS)
 def test_any_pushes_and_pops(
     commands: list[tuple[str, ...]],

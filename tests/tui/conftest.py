@@ -22,6 +22,7 @@ from flame.core.sources import Inputs
 from flame.tui.app import FlameApp
 from flame.tui.lines import Rows
 from flame.tui.shell import Shell
+from tests.garbage import leaks_told as leaks_told
 from tests.tui import traces
 from tests.tui.terminals import Terminal
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual import events
@@ -31,6 +31,7 @@ from tests.bad_texts import WHOLE
 from tests.conftest import NSYS_TRACES
 from tests.nsysfile import NsysFile
 from tests.strategies import Script, scripts
+from tests.tiers import examples
 from tests.tui import traces
 from tests.tui.conftest import User, _character, open_app
 from tests.tui.terminals import Terminal, read_screen, start
@@ -280,7 +281,7 @@ async def test_several_at_once(tmp_path: Path, names: tuple[str, ...]) -> None:
     await walk(first, seed=1, steps=15, more=more)
 
 
-@settings(max_examples=3)
+@examples(0.03)
 @given(scripts(), st.integers(0, 1_000))
 def test_random_traces(script: Script, seed: int) -> None:
     with TemporaryDirectory() as folder:
