@@ -19,6 +19,8 @@ from pathspec import GitIgnoreSpec
 from flame._version import __version__
 from inject import build as inject
 
+pytestmark = pytest.mark.deep
+
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "samples" / "decode_small.sqlite"
 # What pip says of a project when no index answers; a wrong version bound would list the versions.

@@ -8,10 +8,13 @@ every time, in the quick tier, and with many in the deep one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+T = TypeVar("T")
 
 SLOW = 3.0
 """Seconds that a test of the quick tier may take."""
@@ -40,11 +43,10 @@ def examples(factor: float, suppressed: Sequence[HealthCheck] = ()) -> settings:
     return settings(max_examples=count, suppress_health_check=suppressed)
 
 
-def deep_after(count: int, values: Iterable[object]) -> list[object]:
-    """Values for ``parametrize``: the first ``count`` as they are, the others for the deep tier."""
+def deep_except(quick: Collection[T], values: Iterable[T]) -> list[object]:
+    """Values for ``parametrize``, those that are not among ``quick`` for the deep tier."""
     return [
-        value if place < count else pytest.param(value, marks=pytest.mark.deep)
-        for place, value in enumerate(values)
+        value if value in quick else pytest.param(value, marks=pytest.mark.deep) for value in values
     ]
 
 

@@ -27,6 +27,8 @@ from flame.exporters.speedscope_format import Evented, File, OpenFrame
 from tests.browser.chromium import asking
 from tests.exporters.profiles import HOSTILE, Row, chain, profile_of
 
+pytestmark = pytest.mark.deep
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SAMPLE = ROOT / "samples" / "decode_small.sqlite"

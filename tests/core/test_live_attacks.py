@@ -23,6 +23,7 @@ from flame.core.options import LoadOptions
 from flame.core.readers.fdump import growing
 from tests.fdumpfile import SIZE, START, TEXT, DumpFile
 from tests.fdumprecords import CHUNK, MAGIC
+from tests.tiers import deep_except
 
 HOLES = 1_000
 """Chunks: 64 MB of a file that takes no room on the disk."""
@@ -224,7 +225,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     return bytes(result[: chance.randrange(len(data))] if chance.random() < 0.1 else result)
 
 
-@pytest.mark.parametrize("seed", range(FLIPS))
+@pytest.mark.parametrize("seed", deep_except(range(10), range(FLIPS)))
 def test_whatever_becomes_of_it_while_it_is_watched_nothing_breaks(
     tmp_path: Path, seed: int
 ) -> None:

@@ -18,6 +18,8 @@ from tests.fdumprecords import header, records
 from tests.inject.recorded_program import until
 from tests.inject.test_sanitizers import OPTIONS
 
+pytestmark = pytest.mark.deep
+
 THREADS = 16
 ROUNDS = {"thread": 20, "address": 60}
 FORKS = {"thread": 0, "address": 3}

@@ -290,6 +290,7 @@ def test_a_setuid_program_is_not_recorded(public: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", SANITIZERS)
 def test_sanitizers_find_nothing(buildable: None, tmp_path: Path, kind: str) -> None:
     flags = (*WATCHED, *SANITIZERS[kind])
