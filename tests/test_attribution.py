@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flame.core.load import load
 from flame.core.options import LoadOptions
 from flame.core.profile import GraphNodes, Profile
-from tests.conftest import NSYS_TRACES, needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.facts import differences, flame_facts, naive_facts
 from tests.naive import Row, naive
 from tests.naive_host import HostTime, naive_host
@@ -99,7 +99,7 @@ def summed(times: list[HostTime]) -> dict[object, int]:
 
 
 @needs_traces
-@pytest.mark.parametrize("name", NSYS_TRACES)
+@pytest.mark.parametrize("name", EVERY_NSYS_TRACE)
 def test_real_traces_are_attributed_as_the_naive_computation_does(
     name: str, nsys_trace: Callable[[str], Path]
 ) -> None:

@@ -22,7 +22,7 @@ from flame.core.profile import Profile
 from flame.core.stats import totals
 from flame.core.where import where
 from tests import naive_kineto as naive
-from tests.conftest import TRACES
+from tests.conftest import TRACES, is_small
 from tests.facts import differences
 from tests.kineto_scripts import KERNELS, STEPS, Script, moments, scripts
 from tests.kinetofile import KinetoFile
@@ -38,10 +38,11 @@ from tests.naive_kineto_tree import (
     range_text,
     spelled,
 )
-from tests.tiers import examples
+from tests.tiers import deep_except, examples
 
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
-every_trace = pytest.mark.parametrize("name", KINETO_TRACES)
+SMALL = [name for name in KINETO_TRACES if is_small(TRACES / "kineto" / name)]
+every_trace = pytest.mark.parametrize("name", deep_except(SMALL, KINETO_TRACES))
 random_traces = examples(0.6, [HealthCheck.too_slow])
 
 

@@ -19,10 +19,10 @@ from flame.core.tree import StackTree
 from flame.core.where import where
 from flame.exporters import folded, speedscope
 from flame.exporters.stacks import encodable
-from tests.conftest import NSYS_TRACES, TRACES
+from tests.conftest import NSYS_TRACES, TRACES, is_small
 from tests.core.sampled import Run, runs
 from tests.exporters.profiles import Row, chain, profile_of, some_rows
-from tests.tiers import examples
+from tests.tiers import deep_except, examples
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "decode_small.sqlite"
 REAL = [
@@ -108,14 +108,18 @@ def check_folded(tree: StackTree) -> None:
     assert folded_lines(back) == lines
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", deep_except([SAMPLE, *filter(is_small, REAL)], REAL), ids=lambda path: path.name
+)
 def test_a_trace_comes_back_from_speedscope(path: Path) -> None:
     profile = flame.load(path)
     assert check_speedscope(profile, Selection())
     assert check_speedscope(profile, Selection(metric="host"))
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", deep_except([SAMPLE, *filter(is_small, REAL)], REAL), ids=lambda path: path.name
+)
 def test_a_trace_comes_back_from_folded_stacks(path: Path) -> None:
     profile = flame.load(path)
     for metric in (profile.default_metric, "host", "count"):

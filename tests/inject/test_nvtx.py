@@ -398,6 +398,7 @@ def test_deep_paths_keep_their_outermost_ranges(
     assert dump.dropped == 0
 
 
+@pytest.mark.deep
 def test_bottomless_nesting_is_counted_and_stays_balanced(
     calls: Callable[..., list[int]], tmp_path: Path
 ) -> None:

@@ -140,6 +140,7 @@ def test_threads_agree_about_the_ids_of_names(bench: Bench) -> None:
     assert len(values) == len(set(values))
 
 
+@pytest.mark.deep
 def test_a_million_new_texts_and_records_fit_into_constant_memory(bench: Bench) -> None:
     most_kib = int(bench.run("a_million", FLAME_FLUSH_MS=10))
     of = records(bench.dump())

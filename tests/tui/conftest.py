@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,7 +23,6 @@ from flame.core.sources import Inputs
 from flame.tui.app import FlameApp
 from flame.tui.lines import Rows
 from flame.tui.shell import Shell
-from tests.garbage import leaks_told as leaks_told
 from tests.tui import traces
 from tests.tui.terminals import Terminal
 
@@ -161,3 +161,4 @@ def terminals() -> Iterator[list[Terminal]]:
     yield started
     for terminal in started:
         terminal.close()
+    gc.collect()  # so that what a process leaks is told here: see tests.garbage

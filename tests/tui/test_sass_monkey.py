@@ -93,6 +93,7 @@ LoadOptions = partial(LoadOptions, ncu=({report!r},))
 """
 
 
+@pytest.mark.deep
 def test_bytes_per_key_stay_small(terminals: list[Terminal], decode: Path, tmp_path: Path) -> None:
     report = tmp_path / "source.csv"
     report.write_text(page(), encoding="utf-8")

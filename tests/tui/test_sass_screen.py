@@ -21,6 +21,7 @@ from flame.tui.sass_screen import SassScreen
 from flame.tui.screen import MainScreen
 from flame.tui.sheets import Sheet
 from flame.tui.themes import NAMES
+from tests.tiers import deep_except
 from tests.tui.conftest import User, main_screen
 from tests.tui.sampled import MadeApp, open_made, sampled, view_of
 
@@ -420,6 +421,7 @@ SCENES = {
     "folded": ("a", "f", "s", "m"),
     "details": ("slash", *"gemm", "enter", "n"),
 }
+SIZES = ((80, 24), (120, 40), (250, 70))
 THEMED = ("flame-light", "flame-contrast", "flame-ansi")
 
 
@@ -439,7 +441,7 @@ def taken(
     return compare(app, terminal_size=size, run_before=play)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (250, 70)], ids=lambda size: str(size[0]))
+@pytest.mark.parametrize("size", deep_except(SIZES[1:2], SIZES), ids=lambda size: str(size[0]))
 @pytest.mark.parametrize("scene", SCENES)
 def test_scene(
     profile: Profile, snap_compare: Callable[..., bool], scene: str, size: tuple[int, int]
@@ -447,7 +449,7 @@ def test_scene(
     assert taken(profile, snap_compare, scene, size, "flame-dark")
 
 
-@pytest.mark.parametrize("theme", THEMED)
+@pytest.mark.parametrize("theme", deep_except(THEMED[:1], THEMED))
 def test_theme(profile: Profile, snap_compare: Callable[..., bool], theme: str) -> None:
     assert theme in NAMES
     assert taken(profile, snap_compare, "view", (120, 40), theme)
