@@ -35,7 +35,7 @@ from flame.core.errors import InputError  # noqa: E402
 from flame.core.live.feed import Feed  # noqa: E402
 from flame.core.live.window import LAST_60, LONGEST, SECOND  # noqa: E402
 from flame.core.options import LoadOptions  # noqa: E402
-from flame.tui.view import View  # noqa: E402
+from flame.tui.session.tree_view import View  # noqa: E402
 
 PERIOD = 0.25
 """Seconds from one update to the next."""

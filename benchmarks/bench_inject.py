@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE.parent))
 
 import flame  # noqa: E402
 from inject import build  # noqa: E402
-from tests import fdumprecords  # noqa: E402
+from tests.support.writers import fdumprecords  # noqa: E402
 
 MIB = 2**20
 SHARED = ("-O2", "-shared", "-fvisibility=hidden")

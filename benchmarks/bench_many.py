@@ -24,9 +24,9 @@ ROUNDS = 3
 ONE_BY_ONE = """
 import json, sys, time
 from pathlib import Path
-from flame.core.load import load
-from flame.core.merge import merged
-from flame.core.sources import labels_of
+from flame.core.loading.file import load
+from flame.core.loading.merge import merged
+from flame.core.loading.inputs import labels_of
 profiles = [load(path) for path in sys.argv[1:]]
 begin = time.perf_counter()
 whole = merged(profiles, labels_of([one.meta for one in profiles]))
@@ -34,12 +34,12 @@ print(json.dumps({"merge": time.perf_counter() - begin, "time": whole.gpu_time})
 """
 TOGETHER = """
 import json, sys
-from flame.core.load_many import load_all
+from flame.core.loading.many import load_all
 print(json.dumps({"time": load_all(sys.argv[1:]).gpu_time}))
 """
 TRANSFER = """
 import json, os, pickle, sys, threading, time
-from flame.core.load import load
+from flame.core.loading.file import load
 profile = load(sys.argv[1])
 begin = time.perf_counter()
 buffers = []

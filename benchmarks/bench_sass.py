@@ -44,9 +44,9 @@ def sampled(profile: Any, kernels: int, instructions: int) -> Any:
     """``profile`` with samples in so many kernels, whichever its groups are of."""
     import numpy as np
 
-    from flame.core.frames import FrameBuilder
-    from flame.core.sampled import with_sampling
-    from flame.core.sampling import Code, Samples, SamplingBuilder
+    from flame.core.model.frames import FrameBuilder
+    from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
+    from flame.core.sampling.attach import with_sampling
 
     random = np.random.default_rng(1)
     frames = FrameBuilder.of(profile.frames)
@@ -84,7 +84,7 @@ def peak_mib() -> float:
 def measure(path: str, case: str) -> str:
     """What one case takes, as JSON."""
     import flame
-    from flame.core.labels import Naming
+    from flame.core.projection.labels import Naming
 
     profile = flame.load(path)
     profile.tree()

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import flame  # noqa: E402
-from flame.core.profile import Profile  # noqa: E402
+from flame.core.model.profile import Profile  # noqa: E402
 from samples import workload_transformer as transformer  # noqa: E402
 
 WORKLOAD = [sys.executable, str(ROOT / "samples" / "workload_transformer.py")]

@@ -1,4 +1,4 @@
-"""Draws the pictures of the README: the app's views on the bundled samples, after a few keys."""
+"""Draw the pictures of the manual: views of the bundled samples, after a few keys."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from textual.pilot import Pilot
 
-from flame.core.labels import Naming
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.tui.app import FlameApp
-from flame.tui.screen import MainScreen
-from flame.tui.themes import NAMES
+from flame.core.projection.labels import Naming
+from flame.core.projection.selection import Selection
+from flame.tui.main.app import FlameApp
+from flame.tui.main.screen import MainScreen
+from flame.tui.toolkit.themes import NAMES
 
 DOCS = Path(__file__).parent
 SAMPLES = DOCS.parent / "samples"

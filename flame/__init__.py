@@ -14,13 +14,12 @@ from flame._version import __version__
 
 if TYPE_CHECKING:
     from flame import exporters
-    from flame.core.arrangement import Arrangement
-    from flame.core.load import load
-    from flame.core.load_many import load_all
+    from flame.core.loading.file import load
+    from flame.core.loading.many import load_all
+    from flame.core.model.profile import Profile
+    from flame.core.model.tree import Arrangement, StackTree
     from flame.core.options import LoadOptions
-    from flame.core.profile import Profile
-    from flame.core.tree import StackTree
-    from flame.core.where import where
+    from flame.core.projection.filters import where
 
 __all__ = [
     "Arrangement",
@@ -35,13 +34,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Arrangement": "flame.core.arrangement",
+    "Arrangement": "flame.core.model.arrangement",
     "LoadOptions": "flame.core.options",
-    "Profile": "flame.core.profile",
-    "StackTree": "flame.core.tree",
-    "load": "flame.core.load",
-    "load_all": "flame.core.load_many",
-    "where": "flame.core.where",
+    "Profile": "flame.core.model.profile",
+    "StackTree": "flame.core.model.tree",
+    "load": "flame.core.loading.file",
+    "load_all": "flame.core.loading.many",
+    "where": "flame.core.projection.filters",
 }
 
 

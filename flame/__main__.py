@@ -2,6 +2,6 @@
 
 import sys
 
-from flame.cli import main
+from flame.cli.main import main
 
 sys.exit(main())

@@ -11,10 +11,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests import tiers
+from tests.support import tiers
+from tests.support.paths import ROOT
 
 # Real traces are not part of the repository; where they are absent, the tests that need them skip.
-TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+TRACES = ROOT.parent / "shared" / "traces"
 
 # For parametrisation, by file name. Empty where the traces are absent: pytest then skips the test.
 NSYS_TRACES = sorted(path.name for path in TRACES.glob("nsys/*.sqlite"))
@@ -39,7 +40,7 @@ tiers.load_profiles()
 
 
 def pytest_collection_finish() -> None:
-    """Exempt all modules and tests from garbage collection: tests that collect take half as long."""
+    """Exempt modules and tests from garbage collection, which some tests run to find leaks."""
     gc.freeze()
 
 

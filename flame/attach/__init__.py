@@ -1,1 +1,4 @@
-"""Finding running processes, and getting at what they record."""
+"""Find running processes and watch them.
+
+May import record, console, exporters, options and core.
+"""

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.attach.choose import Target, choose, not_recorded, of_ended, of_job
-from flame.attach.control import Control
-from flame.attach.find import Finder
+from flame.attach.discover.finder import Finder
+from flame.attach.discover.model import Ended, Job, Way
+from flame.attach.library.control import Control
 from flame.attach.listing import as_json, as_text
-from flame.attach.model import Ended, Job, Way
+from flame.attach.target import Target, choose, not_recorded, of_ended, of_job
 from flame.attach.watch import Watch
+from flame.console.terminal import say
 from flame.core.errors import InputError, UsageError
 from flame.core.readers.fdump.tally import Tally
 from flame.core.units import format_bytes, format_count
-from flame.terminal import say
 
 if TYPE_CHECKING:
-    from flame.attach.cpu import CpuFeed
+    from flame.attach.pyspy.feed import CpuFeed
     from flame.core.live.feed import Feed
     from flame.core.options import LoadOptions
 
@@ -72,7 +72,7 @@ def _watched(target: Target) -> set[int]:
 
 def _loaded(target: Target) -> tuple[Path, ...]:
     """The dumps of its processes, which load the library; InputError if none of them can."""
-    from flame.attach.remote import load
+    from flame.attach.library.remote_exec import load
 
     say(f"{target.title}: loading the library: GPU work and Python frames from now on, no NVTX")
     dumps, errors = [], []
@@ -89,7 +89,7 @@ def _loaded(target: Target) -> tuple[Path, ...]:
 
 
 def _sampled(target: Target) -> Attached:
-    from flame.attach.cpu import CpuFeed
+    from flame.attach.pyspy.feed import CpuFeed
 
     try:
         feed = CpuFeed(target.root)

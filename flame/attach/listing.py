@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from flame.attach.counting import UNKNOWN
-from flame.attach.model import Candidate, Ended, Found, Job, Way
-from flame.attach.naming import short_command
+from flame.attach.discover.dump_counts import UNKNOWN
+from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
+from flame.attach.discover.naming import short_command
+from flame.console.terminal import cells, cut, printable
 from flame.core.units import format_age, format_bytes, format_count
-from flame.terminal import cells, cut, printable
 
 _WAYS = {Way.DUMP: "recording", Way.REMOTE: "loadable", Way.CPU: "cpu", Way.NONE: "none"}
 """As scripts read them."""

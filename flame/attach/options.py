@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from flame.arguments import add_selection
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, Window
+from flame.options.selection import add_selection
 from flame.record.options import pc_mode
 
 _EPILOG = """\
@@ -40,14 +40,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "what to attach to; left out: a list to choose from"
     add("target", metavar="PID|NAME|PATH", nargs="?", help=text)
     add("--list", action="store_true", help="print what can be attached to")
-    add("--json", action="store_true", help="with --list: for scripts")
+    add("--json", action="store_true", help="with --list: print JSON, for scripts")
     add("--stop", action="store_true", help="end the recording; the program runs on")
     text = (
         "PC sampling from now on: continuous, serialized (exact launches, kernels run one by one) "
     )
     text += "or off; :N samples every 2^N cycles, N from 5 to 31"
     add("--pc", metavar="MODE[:N]", help=text)
-    text = "what is shown at first: the last 10s (default) or 60s, or all"
+    text = "window shown at first: the last 10s (default), the last 60s, or all"
     add("--window", metavar="W", help=text)
     add_selection(parser)
     # What grows would change places all the time.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from flame.attach.choose import Target
-from flame.attach.control import Control, SamplingReply
-from flame.attach.model import Way
+from flame.attach.discover.model import Way
+from flame.attach.library.control import Control, SamplingReply
+from flame.attach.target import Target
+from flame.console.terminal import say
 from flame.core.errors import InputError
-from flame.terminal import say
 
 _SKIPPED = "no GPU work of it is recorded"
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from flame.attach.control import Control
-from flame.attach.ended import read_header, read_left
-from flame.attach.machine import Machine
-from flame.attach.mapped import path_of
-from flame.attach.processes import process
+from flame.attach.discover.finished import read_header, read_left
+from flame.attach.discover.maps import path_of
+from flame.attach.discover.proc import process
+from flame.attach.discover.process_table import Machine
+from flame.attach.library.control import Control
 from flame.core.errors import InputError
 from flame.core.readers.fdump.folder import dumps_in
 

@@ -1,1 +1,4 @@
-"""Readers, attribution, projection: everything that knows traces and nothing of terminals."""
+"""Read traces, build the unified stack tree and answer questions to it.
+
+Knows no terminal and no command line; imports nothing of flame but itself.
+"""

@@ -54,7 +54,7 @@ def format_age(seconds: float) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """A metric value in its ``unit``; see `flame.core.metrics.Metric`."""
+    """A metric value in its ``unit``; see `flame.core.model.metrics.Metric`."""
     if unit == "ns":
         return format_ns(value)
     if unit == "bytes":

@@ -1,1 +1,4 @@
-"""``flame doctor``: what works on this machine, and how to mend what does not."""
+"""Check what works on this machine and say how to fix what does not (``flame doctor``).
+
+May import record, console, options and core.
+"""

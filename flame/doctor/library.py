@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from flame._version import __version__
 from flame.core.errors import FlameError
-from flame.core.frames import FrameBuilder
+from flame.core.model.frames import FrameBuilder
 from flame.core.readers.fdump.chunks import Bytes, Chunks
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.names import Vocabulary

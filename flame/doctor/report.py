@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from flame._version import __version__
+from flame.console.terminal import printable
 from flame.doctor import gpu, library, machine
 from flame.doctor.check import Check
-from flame.terminal import printable
 
 _MARKS = {"ok": "✓", "limited": "!", "missing": "✗", "absent": "·"}
 _ASCII_MARKS = {"ok": "ok", "limited": "!!", "missing": "NO", "absent": "--"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from flame.core.errors import InputError
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.layout import Header
-from flame.core.sass.codes import CUBINS, code_files
+from flame.core.sass.disassembly import CUBINS, code_files
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

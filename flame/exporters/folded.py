@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import BinaryIO
 
-from flame.core.frames import Kind
-from flame.core.tree import StackTree
+from flame.core.model.frames import Kind
+from flame.core.model.tree import StackTree
 from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
 
 # flamegraph.pl and speedscope drop or blank out a frame without a name.

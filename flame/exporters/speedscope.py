@@ -9,10 +9,10 @@ from typing import BinaryIO
 import msgspec
 
 from flame._version import __version__
-from flame.core.frames import Kind
-from flame.core.profile import Profile
-from flame.core.selection import Selection
-from flame.core.tree import StackTree
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.selection import Selection
 from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled, Shared, Unit
 from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
 
@@ -29,7 +29,7 @@ def write(profile: Profile, selection: Selection, file: BinaryIO, *, name: str) 
 
     The selection's own metric comes first and is always there; the others measure the same
     activities on the same levels. ``name`` is what speedscope shows as the title. Returns warnings
-    where the file goes beyond what speedscope opens well. Raises as `flame.core.project.project`.
+    where the file goes beyond what speedscope opens well. Raises as `project.project`.
     """
     return _write(list(_trees(profile, selection)), file, name)
 

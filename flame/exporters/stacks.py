@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from flame.core.tree import StackTree
+from flame.core.model.tree import StackTree
 
 T = TypeVar("T")
 

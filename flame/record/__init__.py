@@ -1,1 +1,4 @@
-"""``flame record``: run a command with the injection library in it, and say what was recorded."""
+"""Run a command with the injection library and tell what was recorded (``flame record``).
+
+May import console and core.
+"""

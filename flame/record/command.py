@@ -8,14 +8,14 @@ import traceback
 from contextlib import ExitStack
 from pathlib import Path
 
+from flame.console.terminal import say
 from flame.core.errors import CancelledError
 from flame.record.environment import environment_for, library_path, replaced
 from flame.record.folder import make_folder
-from flame.record.live import live_line
 from flame.record.options import Plan
 from flame.record.process import death_of, exit_code_of, signals_held, start, wait_for
 from flame.record.sockets import remove_stale
-from flame.terminal import say
+from flame.record.status_line import live_line
 
 
 def record(plan: Plan) -> int:
@@ -56,7 +56,7 @@ def _tell(plan: Plan, folder: Path, status: int, elapsed: int) -> None:
     if death := death_of(status):
         say(f"{plan.command[0]}: {death}")
     try:
-        from flame.record.summary import tell
+        from flame.record.finish import tell
 
         tell(plan, folder, elapsed)
     except (KeyboardInterrupt, CancelledError):

@@ -9,7 +9,7 @@ from flame.core.errors import InputError
 from flame.core.options import Progress, silent
 from flame.core.readers.fdump.folder import dumps_in
 from flame.core.readers.fdump.samples import sampled_functions
-from flame.core.sass.codes import CUBINS, keep
+from flame.core.sass.disassembly import CUBINS, keep
 
 
 def keep_instructions(folder: Path, progress: Progress = silent) -> list[str]:

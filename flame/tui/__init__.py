@@ -1,1 +1,4 @@
-"""The terminal app: the only folder that knows Textual."""
+"""Show traces in the terminal app: the only package that imports Textual.
+
+May import attach, console, exporters, options and core.
+"""

@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from flame.attach.control import Control, ControlStatus
+from flame.attach.library.control import Control, ControlStatus
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="recording is for Linux")
 
@@ -267,7 +267,7 @@ def test_what_belongs_to_others_is_not_trusted(serve: Serve, dump: Path) -> None
     code = """
 import os, sys
 from pathlib import Path
-from flame.attach.control import Control
+from flame.attach.library.control import Control
 os.setgid(65534), os.setuid(65534)
 print(Control.open(Path(sys.argv[1])) is not None)
 """

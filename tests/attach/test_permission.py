@@ -15,12 +15,12 @@ from tempfile import NamedTemporaryFile
 
 import pytest
 
-from flame.attach import permission
-from flame.attach.permission import explain
-from flame.attach.processes import process
+from flame.attach.discover import permission
+from flame.attach.discover.permission import explain
+from flame.attach.discover.proc import process
 from tests.attach.conftest import NOBODY, Start, as_nobody, needs_root, wait_until
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 LIBC = ctypes.CDLL(None)
 PR_SET_DUMPABLE, PR_SET_KEEPCAPS = 4, 8
 
@@ -123,7 +123,9 @@ def test_ptrace_scope(monkeypatch: pytest.MonkeyPatch, scope: str, remedy: str) 
 
 def told(*prefix: str, code: str = "", pid: int) -> str:
     """What another Python with that in front of its command line explains about ``pid``."""
-    program = f"import os, subprocess\nfrom flame.attach.permission import explain\n{code}\n"
+    program = (
+        f"import os, subprocess\nfrom flame.attach.discover.permission import explain\n{code}\n"
+    )
     command = [*prefix, sys.executable, "-c", f"{program}print(explain({pid}))"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode and not done.stdout:

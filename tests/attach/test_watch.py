@@ -17,7 +17,7 @@ from tests.attach.conftest import wait_until
 from tests.attach.trees import RANKS, STEPS, Env, Tree, dumps_of, job_at, python
 from tests.attach.trees import tree as tree
 from tests.attach.trees import users_folder as users_folder
-from tests.fdumpfile import DumpFile
+from tests.support.writers.fdumpfile import DumpFile
 
 CHILD_ON_SIGNAL = f"""
 import nvtx, os, signal, subprocess, sys

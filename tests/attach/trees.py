@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from flame.attach.find import Finder
-from flame.attach.model import Candidate, Job
+from flame.attach.discover.finder import Finder
+from flame.attach.discover.model import Candidate, Job
 from tests.attach.conftest import wait_until
 from tests.cli.programs import KERNELS
 
@@ -77,7 +77,7 @@ def users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def end(root: subprocess.Popen[bytes]) -> None:
     """Kills a process and all below it, the parents first: they would start others."""
-    from flame.attach.processes import all_processes, below
+    from flame.attach.discover.proc import all_processes, below
 
     for one in list(below([root.pid], all_processes())):
         with suppress(ProcessLookupError):

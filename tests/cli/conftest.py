@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from flame.cli import main
-from tests.garbage import leaks_told as leaks_told
+from flame.cli.main import main
 from tests.inject.conftest import OURS
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
 from tests.inject.conftest import library as library
-from tests.nsysfile import HTOD, NsysFile
+from tests.support.garbage import leaks_told as leaks_told
+from tests.support.paths import ROOT
+from tests.support.writers.nsysfile import HTOD, NsysFile
 
 Flame = Callable[..., "Result"]
 Done = subprocess.CompletedProcess[str]
@@ -74,7 +75,7 @@ def spawn(
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, and a known width."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("FLAME_DEBUG", raising=False)
     monkeypatch.chdir(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 
 from flame.attach.command import attach, target_of
 from flame.core.errors import InputError
-from flame.core.load_many import load_all
+from flame.core.loading.many import load_all
 from flame.core.options import LoadOptions
 from tests.attach.conftest import wait_until
 from tests.attach.trees import IDLE, LAUNCHES, RANKS, STEPS, Tree, dumps_of, job_at, python, script

@@ -12,8 +12,8 @@ from tests.attach.trees import IDLE, LAUNCHES, RANKS, STEPS, Tree, dumps_of, job
 from tests.attach.trees import tree as tree
 from tests.attach.trees import users_folder as users_folder
 from tests.cli.conftest import Flame, Result
-from tests.fdumprecords import header, records
 from tests.inject.conftest import injected_env as injected_env
+from tests.support.writers.fdumprecords import header, records
 
 Env = dict[str, str]
 BOTH = "--pc switches PC sampling and nothing else: not with --list or --stop"

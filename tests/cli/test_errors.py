@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame
-from tests.nsysfile import NsysFile
+from tests.support.writers.nsysfile import NsysFile
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_an_unforeseen_error_is_one_line_too(
     def broken(*_: object) -> str:
         raise KeyError("first\nsecond")
 
-    monkeypatch.setattr("flame.report.as_text", broken)
+    monkeypatch.setattr("flame.console.info.as_text", broken)
     result = flame("info", trace)
     assert result.code == 70
     assert "internal error: KeyError" in result.complaint()
@@ -110,6 +110,6 @@ def test_interrupted_load_is_quiet(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flame.core.load.load", interrupted)
+    monkeypatch.setattr("flame.core.loading.file.load", interrupted)
     result = flame("info", trace)
     assert (result.code, result.out, result.err) == (130, "", "")

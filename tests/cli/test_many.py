@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame, folded
-from tests.fake_nsys import descendants, report, slow_nsys, until
-from tests.nsysfile import NsysFile
+from tests.support.writers.fake_nsys import descendants, report, slow_nsys, until
+from tests.support.writers.nsysfile import NsysFile
 
 
 @pytest.fixture

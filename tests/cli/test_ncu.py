@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from flame.arguments import parse
-from flame.command import options_of
-from flame.config import DEFAULTS
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.state import decode
-from flame.tui.app import FlameApp
+from flame.core.projection.selection import Selection
+from flame.options.command_line import options_of
+from flame.options.config import DEFAULTS
+from flame.options.selection import parse
+from flame.options.state import decode
+from flame.tui.main.app import FlameApp
 from tests.cli.conftest import Flame
-from tests.ncufile import Row, sass_page
-from tests.nsysfile import NsysFile
+from tests.support.writers.ncufile import Row, sass_page
+from tests.support.writers.nsysfile import NsysFile
 from tests.tui.conftest import User, main_screen
 
 CODE = [Row("LDG.E R2, [R4]", {"stall_long_sb": 6}), Row("EXIT", {"stall_wait": 4})]

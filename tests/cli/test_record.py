@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import flame.record.command as command
-from flame.core.load_many import load_all
-from flame.core.profile import Profile
+from flame.core.loading.many import load_all
+from flame.core.model.profile import Profile
 from flame.record.options import Plan
 from tests.cli.conftest import PYTHON, Flame, Record, said, spawn
 from tests.cli.programs import KERNELS, RANGES
@@ -227,7 +227,7 @@ def test_a_summary_that_fails_is_one_line(
     def fail(*args: object) -> None:
         raise error
 
-    monkeypatch.setattr("flame.record.summary.tell", fail)
+    monkeypatch.setattr("flame.record.finish.tell", fail)
     assert command.record(Plan((sys.executable, "-c", "raise SystemExit(3)"))) == 3
     assert capfd.readouterr().err == f"{line}\n"
 

@@ -12,7 +12,7 @@ from flame.core.errors import UsageError
 from flame.core.units import parse_size
 from flame.record.environment import unix_minus_monotonic
 from flame.record.folder import recording_name
-from flame.record.live import _clock
+from flame.record.status_line import _clock
 from flame.record.totals import Dumps, Totals
 from tests.cli.conftest import Flame
 

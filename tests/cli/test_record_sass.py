@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.load_many import load_all
-from flame.core.profile import Profile
+from flame.core.loading.many import load_all
+from flame.core.model.profile import Profile
 from flame.core.sass import nvdisasm
 from tests.cli.conftest import PYTHON, Flame, Record, said
+from tests.support.paths import SAMPLES
 
-CUBIN = Path(__file__).parents[2] / "samples" / "llm_kernels.cubin"
+CUBIN = SAMPLES / "llm_kernels.cubin"
 GEMM = "_ZN3llm4gemmILi16EEEvPKfS2_Pfi"
 PROGRAM = f"""
 import ctypes

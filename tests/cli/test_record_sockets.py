@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.attach.control import Control
+from flame.attach.library.control import Control
 from flame.record.sockets import remove_stale
 from tests.cli.conftest import Record
 from tests.cli.programs import RANGES

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame, spawn
-from tests.nsysfile import NsysFile
+from tests.support.writers.nsysfile import NsysFile
 
 HOSTILE = "evil\x1b[31m;red\nline\u202e"
 
@@ -124,7 +124,7 @@ def test_print_prints_on_a_terminal(trace: Path) -> None:
 
 def test_static_view_needs_no_terminal_library(trace: Path) -> None:
     report = "import atexit,sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
-    code = f"{report}; from flame.cli import main; main(['view', {str(trace)!r}])"
+    code = f"{report}; from flame.cli.main import main; main(['view', {str(trace)!r}])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress, silent
-from flame.core.raw import RawTrace
 from flame.core.readers.nsys import reader
-from flame.core.readers.sqlite import SqliteSource
-from tests.nsysfile import NsysFile
+from flame.core.readers.sqlite.rows import SqliteSource
+from tests.support.writers.nsysfile import NsysFile
 
 Read = Callable[..., RawTrace]
 

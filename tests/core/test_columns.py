@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flame.core.columns import distinct, pack, runs, sum_by, unique_rows
-from tests.core.recorded import i8
+from tests.support.recorded import i8
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 FEW = st.integers(-2, 2)

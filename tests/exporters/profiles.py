@@ -9,12 +9,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from flame.core.columns import I4, I8
-from flame.core.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
-from flame.core.grouping import add_grouping
-from flame.core.metrics import metric_of
-from flame.core.profile import Activities, Device, GraphNodes, Meta, Process, Profile, Thread
-from flame.core.stacks import StackBuilder
-from flame.core.tree import StackTree
+from flame.core.model.activities import Activities
+from flame.core.model.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
+from flame.core.model.grouping import add_grouping
+from flame.core.model.meta import Device, GraphNodes, Meta, Process, Thread
+from flame.core.model.metrics import metric_of
+from flame.core.model.profile import Profile
+from flame.core.model.stacks import StackBuilder
+from flame.core.model.tree import StackTree
 
 # What some reader of text files takes for the end of a line, and what separates frames and values.
 LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"

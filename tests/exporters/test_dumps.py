@@ -13,13 +13,13 @@ import pytest
 
 import flame
 from flame.core.errors import CancelledError, InputError
+from flame.core.live.decode.growing import Growing
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes, named
-from flame.core.readers.fdump.growing import Growing
 from flame.core.readers.fdump.layout import Header, header_of
 from flame.core.readers.fdump.shared import Shared
 from flame.exporters.dumps import copy_dumps
-from tests.fdumpfile import SIZE, DumpFile
+from tests.support.writers.fdumpfile import SIZE, DumpFile
 
 
 class Dump:

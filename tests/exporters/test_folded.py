@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 
 import flame
-from flame.core.selection import Selection
-from flame.core.tree import StackTree
+from flame.core.model.tree import StackTree
+from flame.core.projection.selection import Selection
 from flame.exporters import folded
 from tests.conftest import NSYS_TRACES
-from tests.core.sampled import Run, runs
 from tests.exporters.profiles import HOSTILE, LINE_ENDS, Row, chain, profile_of, some_rows
+from tests.support.sampled import Run, runs
 
 
 def written(tree: StackTree) -> bytes:

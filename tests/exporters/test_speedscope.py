@@ -16,17 +16,17 @@ from hypothesis import given
 import flame
 from flame._version import __version__
 from flame.core.errors import NoMatchError
-from flame.core.labels import Naming
-from flame.core.metrics import METRICS
-from flame.core.names import parse_rename
-from flame.core.profile import Profile
-from flame.core.selection import Selection
-from flame.core.where import where
+from flame.core.model.metrics import METRICS
+from flame.core.model.profile import Profile
+from flame.core.names.nvtx import parse_rename
+from flame.core.projection.filters import where
+from flame.core.projection.labels import Naming
+from flame.core.projection.selection import Selection
 from flame.exporters import speedscope
 from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled
 from tests.conftest import NSYS_TRACES
-from tests.core.sampled import Run
 from tests.exporters.profiles import Place, Row, chain, fan, profile_of, some_rows
+from tests.support.sampled import Run
 
 FORWARD = Row("gemm", 70, nvtx=("forward",), launch="cudaLaunchKernel", launch_ns=9)
 LOOSE = Row("memset", 5)

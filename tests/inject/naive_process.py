@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests import fdumprecords
+from tests.support.writers import fdumprecords
 
 CUT = ("[outermost frames not recorded]", "", 0)
 DEPTH = 250

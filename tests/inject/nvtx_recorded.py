@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fdumprecords import records, text
+from tests.support.writers.fdumprecords import records, text
 
 DOMAIN, CATEGORY, THREAD, DEVICE = 1, 2, 3, 4
 PUSH_POP, START_END, MARK = 0, 1, 2

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flame.attach.control import Control
+from flame.attach.library.control import Control
 
 TIMEOUT_S = 60
 Found = TypeVar("Found")

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from inject import build
-from tests.fdumprecords import records, text
 from tests.inject.conftest import NATIVE, built
+from tests.support.writers.fdumprecords import records, text
 
 BASE = [
     "settings",

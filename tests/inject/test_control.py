@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from flame.attach.control import Control
+from flame.attach.library.control import Control
 from tests.cli.programs import KERNELS
-from tests.fdumprecords import header, meta, records
 from tests.inject.recorded_program import Program, until
+from tests.support.writers.fdumprecords import header, meta, records
 
 ENDED, STOPPED = 1, 2
 LAUNCHES = "[launch(gemm) for _ in range(100)].count(None) + (call('cuCtxSynchronize') or 0)"

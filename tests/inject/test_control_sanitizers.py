@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from flame.attach.control import Control
-from tests.fdumprecords import header, records
+from flame.attach.library.control import Control
 from tests.inject.recorded_program import until
 from tests.inject.test_sanitizers import OPTIONS
+from tests.support.writers.fdumprecords import header, records
 
 pytestmark = pytest.mark.deep
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fdumprecords import header, meta, records, stack, text
+from tests.support.writers.fdumprecords import header, meta, records, stack, text
 
 TIMEOUT_S = 120
 RING = 1 << 18  # driver calls whose origin is remembered

@@ -17,7 +17,7 @@ import pytest
 import flame
 from flame.core.sass.cubin import functions_in
 from samples import make_six_levels, tiny_llm
-from tests.fdumprecords import meta, records, text
+from tests.support.writers.fdumprecords import meta, records, text
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "samples"

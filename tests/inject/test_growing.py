@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.load import load
+from flame.core.live.decode.growing import Growing
+from flame.core.loading.file import load
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes
-from flame.core.readers.fdump.growing import Growing
 from flame.core.readers.fdump.layout import RUNNING
 from flame.core.readers.fdump.shared import Shared
-from tests.core.test_fdump_growing import Seen
-from tests.core.test_fdump_oracle import rows_of
+from tests.core.live.test_growing import Seen
+from tests.core.readers.fdump.test_oracle import rows_of
 
 WORKLOAD = Path(__file__).with_name("truth_workload.py")
 ACTIONS = 1500

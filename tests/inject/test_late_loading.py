@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.cli.programs import KERNELS
-from tests.fdumprecords import header, meta, records, stack, text
 from tests.inject.recorded_program import Program
+from tests.support.writers.fdumprecords import header, meta, records, stack, text
 
 LATE = """
 import threading

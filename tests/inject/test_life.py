@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.fdumprecords import header, meta, records
 from tests.inject.scenes import (
     ENDED,
     RUNNING,
@@ -20,6 +19,7 @@ from tests.inject.scenes import (
     numbers,
     program,
 )
+from tests.support.writers.fdumprecords import header, meta, records
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inject import build
-from tests.fdumprecords import header
 from tests.inject.nvtx_recorded import (
     CATEGORY,
     DEVICE,
@@ -27,7 +26,8 @@ from tests.inject.nvtx_recorded import (
     only,
     recorded,
 )
-from tests.tiers import examples
+from tests.support.tiers import examples
+from tests.support.writers.fdumprecords import header
 
 MAX_DEPTH = 250
 Recording = Callable[..., str]

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.fdumprecords import header, records
+from tests.support.writers.fdumprecords import header, records
 
 ENDED = 1
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from flame.attach.control import SamplingReply
+from flame.attach.library.control import SamplingReply
 from tests.cli.programs import KERNELS
-from tests.fdumprecords import header, meta, records, text
 from tests.inject.conftest import small_file_system
 from tests.inject.recorded_program import Program, until
+from tests.support.writers.fdumprecords import header, meta, records, text
 
 IMAGE = """
 import os

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from inject import build
-from tests import fdumprecords
-from tests.tiers import deep_except
+from tests.support.tiers import deep_except
+from tests.support.writers import fdumprecords
 
 CASES = Path(__file__).with_name("python_cases.py")
 MAX_DEPTH = 250

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flame.core.attribute import attribute
-from flame.core.frames import Kind
+from flame.core.attribution.attribute import attribute
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.model.raw import RawTrace
+from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import LoadOptions, silent
-from flame.core.profile import Profile
-from flame.core.raw import RawTrace
 from flame.core.readers.fdump import reader
-from flame.core.stalls import is_not_issued, stall_of
 from tests.inject.test_sampling import Sampled
 
 Env = Callable[..., dict[str, str]]

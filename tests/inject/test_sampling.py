@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests import fdumprecords
-from tests.tiers import deep_except
+from tests.support.tiers import deep_except
+from tests.support.writers import fdumprecords
 
 WORKLOAD = Path(__file__).with_name("sampling_workload.py")
 RUNS = 20

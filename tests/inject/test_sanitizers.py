@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fdumprecords import header, records, text
+from tests.support.writers.fdumprecords import header, records, text
 
 pytestmark = pytest.mark.deep
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.frames import Kind
-from flame.core.load import load
-from flame.core.load_many import load_all
-from flame.core.profile import Profile
-from flame.core.project import project
-from tests.fdumprecords import header
+from flame.core.loading.file import load
+from flame.core.loading.many import load_all
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.projection.project import project
 from tests.inject.naive_process import Process, Step, Work, idle_times, launch_times
+from tests.support.writers.fdumprecords import header
 
 WORKLOAD = Path(__file__).with_name("tree_workload.py")
 GPU_LEVELS = {"python": "python", "launch": "launch", "nvtx": "nvtx", "kernel": "leaf"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests import fdumprecords
+from tests.support.writers import fdumprecords
 
 WORKLOAD = Path(__file__).with_name("truth_workload.py")
 KINDS = {"ok": 1, "version:27": 2, "shuffle": 3}

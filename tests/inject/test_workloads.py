@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import flame
-from flame.core.profile import Profile
-from flame.core.tree import Node
+from flame.core.model.profile import Profile
+from flame.core.model.tree import Node
 from samples import tiny_llm
 from samples import workload_transformer as transformer
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from inject import build
-from tests.fdumprecords import chunks, header, meta, records, schema, text
 from tests.inject.conftest import SANITIZERS, WATCHED, small_file_system
 from tests.inject.scenes import (
     ENDED,
@@ -28,6 +27,7 @@ from tests.inject.scenes import (
     numbers,
     program,
 )
+from tests.support.writers.fdumprecords import chunks, header, meta, records, schema, text
 
 DISK_FULL, SIZE_LIMIT, CUPTI_DROPPED = 1, 2, 3
 OPEN_RANGE = 9

@@ -16,18 +16,18 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
-from flame.config import DEFAULTS, Config
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.tui.app import FlameApp
-from flame.tui.lines import Rows
-from flame.tui.shell import Shell
+from flame.core.projection.selection import Selection
+from flame.options.config import DEFAULTS, Config
+from flame.tui.main.app import FlameApp
+from flame.tui.shell.base_app import Shell
+from flame.tui.toolkit.lines import Rows
 from tests.tui import traces
 from tests.tui.terminals import Terminal
 
 if TYPE_CHECKING:
-    from flame.tui.screen import MainScreen
+    from flame.tui.main.screen import MainScreen
 
 PATIENCE = 10.0
 
@@ -105,7 +105,7 @@ class User:
 
 def main_screen(app: Shell) -> MainScreen | None:
     """The main screen of ``app``, once there is one."""
-    from flame.tui.screen import MainScreen
+    from flame.tui.main.screen import MainScreen
 
     return next((one for one in app.screen_stack if isinstance(one, MainScreen)), None)
 
@@ -161,4 +161,4 @@ def terminals() -> Iterator[list[Terminal]]:
     yield started
     for terminal in started:
         terminal.close()
-    gc.collect()  # so that what a process leaks is told here: see tests.garbage
+    gc.collect()  # so that what a process leaks is told here: see tests.support.garbage

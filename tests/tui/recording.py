@@ -14,7 +14,7 @@ from flame.core.live.snapshot import Snapshot
 from flame.core.live.status import State, Status
 from flame.core.live.window import Window
 from flame.core.options import LoadOptions
-from tests.fdumpfile import API, STALL_REASON, DumpFile
+from tests.support.writers.fdumpfile import API, STALL_REASON, DumpFile
 
 MS = 1_000_000
 Stack = tuple[str, ...]

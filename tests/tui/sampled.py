@@ -8,19 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-import flame.tui.app
-from flame.config import DEFAULTS, Config
-from flame.core.frames import FrameBuilder
-from flame.core.load import load
+from flame.core.loading.file import load
+from flame.core.loading.inputs import Inputs
+from flame.core.model.frames import FrameBuilder
+from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.profile import Profile
-from flame.core.sampled import with_sampling
-from flame.core.sampling import Code, Samples, SamplingBuilder
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.tui.app import FlameApp
-from flame.tui.sass_screen import SassScreen
-from flame.tui.session import Projection, Session, metrics_of, project
+from flame.core.projection.selection import Selection
+from flame.core.sampling.attach import with_sampling
+from flame.options.config import DEFAULTS, Config
+from flame.tui.main.app import FlameApp
+from flame.tui.sass.screen import SassScreen
+from flame.tui.session.session import Projection, Session, metrics_of, project
 from tests.tui.conftest import User, main_screen
 from tests.tui.traces import decode
 
@@ -121,8 +120,6 @@ def shown(profile: Profile, selection: Selection | None = None) -> Projection:
 
 class MadeApp(FlameApp):
     """The app on a profile that no file has."""
-
-    CSS_PATH = str(Path(flame.tui.app.__file__).with_name("app.tcss"))
 
     def __init__(self, profile: Profile, selection: Selection, config: Config = DEFAULTS) -> None:
         inputs = Inputs((Path("decode.sqlite"),))

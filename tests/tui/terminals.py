@@ -14,18 +14,19 @@ import termios
 import time
 from pathlib import Path
 
+from tests.support.paths import ROOT
+
 PATIENCE = 30.0
 OWN = ("NO_COLOR", "FLAME_ASCII")
 """What the developer's terminal may say, and a test must not depend on."""
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from pathlib import Path
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.tui.app import run
+from flame.core.projection.selection import Selection
+from flame.core.loading.inputs import Inputs
+from flame.tui.main.app import run
 {prepare}
 sys.exit(run(Inputs((Path(sys.argv[1]),)), LoadOptions(), Selection()))
 """

@@ -16,18 +16,18 @@ from pathlib import Path
 import pytest
 
 import flame
-from flame.core.selection import Selection
-from flame.core.tree import StackTree
+from flame.core.model.tree import StackTree
+from flame.core.projection.selection import Selection
 from flame.core.units import format_count
-from flame.tui.keys import LEVEL_KEYS
+from flame.tui.shell.commands import LEVEL_KEYS
 from tests.conftest import TRACES
-from tests.tiers import deep_except
+from tests.support.paths import ROOT, SAMPLES
+from tests.support.tiers import deep_except
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
 
 PATIENCE = 30.0
-ROOT = Path(__file__).parents[2]
-SAMPLE = ROOT / "samples" / "decode_small.sqlite"
+SAMPLE = SAMPLES / "decode_small.sqlite"
 REAL = TRACES / "nsys" / "rtx3070_train_17k.sqlite"
 STACK = ("nvtx", "kernel")
 FLAME = f"{shlex.quote(sys.executable)} -m flame"

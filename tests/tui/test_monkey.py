@@ -18,20 +18,20 @@ from textual import events
 from textual.command import CommandList
 from textual.keys import _character_to_key
 
-from flame.config import DEFAULTS, Config
-from flame.core.selection import Selection
-from flame.core.where import HideStacks
-from flame.tui import finder
-from flame.tui.commands import AllCommands
-from flame.tui.filters import FiltersDialog
-from flame.tui.keys import COMMANDS
-from flame.tui.loading import LoadingScreen
-from flame.tui.screen import MainScreen
-from tests.bad_texts import WHOLE
+from flame.core.projection.filters import HideStacks
+from flame.core.projection.selection import Selection
+from flame.options.config import DEFAULTS, Config
+from flame.tui.dialogs.filters import FiltersDialog
+from flame.tui.main.screen import MainScreen
+from flame.tui.session import finder
+from flame.tui.shell.command_palette import AllCommands
+from flame.tui.shell.commands import COMMANDS
+from flame.tui.shell.loading_screen import LoadingScreen
 from tests.conftest import NSYS_TRACES
-from tests.nsysfile import NsysFile
-from tests.strategies import Script, scripts
-from tests.tiers import examples
+from tests.support.hostile.bad_texts import WHOLE
+from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
+from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.conftest import User, _character, open_app
 from tests.tui.terminals import Terminal, read_screen, start
@@ -410,11 +410,11 @@ async def test_a_quick_filter_in_the_sandwich_is_about_its_subject(decode: Path)
 @pytest.mark.parametrize(
     ("place", "keys"),
     [
-        ("flame.tui.projector.find", "*i"),
-        ("flame.tui.finder.find", "*"),
-        ("flame.tui.collector.collect", ""),
-        ("flame.tui.top._rest", "\t\t"),
-        ("flame.tui.timeline_work.timeline", "\t\t\t"),
+        ("flame.tui.session.projector.find", "*i"),
+        ("flame.tui.session.finder.find", "*"),
+        ("flame.tui.details.collector.collect", ""),
+        ("flame.tui.views.top_pane._rest", "\t\t"),
+        ("flame.tui.timeline.prepare.timeline", "\t\t\t"),
     ],
 )
 def test_a_bug_in_a_thread_ends_the_app_with_its_error(
@@ -433,7 +433,7 @@ def test_a_bug_in_a_thread_ends_the_app_with_its_error(
 
 
 BROKEN = """
-import flame.cli
+import flame.cli.main
 from flame.tui import finder, sandwich, top, {module}
 finder.AT_ONCE = sandwich.AT_ONCE = top.AT_ONCE = 0
 def broken(*args, **named):

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from flame.config import Config
+from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
-from flame.core.selection import Selection
-from flame.core.sources import Inputs
-from flame.tui.app import FlameApp
-from tests.tiers import deep_except
+from flame.core.projection.selection import Selection
+from flame.options.config import Config
+from flame.tui.main.app import FlameApp
+from tests.support.tiers import deep_except
 from tests.tui.conftest import User, main_screen
 
 Compare = Callable[..., bool]

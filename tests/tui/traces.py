@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.nsysfile import HTOD, NsysFile
+from tests.support.writers.nsysfile import HTOD, NsysFile
 
 HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07red\x1b[31m",

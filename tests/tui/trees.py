@@ -8,9 +8,10 @@ from string import ascii_lowercase
 import numpy as np
 from hypothesis import strategies as st
 
-from flame.core.frames import Frame, FrameBuilder, Kind
-from flame.core.metrics import metric_of
-from flame.core.tree import Breadth, StackTree, in_preorder
+from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.model.metrics import metric_of
+from flame.core.model.tree import StackTree
+from flame.core.projection.tree_builder import Breadth, in_preorder
 
 Path = tuple[str | Frame, ...]
 

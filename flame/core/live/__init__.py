@@ -1,1 +1,4 @@
-"""Dumps that still grow: read, added up and shown piece by piece."""
+"""Follow recordings while they grow: decode new rows, add them up, take snapshots.
+
+May import loading and what is below it.
+"""

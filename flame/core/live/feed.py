@@ -8,27 +8,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from flame.core.frames import NO_LAUNCH, Frame, Kind
-from flame.core.live.groups import HostGroups, WorkGroups
+from flame.core.live.decode.growing import Growing
+from flame.core.live.event_tables import Tables
 from flame.core.live.lexicon import Lexicon
 from flame.core.live.liveness import Liveness
-from flame.core.live.rates import SETTLED, Life, rates
-from flame.core.live.samples import LiveSamples
-from flame.core.live.segment import Extent, Kept
 from flame.core.live.snapshot import Pictures, Snapshot
 from flame.core.live.source import LiveSource
-from flame.core.live.spans import SpanStore
 from flame.core.live.status import Rates, SourceStatus, State, Status
-from flame.core.live.store import Store
-from flame.core.live.sums import Looked, WindowSums
-from flame.core.live.tables import Tables
+from flame.core.live.sums.activity_store import Store
+from flame.core.live.sums.groups import HostGroups, WorkGroups
+from flame.core.live.sums.host_spans import SpanStore
+from flame.core.live.sums.rates import SETTLED, Life, rates
+from flame.core.live.sums.samples import LiveSamples
+from flame.core.live.sums.segment import Extent, Kept
+from flame.core.live.sums.window_sums import Looked, WindowSums
 from flame.core.live.window import ALL, LONGEST, SECOND, Window
-from flame.core.marks import Joiner
+from flame.core.loading.inputs import labels_of
+from flame.core.model.frames import NO_LAUNCH, Frame, Kind
+from flame.core.model.stack_joins import Joiner
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes, named
-from flame.core.readers.fdump.growing import Growing
 from flame.core.readers.fdump.shared import Shared
-from flame.core.sources import labels_of
 
 MOST_ROWS = 4_000_000
 """Activities that are kept, and as many calls and ranges: with more, windows are shorter."""

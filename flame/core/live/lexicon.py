@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from flame.core.columns import I4, I8, Column
-from flame.core.frames import FrameTable
-from flame.core.grouping import Grouping, add_grouping
-from flame.core.labels import Labeller, Labels, Naming
-from flame.core.profile import NONE, Device, Process, Source, Thread
+from flame.core.model.activities import NONE
+from flame.core.model.frames import FrameTable
+from flame.core.model.grouping import Grouping, add_grouping
+from flame.core.model.meta import Device, Process, Source, Thread
+from flame.core.model.stacks import StackTable
+from flame.core.projection.labels import Labeller, Labels, Naming
 from flame.core.readers.fdump.shared import Shared
-from flame.core.stacks import StackTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from flame.core.findings import findings
-from flame.core.launches import LaunchConfig
+from flame.core.attribution.gaps import findings
+from flame.core.live.event_tables import Tables
+from flame.core.live.lazy_rows import KeptRows
 from flame.core.live.lexicon import Lexicon, Words
-from flame.core.live.rows import KeptRows
-from flame.core.live.samples import LiveSamples
-from flame.core.live.segment import Extent
 from flame.core.live.source import LiveSource
-from flame.core.live.sums import Looked
-from flame.core.live.tables import Tables
+from flame.core.live.sums.samples import LiveSamples
+from flame.core.live.sums.segment import Extent
+from flame.core.live.sums.window_sums import Looked
 from flame.core.live.window import Window
-from flame.core.merge import common_meta, warnings_of_all
-from flame.core.profile import Meta, Profile, Source
-from flame.core.sources import in_order, labels_of
+from flame.core.loading.inputs import in_order, labels_of
+from flame.core.loading.merge import common_meta, warnings_of_all
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.meta import Meta, Source
+from flame.core.model.profile import Profile
 
 
 @dataclass(frozen=True)

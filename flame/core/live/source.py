@@ -9,16 +9,16 @@ from typing import TypeVar
 import numpy as np
 
 from flame.core.errors import InputError
-from flame.core.live.batch import Batch, Calls, Work
+from flame.core.live.decode.batch import Batch, Calls, Work
+from flame.core.live.decode.growing import Growing
 from flame.core.live.liveness import Liveness
-from flame.core.live.segment import Extent, Kept
-from flame.core.live.spans import Rows, SpanStore
 from flame.core.live.status import State
-from flame.core.live.store import Store
+from flame.core.live.sums.activities import WorkSegment
+from flame.core.live.sums.activity_store import Store
+from flame.core.live.sums.host_spans import Rows, SpanStore
+from flame.core.live.sums.segment import Extent, Kept
 from flame.core.live.window import LONGEST
-from flame.core.live.work import WorkSegment
 from flame.core.readers.fdump.chunks import named
-from flame.core.readers.fdump.growing import Growing
 
 _ABSURD = 1 << 53
 _LEAST, _FIRST, _MOST = 1 << 14, 1 << 18, 4 << 20

@@ -1,1 +1,4 @@
-"""One file or folder per input format."""
+"""Decode one input format per package into RawTrace or RawStacks; knows nothing of attribution.
+
+May import sass and model.
+"""

@@ -1,1 +1,4 @@
-"""The instructions of kernels: of cubins by nvdisasm, or as they were put beside them."""
+"""Find the SASS code of kernels: read cubins, run nvdisasm, keep its answers.
+
+May import model and external.
+"""

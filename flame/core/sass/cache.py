@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
-from flame.core.readers.converted import cache_folder
-from flame.core.sampling import Code
-from flame.core.sass.kept import read_codes, write_codes
+from flame.core.model.pc_samples import Code
+from flame.core.readers.shared.converter import cache_folder
+from flame.core.sass.code_files import read_codes, write_codes
 
 _FOLDER = "sass"
 _SUFFIX = ".sass"

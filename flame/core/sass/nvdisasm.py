@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from flame.core.errors import InputError
-from flame.core.readers.converted import head_of, reason_of, running
-from flame.core.sampling import Code
+from flame.core.model.pc_samples import Code
+from flame.core.readers.shared.converter import head_of, reason_of, running
 from flame.core.sass.cubin import Function, Tick
-from flame.core.sass.listing import Section, sections_in
+from flame.core.sass.nvdisasm_output import Section, sections_in
 
 NAMED_BY = "FLAME_NVDISASM"
 ADVICE = "nvdisasm is not here: pip install 'flame-view[sass]'"

@@ -1,1 +1,4 @@
-"""Dumps that flame's own injection library writes (``*.fdump``), see ``inject/dump.h``."""
+"""Read dumps of flame's injection library (``*.fdump``; the format is ``inject/dump/dump.h``).
+
+May import readers.shared and model.
+"""

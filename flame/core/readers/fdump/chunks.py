@@ -14,7 +14,6 @@ from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.options import silent
-from flame.core.readers.compressed import GZIP, read_whole
 from flame.core.readers.fdump.layout import (
     CHUNK_HEADER,
     HEADER_SIZE,
@@ -29,6 +28,7 @@ from flame.core.readers.fdump.layout import (
     schema_place,
 )
 from flame.core.readers.fdump.records import Piece, Records
+from flame.core.readers.shared.gzip_files import GZIP, read_whole
 
 # Room that is made ahead is 16 MiB: behind more places without a chunk there is none.
 _MOST_ABSENT = 1 << 12

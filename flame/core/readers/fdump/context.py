@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
-from flame.core.frames import Kind
+from flame.core.model.activities import NONE
+from flame.core.model.frames import Kind
+from flame.core.model.meta import Thread
 from flame.core.options import LoadOptions
-from flame.core.profile import NONE, Thread
-from flame.core.readers import cupti
 from flame.core.readers.fdump import machine
 from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.layout import Header
@@ -20,6 +20,7 @@ from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
 from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.shared import Shared
 from flame.core.readers.fdump.stacks import Stacks
+from flame.core.readers.shared import cupti
 
 # A range may have been opened by the process that this one was forked from. Nothing is recorded for
 # a hundred days, though, and the time lines of all threads must fit 62 bits.
@@ -90,7 +91,7 @@ class Context:
         return self.threads.rows([np.where(tids == 0, NONE, tids & _31_BITS)])
 
     def where(self, piece: dict[str, I8]) -> dict[str, I4]:
-        """Columns of `flame.core.raw.Recorded` for records that say of what thread and stacks."""
+        """Columns of `raw.Recorded` for records that say of what thread and stacks."""
         return {
             "thread": self.thread(piece["tid"]),
             "python": self.stacks.of(piece["python"], Kind.PYTHON),

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I8, Column
-from flame.core.frames import Frame, Kind
-from flame.core.kernel_names import demangle, kernel_base
-from flame.core.launches import UNKNOWN, Dim, LaunchConfig
-from flame.core.profile import NONE
-from flame.core.readers.cupti import cluster_of, copy_name, small
+from flame.core.model.activities import NONE
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig
+from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.ids import Made
+from flame.core.readers.shared.cupti import cluster_of, copy_name, small
 
 KERNELS, COPIES, NODES = "kernel", "memop", "graph_node"
 _COMMON = (
@@ -38,8 +38,8 @@ Rows = dict[str, Column]
 class GpuRows:
     """Makes rows of GPU work of records.
 
-    Columns are those of `flame.core.raw.Activities` and `Recorded` without the process, and
-    ``config`` and ``bytes`` as in `flame.core.launches.Launches`.
+    Columns are those of `flame.core.model.raw.Activities` and `Recorded` without the process, and
+    ``config`` and ``bytes`` as in `flame.core.model.launches.Launches`.
     """
 
     def __init__(self, context: Context) -> None:
@@ -106,7 +106,7 @@ def _dim(x: int, y: int, z: int) -> Dim:
 
 
 def node_rows(context: Context, piece: dict[str, I8]) -> Rows:
-    """Creations of CUDA graph nodes; columns of `flame.core.raw.Nodes` and `Recorded`."""
+    """Creations of CUDA graph nodes; columns of `flame.core.model.raw.Nodes` and `Recorded`."""
     time, known = context.times(piece["time"])
     return context.where(piece) | {
         "node": piece["node"],

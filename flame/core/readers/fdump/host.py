@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, pack
-from flame.core.frames import Frame, Kind
-from flame.core.names import api_name, payload_text
-from flame.core.profile import NONE
+from flame.core.model.activities import NONE
+from flame.core.model.frames import Frame, Kind
+from flame.core.names.nvtx import api_name, payload_text
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.names import API
@@ -41,7 +41,7 @@ Rows = dict[str, Column]
 class CallRows:
     """Makes rows of CUDA API calls of records.
 
-    Columns are those of `flame.core.raw.Calls`, and ``nvtx``, the path recorded with each.
+    Columns are those of `flame.core.model.raw.Calls`, and ``nvtx``, the path recorded with each.
     """
 
     def __init__(self, context: Context) -> None:
@@ -102,7 +102,7 @@ def _payload(bits: int, kind: int) -> str:
 
 
 def range_rows(context: Context, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8]]:
-    """Ranges that have times, columns of `flame.core.raw.Ranges`; and their records, row by row.
+    """Ranges that have times, columns of `raw.Ranges`; and their records, row by row.
 
     Ranges that are open have no ``end`` in ``piece``, and get none.
     """

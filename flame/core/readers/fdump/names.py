@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.frames import Frame, FrameBuilder, Kind
-from flame.core.names import RangeName, clean_range
+from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.names.nvtx import RangeName, clean_range
 from flame.core.readers.fdump.ids import ABSENT, Ids, Made
 from flame.core.readers.fdump.layout import TEXT
 from flame.core.readers.fdump.records import Records

@@ -11,10 +11,9 @@ from typing import TypeVar
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
-from flame.core.launches import Launches
-from flame.core.options import LoadOptions, Progress
-from flame.core.profile import NONE
-from flame.core.raw import (
+from flame.core.model.activities import NONE
+from flame.core.model.launches import Launches
+from flame.core.model.raw import (
     OPEN,
     Activities,
     Batches,
@@ -26,6 +25,7 @@ from flame.core.raw import (
     RawTrace,
     Recorded,
 )
+from flame.core.options import LoadOptions, Progress
 from flame.core.readers.fdump import gpu, host, machine, samples
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named
 from flame.core.readers.fdump.context import Context

@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, sum_by, unique_rows
-from flame.core.frames import FrameBuilder
+from flame.core.model.frames import FrameBuilder
+from flame.core.model.raw import PcSamples
+from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import Progress
-from flame.core.raw import PcSamples
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named
 from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.names import STALL_REASON, Vocabulary
 from flame.core.readers.fdump.texts import LOST
-from flame.core.sass.codes import codes_of
-from flame.core.stalls import is_not_issued, stall_of
+from flame.core.sass.disassembly import codes_of
 
 SAMPLES = "sample"
 FIELDS = ("crc", "function", "offset", "reason", "correlation", "samples")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from flame.core.frames import FrameBuilder
-from flame.core.launches import LaunchConfig
-from flame.core.profile import Device, Process, Thread
-from flame.core.stacks import StackBuilder
+from flame.core.model.frames import FrameBuilder
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.meta import Device, Process, Thread
+from flame.core.model.stacks import StackBuilder
 
 
 class Shared:

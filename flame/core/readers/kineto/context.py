@@ -11,13 +11,13 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.frames import FrameBuilder
+from flame.core.model.activities import NONE
+from flame.core.model.frames import FrameBuilder
+from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.profile import NONE
 from flame.core.readers.kineto.events import Args, Event, Number
 from flame.core.readers.kineto.times import LIMIT, nanoseconds
 from flame.core.readers.kineto.vocabulary import FrameOf, detail, range_frame, raw_bytes
-from flame.core.stacks import StackBuilder
 
 AnyEvent = Event[Number | float] | Event[Decimal]
 Place = tuple[int | str, int | str]

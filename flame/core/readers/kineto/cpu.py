@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.profile import ProfilerSteps
-from flame.core.raw import Batches, Calls, Functions, Operators, Ranges
+from flame.core.model.meta import ProfilerSteps
+from flame.core.model.raw import Batches, Calls, Functions, Operators, Ranges
+from flame.core.model.stacks import EMPTY
 from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers
 from flame.core.readers.kineto.forward import Sequences
 from flame.core.readers.kineto.vocabulary import FrameOf, call_frame, python_frame
-from flame.core.stacks import EMPTY
 
 _STEP = re.compile(r"ProfilerStep#(\d{1,9})")
 _MAX_FRAMES = 500  # of one call stack

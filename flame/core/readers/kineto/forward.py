@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, pack, unique_rows
-from flame.core.profile import NONE
-from flame.core.raw import Ranges
+from flame.core.model.activities import NONE
+from flame.core.model.raw import Ranges
 from flame.core.readers.kineto.context import AnyEvent, Context, numbers
 from flame.core.readers.kineto.events import Args
 from flame.core.readers.kineto.times import nanoseconds

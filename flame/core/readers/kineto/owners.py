@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.columns import I4, pack
-from flame.core.profile import NONE
-from flame.core.raw import Activities, Calls
+from flame.core.model.activities import NONE
+from flame.core.model.raw import Activities, Calls
 
 
 def owners(activities: Activities, calls: Calls, process_of: I4) -> I4:

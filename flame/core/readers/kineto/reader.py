@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.raw import RawTrace
 from flame.core.readers.kineto import machine
 from flame.core.readers.kineto.document import Document
 from flame.core.readers.kineto.stream import Stream

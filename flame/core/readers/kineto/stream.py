@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 
 from flame.core.options import Progress
-from flame.core.readers.compressed import open_binary, raw_position
+from flame.core.readers.shared.gzip_files import open_binary, raw_position
 
 PIECE = 1 << 20
 """As fast as more, which would only take memory and keep a progress bar waiting."""

@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from flame.core.frames import Frame, FrameBuilder, Kind
-from flame.core.kernel_names import demangle, kernel_base
-from flame.core.names import RangeName, api_name, clean_range
+from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.names.cuda import demangle, kernel_base
+from flame.core.names.nvtx import RangeName, api_name, clean_range
 from flame.core.readers.kineto.events import Args, Text
 
 _Key = TypeVar("_Key", bound=Hashable)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.columns import I8
+from flame.core.model.pc_samples import Code
 from flame.core.readers.ncu.result import NcuResult
-from flame.core.sampling import Code
 
 
 def with_lines(results: Sequence[NcuResult], others: Sequence[NcuResult]) -> list[NcuResult]:

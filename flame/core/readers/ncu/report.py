@@ -9,10 +9,10 @@ from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.options import Progress
-from flame.core.readers.converted import Converter
 from flame.core.readers.ncu.lines import with_lines
 from flame.core.readers.ncu.result import NcuResult
 from flame.core.readers.ncu.source_csv import read_source_csv
+from flame.core.readers.shared.converter import Converter
 
 MAGIC = b"NVR\0"
 """How reports of all versions begin (Nsight Compute, Customization Guide)."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flame.core.kernel_names import demangle, kernel_base
-from flame.core.sampling import Samples
-from flame.core.stalls import UNKNOWN
+from flame.core.model.pc_samples import Samples
+from flame.core.model.stalls import UNKNOWN
+from flame.core.names.cuda import demangle, kernel_base
 
 COLLECT = "ncu --section SourceCounters -o REPORT …"
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from flame.core.errors import InputError
+from flame.core.model.pc_samples import Code, Samples
 from flame.core.options import Progress, silent
-from flame.core.readers.compressed import read_whole
 from flame.core.readers.ncu.columns import (
     AGAIN,
     EXPORT,
@@ -28,7 +28,7 @@ from flame.core.readers.ncu.columns import (
 )
 from flame.core.readers.ncu.page import Block, blocks, cells, decoded, is_cut_off, is_header
 from flame.core.readers.ncu.result import COLLECT, NcuResult
-from flame.core.sampling import Code, Samples
+from flame.core.readers.shared.gzip_files import read_whole
 
 STAGE = "reading instructions"
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct
-from flame.core.frames import Frame, Kind
-from flame.core.names import api_name
-from flame.core.raw import Batches, Calls
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.raw import Batches, Calls
+from flame.core.model.stacks import EMPTY
+from flame.core.names.nvtx import api_name
 from flame.core.readers.nsys.context import Context, FrameOf
-from flame.core.readers.tables import NULL
-from flame.core.stacks import EMPTY
+from flame.core.readers.sqlite.source import NULL
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
 CHAINS = "CUDA_CALLCHAINS"

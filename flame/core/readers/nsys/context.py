@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, unique_rows
-from flame.core.frames import FrameBuilder
+from flame.core.model.activities import NONE
+from flame.core.model.frames import FrameBuilder
+from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions, Progress
-from flame.core.profile import NONE
-from flame.core.readers import cupti
-from flame.core.readers.tables import NULL, TableSource
-from flame.core.stacks import StackBuilder
+from flame.core.readers.shared import cupti
+from flame.core.readers.sqlite.source import NULL, TableSource
 
 TIME_LIMIT = 1 << 61
 """Times beyond 73 years are damage; the difference of two within fits 63 bits."""

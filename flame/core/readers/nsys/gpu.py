@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from flame.core.columns import I4, Column
-from flame.core.frames import Frame, Kind
-from flame.core.kernel_names import demangle, kernel_base
-from flame.core.profile import NONE
-from flame.core.raw import Activities, Batches, Nodes
-from flame.core.readers.cupti import copy_name, small
+from flame.core.model.activities import NONE
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.raw import Activities, Batches, Nodes
+from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.nsys.context import Context, FrameOf, process_key
-from flame.core.readers.tables import NULL
+from flame.core.readers.shared.cupti import copy_name, small
+from flame.core.readers.sqlite.source import NULL
 
 TABLES = {
     "CUPTI_ACTIVITY_KIND_KERNEL": Kind.KERNEL,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from flame.core.columns import I4, Column
-from flame.core.frames import Frame, Kind
-from flame.core.names import RangeName, clean_range, payload_text
-from flame.core.raw import OPEN, Batches, Ranges
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.raw import OPEN, Batches, Ranges
+from flame.core.names.nvtx import RangeName, clean_range, payload_text
 from flame.core.readers.nsys.context import Context, FrameOf, pid_of, process_key
-from flame.core.readers.tables import NULL
+from flame.core.readers.sqlite.source import NULL
 
 TABLE = "NVTX_EVENTS"
 _CATEGORY, _PUSH_POP, _START_END, _DOMAIN = 33, 59, 60, 75  # ENUM_NVTX_EVENT_TYPE

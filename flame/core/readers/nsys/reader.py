@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from flame.core.model.raw import Activities, RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.raw import Activities, RawTrace
 from flame.core.readers.nsys import api, gpu, machine, nvtx
 from flame.core.readers.nsys.context import Context
-from flame.core.readers.tables import TableSource
+from flame.core.readers.sqlite.source import TableSource
 
 _TELLING = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
 

@@ -1,0 +1,111 @@
+"""A process that the library is not in, live: its Python stacks on the CPU, sampled by py-spy."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from flame.attach.discover.naming import job_name
+from flame.attach.discover.permission import explain
+from flame.attach.discover.proc import command_of, process
+from flame.attach.pyspy.rotation import Relay
+from flame.attach.pyspy.run import RATE
+from flame.attach.pyspy.samples import Samples
+from flame.core.attribution.resolved import profile_of
+from flame.core.errors import InputError
+from flame.core.live.snapshot import Snapshot
+from flame.core.live.status import Rates, SourceStatus, State, Status
+from flame.core.live.window import SECOND, Window
+from flame.core.model.meta import Meta
+
+_FORMAT = "py-spy"
+_NOTE = (
+    "[cpu] Python samples of the CPU by py-spy, no GPU time in them: start the program with flame "
+    "record to see what it does on the GPU"
+)
+
+
+class CpuFeed:
+    """What `flame.core.live.feed.Feed` is for dumps, for the process ``pid`` and its children.
+
+    The only metric is how often py-spy has seen a thread that runs (`RATE` times a second); there
+    are no single activities, no times, and no dump to be saved. ``title`` and the first warning of
+    every snapshot say so. Sampled is in a thread of its own, whether `update` is called or not.
+    """
+
+    def __init__(self, pid: int) -> None:
+        """Raises InputError where ``pid`` cannot be sampled, UsageError without py-spy."""
+        if reason := explain(pid):
+            raise InputError(f"{pid}: {reason}")
+        found = process(pid)
+        name = job_name(found.name if found else "", command_of(pid))
+        self.title = f"[cpu] {name} [{pid}]"
+        self._pid = pid
+        self._lock = threading.Lock()
+        self._samples = Samples()
+        self._version, self._seen = 0, (0, False)
+        self._begin = self._end = time.monotonic_ns()
+        self._relay = Relay(pid, self._take)
+
+    def _take(self, data: bytes, begin: int, end: int) -> None:
+        with self._lock:
+            self._samples.add(data, begin, end)
+            self._version, self._end = self._version + 1, end
+
+    def update(self, budget: float = 0.0) -> bool:
+        """Whether anything has changed since the last call; ``budget`` is not needed."""
+        now = (self._version, self._relay.running)
+        changed, self._seen = now != self._seen, now
+        return changed
+
+    def mark(self) -> None:
+        """Let "since the mark" begin now."""
+        with self._lock:
+            self._samples.mark(time.monotonic_ns())
+        self._relay.cut()
+
+    def snapshot(self, window: Window) -> Snapshot:
+        """What was sampled in ``window``: a profile of resolved stacks."""
+        with self._lock:
+            now = self._now()
+            meta = Meta(self.title, _FORMAT, options={"rate": f"{RATE} samples/s"})
+            profile = profile_of(self._samples.stacks(window, now, meta, [_NOTE, *self._notes()]))
+            begin = max(now - window.length, self._begin) if window.length else self._begin
+            return Snapshot(profile, window, self._version, begin - self._begin, now - self._begin)
+
+    def status(self) -> Status:
+        """How it is doing. There are no rates: nothing of the GPU is known."""
+        nothing = np.zeros(0, np.int64)
+        return Status(
+            sources=(SourceStatus(self._pid, "", self._state(), 0, 0),),
+            rates=Rates(SECOND, nothing.astype(np.float64), nothing),
+            lag=0,
+            behind=0,
+            elapsed=self._now() - self._begin,
+            notes=(_NOTE, *self._notes()),
+        )
+
+    def close(self) -> None:
+        """Stop sampling. The last snapshot stays as it is."""
+        self._relay.close()
+
+    def _now(self) -> int:
+        """Now, or when it ended."""
+        return time.monotonic_ns() if self._relay.running else self._end
+
+    def _state(self) -> State:
+        if self._relay.running:
+            return State.RUNNING
+        return State.STOPPED if self._relay.error else State.ENDED
+
+    def _notes(self) -> Iterator[str]:
+        relay = self._relay
+        if relay.error and not relay.running:
+            yield f"nothing more is sampled: {relay.error}"
+        if relay.lost:
+            yield f"parts of about 2 s that py-spy has not written: {relay.lost:,}"
+        if relay.unread:
+            yield f"samples that could not be read, as the program went on: {relay.unread:,}"

@@ -1,0 +1,231 @@
+"""What a user means by a pid, a name, a file or a folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from flame.attach.discover.finder import Finder
+from flame.attach.discover.finished import read_header
+from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
+from flame.attach.discover.permission import explain
+from flame.attach.discover.proc import command_of
+from flame.core.errors import InputError, UsageError
+from flame.core.readers.fdump.folder import SUFFIX, dumps_in
+from flame.core.units import format_age
+from flame.record.folder import SUFFIX as RECORDING
+
+_LIST = "flame attach --list shows what there is"
+_MOST = 8
+_PID = re.compile(r"[0-9]{1,10}")
+_SCRIPT = re.compile(r"\.(py|sh)$")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to attach to.
+
+    ``pids`` have the dumps, or get what it takes to be watched, ``root`` first if it is one of
+    them. All dumps in ``folder`` belong to it. ``ended``: nothing more will come.
+    """
+
+    title: str
+    way: Way
+    root: int = 0
+    pids: tuple[int, ...] = ()
+    dumps: tuple[Path, ...] = ()
+    folder: Path | None = None
+    ended: bool = False
+
+
+def of_job(job: Job) -> Target:
+    """A job as a target; InputError where it can be watched in no way."""
+    way = job.way
+    if way is Way.NONE:
+        raise InputError(f"{job.root.pid}: {not_recorded(job.root)}")
+    if way is Way.DUMP:
+        return _recorded(job.root, job.members)
+    pids = tuple(one.pid for one in job.members if one.way is way)
+    return Target(_title(job.root), way, job.root.pid, pids)
+
+
+def _recorded(root: Candidate, members: Sequence[Candidate]) -> Target:
+    dumps = tuple(path for one in members for path in one.dumps)
+    denied = next((one.denied for one in members if one.denied), "")
+    if denied and not dumps:
+        raise InputError(f"{root.pid}: {denied}")
+    pids = tuple(one.pid for one in members)
+    return Target(_title(root), Way.DUMP, root.pid, pids, dumps)
+
+
+def of_ended(ended: Ended) -> Target:
+    """An ended recording as a target."""
+    return Target(ended.name, Way.DUMP, pids=ended.pids, dumps=ended.dumps, ended=True)
+
+
+def _title(one: Candidate) -> str:
+    return f"{one.name} [{one.pid}]"
+
+
+def not_recorded(one: Candidate) -> str:
+    """What to do about a process that records nothing."""
+    # Which are its user's own; of others nothing is known.
+    words = command_of(one.pid) if one.command else ()
+    command = shlex.join(words) if words else "CMD"
+    return f"nothing records it ({one.name}); start it with: flame record -- {command}"
+
+
+def choose(text: str, finder: Finder) -> Target:
+    """What ``text`` means: a pid, a dump or the folder of a recording, else a name.
+
+    Raises InputError where there is no such thing, or nothing can be seen of it, and UsageError
+    where it means several.
+    """
+    if _PID.fullmatch(text):
+        return _by_pid(int(text), finder)
+    path = Path(text)
+    kind = _kind(path)
+    if stat.S_ISDIR(kind) and (_is_recording(path) or "/" in text):
+        return _by_folder(path, finder)
+    if text.endswith(SUFFIX) or (stat.S_ISREG(kind) and ("/" in text or _is_dump(path))):
+        return _by_file(path, finder)
+    if "/" in text:
+        raise InputError(f"{text}: no such file or folder, and no process is called so; {_LIST}")
+    return _by_name(text, finder)
+
+
+# By pid
+
+
+def _by_pid(pid: int, finder: Finder) -> Target:
+    found, one = finder(), finder.candidate(pid)
+    if one and (members := finder.below(pid)):
+        return _recorded(one, members)
+    if job := _distant(pid, found):
+        return of_job(job)
+    if pid == os.getpid() or finder.is_flame(pid):
+        raise UsageError(f"{pid}: is flame itself; {_LIST}")
+    if one and (stopped := finder.stopped(pid)):
+        return Target(_title(one), Way.DUMP, pid, (pid,), stopped, ended=True)
+    if reason := explain(pid):
+        raise InputError(f"{pid}: {reason}")
+    if one is None:
+        raise InputError(f"{pid}: it has ended")
+    if one.way is Way.NONE:
+        raise InputError(f"{pid}: {not_recorded(one)}")
+    return Target(_title(one), one.way, pid, finder.loadable(pid))
+
+
+def _distant(pid: int, found: Found) -> Job | None:
+    """The job of the process if all that is known of it is its dump."""
+    return next((job for job in found.jobs if job.root.pid == pid and job.root.dumps), None)
+
+
+# By path
+
+
+def _kind(path: Path) -> int:
+    """The mode of what is there, 0 without anything; InputError where nobody may look."""
+    try:
+        return path.stat().st_mode
+    except PermissionError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError):
+        return 0
+
+
+def _is_recording(folder: Path) -> bool:
+    """Whether there are dumps in it, or will be: ``flame record`` has made it."""
+    return folder.suffix == RECORDING or next(_dumps(folder), None) is not None
+
+
+def _is_dump(path: Path) -> bool:
+    with suppress(InputError):
+        return bool(read_header(path))
+    return False
+
+
+def _dumps(folder: Path) -> Iterator[Path]:
+    try:
+        yield from dumps_in(folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
+
+
+def _by_folder(folder: Path, finder: Finder) -> Target:
+    dumps = tuple(_dumps(folder))
+    if not dumps and next(folder.iterdir(), None) is not None:
+        raise InputError(f"{folder}: is a folder with no dump (*{SUFFIX}) in it; {_LIST}")
+    title, ended = folder.absolute().name or str(folder), bool(dumps)
+    if dumps:
+        finder()
+        ended = not _any_written(dumps, finder)
+    return Target(title, Way.DUMP, dumps=dumps, folder=folder, ended=ended)
+
+
+def _any_written(dumps: Sequence[Path], finder: Finder) -> bool:
+    """Whether one of ``dumps`` is still written; InputError where none of them is one."""
+    errors = []
+    for path in dumps:
+        try:
+            if finder.is_written(path):
+                return True
+        except InputError as error:
+            errors.append(error)
+    if len(errors) == len(dumps):
+        raise errors[0]
+    return False
+
+
+def _by_file(path: Path, finder: Finder) -> Target:
+    header = read_header(path)
+    finder()
+    ended = not finder.is_written(path)
+    return Target(path.name, Way.DUMP, pids=(header.pid,), dumps=(path,), ended=ended)
+
+
+# By name
+
+
+def _by_name(text: str, finder: Finder) -> Target:
+    jobs = finder().jobs
+    for matches in (_is_called, _mentions):
+        for recorded in (True, False):
+            found = [
+                job
+                for job in jobs
+                if (job.root.way is Way.DUMP) is recorded
+                and any(matches(one, text) for one in (job.root, *job.members))
+            ]
+            if found:
+                return of_job(_only(text, found))
+    pids = finder.called(text)
+    if not pids:
+        raise InputError(f"{text}: no process is called so, and there is no such file; {_LIST}")
+    if len(pids) > 1:
+        raise UsageError(f"{text}: {len(pids)} processes are called so: name one by its pid")
+    return _by_pid(pids[0], finder)
+
+
+def _is_called(one: Candidate, text: str) -> bool:
+    program = one.command.partition(" ")[0].rpartition("/")[2]
+    return text in (one.name, program) or _SCRIPT.sub("", text) == one.name
+
+
+def _mentions(one: Candidate, text: str) -> bool:
+    return text.lower() in one.name.lower()
+
+
+def _only(text: str, jobs: Sequence[Job]) -> Job:
+    if len(jobs) == 1:
+        return jobs[0]
+    roots = [job.root for job in jobs[:_MOST]]
+    listed = ", ".join(f"{one.pid} ({one.name}, {format_age(one.age)})" for one in roots)
+    more = ", …" if len(jobs) > _MOST else ""
+    raise UsageError(f"{text}: {len(jobs)} jobs are called so, name one by its pid: {listed}{more}")

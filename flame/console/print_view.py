@@ -1,0 +1,227 @@
+"""The static view: the icicle as an indented tree with bars, the top table, and the notes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.console.info import gpus, notes
+from flame.console.terminal import cells, cut, printable
+from flame.core.analysis.frame_totals import FrameTotals, totals
+from flame.core.analysis.layers import layers_apart
+from flame.core.analysis.wording import Terms, coverage_of, kind_word, short_place, terms_of
+from flame.core.model.frames import PARTS
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.levels import lacking
+from flame.core.projection.selection import Selection
+from flame.core.units import format_count, format_ns, format_percent, format_value
+
+NARROWEST = 72
+MOST_LINES = 40
+MOST_CHAINED = 40
+MOST_NAMES = 15
+SMALLEST_SHARE = 0.01
+
+_BAR = 12
+_VALUE = 9
+_LONGEST_PLACE = 30
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
+    """All of it in lines of at most ``width`` cells (no fewer than 72), without colour.
+
+    Raises as `flame.core.projection.project.project`.
+    """
+    width = max(width, NARROWEST)
+    tree = selection.tree(profile)
+    icicle, table = _icicle(profile, tree, width), _top(tree, terms_of(profile), width)
+    sections = [_header(profile, tree, title, width), icicle, table]
+    sections.append(notes(profile.warnings, width))
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _header(profile: Profile, tree: StackTree, title: str, width: int) -> list[str]:
+    whole = [printable(title), gpus(profile.devices)]
+    number = format_count(len(profile.activities))
+    whole += [f"{number} {profile.metrics[0].noun}"] if profile.resolved else _ran(profile)
+    total = format_value(int(tree.total[0]), tree.metric.unit)
+    shown = [f"{tree.metric.title} {total} by {', '.join(tree.levels)}"]
+    if profile.gpu_time and not profile.resolved:
+        parts = coverage_of(profile).values()
+        covered = [f"{word} {format_percent(part.ns, profile.gpu_time)}" for word, part in parts]
+        shown.append(f"coverage: {', '.join(covered)}")
+    return _joined([text for text in whole if text], "·", width) + _joined(shown, "·", width)
+
+
+def _ran(profile: Profile) -> list[str]:
+    """What ran on GPUs, and in which time."""
+    length, number = format_ns(profile.duration), len(profile.activities)
+    if not number:
+        return [f"nothing ran on a GPU in {length}"]
+    return [
+        f"GPU time {format_ns(profile.gpu_time)} in {length}",
+        f"{format_count(number)} activities",
+    ]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A node and, joined to it, the chain of only children below that hold all of its value."""
+
+    node: int
+    last: int
+    indent: int
+
+    @property
+    def length(self) -> int:
+        """Number of nodes."""
+        return self.last - self.node + 1
+
+
+def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
+    if not tree.total[0]:
+        return [f"nothing to show: {tree.metric.title} is zero"]
+    drawn: dict[_Line, list[str]] = {}
+    room = MOST_LINES
+    # A node is never larger than its parent and comes after it: the largest lines are a whole tree.
+    for line in sorted(_lines(tree), key=lambda line: (-int(tree.total[line.node]), line.node)):
+        drawn[line] = _drawn(tree, line, width)
+        room -= len(drawn[line])
+        if room <= 0:
+            break
+    head = _numbers(tree, "%", "total", "count").rstrip()
+    ordered = sorted(drawn, key=lambda line: line.node)
+    lines = [head, *(text for line in ordered for text in drawn[line])]
+    hidden = len(tree) - sum(line.length for line in drawn)
+    if hidden:
+        lines.append(f"smaller frames not shown: {format_count(hidden)}")
+    if lack := lacking(profile, tree.metric, tree.levels):
+        lines += textwrap.wrap(lack, width)
+    if layers := layers_apart(tree):
+        said = f"{layers.number} of {printable(layers.name)} stand apart"
+        lines.append(cut(f"{said}: --fold-layers shows layers as one", width))
+    return lines
+
+
+def _lines(tree: StackTree) -> Iterator[_Line]:
+    """Lines of all nodes that hold at least one percent, in preorder."""
+    smallest = max(SMALLEST_SHARE * int(tree.total[0]), 1)
+    indent: dict[int, int] = {-1: -1}
+    last = -1
+    # What stands above such a node is never smaller: its parent has its line already.
+    for node in np.flatnonzero(tree.total >= smallest).tolist():
+        if node <= last:
+            continue
+        last = _end_of_chain(tree, node)
+        indent[last] = indent[int(tree.parent[node])] + 1
+        yield _Line(node, last, indent[last])
+
+
+def _numbers(tree: StackTree, percent: str, total: str, count: str) -> str:
+    """The columns before a bar."""
+    known = f"{percent:>7} {total:>{_wide(tree)}}"
+    return f"{known} {count:>10}  " if _counts(tree) else f"{known}  "
+
+
+def _counts(tree: StackTree) -> bool:
+    """Whether the number of rows says anything: those of a file of stacks are no calls."""
+    return tree.metric.noun == "activities"
+
+
+def _wide(tree: StackTree) -> int:
+    """Cells of the longest value: times are short, samples can be billions."""
+    return max(len(format_value(int(tree.total[0]), tree.metric.unit)), _VALUE)
+
+
+def _end_of_chain(tree: StackTree, node: int) -> int:
+    """The last of the only children below ``node`` that hold its whole value; the root has none."""
+    last = node
+    while node and last + 1 < tree.end[last] and tree.total[last + 1] == tree.total[node]:
+        last += 1
+    return last
+
+
+def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
+    total, whole = int(tree.total[line.node]), int(tree.total[0])
+    percent = format_percent(total, whole).removesuffix(" %")
+    # Parts of activities are no number of them.
+    parts = any(tree.kind(node) in PARTS for node in tree.path(line.node))
+    count = "" if parts else format_count(int(tree.count[line.node]))
+    numbers = _numbers(tree, percent, format_value(total, tree.metric.unit), count)
+    left = f"{numbers}{_bar(total / whole)} "
+    room = width - cells(left)
+    # However deep the stack, half of the room stays for names.
+    indent = "  " * min(line.indent, room // 4)
+    first, *more = _joined(_chain(tree, line), "›", room - len(indent))
+    return [left + indent + first, *(" " * cells(left) + indent + text for text in more)]
+
+
+def _chain(tree: StackTree, line: _Line) -> list[str]:
+    """Names of the line's nodes; of a very long chain only its ends."""
+    nodes: list[int] = [*range(line.node, line.last + 1)]
+    names = [_named(tree, node) for node in nodes[:MOST_CHAINED]]
+    if len(nodes) <= MOST_CHAINED:
+        return names
+    half = MOST_CHAINED // 2
+    tail = [_named(tree, node) for node in nodes[-half:]]
+    return [*names[:half], f"({format_count(len(nodes) - 2 * half)} frames)", *tail]
+
+
+def _named(tree: StackTree, node: int) -> str:
+    """The name, and in brackets where it stands in the sources."""
+    place = short_place(tree.frames[int(tree.frame[node])])
+    return printable(f"{tree.name(node)} ({place})" if place else tree.name(node))
+
+
+def _joined(texts: Sequence[str], sign: str, room: int) -> list[str]:
+    """``texts`` with ``sign`` between them, on as many lines of ``room`` cells as that takes."""
+    lines = [cut(texts[0], room)]
+    for text in texts[1:]:
+        longer = f"{lines[-1]} {sign} {text}"
+        if cells(longer) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(cut(f"{sign} {text}", room))
+    return lines
+
+
+def _bar(share: float) -> str:
+    """``share`` of twelve cells, honest to an eighth of a cell."""
+    eighths = round(share * _BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(_BAR)
+
+
+def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
+    found = totals(tree)
+    heaviest = np.lexsort((-found.total, -found.own))[:MOST_NAMES]
+    rows = [row for row in heaviest.tolist() if found.own[row]]
+    if not rows:
+        return []
+    wide = _wide(tree)
+    head = f"{'%':>7} {'self':>{wide}} {'total':>{wide}}"
+    head += f" {'count':>10} {'mean':>{wide}}" if _counts(tree) else ""
+    head += f"  {'level':<7} name"
+    return [head, *(_top_row(tree, found, row, terms, width) for row in rows)]
+
+
+def _top_row(tree: StackTree, found: FrameTotals, row: int, terms: Terms, width: int) -> str:
+    unit, frame = tree.metric.unit, tree.frames[int(found.frame[row])]
+    own, total, count = int(found.own[row]), int(found.total[row]), int(found.count[row])
+    share = format_percent(own, int(tree.total[0])).removesuffix(" %")
+    whole = frame.kind not in PARTS
+    mean = format_value(total / count, unit) if count and whole else ""
+    wide = _wide(tree)
+    left = f"{share:>7} {format_value(own, unit):>{wide}} {format_value(total, unit):>{wide}}"
+    number = format_count(count) if whole else ""
+    left += f" {number:>10} {mean:>{wide}}" if _counts(tree) else ""
+    left += f"  {kind_word(frame, terms):<7} "
+    place = short_place(frame)
+    place = f"  {cut(printable(place), _LONGEST_PLACE)}" if place else ""
+    name = printable(tree.text[int(found.frame[row])])
+    return left + cut(name, width - cells(left) - cells(place)) + place

@@ -1,0 +1,77 @@
+"""Progress of a long load, on stderr and only where a person sees it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flame.core.options import LoadOptions, Progress, silent
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+    from flame.core.model.profile import Profile
+
+PATIENCE = 0.5
+"""Seconds before a load is worth a progress bar; most loads end sooner."""
+
+
+def load_with_progress(paths: Sequence[Path], options: LoadOptions) -> Profile:
+    """`flame.core.loading.many.load_all`, with a progress bar if it takes long."""
+    from flame.core.loading.many import load_all
+
+    with progress_on_stderr() as progress:
+        return load_all(paths, options, progress)
+
+
+@contextmanager
+def progress_on_stderr() -> Iterator[Progress]:
+    """A `Progress` to load with: a bar on a terminal, which is removed at the end, or silence."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield silent
+        return
+    display = _Display()
+    try:
+        yield display
+    finally:
+        display.close()
+
+
+class _Display:
+    """Shows nothing, and does not even import rich, until the load has lasted a while."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + PATIENCE
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, stage: str, done: int, expected: int) -> None:
+        if self._bar is None:
+            if time.monotonic() < self._due:
+                return
+            self._bar = _new_bar()
+        if self._task is None:
+            self._task = self._bar.add_task(stage)
+        total = expected if expected > 0 else None
+        self._bar.update(self._task, description=stage, completed=done, total=total)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _new_bar() -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    columns = (text, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.start()
+    return bar

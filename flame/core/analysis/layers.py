@@ -1,0 +1,41 @@
+"""Whether a tree shows the layers of a model apart that could be one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.model.frames import Kind
+from flame.core.model.tree import StackTree
+from flame.core.names.nvtx import fold_indices, fold_module
+
+_MANY = 8
+_AT_ONCE = 10_000
+"""Frames up to which their names are folded in a few milliseconds."""
+
+
+class Layers(NamedTuple):
+    """What layers would be called as one (``nn.Module: Block_*``), and how many stand apart."""
+
+    name: str
+    number: int
+
+
+def layers_apart(tree: StackTree) -> Layers | None:
+    """The heaviest of them, if there are many; None also where ``tree`` is too large to tell."""
+    weight = np.bincount(tree.frame[1:], tree.total[1:])
+    used = np.flatnonzero(weight).tolist()
+    if len(used) > _AT_ONCE:
+        return None
+    members: defaultdict[str, list[int]] = defaultdict(list)
+    for frame in used:
+        fold = {Kind.NVTX: fold_indices, Kind.PYTHON: fold_module}.get(tree.frames[frame].kind)
+        if fold and (name := fold(tree.text[frame])) != tree.text[frame]:
+            members[name].append(frame)
+    many = {name: frames for name, frames in members.items() if len(frames) >= _MANY}
+    if not many:
+        return None
+    heaviest = max(many, key=lambda name: float(weight[many[name]].sum()))
+    return Layers(heaviest, len(many[heaviest]))

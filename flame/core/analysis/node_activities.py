@@ -1,0 +1,83 @@
+"""Which activities lie below a node of a projected tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I8, Bool, stretches
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.filters import Filter, passing_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """Rows of the table that ``tree.metric`` measures, by the node where they end.
+
+    ``rows`` i8[n]: those that pass the filters, in the order of their nodes. ``bounds``
+    i8[nodes + 1]: where each node's begin in it, so that a subtree's are one slice. Where the tree
+    splits groups, it is units of groups instead of nodes (see `flame.core.model.tree.Parts`).
+    """
+
+    tree: StackTree
+    rows: I8
+    bounds: I8
+
+    @classmethod
+    def of(cls, profile: Profile, tree: StackTree, where: tuple[Filter, ...]) -> Members:
+        """The members of ``tree``, which `project` has made of ``profile`` with ``where``."""
+        table = profile.table(tree.metric)
+        passing = (tree.node_of_group >= 0)[table.groups.of]
+        chosen = passing_rows(profile, table, where)
+        if chosen is not None:
+            passing &= chosen
+        rows = np.flatnonzero(passing)
+        ends = tree.parts.unit_of_group if tree.parts else tree.node_of_group
+        size = tree.parts.units if tree.parts else len(tree)
+        # Sorting keys of both is several times faster than a stable argsort of the nodes.
+        keys = np.sort((ends[table.groups.of[rows]].astype(np.int64) << 32) | rows)
+        counts = np.bincount(keys >> 32, minlength=size)
+        return cls(tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]))
+
+    def below(self, node: int) -> I8:
+        """The rows of which anything ends at ``node`` or below it."""
+        if self.tree.parts:
+            return self._of_units(self.tree.parts.units_with(self._within(node)))
+        return self.rows[self.bounds[node] : self.bounds[self.tree.end[node]]]
+
+    def of_frame(self, frame: int) -> I8:
+        """The rows below any place of ``frame``, each once however often it recurs."""
+        if self.tree.parts:
+            return self._of_units(self.tree.parts.units_with(self._within_any(frame)))
+        nodes = np.flatnonzero(self.tree.frame == frame)
+        low, high = self.bounds[nodes], self.bounds[self.tree.end[nodes]]
+        # A place within another one begins before that one's end: nothing of it is left.
+        low = np.maximum(low, np.concatenate([[0], np.maximum.accumulate(high)[:-1]]))
+        return self.rows[stretches(low, np.maximum(high - low, 0))]
+
+    def _of_units(self, wanted: Bool) -> I8:
+        """The rows in the ``wanted`` units, bool[units]."""
+        if wanted.all():
+            return self.rows
+        units = np.flatnonzero(wanted)
+        return self.rows[stretches(self.bounds[units], np.diff(self.bounds)[units])]
+
+    def groups_below(self, node: int) -> Bool:
+        """The groups of the table of which anything ends at ``node`` or below it."""
+        return self.tree.groups_below(self._within(node))
+
+    def _within(self, node: int) -> Bool:
+        inside = np.zeros(len(self.tree), bool)
+        inside[node : self.tree.end[node]] = True
+        return inside
+
+    def groups_of_frame(self, frame: int) -> Bool:
+        """The groups of which anything ends below any place of ``frame``."""
+        return self.tree.groups_below(self._within_any(frame))
+
+    def _within_any(self, frame: int) -> Bool:
+        reach = np.maximum.accumulate(np.where(self.tree.frame == frame, self.tree.end, 0))
+        inside: Bool = np.arange(len(self.tree)) < reach
+        return inside

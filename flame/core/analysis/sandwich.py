@@ -1,0 +1,121 @@
+"""The sandwich of a frame: what calls it merged into one tree, what it calls into another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, distinct, stretches, sum_by
+from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
+from flame.core.projection.tree_builder import Breadth, in_preorder
+
+
+@dataclass(frozen=True)
+class Sandwich:
+    """What calls ``frame`` and what it calls, over all its places in a tree.
+
+    The root of both trees is the frame, and both weigh what the frame weighs everywhere, recursion
+    counted once. In ``callers`` a node's children call it; the outermost frames end the chains, the
+    root of the whole tree is left out.
+    """
+
+    frame: int
+    callers: StackTree
+    callees: StackTree
+
+
+class _Level(NamedTuple):
+    """One row of a forest: where each node's parent stands in the row before, and its columns."""
+
+    above: I8
+    frame: I4
+    own: I8
+    own_count: I8
+
+
+def sandwich(tree: StackTree, frame: int) -> Sandwich:
+    """The sandwich of ``frame``, which must have a node in ``tree``.
+
+    In an inverted tree the callers lie below: they are still the callers here.
+    """
+    outer = outermost_places(tree, frame)
+    above = _merged(tree, _chains(tree, outer))
+    below = _subtree(tree, int(outer[0])) if len(outer) == 1 else _merged(tree, _below(tree, outer))
+    if tree.arrangement.inverted:
+        above, below = below, above
+    return Sandwich(frame, above, below)
+
+
+def outermost_places(tree: StackTree, frame: int) -> I8:
+    """Nodes of ``frame`` that lie below no other one, in preorder."""
+    return tree.outermost_of(np.flatnonzero(tree.frame == frame))
+
+
+def _chains(tree: StackTree, outer: I8) -> Iterator[_Level]:
+    """The ways up from ``outer``, which end below the root; each weighs what it starts with."""
+    nodes, total, count = outer, tree.total[outer], tree.count[outer]
+    above = np.zeros(len(outer), np.int64)
+    while len(nodes):
+        parent = tree.parent[nodes].astype(np.int64)
+        goes_on = parent > 0
+        own, own_count = np.where(goes_on, 0, total), np.where(goes_on, 0, count)
+        yield _Level(above, tree.frame[nodes], own, own_count)
+        above = np.flatnonzero(goes_on)
+        nodes, total, count = parent[goes_on], total[goes_on], count[goes_on]
+
+
+def _below(tree: StackTree, outer: I8) -> Iterator[_Level]:
+    """The subtrees of ``outer``, row by row."""
+    sizes = tree.end[outer] - outer
+    nodes = stretches(outer, sizes)
+    depth = tree.depth[nodes] - np.repeat(tree.depth[outer], sizes)
+    rows = np.split(nodes[np.argsort(depth, kind="stable")], np.cumsum(np.bincount(depth))[:-1])
+    place = np.zeros(len(tree), np.int64)
+    above = np.zeros(len(outer), np.int64)
+    for row, following in zip(rows, [*rows[1:], outer[:0]], strict=True):
+        yield _Level(above, tree.frame[row], tree.own[row], tree.own_count[row])
+        place[row] = np.arange(len(row))
+        above = place[tree.parent[following]]
+
+
+def _merged(tree: StackTree, rows: Iterator[_Level]) -> StackTree:
+    """The tree of a forest: nodes with the same frame below the same merged one are one."""
+    columns: list[tuple[Column, ...]] = []
+    place, first = np.zeros(1, np.int64), -1
+    for depth, row in enumerate(rows):
+        wanted, node = distinct((place[row.above] << 32) | row.frame)
+        size = len(wanted)
+        own = [sum_by(node, values, size) for values in (row.own, row.own_count)]
+        columns.append(((wanted >> 32) + first, wanted & 0xFFFFFFFF, np.full(size, depth), *own))
+        place, first = node, first + len(columns[-2][0]) if depth else 0
+    parent, frame, depths, own_value, own_count = map(np.concatenate, zip(*columns, strict=True))
+    laid = Breadth(
+        parent.astype(np.int32),
+        frame.astype(np.int32),
+        depths.astype(np.int32),
+        own_value,
+        own_count,
+    )
+    return in_preorder(laid, tree.frames, tree.text, tree.metric, tree.levels)
+
+
+def _subtree(tree: StackTree, node: int) -> StackTree:
+    """What lies below ``node``, which becomes the root; nothing of it has to be merged."""
+    below = slice(node, int(tree.end[node]))
+    parent = tree.parent[below] - np.int32(node)
+    parent[0] = -1
+    return replace(
+        tree,
+        parent=parent,
+        frame=tree.frame[below],
+        depth=tree.depth[below] - tree.depth[node],
+        end=tree.end[below] - np.int32(node),
+        own=tree.own[below],
+        own_count=tree.own_count[below],
+        arrangement=Arrangement(),
+        node_of_group=NO_GROUPS,
+        parts=None,
+    )

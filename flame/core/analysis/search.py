@@ -1,0 +1,37 @@
+"""Search in a stack tree: which nodes match, how often, and how much of the total they hold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I8, Bool
+from flame.core.model.tree import StackTree
+from flame.core.regex import matching
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Nodes whose name matches (bool[n]), and their value with nested matches counted once."""
+
+    mask: Bool
+    nodes: int
+    total: int
+    percent: float
+
+
+def search(tree: StackTree, pattern: re.Pattern[str]) -> Matches:
+    """Match ``pattern`` anywhere in the names; every distinct name is tried once."""
+    fits = np.zeros(len(tree.text), bool)
+    fits[matching(tree.text, _used(tree), pattern)] = True
+    mask = fits[tree.frame]
+    total = int(tree.total[tree.outermost(mask)].sum())
+    whole = int(tree.total[0])
+    return Matches(mask, int(mask.sum()), total, 100.0 * total / whole if whole else 0.0)
+
+
+def _used(tree: StackTree) -> I8:
+    """Frames that ``tree`` has, the root aside."""
+    return np.flatnonzero(np.bincount(tree.frame[1:], minlength=len(tree.text)))

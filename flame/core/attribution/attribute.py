@@ -1,0 +1,222 @@
+"""Attribution: from a trace as recorded to a `Profile` with a stack for every activity."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from flame.core.attribution.graph_capture import find_captures
+from flame.core.attribution.host import host_table
+from flame.core.attribution.launch_join import Launches, join_launches
+from flame.core.attribution.nvtx_ranges import range_pieces
+from flame.core.attribution.origins import Origins
+from flame.core.attribution.python_calls import FunctionIndex
+from flame.core.attribution.time_warnings import time_warnings, untimed
+from flame.core.columns import I4, I8, Column, runs
+from flame.core.errors import InputError
+from flame.core.model.activities import NONE, Activities
+from flame.core.model.frames import NO_LAUNCH, Frame, Kind
+from flame.core.model.grouping import add_grouping
+from flame.core.model.launches import Launches as LaunchTable
+from flame.core.model.meta import GraphNodes, Source
+from flame.core.model.metrics import METRICS
+from flame.core.model.profile import Profile
+from flame.core.model.raw import OPEN, RawTrace
+from flame.core.model.raw import Activities as RawActivities
+from flame.core.model.stacks import EMPTY
+from flame.core.options import Progress, silent
+from flame.core.sampling.recorded import with_recorded
+
+_SUM_LIMIT = 1 << 62
+
+
+def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
+    """Join launches, nest ranges, follow graph captures; what cannot be attributed is counted.
+
+    Raises InputError for times so large that their sums would not fit 64 bits.
+    """
+    begin, end = _extent(raw)
+    # Threads' time lines are laid end to end to nest their ranges.
+    _refuse_centuries((end - begin + 1) * max(len(raw.threads), 1))
+    warnings = list(raw.warnings)
+    thread_process = np.array([thread.process for thread in raw.threads], np.int32)
+    progress("joining launches", 0, 0)
+    launches = join_launches(raw.activities, raw.calls, thread_process)
+    progress("nesting ranges", 0, 0)
+    functions = FunctionIndex(raw.functions, thread_process, raw.last_time)
+    origins = Origins(raw, functions)
+    progress("attributing", 0, 0)
+    table, graph_nodes = _table(raw, launches, origins)
+    _check_sums(table, end - begin)
+    warnings += time_warnings(raw, origins.ranges.nesting.too_deep, functions)
+    sources = (Source("", raw.meta),)
+    grouping = add_grouping(
+        raw.frames, raw.processes, raw.threads, raw.devices, table.stream, sources
+    )
+
+    profile = Profile(
+        frames=raw.frames.build(),
+        activities=table,
+        processes=raw.processes,
+        threads=raw.threads,
+        devices=raw.devices,
+        grouping=grouping,
+        meta=raw.meta,
+        begin=begin,
+        end=end,
+        graph_nodes=graph_nodes,
+        warnings=(),
+        host_builder=partial(
+            host_table, raw.ranges, raw.calls, raw.functions, thread_process, raw.last_time
+        ),
+        ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
+        launches_builder=None if raw.launches is None else partial(_known, raw.launches),
+        sources=sources,
+        steps=raw.steps,
+    )
+    from flame.core.attribution.gaps import findings
+
+    profile, notes = with_recorded(profile, raw)
+    return replace(profile, warnings=(*warnings, *notes, *findings(profile)))
+
+
+def _known(launches: LaunchTable) -> LaunchTable:
+    return launches
+
+
+def _extent(raw: RawTrace) -> tuple[int, int]:
+    """First and last recorded time, ns; (0, 0) of an empty trace."""
+    timed = ~untimed(raw.activities)
+    times = [raw.activities.start[timed], raw.activities.end[timed], raw.calls.start, raw.calls.end]
+    for part in (raw.ranges, raw.functions, raw.gpu_ranges):
+        times += [part.start, np.where(part.end == OPEN, raw.last_time, part.end)]
+    known = [column for column in times if len(column)]
+    if not known:
+        return 0, 0
+    return min(int(one.min()) for one in known), max(int(one.max()) for one in known)
+
+
+def _check_sums(table: Activities, extent: int) -> None:
+    if extent * len(table) >= _SUM_LIMIT:
+        for metric in METRICS:
+            if metric.table == "gpu":
+                _refuse_centuries(float(metric.values(table).sum(dtype=np.float64)))
+
+
+def _refuse_centuries(total: float) -> None:
+    if total >= _SUM_LIMIT:
+        raise InputError("damaged: the times in it add up to more than a century")
+
+
+def _table(raw: RawTrace, launches: Launches, origins: Origins) -> tuple[Activities, GraphNodes]:
+    """The event table, and how many graph kernels found their captured ranges."""
+    work, calls = raw.activities, raw.calls
+    call, launched = launches.call, launches.call >= 0
+    duration = np.maximum(work.end - work.start, 0)
+    launch_start = _taken(calls.start, call, -1)
+    thread = _taken(calls.thread, call, NONE).astype(np.int32)
+    recorded = _taken(calls.python, launches.chain, EMPTY).astype(np.int32)
+    python, nvtx = origins.of_launches(thread, launch_start, recorded, _paths(raw, call))
+    nvtx = _with_placed(raw, nvtx, np.flatnonzero(~launched), origins)
+    if raw.paths is not None:
+        alone = raw.paths.activities
+        thread, python, nvtx = (
+            np.where(launched, *pair)
+            for pair in ((thread, alone.thread), (python, alone.python), (nvtx, alone.nvtx))
+        )
+    python, nvtx, graph_nodes = _with_captured(raw, python, nvtx, origins)
+    no_launch = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
+    table = Activities(
+        kind=work.kind,
+        start=work.start,
+        duration=duration,
+        process=_processes(raw, thread),
+        thread=thread,
+        device=work.device,
+        stream=work.stream,
+        launch_start=launch_start,
+        launch_end=_taken(calls.end, call, -1),
+        launch_share=_shares(raw, call),
+        idle=_idle(work, duration),
+        python=python,
+        native=_taken(calls.native, launches.chain, EMPTY).astype(np.int32),
+        launch=_taken(calls.frame, call, no_launch).astype(np.int32),
+        nvtx=nvtx,
+        frame=work.frame,
+        stack=np.zeros(len(call), np.int32),
+        launched=launched,
+        stacks=raw.stacks.build(),
+    )
+    return table, graph_nodes
+
+
+def _taken(column: Column, rows: I8, absent: int) -> I8:
+    """``column[rows]``, ``absent`` where the row is -1."""
+    return np.append(column, np.array(absent, column.dtype))[rows].astype(np.int64)
+
+
+def _processes(raw: RawTrace, thread: I4) -> I4:
+    """Whose each activity is: as recorded, else that of its launch."""
+    of_thread = np.array([one.process for one in raw.threads] + [NONE], np.int32)
+    recorded = raw.activities.process
+    return np.where(recorded >= 0, recorded, of_thread[thread]).astype(np.int32)
+
+
+def _with_placed(raw: RawTrace, nvtx: I4, rows: I8, origins: Origins) -> I4:
+    """Give the activities ``rows`` the ranges that the GPU's own time line shows around them."""
+    if len(rows) and len(raw.gpu_ranges.start):
+        nvtx[rows] = origins.placed(raw.activities, rows)
+    return nvtx
+
+
+def _paths(raw: RawTrace, call: I8) -> I4 | None:
+    """The ranges recorded with the launches, None where nesting by time decides."""
+    if raw.paths is None or raw.paths.calls is None:
+        return None
+    return _taken(raw.paths.calls, call, EMPTY).astype(np.int32)
+
+
+def _with_captured(
+    raw: RawTrace, python: I4, nvtx: I4, origins: Origins
+) -> tuple[I4, I4, GraphNodes]:
+    """Add what was open at capture below the replay's own stacks, marked as captured."""
+    replayed = int((raw.activities.graph_node >= 0).sum())
+    if not replayed:
+        return python, nvtx, GraphNodes()
+    functions, ranges = origins.of_captures(find_captures(raw.activities, raw.nodes))
+    python, nvtx = (_joined(*pair, origins) for pair in ((python, functions), (nvtx, ranges)))
+    return python, nvtx, GraphNodes(replayed, int((ranges != EMPTY).sum()))
+
+
+def _joined(outer: I4, inner: I4, origins: Origins) -> I4:
+    rows = np.flatnonzero(inner != EMPTY)
+    outer[rows] = origins.joiner.joined(outer[rows], inner[rows])
+    return outer
+
+
+def _shares(raw: RawTrace, call: I8) -> I8:
+    """Each activity's part of its launching call's duration; the remainder goes to the first."""
+    share = np.zeros(len(call), np.int64)
+    rows = np.flatnonzero(call >= 0)
+    order = rows[np.lexsort((raw.activities.start[rows], call[rows]))]
+    first = runs(call[order])
+    sizes = np.diff(np.append(first, len(order)))
+    taken = call[order[first]]
+    duration = np.maximum(raw.calls.end[taken] - raw.calls.start[taken], 0)
+    share[order] = np.repeat(duration // np.maximum(sizes, 1), sizes)
+    share[order[first]] += duration % np.maximum(sizes, 1)
+    return share
+
+
+def _idle(work: RawActivities, duration: I8) -> I8:
+    """How long each activity's device had been empty when it started, ns; 0 for the first."""
+    start, timed = work.start, ~untimed(work)
+    idle = np.zeros(len(start), np.int64)
+    for one in np.unique(work.device).tolist():
+        rows = np.flatnonzero((work.device == one) & timed)
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        busy_until = np.maximum.accumulate(start[rows] + duration[rows])
+        idle[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)
+    return idle

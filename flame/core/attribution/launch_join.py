@@ -1,0 +1,66 @@
+"""Which API call launched which activity: a join by process and correlation id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool, pack
+from flame.core.model.raw import Activities, Calls
+
+
+@dataclass(frozen=True)
+class Launches:
+    """For every activity the row of its launching call and of the call with its stacks, or -1."""
+
+    call: I8
+    chain: I8
+
+
+def join_launches(activities: Activities, calls: Calls, thread_process: I4) -> Launches:
+    """Join on (process, correlation id): correlation ids repeat from process to process.
+
+    Of several calls with one id the earliest launches (the longest on ties); rows that only
+    repeat a call for its call chain never launch unless they are alone.
+    """
+    process = np.append(thread_process, np.int32(-1))[calls.thread]
+    wanted = _known_process(activities.process, process)
+    keys = pack(
+        [
+            np.concatenate([process, wanted]),
+            np.concatenate([calls.correlation, activities.correlation]),
+        ]
+    )
+    have, want = keys[: len(process)], keys[len(process) :]
+    order = np.argsort(have, kind="stable")
+    if (np.diff(have[order]) == 0).any():  # some ids have several calls
+        duration = calls.end - calls.start
+        order = np.lexsort((-duration, calls.start, calls.chain_only, have))
+    valid = (activities.correlation > 0) & (wanted >= 0)
+    call = _first(have, order, want, valid)
+    return Launches(call, _chains(calls, have, want, call))
+
+
+def _chains(calls: Calls, have: I8, want: I8, call: I8) -> I8:
+    """The row with each launch's stacks: the call itself, else the row that repeats it for them."""
+    repeats = np.flatnonzero(calls.chain_only & ((calls.python > 0) | (calls.native > 0)))
+    order = repeats[np.lexsort((calls.start[repeats], have[repeats]))]
+    repeated = _first(have, order, want, call >= 0)
+    own = (calls.python[call] > 0) | (calls.native[call] > 0) if len(have) else call >= 0
+    return np.where((repeated < 0) | own, call, repeated)
+
+
+def _known_process(process: I4, of_calls: I4) -> I4:
+    """Activities that name no process belong to the only one there is, if there is only one."""
+    known = np.unique(of_calls[of_calls >= 0])
+    return np.where(process < 0, known[0], process) if len(known) == 1 else process
+
+
+def _first(have: I8, order: I8, want: I8, valid: Bool) -> I8:
+    """For each ``want``, the first row in ``order`` with that key; -1 where absent or invalid."""
+    if len(order) == 0:
+        return np.full(len(want), -1, np.int64)
+    ordered = have[order]
+    place = np.minimum(np.searchsorted(ordered, want), len(ordered) - 1)
+    return np.where(valid & (ordered[place] == want), order[place], -1)

@@ -1,0 +1,76 @@
+"""Which NVTX ranges are open on a thread at a moment, as stacks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flame.core.attribution.nesting import MAX_DEPTH, Nesting, nest
+from flame.core.attribution.open_at import Moments
+from flame.core.columns import I4, I8, Column
+from flame.core.model.activities import RangePieces
+from flame.core.model.raw import Ranges, closed_at
+from flame.core.model.stacks import StackBuilder
+
+
+class RangeIndex:
+    """Ranges of all threads, nested. A range is open from its start to its end, both included."""
+
+    def __init__(self, ranges: Ranges, capture_end: int, stacks: StackBuilder) -> None:
+        self._ranges = ranges
+        self._stacks = stacks
+        end = closed_at(ranges.end, capture_end)
+        self._moments = Moments(ranges.thread, ranges.start, end)
+        self._frame = ranges.frame[self._moments.rows]
+        self.nesting = self._moments.nesting
+        self._paths = _paths(self.nesting, self._frame, stacks)
+
+    def open_at(self, thread: Column, time: I8) -> I4:
+        """The stack of ranges open on ``thread`` (-1: unknown, no stack) at ``time``, i4[n]."""
+        before = self._moments.before(thread, time)
+        found: I4 = self._paths[before]
+        room = MAX_DEPTH - np.append(self.nesting.depth + 1, 0)[before]
+        first, last = self._moments.starting(thread, time)
+        last = np.minimum(last, first + room)
+        rows = np.flatnonzero(first < last)
+        while len(rows):
+            found[rows] = self._stacks.extend(found[rows], self._frame[first[rows]])
+            first[rows] += 1
+            rows = rows[first[rows] < last[rows]]
+        return found
+
+    def around(self, rows: I8) -> I4:
+        """The stacks of the ranges in which the ranges ``rows`` began, themselves included."""
+        first = np.full(len(self._ranges.start), -1)
+        first[self._moments.rows[self.nesting.source[::-1]]] = np.arange(len(self.nesting))[::-1]
+        found: I4 = self._paths[first[rows]]
+        alone = np.flatnonzero(first[rows] < 0)  # without length: inside all that starts with them
+        thread, start = self._ranges.thread[rows[alone]], self._ranges.start[rows[alone]]
+        outer = self._paths[self.nesting.innermost(np.maximum(thread, 0), start)]
+        found[alone] = self._stacks.extend(outer, self._ranges.frame[rows[alone]])
+        return found
+
+
+def range_pieces(ranges: Ranges, capture_end: int) -> RangePieces:
+    """The pieces of ``ranges``, of which those still open last until ``capture_end``."""
+    thread, end = np.maximum(ranges.thread, 0), closed_at(ranges.end, capture_end)
+    nesting = nest(thread, ranges.start, np.where(ranges.thread >= 0, end, ranges.start))
+    on = thread[nesting.source].astype(np.int64)
+    order = np.argsort(on * MAX_DEPTH + nesting.depth, kind="stable")
+    place = np.empty(len(order) + 1, np.int32)
+    place[order], place[-1] = np.arange(len(order)), -1
+    return RangePieces(
+        thread=on[order].astype(np.int32),
+        depth=nesting.depth[order].astype(np.int32),
+        frame=ranges.frame[nesting.source[order]],
+        start=nesting.start[order],
+        end=nesting.end[order],
+        parent=place[nesting.parent[order]],
+    )
+
+
+def _paths(nesting: Nesting, frame: I4, stacks: StackBuilder) -> I4:
+    """The stack each piece stands for, itself included; the last entry, "no piece", is empty."""
+    path = np.zeros(len(nesting) + 1, np.int32)
+    for pieces in nesting.by_depth():
+        path[pieces] = stacks.extend(path[nesting.parent[pieces]], frame[nesting.source[pieces]])
+    return path

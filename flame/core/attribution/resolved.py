@@ -1,0 +1,122 @@
+"""From stacks that somebody else has resolved to a `Profile` with the level ``stack``."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column
+from flame.core.errors import InputError
+from flame.core.model.activities import NONE, Activities, off_gpu
+from flame.core.model.frames import Kind
+from flame.core.model.grouping import add_grouping
+from flame.core.model.meta import GraphNodes, Source
+from flame.core.model.metrics import Metric
+from flame.core.model.profile import Profile
+from flame.core.model.raw import Measure, RawStacks
+from flame.core.model.stacks import StackTable
+
+_SUM_LIMIT = 1 << 62
+_MOST_CELLS = 1 << 26  # of a table with a row per stack and a column per frame
+_ALWAYS, _AT_MOST = 500, 10_000  # frames of a stack
+_NOUN = "stacks"
+
+
+def profile_of(raw: RawStacks) -> Profile:
+    """The profile of ``raw``: one activity per row, whose values are the measures'.
+
+    The sum of a metric over the rows is the measure's sum, exactly. Of stacks so deep that memory
+    does not do for as many the innermost frames are left out, which a warning says. Raises
+    InputError where a sum would not fit 64 bits.
+    """
+    for measure in raw.measures:
+        _check_sum(measure)
+    sources = (Source("", raw.meta),)
+    streams: I4 = np.zeros(0, np.int32)
+    grouping = add_grouping(raw.frames, raw.processes, raw.threads, (), streams, sources)
+    stacks, stack, warnings = _shallow(raw.stacks.build(), raw.stack)
+    table = _table(raw, stacks, stack)
+    begin, end = _extent(raw)
+    return Profile(
+        frames=raw.frames.build(),
+        activities=table,
+        processes=raw.processes,
+        threads=raw.threads,
+        devices=(),
+        grouping=grouping,
+        meta=raw.meta,
+        begin=begin,
+        end=end,
+        graph_nodes=GraphNodes(),
+        warnings=(*raw.warnings, *warnings),
+        host_builder=partial(_same, table),
+        sources=sources,
+        own_metrics=tuple(_metrics(raw)),
+        timed=raw.start is not None,
+    )
+
+
+def _same(table: Activities) -> Activities:
+    return table
+
+
+def _metrics(raw: RawStacks) -> tuple[Metric, ...]:
+    levels = ("thread", "stack") if len(raw.threads) > 1 else ("stack",)
+    return tuple(
+        Metric(one.key, one.title, one.unit, partial(_measure, one.key), levels=levels, noun=_NOUN)
+        for one in raw.measures
+    )
+
+
+def _measure(key: str, table: Activities) -> I8:
+    return table.measures[key]
+
+
+def _shallow(table: StackTable, stack: I4) -> tuple[StackTable, I4, list[str]]:
+    """Both without the innermost frames of stacks that are too deep, and what to say of that."""
+    most = min(max(_MOST_CELLS // max(len(np.unique(stack)), 1), _ALWAYS), _AT_MOST)
+    deep = table.depth > most
+    if not deep.any():
+        return table, stack, []
+    shown = np.where(deep, table.parent, np.arange(len(table)))
+    while deep[shown].any():
+        shown = shown[shown]  # twice as far each time
+    place = (np.cumsum(~deep) - 1).astype(np.int32)
+    parent = np.where(table.parent >= 0, place[table.parent], table.parent)
+    kept = StackTable(*(column[~deep] for column in (parent, table.frame, table.depth)))
+    count = int(deep[stack].sum())
+    warning = f"stacks of more than {most:,} frames: {count:,}, their innermost left out"
+    return kept, place[shown[stack]], [warning] if count else []
+
+
+def _table(raw: RawStacks, stacks: StackTable, stack: I4) -> Activities:
+    size = len(raw.stack)
+    no_time: I8 = np.zeros(size, np.int64)
+    known: dict[str, Column] = {
+        "kind": np.full(size, Kind.FRAME, np.uint8),
+        "start": no_time if raw.start is None else raw.start,
+        "duration": next((one.values for one in raw.measures if one.unit == "ns"), no_time),
+        "stack": stack,
+    }
+    if raw.thread is not None:
+        of_thread = np.array([*(one.process for one in raw.threads), NONE], np.int32)
+        known |= {"thread": raw.thread, "process": of_thread[raw.thread]}
+    return Activities(
+        **off_gpu(size) | known,
+        stacks=stacks,
+        measures={one.key: one.values for one in raw.measures},
+    )
+
+
+def _extent(raw: RawStacks) -> tuple[int, int]:
+    """First and last time, ns; (0, 0) where there is none."""
+    if raw.start is None or not len(raw.start):
+        return 0, 0
+    lasting = next((one.values for one in raw.measures if one.unit == "ns"), 0)
+    return int(raw.start.min()), int((raw.start + lasting).max())
+
+
+def _check_sum(measure: Measure) -> None:
+    if float(measure.values.sum(dtype=np.float64)) >= _SUM_LIMIT:
+        raise InputError(f"the {measure.title} in it add up to more than 64 bits hold")

@@ -1,0 +1,78 @@
+"""The code that captured CUDA graph nodes, while a dump grows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, distinct, unique_rows
+from flame.core.model.activities import NONE
+from flame.core.model.stack_joins import CAPTURED, Joiner
+from flame.core.model.stacks import EMPTY
+from flame.core.readers.fdump.ids import ABSENT, Ids
+from flame.core.readers.fdump.shared import Shared
+
+# A graph is cloned for a few reasons, one after the other.
+_MOST_CLONES = 1_000
+
+
+class Captures:
+    """Follows graph nodes to the one made by stream capture, as `graph_capture` does."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._joiner = Joiner(shared.frames, shared.stacks)
+        self._marked = {EMPTY: EMPTY}
+        self._made, self._copied = Ids(), Ids()
+        self._original: I8 = np.zeros(0, np.int64)
+        self._python: I4 = np.zeros(0, np.int32)
+        self._nvtx: I4 = np.zeros(0, np.int32)
+
+    def learn(self, rows: dict[str, Column]) -> None:
+        """Add creations of nodes, as `flame.core.readers.fdump.gpu.node_rows` gives them."""
+        known = [rows[name] for name in ("node", "original", "start", "thread")]
+        first, _ = unique_rows(known)
+        node, original = (column[first] for column in known[:2])
+        number = np.arange(len(self._original), len(self._original) + len(first))
+        copied = original != NONE
+        self._copied.learn(node[copied], number[copied])
+        self._made.learn(node[~copied], number[~copied])
+        self._original = np.append(self._original, original)
+        self._python = np.append(self._python, rows["python"][first])
+        self._nvtx = np.append(self._nvtx, rows["nvtx"][first])
+
+    def of(self, nodes: Column) -> tuple[I4, I4]:
+        """Python and range stacks of the code that captured ``nodes``, marked; empty if unknown."""
+        wanted, place = distinct(nodes.astype(np.int64))
+        row = self._roots(wanted)
+        python, nvtx = (
+            np.append(column, np.int32(EMPTY))[row] for column in (self._python, self._nvtx)
+        )
+        return self._mark(python)[place], self._mark(nvtx)[place]
+
+    def _roots(self, nodes: I8) -> I8:
+        """The row of the captured node that each one descends from, `ABSENT` where it is unknown.
+
+        The rows above one may be learnt after it.
+        """
+        row = self._rows(nodes)
+        original = np.append(self._original, NONE)
+        for _ in range(_MOST_CLONES):
+            cloned = np.flatnonzero(original[row] != NONE)
+            if not len(cloned):
+                return row
+            row[cloned] = self._rows(original[row[cloned]])
+        row[original[row] != NONE] = ABSENT
+        return row
+
+    def _rows(self, nodes: I8) -> I8:
+        # A copy is made first, and then said to be one: it was born where its original was.
+        copied = self._copied.knows(nodes)
+        return np.where(copied, self._copied.of(nodes), self._made.of(nodes))
+
+    def _mark(self, stacks: I4) -> I4:
+        known, place = distinct(stacks.astype(np.int64))
+        new = [one for one in known.tolist() if one not in self._marked]
+        if new:
+            marked = self._joiner.marked(np.array(new), CAPTURED).tolist()
+            self._marked.update(zip(new, marked, strict=True))
+        found = [self._marked[one] for one in known.tolist()]
+        return np.array(found, np.int32)[place]

@@ -1,0 +1,318 @@
+"""Reads a dump while it grows: at every look what has come since the last."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import BinaryIO
+
+import numpy as np
+
+from flame.core.columns import I8, Bool, unique_rows
+from flame.core.errors import InputError
+from flame.core.live.decode.batch import Batch, Calls, Spans, Work
+from flame.core.live.decode.captures import Captures
+from flame.core.live.decode.pending import Rows, Told
+from flame.core.live.decode.snapshot_copy import copy
+from flame.core.model.activities import NONE
+from flame.core.model.meta import Meta
+from flame.core.model.raw import Batches
+from flame.core.options import LoadOptions
+from flame.core.readers.fdump import gpu, host, machine
+from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
+from flame.core.readers.fdump.context import Context
+from flame.core.readers.fdump.layout import (
+    HEADER_SIZE,
+    RUNNING,
+    TEXT,
+    Chunk,
+    Header,
+    header_of,
+)
+from flame.core.readers.fdump.records import Piece, Records
+from flame.core.readers.fdump.remarks import Losses, remarks_so_far
+from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
+from flame.core.readers.fdump.samples import SAMPLES, Sampled, SampleRows
+from flame.core.readers.fdump.shared import Shared
+
+# In the order in which it is learnt: what refers to something comes after it.
+_VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)
+_EVENTS = (gpu.KERNELS, gpu.COPIES, host.CALLS, host.RANGES)
+# What a record refers to is written before the record, and so looked at after it. An open range is
+# no longer open after it is written as ended.
+_LOOKS = (
+    (host.OPEN_RANGES,),
+    (gpu.KERNELS, gpu.COPIES, SAMPLES),
+    (host.CALLS, host.RANGES, gpu.NODES),
+    ("node",),
+    ("frame", "range_name"),
+    ("name", "meta", "drop"),
+    (TEXT,),
+)
+_EVER = (1 << 63) - 1
+_PATIENCE = 2_000_000_000  # ns that work waits for its call to return
+_MOST_WAITING = 1 << 20  # rows; more would be a dump whose times are wrong
+_MOST_OPEN = 1 << 23  # bytes of open ranges, which are all read at every look
+_MOST_NAMED = 1 << 21  # different frames, stacks, texts ...: gigabytes of memory
+_MOST_DEVICES = 1 << 10
+# Reading vocabulary takes so much longer than reading events, and a record at least as long as one
+# of so many bytes.
+_DEAR, _USUAL = 8, 48
+
+
+class Growing:
+    """A dump that may be growing, one of those that are spelled with ``shared``.
+
+    ``header`` is as old as the last look at the file: all that was in the file then has been read
+    when `read` says that there is no ``rest``. ``process`` is the index of its process. InputError
+    where it is no dump, and from then on where it is none any more. ``data`` is closed with it.
+    ``sample_records`` rises with every PC sample that was read.
+    """
+
+    def __init__(
+        self, data: Bytes, path: str, source: int, shared: Shared, options: LoadOptions
+    ) -> None:
+        self.path = path
+        self.source = source
+        self.shared = shared
+        self._data = data
+        with named(path):
+            try:
+                self._chunks = Chunks(data)
+            except BaseException:
+                data.close()
+                raise
+        self.header: Header = self._chunks.header
+        self._context = Context(self.header, shared, options, 0, source)
+        self.process = self._context.process
+        self._work, self._calls = gpu.GpuRows(self._context), host.CallRows(self._context)
+        self._payloads = host.Payloads(self._context)
+        self._samples = SampleRows(self._context.vocabulary)
+        self.sample_records = 0
+        self._captures, self._losses, self._told = Captures(shared), Losses(), Told()
+        self._taken: dict[int, int] = {}
+        self._queue: deque[tuple[str, Piece]] = deque()
+        self._behind = 0
+        self._seen_open: dict[str, I8] | None = None
+        nothing = self._chunks.records_in({})
+        self._open, *_ = host.span_rows(self._context, _open_table(nothing))
+        self._last_ended: host.Rows = {name: np.zeros(0, np.int64) for name in ("thread", "start")}
+        self._open_chunks: dict[int, Chunk] = {}
+        self._held_work, self._held_calls = Rows(Work), Rows(Calls)
+        self._held_ended = Rows(Spans)
+        self._waiting = 0
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._data.close()
+
+    def read(self, most: int = 8 << 20, last: bool = False) -> Batch:
+        """What is new: about ``most`` bytes of it, less where these name what comes after them.
+
+        ``last``: the process is gone; then nothing waits for what would come.
+        """
+        with named(self.path):
+            if not self._queue:
+                self._look()
+            self._consume(most)
+        over = not self._queue and (last or self.header.state != RUNNING)
+        work, calls, ended = self._due(over)
+        rest, newest = bool(self._queue), self._context.last_time
+        return Batch(self.source, work, calls, ended, self._still_open(), rest, newest)
+
+    def behind(self) -> int:
+        """Bytes that had been written at the last look and have not been read."""
+        return self._behind
+
+    def beat(self) -> int:
+        """When the process last said that it goes on, ns; of now, however old ``header`` is."""
+        with suppress(InputError, OSError):
+            return header_of(self._data.read(0, HEADER_SIZE)).end_monotonic
+        return self.header.end_monotonic
+
+    def sampled(self) -> Sampled | None:
+        """The PC samples so far, of all launches of each kernel; None where there are none."""
+        return self._samples.build(self.process)
+
+    def meta(self) -> Meta:
+        """What is known of the recording so far."""
+        return machine.read_meta(self.header, self._context.vocabulary, self.path)
+
+    def remarks(self) -> tuple[str, ...]:
+        """What the reader of a flame graph has to know of the dump so far."""
+        late = self._told.late
+        notes = remarks_so_far(self._chunks, self._context, self._losses)
+        more = f"{late:,} GPU activities are shown without their call, which took very long"
+        return (*notes, *([more] if late else []))
+
+    def copy_to(self, file: BinaryIO) -> None:
+        """Write the dump as it is now, which may be more than has been read; raises OSError too."""
+        with named(self.path):
+            copy(self._data, file, _LOOKS)
+
+    # A look at the file
+
+    def _look(self) -> None:
+        """See what is there: vocabulary is read first, and events in the order of the file."""
+        pieces: dict[str, list[Piece]] = {}
+        beyond_tail = self.header.state != RUNNING
+        for keys in _LOOKS:
+            self._chunks.update(beyond_tail, keys)
+            if host.OPEN_RANGES in keys:
+                self.header = self._chunks.header
+                self._seen_open = self._open_records()
+            else:
+                pieces |= {key: self._new(key) for key in keys}
+        self._queue.extend((key, piece) for key in _VOCABULARY for piece in pieces[key])
+        events = ((key, piece) for key in _EVENTS for piece in pieces[key])
+        self._queue.extend(sorted(events, key=lambda one: one[1].begin))
+        self._behind = sum(piece.end - piece.begin for _, piece in self._queue)
+
+    def _open_records(self) -> dict[str, I8]:
+        """The records of ranges that are open, which are rewritten in place."""
+        self._open_chunks |= {one.offset: one for one in self._chunks.changed(host.OPEN_RANGES)}
+        self._open_chunks = {at: one for at, one in self._open_chunks.items() if one.committed}
+        if sum(one.committed for one in self._open_chunks.values()) > _MOST_OPEN:
+            raise InputError("damaged: more ranges are open than in any program")
+        return _open_table(self._chunks.records_of(self._open_chunks.values()))
+
+    def _new(self, key: str) -> list[Piece]:
+        """The records of a kind that have come since this was last asked."""
+        size = max(self._chunks.layouts[key].size, 1) if key in self._chunks.layouts else 1
+        found = []
+        for chunk in self._chunks.changed(key):
+            low, high = self._taken.pop(chunk.offset, 0), chunk.committed // size * size
+            if high > low:
+                found.append(piece_of(chunk, low))
+            if not chunk.sealed:
+                self._taken[chunk.offset] = max(low, high)
+        return found
+
+    # What it has shown
+
+    def _consume(self, most: int) -> None:
+        """Read about ``most`` bytes of what the last look has shown."""
+        records = self._chunks.records_in(self._next(most))
+        if self._seen_open is not None:
+            self._learn(records)
+        if self._seen_open is not None and not self._learns:
+            self._open, *_ = host.span_rows(self._context, self._seen_open)
+            self._seen_open = None
+            self._end(self._last_ended)
+        self._read_events(records)
+        self._check_size()
+
+    def _next(self, most: int) -> dict[str, list[Piece]]:
+        """The pieces whose turn it is."""
+        pieces: dict[str, list[Piece]] = {}
+        while self._queue and most > 0:
+            key, piece = self._queue.popleft()
+            pieces.setdefault(key, []).append(piece)
+            most -= self._work_of(key, piece)
+            self._behind -= piece.end - piece.begin
+        return pieces
+
+    def _work_of(self, key: str, piece: Piece) -> int:
+        """What it takes to read ``piece``, in bytes of usual events."""
+        size = piece.end - piece.begin
+        if key in _VOCABULARY:
+            return size * _DEAR
+        return max(size, size // self._chunks.layouts[key].size * _USUAL)
+
+    @property
+    def _learns(self) -> bool:
+        """Whether vocabulary is still to be read."""
+        return bool(self._queue) and self._queue[0][0] in _VOCABULARY
+
+    def _learn(self, records: Records) -> None:
+        context, more = self._context, self._learns
+        context.learn(records, last=self.header.state != RUNNING and not more, more=more)
+        self._losses.learn(records)
+        if records.pieces("name"):
+            self._calls.rename()
+        for piece in records.columns(gpu.NODES, gpu.FIELDS[gpu.NODES]):
+            self._captures.learn(gpu.node_rows(context, piece))
+        for piece in records.columns(SAMPLES, SAMPLE_FIELDS):
+            self._add_samples(piece)
+
+    def _add_samples(self, piece: dict[str, I8]) -> None:
+        """Whose launch they are of is left out: single launches are not kept for good."""
+        self._samples.add(piece | {"correlation": np.zeros_like(piece["correlation"])})
+        self.sample_records += len(piece["samples"])
+
+    def _check_size(self) -> None:
+        """InputError where it names more than any program does: what is named is kept for good."""
+        shared, names = self.shared, len(self._context.vocabulary)
+        lists = len(shared.threads), len(shared.configs), len(shared.frames), len(shared.stacks)
+        if max(*lists, names, len(self._samples)) > _MOST_NAMED:
+            raise InputError(f"too much: it names more than {_MOST_NAMED:,} different things")
+        if len(self._context.devices) > _MOST_DEVICES:
+            raise InputError(f"damaged: it names more than {_MOST_DEVICES:,} GPUs")
+
+    def _read_events(self, records: Records) -> None:
+        for table in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
+            self._held_calls.add(self._calls.rows(table))
+        for table in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
+            self._add_ended(host.of_kinds(table, (host.PUSH_POP,)))
+        for table in records.columns(gpu.KERNELS, gpu.FIELDS[gpu.KERNELS]):
+            self._add_work(self._work.kernels(table))
+        for table in records.columns(gpu.COPIES, gpu.FIELDS[gpu.COPIES]):
+            self._add_work(self._work.copies(table))
+
+    def _add_ended(self, table: dict[str, I8]) -> None:
+        context = self._context
+        rows, kept, deep = host.span_rows(context, table)
+        context.deep_ranges += deep
+        context.timeless_ranges += len(table["start"]) - len(rows["start"]) - deep
+        self._payloads.add(kept)
+        self._held_ended.add(rows)
+        self._end(rows)
+        both = {name: np.append(self._last_ended[name], rows[name]) for name in self._last_ended}
+        latest, _ = unique_rows([both["thread"][::-1]])
+        self._last_ended = {name: column[::-1][latest] for name, column in both.items()}
+
+    def _end(self, rows: host.Rows) -> None:
+        """These ranges are open no more, although they may be seen so for a moment."""
+        self._open = host.chosen(self._open, ~host.began_with(self._open, rows))
+
+    def _still_open(self) -> Spans:
+        rows = Batches(Spans)
+        rows.add(**self._open, end=self._open["start"])
+        return rows.build()
+
+    def _add_work(self, rows: gpu.Rows) -> None:
+        python, nvtx = self._captures.of(rows["graph_node"])
+        captured = {"captured_python": python, "captured_nvtx": nvtx}
+        self._held_work.add(rows | captured | {"graph": rows["graph_node"] != NONE})
+
+    # What is due
+
+    def _due(self, over: bool) -> tuple[Work, Calls, Spans]:
+        """What has been read and need not wait; nothing does when the dump is ``over``.
+
+        What is not read yet began to be written after ``upto``: up to then it is complete.
+        """
+        all_at_once = over or not self._queue or self._waiting > _MOST_WAITING
+        upto = _EVER if all_at_once else min(self._queue[0][1].made, _EVER)
+        if self._learns:
+            upto = 0
+        calls, later = self._held_calls.take(lambda rows: rows.end <= upto)
+        ended, more = self._held_ended.take(lambda rows: rows.end <= upto)
+        self._told.learn(calls)
+        everything = over or self._waiting > _MOST_WAITING
+        work, most = self._held_work.take(lambda rows: self._ready(rows, upto) | everything)
+        self._waiting = later + more + most
+        return work, calls, ended
+
+    def _ready(self, work: Work, upto: int) -> Bool:
+        """Which rows need not wait for their calls."""
+        past = work.end <= upto
+        told = self._told.of(work)
+        now = min(upto, max(self._context.last_time, self.header.end_monotonic))
+        alone = ~told & past & (work.end < now - _PATIENCE)
+        self._told.give_alone(work, alone)
+        return (told & past) | alone
+
+
+def _open_table(records: Records) -> dict[str, I8]:
+    return records.table(host.OPEN_RANGES, host.FIELDS[host.OPEN_RANGES])

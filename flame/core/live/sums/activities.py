@@ -1,0 +1,114 @@
+"""Rows of GPU activities, and segments of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flame.core.columns import I4, I8, distinct
+from flame.core.live.sums.column_table import Table
+from flame.core.live.sums.rates import Bins
+from flame.core.live.sums.segment import GroupSums
+
+MEASURES = ("count", "gpu", "launch", "queue", "idle")
+"""What is summed of GPU activities, by metric."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Table):
+    """GPU activities by start. Times are ns of CLOCK_MONOTONIC.
+
+    ``launch_start`` and ``launch_end`` are -1 without a launch; ``share`` is the activity's part of
+    that call, ``idle`` how long its GPU was empty before it, ns. ``group`` is of `WorkGroups`.
+    """
+
+    start: I8
+    duration: I8
+    correlation: I8
+    launch_start: I8
+    launch_end: I8
+    share: I8
+    idle: I8
+    group: I4
+    config: I4
+    bytes: I8
+
+    @property
+    def queue(self) -> I8:
+        """How long each waited from the end of its launch to its start, ns; 0 without a launch."""
+        return np.where(self.launch_end < 0, 0, np.maximum(self.start - self.launch_end, 0))
+
+    def sums(self) -> GroupSums:
+        """The sums of all `MEASURES`."""
+        ones = np.ones(len(self), np.int64)
+        measures = (ones, self.duration, self.share, self.queue, self.idle)
+        return GroupSums.of(self.group, measures)
+
+
+@dataclass(frozen=True, eq=False)
+class WorkSegment:
+    """Rows in order. ``busy_until``: when each GPU is done with these and all rows before them.
+
+    ``busy``: for how long it ran something, of all GPUs together.
+    """
+
+    rows: Rows
+    busy_until: Mapping[int, int]
+    busy: Bins
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def first(self) -> int:
+        """The first start."""
+        return int(self.rows.start[0])
+
+    @cached_property
+    def last(self) -> int:
+        """The last start."""
+        return int(self.rows.start[-1])
+
+    @cached_property
+    def sums(self) -> GroupSums:
+        """The sums of all rows."""
+        return self.rows.sums()
+
+    def since(self, begin: int) -> GroupSums:
+        """The sums of the rows that start at ``begin`` or later."""
+        return self.rows_since(begin).sums()
+
+    def rows_since(self, begin: int) -> Rows:
+        """The rows that start at ``begin`` or later."""
+        low = int(np.searchsorted(self.rows.start, begin))
+        return self.rows.take(slice(low, None)) if low else self.rows
+
+
+def segments(
+    rows: Rows, device: I8, busy_until: Mapping[int, int], most: int
+) -> Iterator[WorkSegment]:
+    """``rows`` in pieces of up to ``most``, with ``idle`` after GPUs were busy ``until``."""
+    for low in range(0, len(rows), most):
+        piece, on = rows.take(slice(low, low + most)), device[low : low + most]
+        busy_until, since = _busy(piece, on, busy_until)
+        end = piece.start + piece.duration
+        yield WorkSegment(piece, busy_until, Bins.covered(since, end))
+
+
+def _busy(rows: Rows, device: I8, before: Mapping[int, int]) -> tuple[dict[int, int], I8]:
+    """Fill in ``idle``; until when GPUs are busy, and from when on each row alone makes them so."""
+    until, since = dict(before), rows.start.copy()
+    end = rows.start + rows.duration
+    for one in distinct(device)[0].tolist():
+        mine = np.flatnonzero(device == one)
+        start = rows.start[mine]
+        known = before.get(one, int(start[0]))
+        reach = np.maximum(np.maximum.accumulate(end[mine]), known)
+        already = np.append(known, reach[:-1])
+        rows.idle[mine] = np.maximum(start - already, 0)
+        since[mine] = np.maximum(start, already)
+        until[one] = int(reach[-1])
+    return until, since

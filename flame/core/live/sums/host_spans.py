@@ -1,0 +1,176 @@
+"""What the threads of one growing dump did: API calls and ranges, added up as they end.
+
+Host time is additive: whatever is open charges its place, and takes as much from the place around
+it. So each call and range can be counted by itself, in whichever order they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flame.core.columns import I4, I8
+from flame.core.errors import InputError
+from flame.core.live.decode.batch import Batch, Calls, Spans
+from flame.core.live.sums.column_table import Table
+from flame.core.live.sums.groups import HostGroups
+from flame.core.live.sums.rates import Bins
+from flame.core.live.sums.segment import GroupSums, Kept
+from flame.core.live.window import SECOND
+from flame.core.model.activities import NONE
+from flame.core.model.stacks import EMPTY
+
+MEASURES = ("count", "host")
+"""What is summed of calls and ranges."""
+
+_SEGMENT = 1 << 14
+_LONG = SECOND
+_SUM_LIMIT = float(1 << 60)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Table):
+    """Calls and ranges: ns of CLOCK_MONOTONIC, their group, and that around them (-1: none)."""
+
+    start: I8
+    end: I8
+    group: I4
+    parent: I4
+
+    def sums(self, begin: int) -> GroupSums:
+        """The sums of both `MEASURES`, of the time from ``begin`` on."""
+        rows = self.take(self.end > begin)
+        time = rows.end - np.maximum(rows.start, begin)
+        inside = np.flatnonzero(rows.parent != NONE)
+        group = np.append(rows.group, rows.parent[inside])
+        count = np.append(np.ones(len(rows), np.int64), np.zeros(len(inside), np.int64))
+        return GroupSums.of(group, (count, np.append(time, -time[inside])))
+
+
+@dataclass(frozen=True, eq=False)
+class SpanSegment:
+    """Some rows, by end."""
+
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def first(self) -> int:
+        """The first start."""
+        return int(self.rows.start.min())
+
+    @cached_property
+    def last(self) -> int:
+        """The last end."""
+        return int(self.rows.end[-1])
+
+    @cached_property
+    def sums(self) -> GroupSums:
+        """The sums of all rows."""
+        return self.rows.sums(self.first)
+
+    def since(self, begin: int) -> GroupSums:
+        """The sums of the time from ``begin`` on."""
+        return self.rows.sums(begin)
+
+
+class SpanStore:
+    """Keeps the calls and ranges of the last minute in segments.
+
+    Those of a second and more are in segments of their own: few segments lie across a moment then.
+    ``parents`` gives the path around each path of ranges. ``launches``: how many calls began, by
+    step of time.
+    """
+
+    def __init__(self, groups: HostGroups, process: int, parents: Callable[[], I4]) -> None:
+        self.short: list[SpanSegment] = []
+        self.long: list[SpanSegment] = []
+        self.newest = 0
+        self.launches = Bins.none()
+        self._groups = groups
+        self._process = process
+        self._parents = parents
+        self._open = Rows(*(np.zeros(0, np.int64),) * 2, *(np.zeros(0, np.int32),) * 2)
+        self._weight = 0.0
+
+    def __len__(self) -> int:
+        return sum(len(one) for one in self.segments)
+
+    @property
+    def segments(self) -> list[SpanSegment]:
+        """All that is kept of what has ended."""
+        return [*self.long, *self.short]
+
+    def add(self, batch: Batch) -> None:
+        """Add what has ended, and know what is open now; InputError as `Store.add`."""
+        self._open = self._ranges(batch.open)
+        if batch.empty:
+            return
+        rows = Rows.joined([self._ranges(batch.ended), self._calls(batch.calls)])
+        rows = rows.take(rows.end > rows.start)
+        self._weight += float((rows.end - rows.start).sum(dtype=np.float64))
+        if self._weight >= _SUM_LIMIT:
+            raise InputError("damaged: the times in it add up to more than a century")
+        long = rows.end - rows.start >= _LONG
+        self.newest = max(self.newest, int(rows.end.max(initial=0)))
+        self.long = _with(self.long, rows.take(long))
+        self.short = _with(self.short, rows.take(~long))
+        self.launches = self.launches.joined(Bins.counted(batch.calls.start))
+
+    def expire(self, horizon: int) -> list[SpanSegment]:
+        """Take out the segments that had ended at ``horizon``."""
+        gone = [one for one in self.segments if one.last <= horizon]
+        self.long = [one for one in self.long if one.last > horizon]
+        self.short = [one for one in self.short if one.last > horizon]
+        self.launches = self.launches.since(horizon)
+        return gone
+
+    @property
+    def oldest(self) -> int:
+        """When the segment ends that ends first."""
+        return min(one.last for one in self.segments)
+
+    def drop_oldest(self) -> Kept:
+        """Take out the segment that ends first."""
+        return Kept((), self.expire(self.oldest))
+
+    def open(self, end: int) -> Rows:
+        """What is open, as if it were over at ``end``."""
+        rows = self._open.take(self._open.start < end)
+        return Rows(rows.start, np.full(len(rows), end), rows.group, rows.parent)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any range is open."""
+        return len(self._open) > 0
+
+    def _ranges(self, spans: Spans) -> Rows:
+        known = np.flatnonzero((spans.thread >= 0) & (spans.nvtx != EMPTY))
+        path, on = spans.nvtx[known], spans.thread[known]
+        own = self._groups.of_ranges(self._process, on, path)
+        around = self._groups.of_ranges(self._process, on, self._parents()[path])
+        return Rows(spans.start[known], spans.end[known], own, around)
+
+    def _calls(self, calls: Calls) -> Rows:
+        known = np.flatnonzero(calls.thread >= 0)
+        on, path = calls.thread[known], calls.nvtx[known]
+        own = self._groups.of_calls(self._process, on, path, calls.frame[known])
+        around = self._groups.of_ranges(self._process, on, path)
+        return Rows(calls.start[known], calls.end[known], own, around)
+
+
+def _with(known: list[SpanSegment], rows: Rows) -> list[SpanSegment]:
+    """``known`` and ``rows``, in the last segment if there is room for them."""
+    if not len(rows):
+        return known
+    if known and len(known[-1]) + len(rows) <= _SEGMENT:
+        *known, last = known
+        rows = Rows.joined([last.rows, rows])
+    rows = rows.take(np.argsort(rows.end, kind="stable"))
+    pieces = [rows.take(slice(low, low + _SEGMENT)) for low in range(0, len(rows), _SEGMENT)]
+    return [*known, *map(SpanSegment, pieces)]

@@ -1,0 +1,180 @@
+"""PC samples of recordings that go on: whose they are by kernel, with code as it gets known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+
+from flame.core.columns import I4, I8
+from flame.core.errors import CancelledError
+from flame.core.live.decode.growing import Growing
+from flame.core.live.sums.groups import WorkGroups
+from flame.core.model.activities import NONE
+from flame.core.model.frames import FrameBuilder, Kind
+from flame.core.model.pc_samples import Code, Sampling, SamplingBuilder
+from flame.core.model.raw import PcSamples
+from flame.core.readers.fdump.samples import Sampled
+from flame.core.sampling.recorded import distributions
+from flame.core.sass.disassembly import codes_of
+
+MOST_PARTS = 10_000
+"""Instructions and reasons that are shown together: trees are made anew four times a second."""
+
+_PACE = 1.0
+"""Seconds between two looks at what samples say, at least."""
+
+_REST = 10
+"""So many times as long as a look has taken is the time to the next one, at least."""
+
+Key = tuple[Path, int, str]
+"""A function: the folder of its recording, the checksum of its cubin, its name."""
+
+Found = dict[tuple[int, str], Code]
+
+
+class LiveSamples:
+    """Makes the `Sampling` of snapshots; frames are added to ``frames``, before those are taken.
+
+    ``groups`` are those of the activities. Samples count from when recording began, whichever
+    window is shown.
+    """
+
+    def __init__(self, frames: FrameBuilder, groups: WorkGroups) -> None:
+        self._frames = frames
+        self._groups = groups
+        self._codes = _Codes()
+        self._kernels = _Kernels(frames)
+        self._known: Sampling | None = None
+        self._owners: I8 = np.zeros(0, np.int64)
+        self._seen: tuple[int, ...] = ()
+        self._due = 0.0
+
+    def take(self, dumps: Sequence[Growing]) -> Sampling | None:
+        """What is known now; None where no dump has any sample."""
+        if self.due(dumps):
+            begin, self._seen = time.monotonic(), self._state(dumps)
+            self._make(dumps)
+            self._due = begin + max(_PACE, _REST * (time.monotonic() - begin))
+        return self._known and replace(self._known, of_group=self._of_group())
+
+    def due(self, dumps: Sequence[Growing]) -> bool:
+        """Whether there is more to `take` than the last time: samples, or text of code."""
+        state = self._state(dumps)
+        return state != self._seen and any(state[1:]) and time.monotonic() >= self._due
+
+    def _state(self, dumps: Sequence[Growing]) -> tuple[int, ...]:
+        return (self._codes.version, *(one.sample_records for one in dumps))
+
+    def close(self) -> None:
+        """Look for no more code."""
+        self._codes.close()
+
+    def _make(self, dumps: Sequence[Growing]) -> None:
+        builder = SamplingBuilder(self._frames)
+        owners: list[int] = []
+        for dump in dumps:
+            if (found := dump.sampled()) is not None:
+                names = np.array([self._kernels.number(name) for name in found.rows.functions])
+                used, owner = np.unique(names[found.rows.function], return_inverse=True)
+                owners += ((dump.process << 32) | used).tolist()
+                for parts in distributions(self._with_codes(dump, found), owner.astype(np.int32)):
+                    builder.add(parts, False)
+        self._owners = np.array(owners, np.int64)
+        self._known = replace(builder.build(np.zeros(0, np.int32)), most_parts=MOST_PARTS)
+
+    def _with_codes(self, dump: Growing, found: Sampled) -> PcSamples:
+        folder = Path(dump.path).parent
+        keys = [(folder, *pair) for pair in zip(found.checksums, found.rows.functions, strict=True)]
+        return replace(found.rows, codes=tuple(self._codes.of(keys)))
+
+    def _of_group(self) -> I4:
+        """The distribution of every group, by its process and kernel."""
+        groups = self._groups
+        name = self._kernels.of_frames()[groups.column("frame")]
+        name = np.where(groups.column("kind") == Kind.KERNEL, name, NONE)
+        key = (groups.column("process").astype(np.int64) << 32) | np.maximum(name, 0)
+        order = np.argsort(self._owners)
+        place = np.searchsorted(self._owners[order], key)
+        distribution = np.append(order, NONE)[np.minimum(place, len(order))]
+        found = (name >= 0) & (np.append(self._owners, NONE)[distribution] == key)
+        return np.where(found, distribution, NONE).astype(np.int32)
+
+
+class _Kernels:
+    """Numbers for the names of kernels, and the number of each of ``frames``."""
+
+    def __init__(self, frames: FrameBuilder) -> None:
+        self._frames = frames
+        self._numbers: dict[str, int] = {}
+        self._of_frame: I4 = np.zeros(0, np.int32)
+
+    def number(self, name: str) -> int:
+        """The number of ``name``, new or known."""
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def of_frames(self) -> I4:
+        """The number of the name of every frame, -1 for what is no kernel; the last is for -1."""
+        known = len(self._of_frame)
+        new = [self._of(index) for index in range(known, len(self._frames))]
+        self._of_frame = np.append(self._of_frame, np.array(new, np.int32))
+        return np.append(self._of_frame, np.int32(NONE))
+
+    def _of(self, index: int) -> int:
+        frame = self._frames[index]
+        if frame.kind != Kind.KERNEL:
+            return NONE
+        return self.number(frame.get("mangled") or frame.get("demangled"))
+
+
+class _Codes:
+    """Looks for the code of functions in a thread of its own: that may take nvdisasm seconds."""
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._stopped = Event()
+        self._pool = ThreadPoolExecutor(1, "flame-code")
+        self._known: dict[Key, Code | None] = {}
+        self._asked: dict[Future[Found], list[Key]] = {}
+
+    @property
+    def version(self) -> int:
+        """Rises when code has come."""
+        for asked in [one for one in self._asked if one.done()]:
+            keys, found = self._asked.pop(asked), asked.result()
+            self._known |= {key: found.get(key[1:]) for key in keys}
+            self._version += 1
+        return self._version
+
+    def of(self, keys: Sequence[Key]) -> list[Code | None]:
+        """The code of each, None where it is not known (yet)."""
+        wanted = [key for key in dict.fromkeys(keys) if key not in self._known]
+        for folder in dict.fromkeys(key[0] for key in wanted):
+            self._ask(folder, [key for key in wanted if key[0] == folder])
+        return [self._known[key] for key in keys]
+
+    def _ask(self, folder: Path, keys: list[Key]) -> None:
+        wanted: dict[int, set[str]] = {}
+        for _, crc, name in keys:
+            wanted.setdefault(crc, set()).add(name)
+        self._known |= dict.fromkeys(keys)
+        self._asked[self._pool.submit(self._look, folder, wanted)] = keys
+
+    def _look(self, folder: Path, wanted: dict[int, set[str]]) -> Found:
+        with suppress(CancelledError):
+            return codes_of(folder, wanted, self._go_on)[0]
+        return {}
+
+    def _go_on(self, stage: str, done: int, expected: int) -> None:
+        if self._stopped.is_set():
+            raise CancelledError("stopped")
+
+    def close(self) -> None:
+        self._stopped.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,79 @@
+"""The sums of every window of a live recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from flame.core.columns import I8
+from flame.core.live.sums import activities as work
+from flame.core.live.sums import host_spans as spans
+from flame.core.live.sums.segment import Kept, Segment, Sums
+from flame.core.live.window import Window
+
+
+class Looked(NamedTuple):
+    """Sums of a window by group: i8[measures, groups] of GPU work and of calls and ranges."""
+
+    work: I8
+    host: I8
+
+
+class _Pair:
+    """The sums of one window."""
+
+    def __init__(self) -> None:
+        self.work = Sums(len(work.MEASURES))
+        self.host = Sums(len(spans.MEASURES))
+
+    def look(self, kept: Kept, begin: int | None, sizes: tuple[int, int]) -> Looked:
+        return Looked(
+            self.work.look(kept.work, begin, sizes[0]), self.host.look(kept.host, begin, sizes[1])
+        )
+
+
+class WindowSums:
+    """Sums of all windows. ``mark``: when the window since the mark begins."""
+
+    def __init__(self, mark: int) -> None:
+        self._all = _Pair()
+        self._sliding: dict[str, _Pair] = {}
+        self.set_mark(mark)
+
+    def set_mark(self, mark: int) -> None:
+        """Begin the window since the mark at ``mark``: nothing of it may have been settled."""
+        self._mark, self._marked = mark, _Pair()
+
+    def begin(self, window: Window, now: int) -> int | None:
+        """When ``window`` begins; None: it is of all."""
+        if window.marked:
+            return self._mark
+        return now - window.length if window.length else None
+
+    def look(self, window: Window, begin: int | None, kept: Kept, sizes: tuple[int, int]) -> Looked:
+        """The sums of ``window``, which begins at ``begin``; ``sizes`` are numbers of groups."""
+        if window.marked:
+            pair = self._marked
+        elif begin is None:
+            pair = self._all
+        else:
+            pair = self._sliding.setdefault(window.key, _Pair())
+        return pair.look(kept, begin, sizes)
+
+    def settle(self, gone: Kept) -> None:
+        """Add up for good what will not be kept any longer."""
+        for one in gone.work:
+            self._settle([pair.work for pair in self._pairs()], one)
+        for other in gone.host:
+            self._settle([pair.host for pair in self._pairs()], other)
+
+    def _pairs(self) -> Iterable[_Pair]:
+        return (self._all, self._marked, *self._sliding.values())
+
+    def _settle(self, sums: Sequence[Sums], segment: Segment) -> None:
+        """Of windows that do not move it stays a part."""
+        whole, marked, *sliding = sums
+        whole.settle(segment, None)
+        marked.settle(segment, self._mark)
+        for one in sliding:
+            one.forget(segment)

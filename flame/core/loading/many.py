@@ -1,0 +1,202 @@
+"""Opening several traces at once: each in a process of its own, then merged into one profile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Lock
+
+from flame.core.errors import CancelledError, InputError, UsageError
+from flame.core.loading.worker import GRACE, LoadProcess
+from flame.core.model.profile import Profile
+from flame.core.options import LoadOptions, Progress, silent
+from flame.core.readers.fdump.folder import Recording, is_folder, read_folder
+
+_POLL = 0.05
+_PATTERN = frozenset("*?[")
+
+
+def load_all(
+    paths: Sequence[str | Path], options: LoadOptions | None = None, progress: Progress = silent
+) -> Profile:
+    """Read the traces at ``paths``, several at a time, as one profile; one as `load` does.
+
+    A folder stands for the dumps in it. Raises what `load` raises for the first that cannot be
+    read, UsageError for a file named twice, CancelledError when ``progress`` does, which is always
+    called from here.
+    """
+    recordings = [_recording(Path(path)) for path in paths]
+    files = [file for one in recordings for file in one.dumps]
+    notes = [note for one in recordings for note in one.notes]
+    profile = _load_files(files, options or LoadOptions(), progress)
+    return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
+
+
+def _recording(path: Path) -> Recording:
+    """The dumps of a folder; a file stands for itself."""
+    return read_folder(path) if is_folder(path) else Recording((path,), ())
+
+
+def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
+    if len(files) == 1:
+        from flame.core.loading.file import load
+
+        _refuse_pattern(files[0])
+        return load(files[0], options, progress)
+    _check(files)
+    from flame.core.loading.ncu import check_traces, read_all
+    from flame.core.sampling.ncu_join import join
+
+    check_traces(files)
+    samples = read_all(options.ncu, progress)
+    profiles = _read_all(files, replace(options, ncu=()), progress)
+    progress("merging", 0, 0)
+    return join(_merged(profiles), samples)
+
+
+def _merged(profiles: Sequence[Profile]) -> Profile:
+    """One profile of all, by rank where that is what they are called by."""
+    from flame.core.loading.inputs import in_order, labels_of
+    from flame.core.loading.merge import merged
+
+    metas = [one.meta for one in profiles]
+    labels, order = labels_of(metas), in_order(metas)
+    return merged([profiles[at] for at in order], [labels[at] for at in order])
+
+
+def _refuse_pattern(file: Path) -> None:
+    """InputError for a pattern that the shell has left as it was."""
+    if _PATTERN & set(str(file)) and not file.exists():
+        raise InputError(f"{file}: no file here matches that pattern")
+
+
+def _check(files: Sequence[Path]) -> None:
+    """Before anything is read: all are there, and each once."""
+    first: dict[tuple[int, int], Path] = {}
+    for file in files:
+        try:
+            state = file.stat()
+        except FileNotFoundError:
+            _refuse_pattern(file)
+            raise InputError(f"{file}: no such file") from None
+        except (OSError, ValueError):
+            continue  # Its reader says why.
+        known = first.setdefault((state.st_dev, state.st_ino), file)
+        if known is not file:
+            same = "is named twice" if str(known) == str(file) else f"is the same file as {known}"
+            raise UsageError(f"{file}: {same}")
+
+
+def _size(file: Path) -> int:
+    try:
+        return max(file.stat().st_size, 1)
+    except (OSError, ValueError):
+        return 1
+
+
+def _read_all(files: Sequence[Path], options: LoadOptions, progress: Progress) -> list[Profile]:
+    reading = _Reading(files, options)
+    try:
+        with ThreadPoolExecutor(min(len(files), _cores())) as pool:
+            futures = [pool.submit(reading.read, place) for place in range(len(files))]
+            try:
+                return _results(futures, reading, progress)
+            finally:
+                reading.stop()
+    finally:
+        reading.close()
+
+
+def _cores() -> int:
+    """Processors that this process may run on."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def _results(
+    futures: Sequence[Future[Profile]], reading: _Reading, progress: Progress
+) -> list[Profile]:
+    """What all have read, once they have; raises what the first that fails raises."""
+    pending = set(futures)
+    while pending:
+        progress(*reading.state())
+        done, pending = wait(pending, _POLL, FIRST_EXCEPTION)
+        for future in done:
+            future.result()
+    return [future.result() for future in futures]
+
+
+class _Reading:
+    """The processes that read ``files``, and how far each is. `read` is called by several threads.
+
+    Files are weighed by size: what formats count (rows, bytes, events) does not compare.
+    """
+
+    def __init__(self, files: Sequence[Path], options: LoadOptions) -> None:
+        self._files = files
+        self._options = options
+        self._size = [_size(file) for file in files]
+        self._part = [0.0] * len(files)
+        self._stage = [""] * len(files)
+        self._lock = Lock()
+        self._processes: list[LoadProcess] = []
+        self._idle: list[LoadProcess] = []
+        self._stopped = False
+
+    def read(self, place: int) -> Profile:
+        """The profile of one of the files."""
+        file = self._files[place]
+        process = self._process(file)
+        profile = process.load(file, self._options, partial(self._report, place))
+        self._part[place], self._stage[place] = 1.0, ""
+        self._idle.append(process)
+        return profile
+
+    def _process(self, file: Path) -> LoadProcess:
+        """One that has nothing to do: starting one takes longer than reading a small trace."""
+        with self._lock:
+            if self._stopped:
+                raise CancelledError("stopped")
+            if self._idle:
+                return self._idle.pop()
+            try:
+                self._processes.append(LoadProcess())
+            except OSError as error:
+                reason = error.strerror or error
+                raise InputError(f"{file}: no process can be started for it: {reason}") from None
+            return self._processes[-1]
+
+    def _report(self, place: int, stage: str, done: int, expected: int) -> None:
+        self._stage[place] = stage
+        if expected > 0:
+            self._part[place] = min(done / expected, 1.0)
+
+    def state(self) -> tuple[str, int, int]:
+        """How far all are together: a stage, bytes read, bytes there are."""
+        whole = sum(self._size)
+        done = sum(size * part for size, part in zip(self._size, self._part, strict=True))
+        stage = next(filter(None, self._stage), "")
+        text = f"reading {len(self._files)} traces"
+        return f"{text}: {stage}" if stage else text, int(done), whole
+
+    def stop(self) -> None:
+        """End all processes, and start no more."""
+        with self._lock:
+            self._stopped = True
+        due = time.monotonic() + GRACE
+        try:
+            for process in self._processes:
+                process.stop()
+        finally:
+            for process in self._processes:
+                process.kill(due - time.monotonic())
+
+    def close(self) -> None:
+        """Leave nothing of the processes, once nobody reads from them any more."""
+        for process in self._processes:
+            process.close()

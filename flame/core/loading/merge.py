@@ -1,0 +1,270 @@
+"""Several profiles as one, in which everything still knows of which it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from flame.core.columns import I4, Column
+from flame.core.loading.clocks import align
+from flame.core.loading.merge_metrics import differences, joined_measures, joined_metrics, scales
+from flame.core.model.activities import NONE, Activities, RangePieces, timed
+from flame.core.model.frames import FrameBuilder
+from flame.core.model.grouping import add_grouping
+from flame.core.model.launches import UNKNOWN, LaunchConfig, Launches
+from flame.core.model.meta import Device, GraphNodes, Meta, Process, ProfilerSteps, Source, Thread
+from flame.core.model.profile import Profile
+from flame.core.model.stacks import StackBuilder
+from flame.core.sampling.merge import joined_samplings
+
+_STACKS = ("python", "native", "nvtx", "stack")
+_AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched")
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One of the profiles, as the new numbers of all that it has; ``shift`` moves its times.
+
+    The last of ``frames``, ``process``, ``thread`` and ``device`` is for what is unknown (-1).
+    ``scales`` are the factors of its own measures. The builders are the profile's, which has
+    ``rows`` activities.
+    """
+
+    frames: I4
+    process: I4
+    thread: I4
+    device: I4
+    shift: int
+    scales: Mapping[str, int]
+    rows: int
+    host: Callable[[], Activities]
+    ranges: Callable[[], RangePieces | None] | None
+    launches: Callable[[], Launches | None] | None
+
+
+def merged(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
+    """One profile of all ``profiles``, called ``labels`` on the level ``rank``.
+
+    Processes, threads and GPUs stay apart, however equal their numbers are. The sum of a metric is
+    the sum of the profiles' own, exactly. Times are those of one clock where all traces know the
+    time of day and were recorded together; else each begins at 0, and a warning says so. Raises
+    InputError where they have nothing in common to be measured by.
+    """
+    metrics = joined_metrics(profiles, labels)
+    clock, who = align(profiles, labels), _Who()
+    parts = [
+        who.add(one, number, shift, scales(one, metrics))
+        for number, (one, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
+    ]
+    table = _joined(parts, [one.activities for one in profiles])
+    sources = tuple(map(Source, labels, (one.meta for one in profiles)))
+    warnings = warnings_of_all([one.warnings for one in profiles], labels)
+    listed = tuple(who.processes), tuple(who.threads), tuple(who.devices)
+    grouping = add_grouping(who.frames, *listed, table.stream, sources)
+    return Profile(
+        who.frames.build(),
+        table,
+        *listed,
+        grouping=grouping,
+        meta=common_meta([one.meta for one in profiles], clock.origin),
+        begin=clock.begin,
+        end=clock.end,
+        graph_nodes=_graph_nodes(profiles),
+        warnings=(*clock.warnings, *differences(profiles, labels), *warnings),
+        host_builder=partial(_host, parts),
+        launches_builder=partial(_launches, parts) if any(p.launches for p in parts) else None,
+        ranges_builder=partial(_ranges, parts) if any(p.ranges for p in parts) else None,
+        sources=sources,
+        steps=_steps(profiles, parts),
+        own_metrics=metrics,
+        timed=all(one.timed for one in profiles),
+        sampling=joined_samplings(profiles, [part.frames for part in parts], table.groups),
+    )
+
+
+class _Who:
+    """The frames of all profiles, interned, and what was traced, one profile after the other."""
+
+    def __init__(self) -> None:
+        self.frames = FrameBuilder()
+        self.processes: list[Process] = []
+        self.threads: list[Thread] = []
+        self.devices: list[Device] = []
+
+    def add(self, profile: Profile, source: int, shift: int, scales: Mapping[str, int]) -> _Part:
+        """Add what ``profile`` has; where it has gone."""
+        process = self._add_processes(profile, source)
+        thread = _numbers(len(self.threads), len(profile.threads))
+        device = _numbers(len(self.devices), len(profile.devices))
+        self.threads += [replace(t, process=int(process[t.process])) for t in profile.threads]
+        self.devices += [replace(one, source=source) for one in profile.devices]
+        return _Part(
+            self._add_frames(profile),
+            process,
+            thread,
+            device,
+            shift,
+            scales,
+            len(profile.activities),
+            profile.host_builder,
+            profile.ranges_builder,
+            profile.launches_builder,
+        )
+
+    def _add_processes(self, profile: Profile, source: int) -> I4:
+        """Their new numbers. What is nobody's gets a process too: every row has its rank.
+
+        That is the only one where there is but one.
+        """
+        first, size = len(self.processes), len(profile.processes)
+        self.processes += [replace(process, source=source) for process in profile.processes]
+        if size == 1:
+            return np.full(2, first, np.int32)
+        threads = any(thread.process < 0 for thread in profile.threads)
+        if threads or bool((profile.activities.process < 0).any()):
+            self.processes.append(Process(NONE, "unknown process", source))
+            return np.arange(first, first + size + 1, dtype=np.int32)
+        return _numbers(first, size)
+
+    def _add_frames(self, profile: Profile) -> I4:
+        ids = [*map(self.frames.add, profile.frames.frames), NONE]
+        for frame, texts in profile.frames.examples.items():
+            for text in texts:
+                self.frames.example(ids[frame], text)
+        return np.array(ids, np.int32)
+
+
+def _numbers(first: int, size: int) -> I4:
+    """``size`` numbers from ``first`` on, and -1 for what is unknown."""
+    return np.append(np.arange(first, first + size), NONE).astype(np.int32)
+
+
+# Tables
+
+
+def _joined(parts: Sequence[_Part], tables: Sequence[Activities]) -> Activities:
+    """One table of all ``tables``, in the numbers of the parts that they are of."""
+    stacks = StackBuilder()
+    columns = [_columns(*pair, stacks) for pair in zip(parts, tables, strict=True)]
+    joined: dict[str, Any] = {
+        name: np.concatenate([one[name] for one in columns]) for name in columns[0]
+    }
+    measures = joined_measures(tables, [part.scales for part in parts])
+    return Activities(**joined, stacks=stacks.build(), measures=measures)
+
+
+def _columns(part: _Part, table: Activities, stacks: StackBuilder) -> dict[str, Column]:
+    """The columns of ``table`` in new numbers; its stacks are added to ``stacks``."""
+    ids = stacks.absorb(table.stacks, part.frames)
+    columns = {name: getattr(table, name) for name in _AS_RECORDED}
+    columns |= {name: ids[getattr(table, name)] for name in _STACKS}
+    # Graphs whose times were not collected are known by their zeros.
+    columns["start"] = np.where(timed(table), table.start + part.shift, table.start)
+    for name in ("launch_start", "launch_end"):
+        time = getattr(table, name)
+        columns[name] = np.where(table.launched, time + part.shift, time)
+    for name in ("process", "thread", "device"):
+        columns[name] = getattr(part, name)[getattr(table, name)]
+    for name in ("launch", "frame"):
+        columns[name] = part.frames[getattr(table, name)]
+    return columns
+
+
+def _host(parts: Sequence[_Part]) -> Activities:
+    return _joined(parts, [part.host() for part in parts])
+
+
+def _launches(parts: Sequence[_Part]) -> Launches:
+    """How all activities were launched; unknown where a part does not know."""
+    configs: list[LaunchConfig] = []
+    config, size = [], []
+    for part in parts:
+        known = part.launches() if part.launches else None
+        if known is None:
+            known = Launches(
+                np.full(part.rows, UNKNOWN, np.int32), np.full(part.rows, UNKNOWN, np.int64), ()
+            )
+        config.append(np.where(known.config == UNKNOWN, UNKNOWN, known.config + len(configs)))
+        size.append(known.bytes)
+        configs += known.configs
+    return Launches(np.concatenate(config).astype(np.int32), np.concatenate(size), tuple(configs))
+
+
+def _ranges(parts: Sequence[_Part]) -> RangePieces:
+    """The ranges of all parts; still ordered by thread, for threads follow their parts' order."""
+    found: list[RangePieces] = []
+    before = 0
+    for part in parts:
+        if part.ranges and (pieces := part.ranges()) is not None:
+            found.append(_pieces(part, pieces, before))
+            before += len(pieces)
+    names = ("thread", "depth", "frame", "start", "end", "parent")
+    columns = {name: [getattr(one, name) for one in found] for name in names}
+    return RangePieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
+
+
+def _pieces(part: _Part, pieces: RangePieces, before: int) -> RangePieces:
+    """``pieces`` in new numbers, behind ``before`` others."""
+    return RangePieces(
+        thread=part.thread[pieces.thread],
+        depth=pieces.depth,
+        frame=part.frames[pieces.frame],
+        start=pieces.start + part.shift,
+        end=pieces.end + part.shift,
+        parent=np.where(pieces.parent >= 0, pieces.parent + before, NONE).astype(np.int32),
+    )
+
+
+def _steps(profiles: Sequence[Profile], parts: Sequence[_Part]) -> ProfilerSteps | None:
+    found = [
+        ProfilerSteps(
+            one.number, part.process[one.process], one.start + part.shift, one.end + part.shift
+        )
+        for part, profile in zip(parts, profiles, strict=True)
+        if (one := profile.steps) is not None
+    ]
+    if not found:
+        return None
+    names = ("number", "process", "start", "end")
+    columns = [np.concatenate([getattr(one, name) for one in found]) for name in names]
+    return ProfilerSteps(*columns)
+
+
+# What is known besides
+
+
+def common_meta(metas: Sequence[Meta], origin: int | None) -> Meta:
+    """What all of ``metas`` have in common, several of what they have not; 0 is at ``origin``."""
+    # A process may have had less of what another had: a worker without Python frames.
+    producers = dict.fromkeys(part for one in metas for part in one.producer.split(", ") if part)
+    versions = dict.fromkeys(one.schema_version for one in metas if one.schema_version)
+    common = set.intersection(*(set(one.options.items()) for one in metas))
+    return Meta(
+        format=", ".join(dict.fromkeys(one.format for one in metas)),
+        origin=origin,
+        producer=", ".join(producers),
+        schema_version=", ".join(versions),
+        synthetic=any(one.synthetic for one in metas),
+        options=dict(sorted(common)),
+    )
+
+
+def _graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
+    nodes = [one.graph_nodes for one in profiles]
+    return GraphNodes(sum(one.activities for one in nodes), sum(one.captured for one in nodes))
+
+
+def warnings_of_all(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
+    """The warnings of several profiles, each once, with the labels of those that have it."""
+    of: dict[str, list[str]] = {}
+    for own, label in zip(warnings, labels, strict=True):
+        for warning in dict.fromkeys(own):
+            of.setdefault(warning, []).append(label)
+    return [
+        warning if len(found) == len(labels) else f"{', '.join(found)}: {warning}"
+        for warning, found in of.items()
+    ]

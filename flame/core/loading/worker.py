@@ -1,0 +1,185 @@
+"""Reading traces in another process: both ends of the pipes between it and this one."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from flame.core.errors import CancelledError, FlameError, InputError
+from flame.core.model.profile import Profile
+from flame.core.options import LoadOptions, Progress
+
+GRACE = 0.5
+"""Seconds that a process has to clean up after itself when it is stopped."""
+
+_PIPE = 1 << 20
+_INTERVAL = 0.05
+_LONGEST_REASON = 200
+_PROGRAM = "import sys; sys.path[:] = {path}; from flame.core.loading.worker import serve; serve()"
+
+
+class LoadProcess:
+    """A process that reads traces, one after another; OSError where none can be started.
+
+    It is the program anew and no fork: those with threads must not be forked. Ctrl+c in a terminal
+    does not reach it, `stop` does; it also ends when nobody reads what it says.
+    """
+
+    def __init__(self) -> None:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM.format(path=ascii(sys.path))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                pipesize=_PIPE,
+                process_group=0,
+            )
+        except OSError:
+            self._said.close()
+            raise
+        self._requests = cast("BinaryIO", self._process.stdin)
+        self._answers = cast("BinaryIO", self._process.stdout)
+
+    def load(self, path: Path, options: LoadOptions, progress: Progress) -> Profile:
+        """The profile of the trace at ``path``; ``progress`` is handed on.
+
+        Raises what reading it has raised, InputError where the process has died.
+        """
+        try:
+            pickle.dump((path, options), self._requests)
+            self._requests.flush()
+            return self._answer(progress)
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            raise self._death(path) from None
+
+    def _answer(self, progress: Progress) -> Profile:
+        while True:
+            what, *details = pickle.load(self._answers)
+            if what == "progress":
+                progress(*details)
+            elif what == "profile":
+                return _received(self._answers, *details)
+            else:
+                raise details[0]
+
+    def _death(self, path: Path) -> InputError:
+        """Why there is no answer."""
+        code = self._process.wait()
+        if code < 0:
+            name = signal.strsignal(-code) or f"signal {-code}"
+            hint = ": is there enough memory?" if -code == signal.SIGKILL else ""
+            return InputError(f"{path}: the process reading it was ended: {name}{hint}")
+        self._said.seek(0)
+        lines = self._said.read().decode("utf-8", "replace").split("\n")
+        reason = next((line.strip() for line in reversed(lines) if line.strip()), f"exit {code}")
+        return InputError(f"{path}: the process reading it failed: {reason[:_LONGEST_REASON]}")
+
+    def stop(self) -> None:
+        """Ask it to clean up and end."""
+        self._process.terminate()
+
+    def kill(self, patience: float) -> None:
+        """End it for certain, after ``patience`` seconds."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(patience, 0))
+        self._process.kill()
+
+    def close(self) -> None:
+        """Wait for its end, which has been seen to."""
+        self._process.wait()
+        for file in (self._said, self._requests, self._answers):
+            with suppress(BrokenPipeError):
+                file.close()
+
+
+def _received(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
+    """The profile whose pickle of ``size`` bytes and columns of ``sizes`` bytes follow."""
+    data, *columns = (_bytes(answers, number) for number in (size, *sizes))
+    return cast("Profile", pickle.loads(data, buffers=columns))
+
+
+def _bytes(answers: BinaryIO, size: int) -> Any:
+    """The next ``size`` bytes, in memory that nothing has been written to before."""
+    found = np.empty(size, np.uint8).data
+    at = 0
+    while at < size:
+        length = answers.readinto(found[at:])  # type: ignore[attr-defined]
+        if not length:
+            raise EOFError
+        at += length
+    return found
+
+
+# The other end
+
+
+def serve() -> None:
+    """Read the traces that standard input names, and answer on standard output; never returns."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # Whatever else is printed is no answer.
+    with suppress(KeyboardInterrupt, CancelledError, BrokenPipeError, EOFError):
+        while True:
+            _answer(answers, *pickle.load(sys.stdin.buffer))
+            answers.flush()
+    # As it is: what is still buffered is for nobody.
+    os._exit(0)
+
+
+def _answer(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
+    from flame.core.loading.file import load
+
+    try:
+        profile = load(path, options, _Reporter(answers))
+    except (CancelledError, BrokenPipeError):
+        raise
+    except FlameError as error:
+        pickle.dump(("error", error), answers)
+    except MemoryError:
+        pickle.dump(
+            ("error", InputError(f"{path}: there is not enough memory to read it")), answers
+        )
+    except Exception as error:
+        crash = RuntimeError(f"{path}: {type(error).__name__}: {error}")
+        crash.add_note(traceback.format_exc())
+        pickle.dump(("error", crash), answers)
+    else:
+        _send(answers, profile)
+
+
+def _send(answers: BinaryIO, profile: Profile) -> None:
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(profile, protocol=5, buffer_callback=buffers.append)
+    columns = [buffer.raw() for buffer in buffers]
+    pickle.dump(("profile", len(data), [column.nbytes for column in columns]), answers)
+    answers.write(data)
+    answers.writelines(columns)
+
+
+class _Reporter:
+    """Sends on how far the load is: every new stage, else twenty times a second."""
+
+    def __init__(self, answers: BinaryIO) -> None:
+        self._answers = answers
+        self._stage = ""
+        self._due = 0.0
+
+    def __call__(self, stage: str, done: int, expected: int) -> None:
+        now = time.monotonic()
+        if stage != self._stage or now >= self._due:
+            self._stage, self._due = stage, now + _INTERVAL
+            pickle.dump(("progress", stage, done, expected), self._answers)
+            self._answers.flush()

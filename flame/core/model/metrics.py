@@ -1,0 +1,87 @@
+"""Metrics as declared data: what an activity weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from flame.core.columns import I8
+from flame.core.errors import UsageError
+from flame.core.model.activities import Activities
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One way to weigh activities; ``values`` gives int64 per row of the table, never negative.
+
+    ``unit`` is ``ns``, ``count``, ``bytes``, or ``1e-k`` (k from 1 to 9): a plain number, of which
+    the values count the parts of that size. ``noun`` is what the rows are called.
+    """
+
+    key: str
+    title: str
+    unit: str
+    values: Callable[[Activities], I8]
+    table: Literal["gpu", "host"] = "gpu"
+    levels: tuple[str, ...] = ("python", "native", "launch", "nvtx", "kernel")
+    noun: str = "activities"
+
+
+def _duration(table: Activities) -> I8:
+    return table.duration
+
+
+def _count(table: Activities) -> I8:
+    return np.ones(len(table), np.int64)
+
+
+def _launch(table: Activities) -> I8:
+    return table.launch_share
+
+
+def _queue(table: Activities) -> I8:
+    waited = np.maximum(table.start - table.launch_end, 0)
+    return np.where(table.launched, waited, 0)
+
+
+def _idle(table: Activities) -> I8:
+    return table.idle
+
+
+def _samples(table: Activities) -> I8:
+    return table.measures.get("stalls", np.zeros(len(table), np.int64))
+
+
+HOST_LEVELS = ("thread", "python", "nvtx", "launch")
+
+STALLS = Metric("stalls", "PC samples", "count", _samples)
+"""What profiles with PC samples can be weighed by besides `METRICS`."""
+
+METRICS: tuple[Metric, ...] = (
+    Metric("gpu", "GPU time", "ns", _duration),
+    Metric("count", "GPU activities", "count", _count),
+    Metric("launch", "launch API time", "ns", _launch),
+    Metric("queue", "queue delay", "ns", _queue),
+    Metric("idle", "GPU idle before", "ns", _idle),
+    Metric("host", "host self time", "ns", _duration, "host", HOST_LEVELS),
+)
+"""What can be weighed of a trace; files of resolved stacks bring metrics of their own."""
+NO_SAMPLES = (
+    "there are no PC samples here: name a report of Nsight Compute by --ncu, or record with "
+    "flame record --pc continuous"
+)
+METRIC_KEYS = tuple(metric.key for metric in METRICS)
+
+
+def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
+    """The one of ``metrics`` called ``key``; UsageError with the choices otherwise."""
+    for metric in metrics:
+        if metric.key == key:
+            return metric
+    choices = ", ".join(metric.key for metric in metrics)
+    if key == STALLS.key:
+        raise UsageError(NO_SAMPLES)
+    raise UsageError(f"unknown metric '{key}': choose from {choices}")

@@ -1,0 +1,211 @@
+"""The frozen event table of one trace, and everything that is read off it once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.model.activities import Activities, Totals
+from flame.core.model.frames import ACTIVITY_KINDS, FrameTable, Kind
+from flame.core.model.meta import (
+    Device,
+    GraphNodes,
+    Meta,
+    Process,
+    ProfilerSteps,
+    Share,
+    Source,
+    Thread,
+)
+
+if TYPE_CHECKING:
+    from flame.core.model.activities import RangePieces
+    from flame.core.model.grouping import Grouping
+    from flame.core.model.launches import Launches
+    from flame.core.model.metrics import Metric
+    from flame.core.model.pc_samples import Sampling
+    from flame.core.model.tree import Arrangement, StackTree
+    from flame.core.names.nvtx import Rename
+    from flame.core.projection.filters import Filter
+    from flame.core.projection.labels import Labels, Naming
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """A trace, decoded and attributed: the event table, its vocabulary, and what is missing.
+
+    ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
+    for, ``launches_builder`` reads the launch geometry from the file when that is,
+    ``ranges_builder`` cuts the NVTX ranges into pieces when those are. ``own_metrics`` is what it
+    can be weighed by, the built-in ones if None. ``timed`` is false where rows have no times.
+    ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
+    ``sampling`` is what is known below its kernels, None where nothing is.
+    """
+
+    frames: FrameTable
+    activities: Activities
+    processes: tuple[Process, ...]
+    threads: tuple[Thread, ...]
+    devices: tuple[Device, ...]
+    grouping: Grouping
+    meta: Meta
+    begin: int
+    end: int
+    graph_nodes: GraphNodes
+    warnings: tuple[str, ...]
+    host_builder: Callable[[], Activities]
+    launches_builder: Callable[[], Launches] | None = None
+    ranges_builder: Callable[[], RangePieces] | None = None
+    sources: tuple[Source, ...] = ()
+    steps: ProfilerSteps | None = None
+    own_metrics: tuple[Metric, ...] | None = None
+    timed: bool = True
+    totals: Totals | None = None
+    sampling: Sampling | None = None
+    _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def host(self) -> Activities:
+        """Wall self time of Python functions, ranges and API calls per thread."""
+        return self.host_builder()
+
+    @cached_property
+    def launches(self) -> Launches | None:
+        """How each of ``activities`` was launched; None where the format does not say.
+
+        Reads the file: not for a thread that must not wait. Raises InputError when it has changed.
+        """
+        return self.launches_builder() if self.launches_builder else None
+
+    @cached_property
+    def ranges(self) -> RangePieces | None:
+        """When which NVTX range was open on which thread; None where the format does not say."""
+        return self.ranges_builder() if self.ranges_builder else None
+
+    @cached_property
+    def gpu_time(self) -> int:
+        """Sum of all GPU activity durations, ns."""
+        return int(self.gpu_by_group[0].sum())
+
+    @property
+    def size(self) -> int:
+        """Number of activities, also of those whose rows are not kept."""
+        return len(self.activities) if self.totals is None else int(self.totals.counts["gpu"].sum())
+
+    @cached_property
+    def gpu_by_group(self) -> tuple[I8, I8]:
+        """(GPU time, number) of the activities of each group."""
+        from flame.core.model.metrics import metric_of
+
+        return self.totals_by_group(metric_of("gpu"))
+
+    @property
+    def rows_begin(self) -> int:
+        """From when on there is a row of everything, ns."""
+        return max(self.begin, self.totals.since) if self.totals else self.begin
+
+    @property
+    def duration(self) -> int:
+        """From the first to the last recorded time, ns."""
+        return self.end - self.begin
+
+    @cached_property
+    def coverage(self) -> dict[str, Share]:
+        """How much GPU time has a launch, an NVTX path, Python frames, native frames.
+
+        And PC samples (``sass``), where there are any.
+        """
+        groups = self.activities.groups
+        known = {
+            "launch": groups.launched,
+            "nvtx": groups.nvtx > 0,
+            "python": groups.python > 0,
+            "native": groups.native > 0,
+        }
+        if self.sampling is not None:
+            known["sass"] = self.sampling.of_group >= 0
+        return {key: self._share(mask) for key, mask in known.items()}
+
+    def _share(self, groups: Bool) -> Share:
+        ns = int(self.gpu_by_group[0][groups].sum())
+        return Share(ns, 100.0 * ns / self.gpu_time if self.gpu_time else 0.0)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Number of activities per kind title."""
+        found = sum_by(self.activities.groups.kind, self.gpu_by_group[1], len(Kind))
+        return {kind.title: int(found[kind]) for kind in ACTIVITY_KINDS}
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """What the activities can be weighed by."""
+        from flame.core.model.metrics import METRICS, STALLS
+
+        if self.own_metrics is not None:
+            return self.own_metrics
+        counted = self.sampling is not None and self.totals is None
+        return (*METRICS, STALLS) if counted else METRICS
+
+    @property
+    def resolved(self) -> bool:
+        """Whether this is of stacks resolved by somebody else: the level ``stack``, no GPU."""
+        return self.own_metrics is not None
+
+    @property
+    def default_metric(self) -> str:
+        """``gpu``, or ``host`` where nothing ran on a GPU; the first of the file's own metrics."""
+        if self.own_metrics is not None:
+            return self.own_metrics[0].key
+        return "gpu" if len(self.activities.groups) else "host"
+
+    def table(self, metric: Metric) -> Activities:
+        """The event table that ``metric`` measures."""
+        return self.host if metric.table == "host" else self.activities
+
+    def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
+        """(value, number of activities) per group, over ``rows`` (indices) or all."""
+        if rows is None and self.totals is not None:
+            return self.totals.values[metric.key], self.totals.counts[metric.table]
+        table = self.table(metric)
+        group, values = table.groups.of, metric.values(table)
+        if rows is not None:
+            group, values = group[rows], values[rows]
+        size = len(table.groups)
+        return sum_by(group, values, size), np.bincount(group, minlength=size).astype(np.int64)
+
+    def tree(
+        self,
+        levels: str | tuple[str, ...] | None = None,
+        where: tuple[Filter, ...] = (),
+        metric: str | None = None,
+        *,
+        kernel_names: str = "base",
+        shapes: bool = False,
+        rename: tuple[Rename, ...] = (),
+        fold: bool = False,
+        arrangement: Arrangement | None = None,
+    ) -> StackTree:
+        """Project to a stack tree; see `flame.core.projection.project.project`."""
+        from flame.core.projection.labels import Naming
+        from flame.core.projection.levels import parse_levels, with_shapes
+        from flame.core.projection.project import project
+
+        if isinstance(levels, str):
+            levels = parse_levels(levels)
+        if levels and shapes:
+            levels = with_shapes(levels)
+        naming = Naming(kernel_names, shapes, rename, fold)
+        return project(self, levels, where, metric, naming, arrangement)
+
+    def labels(self, naming: Naming) -> Labels:
+        """Display names under ``naming``, worked out once."""
+        from flame.core.projection.labels import labels
+
+        if naming not in self._labels:
+            self._labels[naming] = labels(self.frames, naming)
+        return self._labels[naming]

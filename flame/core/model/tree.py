@@ -1,0 +1,289 @@
+"""The columnar stack tree: preorder columns, siblings in order, and thin node views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool
+from flame.core.errors import UsageError
+from flame.core.model.frames import FrameTable, Kind
+from flame.core.model.metrics import Metric
+
+Order = Literal["weight", "name", "start"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+NO_GROUPS: I4 = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """``inverted``: bottom-up, the leaf first; ``collapsed``: a frame right below itself is one.
+
+    ``order`` is that of siblings: the widest first, by name (numbers by value), or by the first
+    start of an activity below them.
+    """
+
+    inverted: bool = False
+    collapsed: bool = False
+    order: Order = "weight"
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            choices = ", ".join(ORDERS)
+            raise UsageError(f"--sort: unknown order '{self.order}': choose from {choices}")
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Where groups end that have several ends: each is in a unit, whose parts are all ends of it.
+
+    ``unit_of_group`` i8[groups], -1: filtered out. ``unit`` i8[parts]; ``node`` i4[parts], -1:
+    filtered out.
+    """
+
+    unit_of_group: I8
+    unit: I8
+    node: I4
+
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return int(self.unit.max(initial=-1)) + 1
+
+    def units_with(self, marked: Bool) -> Bool:
+        """Whether a part of each unit ends in a node of ``marked`` (bool[nodes]), bool[units]."""
+        found = np.zeros(self.units, bool)
+        found[self.unit[np.append(marked, False)[self.node]]] = True
+        return found
+
+
+@dataclass(frozen=True)
+class StackTree:
+    """A weighted tree of frames in preorder; node 0 is the root.
+
+    | column | dtype | meaning |
+    |---|---|---|
+    | parent | i4 | parent's node, -1 for the root; always below the node's own index |
+    | frame | i4 | frame id, into ``frames`` and ``text`` |
+    | depth | i4 | 0 for the root |
+    | end | i4 | one past the last node of the subtree |
+    | own | i8 | the metric of activities that end exactly here |
+    | own_count | i8 | their number |
+
+    ``node_of_group`` (i4) is the node where each group of the metric's table ends, -1 where it was
+    filtered out; it is empty in a tree that is not a projection. Of a group that PC samples split
+    it is the last node that all its ``parts`` have in common.
+    """
+
+    frames: FrameTable
+    text: tuple[str, ...]
+    metric: Metric
+    levels: tuple[str, ...]
+    parent: I4
+    frame: I4
+    depth: I4
+    end: I4
+    own: I8
+    own_count: I8
+    arrangement: Arrangement = field(default_factory=Arrangement)
+    node_of_group: I4 = field(default_factory=NO_GROUPS.copy, repr=False)
+    parts: Parts | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @cached_property
+    def total(self) -> I8:
+        """Inclusive metric per node, i8[n]."""
+        return _subtree_sums(self.own, self.end)
+
+    @cached_property
+    def count(self) -> I8:
+        """Inclusive number of activities per node, i8[n]."""
+        return _subtree_sums(self.own_count, self.end)
+
+    @cached_property
+    def x(self) -> I8:
+        """Left edge of every node in metric units from the root's left edge.
+
+        A node's own value comes before its children's, so that preorder is drawing order.
+        """
+        return np.cumsum(self.own) - self.own
+
+    @cached_property
+    def rows(self) -> tuple[I8, ...]:
+        """Nodes of each depth, left to right."""
+        order = np.argsort(self.depth, kind="stable")
+        bounds = np.cumsum(np.bincount(self.depth))
+        return tuple(np.split(order, bounds[:-1]))
+
+    @cached_property
+    def root(self) -> Node:
+        """The root as a node view."""
+        return Node(self, 0)
+
+    def name(self, node: int) -> str:
+        """Display name of ``node``."""
+        return self.text[int(self.frame[node])]
+
+    def kind(self, node: int) -> Kind:
+        """Kind of ``node``'s frame."""
+        return self.frames[int(self.frame[node])].kind
+
+    def children(self, node: int) -> list[int]:
+        """Children of ``node``, in the order of the tree's arrangement."""
+        found = []
+        child = node + 1
+        while child < self.end[node]:
+            found.append(child)
+            child = int(self.end[child])
+        return found
+
+    def path(self, node: int) -> list[int]:
+        """Nodes from the root down to ``node``, both included."""
+        nodes = []
+        while node >= 0:
+            nodes.append(node)
+            node = int(self.parent[node])
+        return nodes[::-1]
+
+    def names(self, node: int) -> tuple[str, ...]:
+        """Display names from below the root down to ``node``."""
+        return tuple(self.name(step) for step in self.path(node)[1:])
+
+    def part(self, node: int) -> StackTree:
+        """Only the stacks through ``node``, whose ancestors stay as a chain above it."""
+        above, end = self.path(node)[:-1], int(self.end[node])
+        nodes = np.concatenate([above, np.arange(node, end)]).astype(np.int64)
+        chain, below, shift = len(above), slice(node, end), len(above) - node
+        own, own_count = self.own[nodes], self.own_count[nodes]
+        own[:chain] = own_count[:chain] = 0
+        return replace(
+            self,
+            parent=np.append(np.arange(-1, chain), self.parent[below][1:] + shift).astype(np.int32),
+            frame=self.frame[nodes],
+            depth=self.depth[nodes],
+            end=np.append(np.full(chain, len(nodes)), self.end[below] + shift).astype(np.int32),
+            own=own,
+            own_count=own_count,
+            node_of_group=NO_GROUPS,
+            parts=None,
+        )
+
+    def with_units(self, unit_of_group: I8, unit: I8 | None) -> StackTree:
+        """The same for groups in units, of which ``node_of_group`` was by part until now.
+
+        ``unit`` (i8[parts]) is that of each part, None where a unit is a part.
+        """
+        node = self.node_of_group
+        if unit is None:
+            return replace(self, node_of_group=np.append(node, np.int32(-1))[unit_of_group])
+        low, high = _range_of_units(unit, node)
+        common = np.append(self._common(low, high), np.int32(-1))
+        parts = Parts(unit_of_group, unit, node)
+        return replace(self, node_of_group=common[unit_of_group], parts=parts)
+
+    def _common(self, low: I4, high: I4) -> I4:
+        """The last node above or at both ``low`` and ``high``, which are not before; -1 for -1."""
+        node = low.copy()
+        while True:
+            short = (node >= 0) & (self.end[node] <= high)
+            if not short.any():
+                return node
+            node[short] = self.parent[node[short]]
+
+    def groups_below(self, marked: Bool) -> Bool:
+        """The groups of which anything ends in a node of ``marked`` (bool[nodes])."""
+        found: Bool = np.append(marked, False)[self.node_of_group]
+        if self.parts:
+            found |= np.append(self.parts.units_with(marked), False)[self.parts.unit_of_group]
+        return found
+
+    def outermost(self, mask: Bool) -> Bool:
+        """Of the nodes in ``mask`` (bool[n]), those below no other one: their totals add up.
+
+        This is how recursion and nested matches are counted once.
+        """
+        reach = np.maximum.accumulate(np.where(mask, self.end, 0))
+        before = np.concatenate([[0], reach[:-1]])
+        return mask & (np.arange(len(self)) >= before)
+
+    def outermost_of(self, nodes: I8) -> I8:
+        """The same of a list of ``nodes``, which ascend and may be none."""
+        reach = np.maximum.accumulate(self.end[nodes])
+        first = np.ones(len(nodes[:1]), bool)
+        outer: I8 = nodes[np.concatenate([first, nodes[1:] >= reach[:-1]])]
+        return outer
+
+    def find(self, names: tuple[str, ...]) -> int:
+        """The deepest node along ``names`` from the root; the root where nothing matches."""
+        node = 0
+        for name in names:
+            below = (child for child in self.children(node) if self.name(child) == name)
+            found = next(below, None)
+            if found is None:
+                break
+            node = found
+        return node
+
+
+@dataclass(frozen=True)
+class Node:
+    """A view of one tree node, made on demand."""
+
+    tree: StackTree
+    index: int
+
+    @property
+    def name(self) -> str:
+        """Display name."""
+        return self.tree.name(self.index)
+
+    @property
+    def kind(self) -> str:
+        """Level of the frame, such as ``nvtx`` or ``kernel``."""
+        return self.tree.kind(self.index).title
+
+    @property
+    def total(self) -> int:
+        """Inclusive value in the metric's unit."""
+        return int(self.tree.total[self.index])
+
+    @property
+    def self(self) -> int:
+        """Value of activities that end exactly here."""
+        return int(self.tree.own[self.index])
+
+    @property
+    def count(self) -> int:
+        """Inclusive number of activities."""
+        return int(self.tree.count[self.index])
+
+    @property
+    def children(self) -> list[Node]:
+        """Children, in the order of the tree's arrangement."""
+        return [Node(self.tree, child) for child in self.tree.children(self.index)]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.children)
+
+
+def _range_of_units(unit: I8, node: I4) -> tuple[I4, I4]:
+    """The first and the last node of each unit's parts, -1 where all are filtered out."""
+    size = int(unit.max(initial=-1)) + 1
+    low, high = np.full(size, np.iinfo(np.int32).max, np.int32), np.full(size, -1, np.int32)
+    there = node >= 0
+    np.minimum.at(low, unit[there], node[there])
+    np.maximum.at(high, unit[there], node[there])
+    return np.where(high < 0, high, low), high
+
+
+def _subtree_sums(own: I8, end: I4) -> I8:
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(own)])
+    sums: I8 = before[end] - before[:-1]
+    return sums

@@ -1,0 +1,291 @@
+"""Names as people read them: no volatile ids, no API versions, and the user's own renames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from flame.core.errors import UsageError
+from flame.core.regex import expression
+
+_PAYLOAD_CHARS = 500
+
+# Libraries that write plain names and keep their variables in payloads: nothing to clean.
+
+
+@dataclass(frozen=True, slots=True)
+class RangeName:
+    """A cleaned NVTX range name and what was set aside from its text.
+
+    `shapes` is the tensor shapes as written (`[[16, 2880], []]`); `detail` is everything else that
+    is the same at each iteration or tells its phase (`phase=generation, 0 ctx reqs, 8 gen reqs`).
+    Both are empty where the text had none.
+    """
+
+    name: str
+    shapes: str = ""
+    detail: str = ""
+
+
+def clean_range(text: str) -> RangeName:
+    """Take the ids that differ at every call out of a range's text; keep shapes and phase aside.
+
+    Never raises and takes time linear in the text. A text of no known framework is the name as it
+    is: numbers such as `layer_0` or `step 103` carry meaning.
+    """
+    if text.startswith(_PREFIXES):
+        for prefix, clean in _CLEAN_BY_PREFIX:
+            if text.startswith(prefix):
+                return clean(text)
+    return _emit_nvtx(text) if " = " in text else RangeName(text)
+
+
+# A printed list of integers or of (op id, output) pairs. Possessive throughout: a hostile text may
+# hold thousands of false starts. The list may end with the text, which NVTX limits in length.
+_LIST = r"\[(?:[\[\]()\d-]++|, ?(?=[\[\](\d-]))*+"
+_SIZES = re.compile(rf", sizes = ({_LIST})")
+_SUFFIX = re.compile(
+    r", (?:"
+    r"(?:op_id|(?:stashed )?seq) = -?\d++(?=, |\Z)"
+    rf"|(?:sizes|input_op_ids) = {_LIST}(?:,? ?\Z|(?=, ))"
+    r")"
+)
+
+
+def _emit_nvtx(text: str) -> RangeName:
+    """`aten::mul, seq = 5, op_id = 871, sizes = [[4], []], input_op_ids = [(867,0)]` (PyTorch)."""
+    shapes = ""
+    if (sizes := _SIZES.search(text)) is not None:
+        shapes = _whole_list(sizes[1])
+    return RangeName(_SUFFIX.sub("", text) or text, shapes)
+
+
+def _whole_list(text: str) -> str:
+    """The list itself; where it was cut off, its complete items only."""
+    if text.count("[") == text.count("]"):
+        return text
+    whole = text[: text.rfind("]") + 1]
+    return whole + "]" if whole else ""
+
+
+# A string, a shape, or a mark. An unterminated quote runs to the end of the text, so that each
+# character is looked at once; shapes as one token save a third of the time of a typical text.
+_DICT_TOKEN = re.compile(
+    r"""'(?:[^'\\]++|\\.)*+'?+|"(?:[^"\\]++|\\.)*+"?+|\[[\d, ]*+\]|[\[\](){},:]""", re.DOTALL
+)
+
+
+def _layer_dict(text: str) -> RangeName:
+    """`{'Module': 'model.layers.0.mlp', 'TrainableParams': {…}, 'Inputs': [[16, 2880]], …}`.
+
+    Printed by layer-wise NVTX tracing (vLLM, TensorRT-LLM). A module path that is itself cut off
+    leaves the text as it is.
+    """
+    items = dict(_dict_items(text))
+    module = _unquoted(items.pop("Module", ""))
+    shapes = items.pop("Inputs", "")
+    if not module:
+        return RangeName(text)
+    detail = ", ".join(f"{key}={value.replace(chr(39), '')}" for key, value in items.items())
+    return RangeName(module, shapes, detail)
+
+
+def _dict_items(text: str) -> Iterator[tuple[str, str]]:
+    """Key and value text of each pair of a printed dict; a pair that is cut off is left out.
+
+    A scan and not `ast.literal_eval`: it needs no whole text, knows no recursion and stays linear.
+    """
+    depth = start = 0
+    key = ""
+    for match in _DICT_TOKEN.finditer(text):
+        token = match[0]
+        if token in ("[", "(", "{"):
+            depth += 1
+        elif token in ("]", ")", "}"):
+            depth -= 1
+        elif depth != 1 or token not in (",", ":"):
+            continue
+        if depth == 1 and token == "{":
+            start = match.end()
+        elif depth == 1 and token == ":" and not key:
+            key, start = _unquoted(text[start : match.start()].strip()), match.end()
+        elif key and (depth == 0 or (depth == 1 and token == ",")):
+            yield key, text[start : match.start()].strip()
+            key, start = "", match.end()
+
+
+def _unquoted(text: str) -> str:
+    quoted = len(text) >= 2 and text[0] in "'\"" and text[-1] == text[0]
+    return text[1:-1] if quoted else text
+
+
+_EXECUTE = re.compile(
+    r"execute_context_(?P<ctx>\d{1,9})\((?P<ctx_tokens>\d{1,9})(?:_\d{1,18})?\)"
+    r"_generation_(?P<gen>\d{1,9})\((?P<gen_tokens>\d{1,9})(?:_\d{1,18})?\)"
+)
+_SUMS = r"sq(?P<{}_tokens>\d{{1,9}})sk\d{{1,18}}(?:sqsq\d{{1,18}}sqsk\d{{1,18}})?"
+_EXECUTE_ALL = re.compile(
+    rf"execute_\d{{1,9}}_context_(?P<ctx>\d{{1,9}})\({_SUMS.format('ctx')}\)"
+    rf"_generation_(?P<gen>\d{{1,9}})\({_SUMS.format('gen')}\)"
+)
+
+
+def _execute(text: str) -> RangeName:
+    """Requests and tokens of one step of vLLM, per phase; three spellings of it are known.
+
+    `execute_context_2(512)_generation_8(8)`; behind the tokens their squared sum
+    (`context_1(888_788544)`); `execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086…)`
+    with sums over the lengths of the queries (the tokens), of the keys, and of products of both.
+    """
+    match = _EXECUTE.fullmatch(text) or _EXECUTE_ALL.fullmatch(text)
+    if match is None:
+        return RangeName(text)
+    counts = {name: int(number) for name, number in match.groupdict().items()}
+    ctx, gen = counts["ctx"], counts["gen"]
+    phase = ("mixed" if gen else "context") if ctx else "generation"
+    requests = f"{ctx} ctx reqs, {counts['ctx_tokens']} ctx tokens"
+    generated = f"{gen} gen reqs, {counts['gen_tokens']} gen tokens"
+    return RangeName("execute", detail=f"phase={phase}, {requests}, {generated}")
+
+
+_FORWARD_STEP = re.compile(
+    r"(\[Executor\] _forward_step)(?: \d++)?+: (\d{1,9}) ctx reqs((?:, \d{1,9} \w{1,9} \w{1,9})*+)"
+)
+
+
+def _forward_step(text: str) -> RangeName:
+    """`[Executor] _forward_step 103: 0 ctx reqs, 8 gen reqs` (TensorRT-LLM); early ones unnumbered.
+
+    Its batches count as context as soon as they hold one context request.
+    """
+    match = _FORWARD_STEP.fullmatch(text)
+    if match is None:
+        return RangeName(text)
+    name, ctx, counts = match.groups()
+    phase = "context" if int(ctx) else "generation"
+    return RangeName(name, detail=f"phase={phase}, {ctx} ctx reqs{counts}")
+
+
+_PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
+
+
+def _profiler_step(text: str) -> RangeName:
+    return RangeName("ProfilerStep" if _PROFILER_STEP.fullmatch(text) else text)
+
+
+_CLEAN_BY_PREFIX: tuple[tuple[str, Callable[[str], RangeName]], ...] = (
+    ("{'Module'", _layer_dict),
+    ('{"Module"', _layer_dict),
+    ("execute_", _execute),
+    ("[Executor] _forward_step", _forward_step),
+    ("ProfilerStep#", _profiler_step),
+)
+_PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
+
+
+def payload_text(json_text: str) -> str:
+    """An NVTX JSON payload on one line, at most 500 characters; invalid JSON as it is."""
+    try:
+        line = msgspec.json.format(json_text, indent=0)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        line = " ".join(json_text[: 2 * _PAYLOAD_CHARS].splitlines())
+    return line if len(line) <= _PAYLOAD_CHARS else line[: _PAYLOAD_CHARS - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """One `REGEX=REPL` rule, as for `re.sub`."""
+
+    pattern: re.Pattern[str]
+    replacement: str
+
+
+# What hides an `=` inside a regex: escapes, classes (a leading `]` is literal) and groups.
+_RULE_TOKEN = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]++|\\.)*+\]|[()=]", re.DOTALL)
+
+
+def parse_rename(rule: str) -> Rename:
+    r"""Split `REGEX=REPL` at the first `=` outside groups and character classes, not after `\`.
+
+    `layers\.\d+=layers.*` folds all layers; `lr\=0.1=lr` matches a literal `=`.
+
+    Raises:
+        UsageError: no such `=`, no regex, a bad one, or a replacement with a bad group reference.
+    """
+    split = _split_at(rule)
+    if split < 1:
+        raise UsageError(f"--rename {rule!r}: expected REGEX=REPL")
+    pattern, replacement = rule[:split], rule[split + 1 :]
+    try:
+        compiled = expression(pattern)
+        compiled.sub(replacement, "")  # reports bad group references without a match
+    except (UsageError, re.error, IndexError) as error:
+        raise UsageError(f"--rename {rule!r}: {error}") from None
+    return Rename(compiled, replacement)
+
+
+def _split_at(rule: str) -> int:
+    depth = 0
+    for match in _RULE_TOKEN.finditer(rule):
+        token = match[0]
+        if token == "=" and depth <= 0:
+            return match.start()
+        depth += (token == "(") - (token == ")")
+    return -1
+
+
+def apply_renames(name: str, rules: Iterable[Rename]) -> str:
+    """The name after every rule, in order; each sees what the one before left."""
+    for rule in rules:
+        name = rule.pattern.sub(rule.replacement, name)
+    return name
+
+
+# CUPTI's callback names end in the CUDA version that introduced the ABI: always four digits or
+# more. A shorter `_v2` is part of the symbol (`cuMemAlloc_v2`) and NVIDIA's reports keep it.
+_API_VERSION = re.compile(r"_v\d{4,}(?:_ptsz|_ptds)?\Z")
+
+
+def api_name(text: str) -> str:
+    """CUDA API name without its ABI version: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
+    return _API_VERSION.sub("", text)
+
+
+# Indices have at most three digits, so that sizes and years stay, and no digit stands before their
+# dot, so that `cuda12.4` stays. The last number of `torch.2.1` may be a version's: a run of numbers
+# is an index only where the path goes on behind it.
+_MODULE_INDEX = re.compile(
+    r"\.(?<=[^\W\d]\.)\d{1,3}(?=(?:\.\d{1,3}){0,9}(?:\.[^\W\d]|/)|[\])'\",:;\s]|\Z)"
+)
+_NUMBERED_LAYER = re.compile(r"((?:[Ll]ayers?|[Bb]locks?|LAYER)\d{1,2})\.\d{1,3}(?=\.[^\W\d])")
+_LAYER_INDEX = re.compile(
+    r"((?:[Ll]ayers?|LAYER)(?:[_#\[-]|[ :] ?)?|[Bb]locks?[_\[]?)\d{1,3}(?![^\W_]|_\d|\.\d)"
+)
+_LAYER_WORDS = ("ayer", "LAYER", "lock")
+
+
+def fold_indices(name: str) -> str:
+    """A range name with `*` for the index of each layer: `layers.18.mlp` → `layers.*.mlp`.
+
+    Numeric parts of module paths (`h.3.attn`, `(block.14.layer.0)`, `layer1.0.conv1`) and numbers
+    right behind the word layer or block (`layer_12`, `layers[3]`, `Layer 7`) are indices. Versions,
+    shapes and sizes are not.
+    """
+    name = _MODULE_INDEX.sub(".*", name)
+    if not any(word in name for word in _LAYER_WORDS):
+        return name
+    return _LAYER_INDEX.sub(r"\1*", _NUMBERED_LAYER.sub(r"\1.*", name))
+
+
+_MODULE_NUMBER = re.compile(r"\A(nn\.Module: .*)_\d+\Z", re.DOTALL)
+
+
+def fold_module(name: str) -> str:
+    """A Python function's name with `*` for the number that the PyTorch profiler gives a module.
+
+    `nn.Module: DecoderLayer_12` → `nn.Module: DecoderLayer_*`; other names stay as they are.
+    """
+    return _MODULE_NUMBER.sub(r"\1_*", name)

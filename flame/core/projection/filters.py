@@ -1,0 +1,381 @@
+"""Filters on activities and on stacks, as a tagged union, and how option texts spell them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from flame.core.columns import Bool, Column
+from flame.core.errors import UsageError
+from flame.core.model.activities import Activities
+from flame.core.model.frames import ACTIVITY_KINDS, Frame, Kind
+from flame.core.model.meta import Source
+from flame.core.model.profile import Profile
+from flame.core.regex import expression
+from flame.core.units import parse_time
+
+
+@dataclass(frozen=True)
+class Time:
+    """Activities that start in [begin, end), ns on the trace's clock; None is unbounded."""
+
+    begin: int | None = None
+    end: int | None = None
+
+    def rows(self, profile: Profile, table: Activities) -> Bool:
+        """Rows of ``table`` that start in the window."""
+        keep = np.ones(len(table), bool)
+        if self.begin is not None:
+            keep &= table.start >= self.begin
+        if self.end is not None:
+            keep &= table.start < self.end
+        return keep
+
+
+@dataclass(frozen=True)
+class Step:
+    """Activities launched in the profiler's steps ``first`` to ``last``, both included.
+
+    What has no recorded launch counts by its own start. Steps are those of the same process.
+    """
+
+    first: int
+    last: int
+
+    def rows(self, profile: Profile, table: Activities) -> Bool:
+        """Rows of ``table`` that belong to these steps; none where the trace has no such step."""
+        keep = np.zeros(len(table), bool)
+        steps = profile.steps
+        if steps is None:
+            return keep
+        time = np.where(table.launched, table.launch_start, table.start)
+        for row in np.flatnonzero((steps.number >= self.first) & (steps.number <= self.last)):
+            inside = (time >= steps.start[row]) & (time < steps.end[row])
+            keep |= inside & (table.process == steps.process[row])
+        return keep
+
+
+@dataclass(frozen=True)
+class NvtxRange:
+    """Activities below an NVTX range whose name (and domain) match a glob."""
+
+    name: str
+    domain: str | None = None
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups with such a range anywhere on their path."""
+        found = table.stacks.containing(self.ranges(profile))
+        return found[table.groups.nvtx] | found[table.groups.stack]
+
+    def ranges(self, profile: Profile) -> Bool:
+        """Which of the profile's frames are such ranges, bool[frames]."""
+        name = _glob(self.name).fullmatch
+        domain = _glob(self.domain).fullmatch if self.domain is not None else None
+
+        def fits(frame: Frame) -> bool:
+            if frame.kind != Kind.NVTX or not name(frame.name):
+                return False
+            return domain is None or bool(domain(frame.get("domain")))
+
+        return _marked(profile, fits)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Activities of these files of several, by rank number or by label; both may be globs."""
+
+    names: tuple[str, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups of one of the files."""
+        fits = [self._fits(source) for source in profile.sources]
+        return _pick([fits[process.source] for process in profile.processes], table.groups.process)
+
+    def known(self, profile: Profile) -> bool:
+        """Whether ``profile`` is of any such file."""
+        return any(map(self._fits, profile.sources))
+
+    def _fits(self, source: Source) -> bool:
+        called = (source.label, str(source.meta.rank))
+        return any(_glob(name).fullmatch(text) for name in self.names for text in called)
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Activities on these GPUs, by their number."""
+
+    ids: tuple[int, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups on one of the devices."""
+        fits = [device.id in self.ids for device in profile.devices]
+        return _pick(fits, table.groups.device)
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Activities on these CUDA streams, by stream id."""
+
+    ids: tuple[int, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups on one of the streams."""
+        return np.isin(table.groups.stream, self.ids)
+
+
+@dataclass(frozen=True)
+class Pids:
+    """Activities of these processes, by operating-system pid."""
+
+    ids: tuple[int, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups of one of the processes."""
+        return _pick(
+            [process.pid in self.ids for process in profile.processes], table.groups.process
+        )
+
+
+@dataclass(frozen=True)
+class Tids:
+    """Activities launched by these threads, by operating-system tid."""
+
+    ids: tuple[int, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups of one of the threads."""
+        return _pick([thread.tid in self.ids for thread in profile.threads], table.groups.thread)
+
+
+@dataclass(frozen=True)
+class _Expression:
+    """A filter on names by a regular expression, which may match anywhere in them."""
+
+    option: ClassVar[str]
+    pattern: str
+
+    def compile(self) -> re.Pattern[str]:
+        """The expression; UsageError naming the option where it is wrong."""
+        return compile_regex(self.pattern, self.option)
+
+
+@dataclass(frozen=True)
+class Kernel(_Expression):
+    """Kernels whose base or demangled name matches a regular expression anywhere."""
+
+    option = "--kernel"
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups that are such kernels."""
+        search = self.compile().search
+
+        def fits(frame: Frame) -> bool:
+            names = (frame.name, frame.get("demangled"))
+            return frame.kind == Kind.KERNEL and any(map(search, filter(None, names)))
+
+        marked = _marked(profile, fits)
+        in_stack = table.stacks.containing(marked)[table.groups.stack]
+        return _pick(marked, table.groups.frame) | in_stack
+
+
+@dataclass(frozen=True)
+class Include:
+    """Activities of these kinds only."""
+
+    kinds: tuple[Kind, ...]
+
+    def groups(self, profile: Profile, table: Activities) -> Bool:
+        """Groups of one of the kinds."""
+        return np.isin(table.groups.kind, self.kinds)
+
+
+@dataclass(frozen=True)
+class ShowStacks(_Expression):
+    """Only stacks with a matching frame."""
+
+    option = "--show-stacks"
+
+
+@dataclass(frozen=True)
+class HideStacks(_Expression):
+    """No stacks with a matching frame."""
+
+    option = "--hide-stacks"
+
+
+@dataclass(frozen=True)
+class ShowFrom(_Expression):
+    """Only stacks with a matching frame, without what stands above the first one."""
+
+    option = "--show-from"
+
+
+@dataclass(frozen=True)
+class HideFrames(_Expression):
+    """Stacks without their matching frames, whose value goes to what stands above them."""
+
+    option = "--hide-frames"
+
+
+@dataclass(frozen=True)
+class MinShare:
+    """Siblings of less than this share of the whole tree (0 to 100) are shown as one."""
+
+    percent: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.percent <= 100:
+            raise UsageError(f"--min-percent {self.percent:g}: choose a number from 0 to 100")
+
+
+GroupFilter = NvtxRange | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
+StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames
+RowFilter = Time | Step
+Filter = RowFilter | GroupFilter | StackFilter | MinShare
+
+
+def passing_rows(profile: Profile, table: Activities, where: tuple[Filter, ...]) -> Bool | None:
+    """Rows of ``table`` in all windows of time, bool[n]; None where there is no such filter."""
+    windows = [one.rows(profile, table) for one in where if isinstance(one, RowFilter)]
+    return np.logical_and.reduce(windows) if windows else None
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    """``*`` and ``?`` stand for any text and any character; brackets are part of many names."""
+    parts = {"*": ".*", "?": "."}
+    return re.compile("".join(parts.get(c) or re.escape(c) for c in pattern), re.DOTALL)
+
+
+def _marked(profile: Profile, fits: object) -> Bool:
+    assert callable(fits)
+    frames = profile.frames.frames
+    return np.fromiter(map(fits, frames), bool, len(frames))
+
+
+def _pick(fits: list[bool] | Bool, index: Column) -> Bool:
+    """``fits[index]``, False where the index is absent (-1)."""
+    return np.append(np.asarray(fits, bool), False)[index]
+
+
+def compile_regex(pattern: str, option: str) -> re.Pattern[str]:
+    """Compile a user's regular expression; UsageError naming ``option`` when it is wrong."""
+    try:
+        return expression(pattern)
+    except UsageError as error:
+        raise UsageError(f"{option}: '{pattern}' is {error}") from None
+
+
+def parse_window(text: str) -> Time:
+    """A window ``A/B``; either side may be empty: ``5s/7s``, ``500ms/``, ``/2s``."""
+    begin, slash, end = text.partition("/")
+    if not slash or not (begin or end):
+        raise UsageError(f"--time '{text}': use A/B, such as 5s/7s, 500ms/ or /2s")
+    window = Time(parse_time(begin) if begin else None, parse_time(end) if end else None)
+    if window.begin is not None and window.end is not None and window.begin >= window.end:
+        raise UsageError(f"--time '{text}': the window is empty, its end is not after its begin")
+    return window
+
+
+def parse_steps(text: str) -> Step:
+    """Profiler steps: ``3-5``, or ``3`` alone."""
+    found = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text.strip())
+    if not found:
+        raise UsageError(f"--step '{text}': use A-B, such as 3-5, or a single number")
+    step = Step(int(found[1]), int(found[2] or found[1]))
+    if step.first > step.last:
+        raise UsageError(f"--step '{text}': no step at all, its end is before its begin")
+    return step
+
+
+def parse_ranks(text: str) -> Ranks:
+    """Files by rank or label from a list such as ``0,3``; ``*`` and ``?`` stand for any text."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise UsageError(f"--rank '{text}': no rank given, use a number or a list such as 0,3")
+    return Ranks(names)
+
+
+def parse_nvtx_range(text: str) -> NvtxRange:
+    r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\@`` is an at sign in the name.
+
+    Before an at sign, and only there, ``\\`` is one backslash.
+    """
+    name, at, domain = _AT.sub(_mark_at, text).partition("\0@")
+    if not name:
+        raise UsageError(f"--nvtx-range '{text}': a range name is missing, use NAME or NAME@DOMAIN")
+    return NvtxRange(name, domain.replace("\0@", "@") if at else None)
+
+
+_AT = re.compile(r"(\\*)@")
+
+
+def _mark_at(found: re.Match[str]) -> str:
+    """Half of the backslashes, and the at sign: marked where it is not escaped."""
+    backslashes, escaped = divmod(len(found[1]), 2)
+    return backslashes * "\\" + ("@" if escaped else "\0@")
+
+
+def parse_include(text: str) -> Include:
+    """Activity kinds from a list such as ``kernel,memcpy``."""
+    known = {kind.title: kind for kind in ACTIVITY_KINDS}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    wrong = [name for name in names if name not in known]
+    if wrong or not names:
+        named = f"unknown kind '{wrong[0]}'" if wrong else "no kind given"
+        raise UsageError(f"--include: {named}: choose from {', '.join(known)}")
+    return Include(tuple(known[name] for name in names))
+
+
+Texts = str | tuple[str, ...] | None
+Ids = int | tuple[int, ...] | None
+
+
+def where(
+    *,
+    time: Texts = None,
+    step: Texts = None,
+    rank: Texts = None,
+    nvtx: Texts = None,
+    device: Ids = None,
+    stream: Ids = None,
+    pid: Ids = None,
+    tid: Ids = None,
+    kernel: Texts = None,
+    include: Texts = None,
+    show_stacks: Texts = None,
+    hide_stacks: Texts = None,
+    show_from: Texts = None,
+    hide_frames: Texts = None,
+    min_percent: float | None = None,
+) -> tuple[Filter, ...]:
+    """Filters from option-like values; all of them must hold, and so must all of a tuple of texts.
+
+    A tuple of numbers is a choice of any of them. UsageError where a text is wrong.
+    """
+    found: list[Filter] = [*map(parse_window, _texts(time)), *map(parse_steps, _texts(step))]
+    found += map(parse_ranks, _texts(rank))
+    found += map(parse_nvtx_range, _texts(nvtx))
+    for kind, ids in ((Devices, device), (Streams, stream), (Pids, pid), (Tids, tid)):
+        if ids is not None:
+            found.append(kind((ids,) if isinstance(ids, int) else tuple(ids)))
+    found += map(Kernel, _texts(kernel))
+    found += map(parse_include, _texts(include))
+    found += map(ShowStacks, _texts(show_stacks))
+    found += map(HideStacks, _texts(hide_stacks))
+    found += map(ShowFrom, _texts(show_from))
+    found += map(HideFrames, _texts(hide_frames))
+    for one in found:
+        if isinstance(one, _Expression):
+            one.compile()
+    if min_percent is not None:
+        found.append(MinShare(min_percent))
+    return tuple(found)
+
+
+def _texts(value: Texts) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)

@@ -1,0 +1,130 @@
+"""How frames are shown: display text per frame, and which frames are shown as one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flame.core.columns import I4, I8
+from flame.core.errors import UsageError
+from flame.core.model.frames import Frame, FrameTable, Kind
+from flame.core.model.stack_joins import APART
+
+if TYPE_CHECKING:
+    from flame.core.names.nvtx import Rename
+
+KERNEL_NAMES = ("base", "demangled", "mangled")
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Choices that change how frames are named, not what was measured.
+
+    ``fold`` shows ranges without their layer's index, and modules without their number, after all
+    ``rename`` rules.
+    """
+
+    kernel_names: str = "base"
+    shapes: bool = False
+    rename: tuple[Rename, ...] = ()
+    fold: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kernel_names not in KERNEL_NAMES:
+            choices = ", ".join(KERNEL_NAMES)
+            raise UsageError(f"unknown kernel names '{self.kernel_names}': choose from {choices}")
+
+    def text(self, frame: Frame) -> str:
+        """What ``frame`` is called."""
+        name = frame.name
+        if frame.kind == Kind.KERNEL and self.kernel_names != "base":
+            name = frame.get(self.kernel_names) or frame.get("demangled") or name
+        if self.rename:
+            from flame.core.names.nvtx import apply_renames
+
+            name = apply_renames(name, self.rename)
+        return _folded(frame.kind, name) if self.fold else name
+
+
+def _folded(kind: Kind, name: str) -> str:
+    """The ``name`` of a frame of ``kind`` without the number of its layer or module."""
+    from flame.core.names.nvtx import fold_indices, fold_module
+
+    if kind == Kind.NVTX:
+        return fold_indices(name)
+    return fold_module(name) if kind == Kind.PYTHON else name
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Display names of a frame table under one `Naming`.
+
+    ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame each one is shown as:
+    frames of one kind, name, place and marks (`stack_joins.APART`) are one, instructions only
+    those of one kernel.
+    """
+
+    text: tuple[str, ...]
+    shown: I4
+    _natural: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def rank(self) -> I8:
+        """Place of every frame by name, numbers in names by value, i8[n]; equal names share one."""
+        names, known = set(self.text), self._natural
+        known.update((name, _natural(name)) for name in names.difference(known))
+        ordered = {name: place for place, name in enumerate(sorted(names, key=known.__getitem__))}
+        return np.fromiter(map(ordered.__getitem__, self.text), np.int64, len(self.text))
+
+
+_NUMBER = re.compile(r"(?<=0x)0*([0-9a-f]+)|0*([0-9]+)")
+
+
+def _natural(name: str) -> tuple[str, str]:
+    """Sorts ``layers.2`` before ``layers.10``: a number stands behind its length.
+
+    An instruction stands by its offset; there are many of them, and many numbers in each.
+    """
+    return _NUMBER.sub(_behind_its_length, name, count=2 if name.startswith("+0x") else 0), name
+
+
+def _behind_its_length(found: re.Match[str]) -> str:
+    digits = found[found.lastindex or 0]
+    return chr(min(len(digits), 0xFFFF)) + digits
+
+
+def labels(frames: FrameTable, naming: Naming) -> Labels:
+    """Name all ``frames`` as ``naming`` says."""
+    return Labeller(naming).labels(frames)
+
+
+class Labeller:
+    """Names the frames of a table that grows: each once."""
+
+    def __init__(self, naming: Naming) -> None:
+        self._naming = naming
+        self._text: list[str] = []
+        self._shown: list[int] = []
+        self._first: dict[tuple[object, ...], int] = {}
+        self._natural: dict[str, tuple[str, str]] = {}
+
+    def labels(self, frames: FrameTable) -> Labels:
+        """The labels of ``frames``, which begin with those that it was last called with."""
+        for index in range(len(self._text), len(frames)):
+            frame = frames[index]
+            text = self._naming.text(frame)
+            key = (frame.kind, text, frame.file, frame.line, _marks(frame))
+            self._text.append(text)
+            self._shown.append(self._first.setdefault(key, index))
+        return Labels(tuple(self._text), np.array(self._shown, np.int32), self._natural)
+
+
+def _marks(frame: Frame) -> tuple[tuple[str, str], ...]:
+    """What else ``frame`` must have in common with those that are shown as one with it."""
+    if not frame.extra or frame.kind == Kind.SASS:
+        return frame.extra
+    return tuple(pair for pair in frame.extra if pair in APART)

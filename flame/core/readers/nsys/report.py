@@ -1,0 +1,39 @@
+"""Nsight Systems reports (``.nsys-rep``, ``.qdrep``): converted by the user's own nsys."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from flame.core.options import Progress
+from flame.core.readers.shared.converter import Converter
+
+MAGIC = b"NVIDIA Tegra Profiler Report "
+"""How ``.qdrep`` files of 2020 and ``.nsys-rep`` files up to today begin."""
+
+SUFFIXES = (".nsys-rep", ".qdrep")
+
+
+def looks_like_report(path: Path, head: bytes) -> bool:
+    """Whether a file that begins with ``head`` is a report: by content, else by its suffix."""
+    return head.startswith(MAGIC) or bool(head and path.suffix.lower() in SUFFIXES)
+
+
+def convert(path: Path, progress: Progress) -> Path:
+    """The report at ``path`` as an SQLite file, made by ``nsys export``; see `Converter`."""
+    return _NSYS.convert(path, progress)
+
+
+def _export(path: Path, made: Path) -> list[str]:
+    options = ["--type=sqlite", "--force-overwrite=true", f"--output={made}"]
+    return ["export", *options, str(path)]
+
+
+def _by_hand(path: Path) -> str:
+    """The command that does the same, for the user to run."""
+    written = path.with_suffix(".sqlite") if path.suffix.lower() in SUFFIXES else f"{path}.sqlite"
+    return shlex.join(["nsys", "export", "--type", "sqlite", "-o", str(written), str(path)])
+
+
+_NSYS = Converter("nsys", "an Nsight Systems report", _export, _by_hand, ".sqlite")
+STAGE = _NSYS.stage

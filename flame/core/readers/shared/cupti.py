@@ -1,0 +1,49 @@
+"""What the numbers in CUPTI's records mean, for all formats that keep these as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool, Column
+from flame.core.model.activities import NONE
+from flame.core.model.launches import Dim
+
+# CUpti_ActivityMemcpyKind in cupti_activity.h
+_COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
+_NO_CLUSTER = ((0, 0, 0), (1, 1, 1))
+
+
+def copy_name(kind: int) -> str:
+    """The name of a memory copy by its copyKind."""
+    return f"memcpy {_COPY_KINDS[kind]}" if kind in _COPY_KINDS else "memcpy"
+
+
+def cluster_of(dim: Dim | None) -> Dim | None:
+    """The size of a thread block cluster, None for a kernel without clusters."""
+    return None if dim in _NO_CLUSTER else dim
+
+
+def small(column: Column) -> I4:
+    """Ids that fit 31 bits; anything else is unknown."""
+    fits = (column >= 0) & (column < 1 << 31)
+    return np.where(fits, column, NONE).astype(np.int32)
+
+
+def spans(start: I8, started: Bool, end: I8, ended: Bool) -> tuple[I8, I8]:
+    """Starts and ends, of which ``started`` and ``ended`` are known.
+
+    One that is missing is taken from the other: 0 ns.
+    """
+    begin = np.where(started, start, np.where(ended, end, 0))
+    return begin, np.where(ended, end, begin)
+
+
+def untimed_notes(counts: Mapping[str, int]) -> Iterator[str]:
+    """How many of what, by its name, had no times."""
+    return (
+        f"{count:,} {what} were recorded without a start or an end: they count as 0 ns"
+        for what, count in counts.items()
+        if count
+    )

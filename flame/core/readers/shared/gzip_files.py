@@ -1,0 +1,64 @@
+"""Files that may be gzipped, whatever they are called."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from flame.core.options import Progress
+
+GZIP = b"\x1f\x8b"
+_PIECE = 1 << 22
+
+# Traces are packed to a tenth or a fiftieth, a single byte over and over to a thousandth.
+_FREE = 64 << 20
+_MOST_PER_BYTE = 150
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """The bytes of the file at ``path``, decompressed while they are read where it is gzipped.
+
+    Reading may raise EOFError (cut off), gzip.BadGzipFile or zlib.error (damaged), and OSError.
+    What unpacks to `_MOST_PER_BYTE` times its size is damaged too: nobody has the memory for it.
+    """
+    file = path.open("rb")
+    if file.read(len(GZIP)) != GZIP:
+        file.seek(0)
+        return file
+    file.close()
+    return cast("BinaryIO", _Unpacked(path, "rb"))
+
+
+class _Unpacked(gzip.GzipFile):
+    """Gives up on what was only made to fill the memory of whoever opens it."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As of a file, at most `_FREE` bytes beyond what there may be."""
+        return self._checked(super().read(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        """As `read`, of what one step of decompression gives."""
+        return self._checked(super().read1(size))
+
+    def _checked(self, data: bytes) -> bytes:
+        if self.tell() > _FREE + _MOST_PER_BYTE * raw_position(cast("BinaryIO", self)):
+            raise gzip.BadGzipFile(f"unpacks to more than {_MOST_PER_BYTE} times its size")
+        return data
+
+
+def read_whole(path: Path, progress: Progress) -> bytes:
+    """All of the file at ``path``, with progress in bytes on disk; raises as `open_binary` says."""
+    pieces = []
+    size = path.stat().st_size
+    with open_binary(path) as file:
+        while piece := file.read(_PIECE):
+            pieces.append(piece)
+            progress("reading", raw_position(file), size)
+    return b"".join(pieces)
+
+
+def raw_position(file: BinaryIO) -> int:
+    """How far the file on disk has been read, in its own bytes: for progress."""
+    inner = getattr(file, "fileobj", None) or file
+    return int(inner.tell())

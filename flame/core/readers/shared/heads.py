@@ -1,0 +1,48 @@
+"""The beginnings of files, by which their formats are told."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+import zlib
+from pathlib import Path
+
+from flame.core.errors import InputError
+from flame.core.readers.shared.gzip_files import open_binary
+
+_HEAD = 64
+_PIECE = 1 << 12
+
+
+def head_of(path: Path) -> bytes:
+    """The first bytes of a regular, readable file; InputError for anything else."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path}: not a regular file; copy it to one first")
+        with path.open("rb") as file:
+            return file.read(_HEAD)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except PermissionError:
+        raise InputError(f"{path}: no permission to read it") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read: {reason}") from None
+
+
+def unpacked_head(path: Path, size: int) -> bytes:
+    """The first ``size`` bytes, unpacked if the file is gzipped; of a damaged one what there is."""
+    head = b""
+    try:
+        with open_binary(path) as file:
+            while len(head) < size and (more := file.read(_PIECE)):
+                head += more
+        return head
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        if head:
+            return head
+        reason = f"damaged: not a whole gzip file ({error})"
+        raise InputError(f"{path}: {reason}; compress or copy it again") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,84 @@
+"""Stacks of a whole file built at once: of rows that spell them out, or of a tree of calls.
+
+Level by level, where all stacks of a depth are known once all rows have got there. `StackBuilder`
+would search, and move, all that it knows for each level, which one row makes 10,000 times if it is
+so deep. What it is given in the end is in its own order, so that it numbers stacks as is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Column, distinct
+from flame.core.model.stacks import StackBuilder
+
+_FRAME_BITS = 32
+
+Working = Callable[[], None]
+"""Called between pieces of work; may raise to stop."""
+
+
+def spelled_stacks(frames: I4, lengths: I8, working: Working) -> tuple[StackBuilder, I4]:
+    """A builder that holds the stacks of these rows, and the id of each, i4[rows].
+
+    ``frames`` are the frame ids of all rows one after another, outermost first; ``lengths`` is how
+    many of them each row has.
+    """
+    deepest_first = np.argsort(-lengths, kind="stable")
+    first = (np.cumsum(lengths) - lengths)[deepest_first]
+    levels = _Levels()
+    stack = np.zeros(len(lengths), np.int64)
+    for level, rows in enumerate(_rows_by_level(lengths[deepest_first])):
+        working()
+        stack[:rows] = levels.ids(stack[:rows], frames[first[:rows] + level])
+    ids = np.empty(len(lengths), np.int32)
+    ids[deepest_first] = stack
+    return levels.build(), ids
+
+
+def _rows_by_level(descending: I8) -> list[int]:
+    """How many rows are longer than 0, than 1, and so on."""
+    levels = np.arange(1, int(descending.max(initial=0)) + 1)
+    longer: list[int] = (len(descending) - np.searchsorted(descending[::-1], levels)).tolist()
+    return longer
+
+
+def tree_stacks(
+    parent: Column, frame: Column, depth: Column, working: Working
+) -> tuple[StackBuilder, I4]:
+    """A builder that holds the stacks of these nodes of a tree, and the id of each, i4[nodes].
+
+    ``parent`` is a node, that of a root is itself; ``depth`` of a root is 0, and its stack empty.
+    """
+    by_depth = np.argsort(depth, kind="stable")
+    levels = _Levels()
+    ids = np.zeros(len(depth), np.int32)
+    for nodes in np.split(by_depth, np.cumsum(np.bincount(depth)))[1:-1]:
+        working()
+        ids[nodes] = levels.ids(ids[parent[nodes]], frame[nodes])
+    return levels.build(), ids
+
+
+class _Levels:
+    """Numbers stacks from 1 on, those of one depth at a time, by parent and then by frame."""
+
+    def __init__(self) -> None:
+        self._keys: list[I8] = [np.zeros(0, np.int64)]
+        self._known = 1
+
+    def ids(self, parents: Column, frames: Column) -> I8:
+        """Ids of ``parents``, all stacks of the level above, with ``frames`` on top."""
+        wanted = (parents.astype(np.int64) << _FRAME_BITS) | frames
+        keys, place = distinct(wanted)
+        self._keys.append(keys)
+        ids: I8 = self._known + place
+        self._known += len(keys)
+        return ids
+
+    def build(self) -> StackBuilder:
+        keys = np.concatenate(self._keys)
+        stacks = StackBuilder()
+        stacks.extend(keys >> _FRAME_BITS, keys & ((1 << _FRAME_BITS) - 1))
+        return stacks

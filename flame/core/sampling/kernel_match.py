@@ -1,0 +1,139 @@
+"""Which kernels of a trace a name from another tool means: tools spell one kernel differently."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from flame.core.model.frames import Frame
+from flame.core.names.cuda import demangle, kernel_base
+
+_INTEGER = r"(?:(?:un)?signed )?(?:bool|char|short|int|long long|long)"
+_CAST = re.compile(rf"\({_INTEGER}(?: int)?\)(?=-?[0-9])")
+_SUFFIX = re.compile(r"(?<![\w.])(-?[0-9]+)(?:ull|ul|u|ll|l)\b", re.IGNORECASE)
+_TRUTH = re.compile(r"(?<=[<,])(?:true|false)(?=[,>])")
+_RETURNS = re.compile(r"\Avoid\s+")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Names:
+    """All names of one kernel that are known; empty where one is not."""
+
+    mangled: str
+    full: str
+    base: str
+
+    @classmethod
+    def of_frame(cls, frame: Frame) -> Names:
+        """Those of a trace's kernel."""
+        mangled, full = frame.get("mangled"), frame.get("demangled")
+        return cls(mangled, full or (frame.name if _is_full(frame.name) else ""), frame.name)
+
+    @classmethod
+    def of_text(cls, name: str) -> Names:
+        """Those that follow from ``name``, whichever it is."""
+        full = demangle(name)
+        mangled = name if full != name else ""
+        return cls(mangled, full if _is_full(full) else "", kernel_base(full))
+
+    @property
+    def signature(self) -> str:
+        """The full name, however a tool spells it: white space, casts and truth values alike."""
+        return _alike(self.full)
+
+    @property
+    def function(self) -> str:
+        """The same without parameters, whose types not every demangler resolves."""
+        return without_parameters(self.signature)
+
+
+def _is_full(name: str) -> bool:
+    """Whether ``name`` has more than a function's base name has."""
+    return any(mark in name for mark in ("(", "<", "::"))
+
+
+def _alike(full: str) -> str:
+    text = _SUFFIX.sub(r"\1", _CAST.sub("", _RETURNS.sub("", full.strip())))
+    text = _SPACE.sub("", text.replace("<unnamed>", "(anonymous namespace)"))
+    return _TRUTH.sub(lambda found: "1" if found[0] == "true" else "0", text)
+
+
+def without_parameters(signature: str) -> str:
+    """``signature`` up to its last parenthesis outside of all other brackets."""
+    if not signature.endswith(")"):
+        return signature
+    depth = 0
+    for at in range(len(signature) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(signature[at], 0)
+        if depth == 0:
+            return signature[:at]
+    return signature
+
+
+@dataclass(frozen=True)
+class Match:
+    """Ids of the frames that a name means; ``unsure`` are those of kernels that it may mean."""
+
+    frames: tuple[int, ...] = ()
+    unsure: tuple[int, ...] = ()
+
+
+_Key = Callable[[Names], str]
+
+_KEYS: tuple[_Key, ...] = (
+    lambda names: names.mangled,
+    lambda names: _SPACE.sub("", names.full),
+    lambda names: names.signature,
+    lambda names: names.function,
+)
+"""The surest first. Of what only a later one fits there must not be several kernels."""
+
+
+class Kernels:
+    """The kernels of a trace by all their names."""
+
+    def __init__(self, frames: Mapping[int, Frame]) -> None:
+        self._names = {index: Names.of_frame(frame) for index, frame in frames.items()}
+        self._by_key = [self._index(key, self._names) for key in _KEYS]
+        self._by_base = self._index(lambda names: names.base, self._names)
+        bare = {at: names for at, names in self._names.items() if not (names.full or names.mangled)}
+        self._bare = self._index(lambda names: names.base, bare)
+
+    def _index(self, key: _Key, names: Mapping[int, Names]) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = defaultdict(list)
+        for index, one in names.items():
+            if text := key(one):
+                found[text].append(index)
+        return found
+
+    def match(self, name: str) -> Match:
+        """The kernels called ``name``, be it mangled, demangled or a base name.
+
+        A base name decides only where one side has no more than that. Demangled names that fit
+        nothing may be a matter of spelling (lambdas, constants): what has their base is unsure.
+        """
+        names = Names.of_text(name)
+        for key, known in zip(_KEYS, self._by_key, strict=True):
+            if (text := key(names)) and (found := known.get(text)):
+                return self._sure(found)
+        if not names.full:
+            return self._sure(self._by_base.get(names.base, []))
+        bare = self._sure(self._bare.get(names.base, []))
+        if bare.frames or names.mangled:
+            return bare
+        return Match(unsure=tuple(self._by_base.get(names.base, [])))
+
+    def _sure(self, found: Iterable[int]) -> Match:
+        """Several frames are one kernel if their mangled names are the same, else their full ones.
+
+        The same full name with several mangled ones is of several kernels.
+        """
+        frames = tuple(found)
+        symbols = {self._names[at].mangled for at in frames}
+        signatures = {self._names[at].signature for at in frames}
+        same_name = len(signatures) < 2 and len(symbols - {""}) < 2
+        one = same_name or (len(symbols) == 1 and "" not in symbols)
+        return Match(frames) if one else Match(unsure=frames)

@@ -1,0 +1,68 @@
+"""The PC samples of several profiles as those of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from flame.core.columns import I4
+from flame.core.model.activities import NONE, Groups
+from flame.core.model.pc_samples import Sampling
+from flame.core.model.profile import Profile
+
+
+def joined_samplings(
+    profiles: Sequence[Profile], frames: Sequence[I4], groups: Groups
+) -> Sampling | None:
+    """The samples of all ``profiles``, whose activities follow each other in ``groups``.
+
+    ``frames`` are for each profile the new ids of its frames. None where nobody has any.
+    """
+    if all(one.sampling is None for one in profiles):
+        return None
+    parts = [one.sampling or _nothing(one) for one in profiles]
+    renamed = [
+        replace(one, sass=ids[one.sass], stall=ids[one.stall])
+        for one, ids in zip(parts, frames, strict=True)
+    ]
+    return concatenated(renamed, _of_group(profiles, parts, groups))
+
+
+def concatenated(parts: Sequence[Sampling], of_group: I4) -> Sampling:
+    """The distributions of all ``parts``, which share frames, in a row; ``of_group`` as given."""
+    codes = np.cumsum([0, *(len(one.codes) for one in parts)])
+    sizes = np.concatenate([np.diff(one.bounds) for one in parts])
+    numbered = zip(parts, codes.tolist(), strict=False)
+    return Sampling(
+        codes=tuple(code for one in parts for code in one.codes),
+        of_group=of_group,
+        bounds=np.concatenate([[0], np.cumsum(sizes)]),
+        code=np.concatenate([one.code + np.int32(first) for one, first in numbered]),
+        place=np.concatenate([one.place for one in parts]),
+        sass=np.concatenate([one.sass for one in parts]),
+        stall=np.concatenate([one.stall for one in parts]),
+        samples=np.concatenate([one.samples for one in parts]),
+        exact=np.concatenate([one.exact for one in parts]),
+    )
+
+
+def _of_group(profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Groups) -> I4:
+    """The distribution of each of the new groups, all of whose rows were in one group before."""
+    first = 0
+    found = np.full(len(groups), NONE, np.int32)
+    of_rows = []
+    for profile, part in zip(profiles, parts, strict=True):
+        of_group = np.where(part.of_group >= 0, part.of_group + np.int32(first), NONE)
+        of_rows.append(of_group[profile.activities.groups.of])
+        first += len(part)
+    found[groups.of] = np.concatenate(of_rows)
+    return found
+
+
+def _nothing(profile: Profile) -> Sampling:
+    none, empty = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    of_group = np.full(len(profile.activities.groups), NONE, np.int32)
+    start = np.zeros(1, np.int64)
+    return Sampling((), of_group, start, none, none, none, none, empty, np.zeros(0, bool))

@@ -1,0 +1,199 @@
+"""PC samples of Nsight Compute for the kernels of a trace: which are whose, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from flame.core.columns import Bool
+from flame.core.model.activities import NONE
+from flame.core.model.frames import FrameBuilder, Kind
+from flame.core.model.metrics import STALLS
+from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.profile import Profile
+from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks, some_names
+from flame.core.sampling.attach import with_sampling
+from flame.core.sampling.kernel_match import Kernels, Names
+from flame.core.sampling.merge import concatenated
+from flame.core.sampling.sampled_rows import spread_over_rows
+
+
+@dataclass(eq=False)
+class _Kernel:
+    """Frames of the trace that are one kernel, and the results that are its."""
+
+    frames: set[int] = field(default_factory=set)
+    results: list[NcuResult] = field(default_factory=list)
+
+
+@dataclass
+class _Missed:
+    """Results of one file that found no kernel; ``unsure`` ones may be any of several."""
+
+    missing: list[NcuResult] = field(default_factory=list)
+    unsure: list[NcuResult] = field(default_factory=list)
+
+
+def join(profile: Profile, files: Sequence[NcuFile]) -> Profile:
+    """``profile`` with the samples in ``files``.
+
+    Kernels of their names have them, all call sites together. Several results of one kernel are
+    summed. What has samples already keeps those alone. Warnings tell what matched nothing.
+    """
+    if not files:
+        return profile
+    free, frames, of_frame = _free(profile), _kernel_frames(profile), dict[int, _Kernel]()
+    known = Kernels({at: profile.frames[at] for at in frames})
+    told = list(profile.warnings)
+    for file in files:
+        missed = _match(known, file.results, of_frame)
+        texts = [*_mismatches(profile, frames, file, missed), *remarks(file.results)]
+        told += [f"{file.path.name}: {text}" for text in texts]
+    is_vague = {one: _is_vague(profile, one) for one in of_frame.values()}
+    sure = [one for one, vague in is_vague.items() if not vague]
+    vague = [one for one, vague in is_vague.items() if vague]
+    told += [*_vague(vague), *_recorded(profile, sure, free)]
+    return _with_samples(replace(profile, warnings=tuple(told)), sure, free)
+
+
+def _kernel_frames(profile: Profile) -> list[int]:
+    groups = profile.activities.groups
+    frames = groups.frame[(groups.kind == Kind.KERNEL) & (groups.frame >= 0)]
+    found: list[int] = np.unique(frames).tolist()
+    return found
+
+
+def _match(known: Kernels, results: Sequence[NcuResult], of_frame: dict[int, _Kernel]) -> _Missed:
+    """Assign ``results`` to kernels, new ones among them; says which had to stay behind."""
+    missed = _Missed()
+    for result in results:
+        if not result.samples.total:
+            continue
+        match = known.match(result.name)
+        if match.frames:
+            _assign(of_frame, match.frames, result)
+        else:
+            (missed.unsure if match.unsure else missed.missing).append(result)
+    return missed
+
+
+def _assign(of_frame: dict[int, _Kernel], frames: Sequence[int], result: NcuResult) -> None:
+    """Add ``result`` to the kernel of ``frames``; kernels that turn out to be one become one."""
+    known = dict.fromkeys(of_frame[at] for at in frames if at in of_frame)
+    kernel, *others = known or [_Kernel()]
+    for other in others:
+        kernel.frames |= other.frames
+        kernel.results += other.results
+    kernel.frames.update(frames)
+    kernel.results.append(result)
+    of_frame.update(dict.fromkeys(kernel.frames, kernel))
+
+
+def _mismatches(
+    profile: Profile, frames: Sequence[int], file: NcuFile, missed: _Missed
+) -> Iterator[str]:
+    sampled = sum(one.samples.total > 0 for one in file.results)
+    missing = some_names([one.name for one in missed.missing])
+    if len(missed.missing) == sampled:
+        there = some_names([profile.frames[at].name for at in frames]) or "none"
+        yield f"none of its kernels is in the trace: it has {missing}, the trace has {there}"
+    elif missing:
+        yield f"kernels that are not in the trace, left out: {missing}"
+    if missed.unsure:
+        names = some_names([one.name for one in missed.unsure])
+        yield (
+            f"kernels that may be several or others of the trace, left out: {names}; "
+            "export the page again with --print-kernel-base mangled"
+        )
+
+
+def _is_vague(profile: Profile, kernel: _Kernel) -> bool:
+    """Whether a base name is all the trace has, for results of several kernels that have it."""
+    names = [Names.of_frame(profile.frames[at]) for at in kernel.frames]
+    if any(one.full or one.mangled for one in names):
+        return False
+    return len({Names.of_text(one.name).signature for one in kernel.results} - {""}) > 1
+
+
+def _vague(kernels: Iterable[_Kernel]) -> Iterator[str]:
+    names = [one.results[0].name for one in kernels]
+    if names:
+        yield f"--ncu: the trace has only base names of kernels, left out: {some_names(names)}"
+
+
+def _recorded(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Iterator[str]:
+    left = set(profile.activities.groups.frame[free].tolist())
+    own = [one.results[0].name for one in kernels if not one.frames & left]
+    if own:
+        yield f"--ncu: kernels that have recorded samples, left as they are: {some_names(own)}"
+
+
+def _free(profile: Profile) -> Bool:
+    """The groups of activities that may have samples and have none yet."""
+    groups, sampling = profile.activities.groups, profile.sampling
+    free: Bool = groups.kind == Kind.KERNEL
+    return free if sampling is None else free & (sampling.of_group < 0)
+
+
+def _with_samples(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Profile:
+    frames = FrameBuilder.of(profile.frames)
+    builder = SamplingBuilder(frames)
+    table, old = profile.activities, profile.sampling
+    number = np.full(len(profile.frames) + 1, NONE)
+    for at, kernel in enumerate(kernels):
+        number[list(kernel.frames)] = at
+    of_kernel = np.full(len(kernels) + 1, NONE, np.int32)
+    own = np.where(free, number[table.groups.frame], NONE)
+    for at in np.unique(own[own != NONE]).tolist():
+        results, name = kernels[at].results, _symbol(profile, kernels[at])
+        of_kernel[at] = builder.add(summed(results, name), exact=False)
+    of_group = of_kernel[own]
+    if not (of_group >= 0).any():
+        return profile
+    new = builder.build(of_group)
+    rows = spread_over_rows(of_group[table.groups.of], new.totals, table.duration)
+    if old is None:
+        return with_sampling(profile, frames, new, rows)
+    return with_sampling(profile, frames, _together(old, new), rows + table.measures[STALLS.key])
+
+
+def _symbol(profile: Profile, kernel: _Kernel) -> str:
+    """The mangled name where anybody knows it."""
+    known = (profile.frames[at].get("mangled") for at in sorted(kernel.frames))
+    return next(filter(None, known), kernel.results[0].name)
+
+
+def summed(results: Sequence[NcuResult], name: str) -> list[Samples]:
+    """The samples of ``results``, those in equal code together; the code is called ``name``."""
+    same: dict[tuple[bytes, tuple[str, ...]], list[Samples]] = {}
+    for result in results:
+        code = result.samples.code
+        same.setdefault((code.offset.tobytes(), code.text), []).append(result.samples)
+    return [_sum(parts, _richest(parts, name)) for parts in same.values()]
+
+
+def _richest(parts: Sequence[Samples], name: str) -> Code:
+    """The code of which most lines are known, called ``name``."""
+    best = max((one.code for one in parts), key=lambda code: int((code.line > 0).sum()))
+    return replace(best, name=name)
+
+
+def _sum(parts: Sequence[Samples], code: Code) -> Samples:
+    reasons = tuple(dict.fromkeys(key for one in parts for key in one.reasons))
+    sums = np.zeros((len(code), len(reasons)), np.int64)
+    for one in parts:
+        number = np.array([reasons.index(key) for key in one.reasons], np.int32)
+        np.add.at(sums, (one.place, number[one.reason]), one.samples)
+    place, reason = np.nonzero(sums)
+    return Samples(
+        code, place.astype(np.int32), reason.astype(np.int32), sums[place, reason], reasons
+    )
+
+
+def _together(old: Sampling, new: Sampling) -> Sampling:
+    """Both; where a group has samples in both, those of ``old``."""
+    ours = np.where(new.of_group >= 0, new.of_group + np.int32(len(old)), NONE)
+    of_group = np.where(old.of_group >= 0, old.of_group, ours).astype(np.int32)
+    return concatenated([old, new], of_group)

@@ -1,0 +1,120 @@
+"""Instructions as they are kept in a file: beside a cubin, or in the cache.
+
+A JSON object: ``format`` is ``flame-sass``, ``version`` 1, ``disassembler`` nvdisasm's version.
+``functions`` has an object for each: its ``name``, as the cubin has it, and for every instruction
+one entry in each of ``offset`` (bytes from the first one, ascending), ``text``, ``file`` (the place
+of the source file in ``files``, -1 where it is not known) and ``line`` (0 where it is not known).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from io import BufferedReader
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from flame.core.model.pc_samples import LONGEST_TEXT, Code
+
+_FORMAT, _VERSION = "flame-sass", 1
+_LARGEST = 1 << 26
+"""Bytes: a million instructions."""
+
+_Offset = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+_Place = Annotated[int, msgspec.Meta(ge=-1, lt=1 << 31)]
+_Line = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+
+
+class _Function(msgspec.Struct):
+    name: str
+    files: list[str]
+    offset: list[_Offset]
+    text: list[str]
+    file: list[_Place]
+    line: list[_Line]
+
+
+class _File(msgspec.Struct):
+    format: str
+    version: int
+    disassembler: str
+    functions: list[_Function]
+
+
+def read_codes(folder: int, name: str) -> dict[str, Code]:
+    """The code of each function in the file ``name`` in a folder that is open as ``folder``.
+
+    Nothing where there is none, or it is no such file: then the cubin tells.
+    """
+    try:
+        with open_regular(folder, name, _LARGEST) as file:
+            kept = msgspec.json.decode(file.read(), type=_File)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if (kept.format, kept.version) != (_FORMAT, _VERSION):
+        return {}
+    return {one.name: _code(one) for one in kept.functions if _is_sound(one)}
+
+
+def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, Code]) -> None:
+    """Write such a file; it appears whole or not at all. Raises OSError."""
+    functions = [
+        _Function(key, list(one.files), one.offset.tolist(), list(one.text), *_lines(one))
+        for key, one in codes.items()
+    ]
+    data = msgspec.json.encode(_File(_FORMAT, _VERSION, disassembler, functions))
+    if len(data) > _LARGEST:
+        raise OSError(errno.EFBIG, "more instructions than are kept")
+    other = f".{name}.{secrets.token_hex(4)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(other, flags, 0o600, dir_fd=folder), "wb") as file:
+            file.write(data)
+        os.rename(other, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(other, dir_fd=folder)
+        raise
+
+
+def open_regular(folder: int, name: str, largest: int) -> BufferedReader:
+    """The file ``name`` in ``folder``; OSError where it is a link, no file, or too large."""
+    # A pipe would be waited for.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.fdopen(os.open(name, flags, dir_fd=folder), "rb")
+    known = os.fstat(file.fileno())
+    if stat.S_ISREG(known.st_mode) and known.st_size <= largest:
+        return file
+    file.close()
+    raise OSError(errno.EINVAL, "no regular file, or too large")
+
+
+def _lines(code: Code) -> tuple[list[int], list[int]]:
+    return code.file.tolist(), code.line.tolist()
+
+
+def _is_sound(one: _Function) -> bool:
+    size = len(one.offset)
+    return (
+        len(one.text) == len(one.file) == len(one.line) == size
+        and all(before < after for before, after in pairwise(one.offset))
+        and max(one.file, default=-1) < len(one.files)
+    )
+
+
+def _code(one: _Function) -> Code:
+    return Code(
+        one.name,
+        np.array(one.offset, np.int64),
+        tuple(text[:LONGEST_TEXT] for text in one.text),
+        np.array(one.file, np.int32),
+        np.array(one.line, np.int32),
+        tuple(one.files),
+    )

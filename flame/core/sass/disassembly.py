@@ -1,0 +1,189 @@
+"""The code of sampled functions: kept beside their cubins, in the cache, or by nvdisasm."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from io import BufferedReader
+from pathlib import Path
+
+from flame.core.errors import InputError
+from flame.core.model.pc_samples import Code
+from flame.core.options import Progress
+from flame.core.sass import nvdisasm
+from flame.core.sass.cache import Cache
+from flame.core.sass.code_files import open_regular, read_codes, write_codes
+from flame.core.sass.cubin import functions_in
+
+CUBINS = "cubins"
+"""The folder beside the dumps of a recording that has the cubins, and their instructions."""
+
+_LARGEST_CUBIN = 1 << 31  # kMaxSaved in inject/modules.cpp
+_FILE = re.compile(r"[0-9a-f]{16}\.(cubin|sass)")
+_PATIENCE = 600.0
+"""Seconds for all cubins together."""
+_MOST_REASONS = 3
+
+Wanted = Mapping[int, AbstractSet[str]]
+"""Names of functions by the checksum of the cubin they are of; 0: that was not recorded."""
+
+
+def codes_of(
+    folder: Path, wanted: Wanted, progress: Progress
+) -> tuple[dict[tuple[int, str], Code], list[str]]:
+    """The code of the ``wanted`` functions, whose dumps lie in ``folder``.
+
+    By checksum and name, where it is known; and what is to be said of the others.
+    """
+    found: dict[tuple[int, str], Code] = {}
+    with _opened(folder / CUBINS) as cubins:
+        search = _Search(folder / CUBINS, cubins, len(wanted), progress)
+        for crc, names in wanted.items():
+            found |= {(crc, name): code for name, code in search.codes(crc, names).items()}
+    return found, list(search.warnings())
+
+
+def keep(folder: Path, wanted: Wanted, progress: Progress) -> list[str]:
+    """Put the code of the ``wanted`` functions beside their cubins, and say what there is not.
+
+    Whoever opens the recording then needs no nvdisasm. Raises OSError where nothing can be written.
+    """
+    with _opened(folder / CUBINS) as cubins:
+        search = _Search(folder / CUBINS, cubins, len(wanted), progress)
+        for crc, names in wanted.items():
+            known = {} if cubins is None else read_codes(cubins, _kept_name(crc))
+            more = search.codes(crc, names - known.keys())
+            if more and cubins is not None:
+                write_codes(cubins, _kept_name(crc), search.version, known | more)
+    return list(search.warnings())
+
+
+def code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
+    """The cubins of the recording in ``folder`` and what is kept beside them, by name, open."""
+    with _opened(folder / CUBINS) as cubins:
+        if cubins is None:
+            return
+        with os.scandir(cubins) as found:
+            names = sorted(entry.name for entry in found if _FILE.fullmatch(entry.name))
+        for name in names:
+            with suppress(OSError), open_regular(cubins, name, _LARGEST_CUBIN) as file:
+                yield name, file
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """The folder, None where there is none; no link is followed."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        opened = os.open(folder, flags)
+    except (OSError, ValueError):
+        yield None
+        return
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _kept_name(crc: int) -> str:
+    return f"{crc:016x}.sass"
+
+
+class _Search:
+    """Looks for code in a folder, open as ``cubins``; ``version`` is that of nvdisasm."""
+
+    def __init__(self, place: Path, cubins: int | None, expected: int, progress: Progress) -> None:
+        self._place = place
+        self._cubins = cubins
+        self._expected = expected
+        self._done = 0
+        self._progress = progress
+        self._due = time.monotonic() + _PATIENCE
+        self._missing: Counter[str] = Counter()
+
+    def codes(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
+        """The code of some functions of a cubin, as far as it is known."""
+        self._tell()
+        found = {} if self._cubins is None else read_codes(self._cubins, _kept_name(crc))
+        found = {name: found[name] for name in names & found.keys()}
+        if rest := names - found.keys():
+            try:
+                found |= self._of_cubin(crc, rest)
+            except InputError as error:
+                self._missing[str(error)] += len(rest)
+        self._done += 1
+        return found
+
+    def warnings(self) -> Iterator[str]:
+        """Why there is no code of how many functions."""
+        reasons = self._missing.most_common()
+        for reason, count in reasons[:_MOST_REASONS]:
+            yield f"the instructions of {_functions(count)} have no text: {reason}"
+        if rest := sum(count for _, count in reasons[_MOST_REASONS:]):
+            yield f"the instructions of {_functions(rest)} have no text, for other reasons"
+
+    @property
+    def version(self) -> str:
+        return self._tool.version if self._tool else ""
+
+    @cached_property
+    def _tool(self) -> nvdisasm.Disassembler | None:
+        return nvdisasm.found()
+
+    def _tell(self) -> None:
+        self._progress("disassembling kernels", self._done, self._expected)
+
+    def _tick(self) -> None:
+        self._tell()
+        if time.monotonic() > self._due:
+            raise InputError(f"all of it takes longer than {_PATIENCE:.0f} s")
+
+    def _of_cubin(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
+        with self._cubin(crc) as cubin:
+            if self._tool is None:
+                raise InputError(nvdisasm.ADVICE)
+            cache = Cache(cubin, self._tool.version)
+            known = cache.read()
+            more = self._disassembled(crc, cubin, names - known.keys())
+            if more:
+                cache.write(known | more)
+        known |= more
+        if lost := names - known.keys():
+            self._missing["they are not in the cubin that they were loaded from"] += len(lost)
+        return {name: known[name] for name in names & known.keys()}
+
+    @contextmanager
+    def _cubin(self, crc: int) -> Iterator[BufferedReader]:
+        """The cubin; InputError where it is not there."""
+        if not crc:
+            raise InputError("which cubin they are of was not recorded")
+        try:
+            if self._cubins is None:
+                raise FileNotFoundError
+            file = open_regular(self._cubins, f"{crc:016x}.cubin", _LARGEST_CUBIN)
+        except OSError:
+            raise InputError(f"their cubins are not in {self._place}") from None
+        with file:
+            yield file
+
+    def _disassembled(
+        self, crc: int, cubin: BufferedReader, names: AbstractSet[str]
+    ) -> dict[str, Code]:
+        if not names or self._tool is None:
+            return {}
+        functions = functions_in(cubin.fileno(), sorted(names), self._tick)
+        path = self._place / f"{crc:016x}.cubin"
+        try:
+            return self._tool.codes(path, functions, self._tick) if functions else {}
+        except OSError as error:
+            raise InputError(f"nvdisasm cannot be run: {error.strerror or error}") from None
+
+
+def _functions(count: int) -> str:
+    return "1 function" if count == 1 else f"{count:,} functions"

@@ -1,0 +1,109 @@
+"""What nvdisasm prints with ``-c -g``, section by section."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from flame.core.model.pc_samples import Code
+
+_SECTION = re.compile(r"(\.text\..+):")
+_LABEL = re.compile(r"(\.L\w+):")
+_LINE = re.compile(r'\s*//## File "(.*?)", line (\d{1,9})\b')
+_INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,15})\*/\s+(\S.*?)\s*;?\s*")
+_TARGET = re.compile(r"`\(([^()]*)\)")
+_USED_LABEL = re.compile(r"\.L_x_\d+")
+
+Row = tuple[int, str, str, int]
+"""Of an instruction: offset, text, file ("" unknown), line."""
+
+
+@dataclass
+class Section:
+    """The instructions of a section.
+
+    ``in_doubt``: those at the beginning have no line, but the same line may have been printed last,
+    for the section before: nvdisasm says a line only where it changes.
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    in_doubt: bool = False
+
+    def code(self, name: str, start: int, end: int) -> Code:
+        """The code of the function ``name``, which has the bytes from ``start`` to ``end``."""
+        rows = {row[0] - start: row for row in self.rows if start <= row[0] < end}
+        return code_of(name, ((offset, *rows[offset][1:]) for offset in sorted(rows)))
+
+
+def code_of(name: str, rows: Iterable[Row]) -> Code:
+    """The code with these instructions, which are in order."""
+    files: dict[str, int] = {"": -1}
+    offsets, texts, of_file, lines = [], [], [], []
+    for offset, text, file, line in rows:
+        offsets.append(offset)
+        texts.append(text)
+        of_file.append(files.setdefault(file, len(files) - 1))
+        lines.append(line)
+    return Code(
+        name,
+        np.array(offsets, np.int64),
+        tuple(texts),
+        np.array(of_file, np.int32),
+        np.array(lines, np.int32),
+        tuple(files)[1:],
+    )
+
+
+def sections_in(printed: Iterable[str]) -> dict[str, Section]:
+    """The sections in the lines of nvdisasm, by name (``.text.gemm``).
+
+    Labels that are jumped to become offsets: ``BRA 0x1f0``.
+    """
+    reading = _Reading()
+    for line in printed:
+        reading.add(line)
+    return reading.resolved()
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self._found: dict[str, Section] = {}
+        self._section = Section()
+        self._place = ("", 0)
+        self._waiting: list[str] = []
+        self._labels: dict[str, int] = {}
+        self._any_line = False
+
+    def add(self, line: str) -> None:
+        if found := _INSTRUCTION.fullmatch(line):
+            self._add(int(found[1], 16), found[2])
+        elif found := _LINE.match(line):
+            self._place, self._any_line = (found[1], int(found[2])), True
+        elif found := _LABEL.fullmatch(line):
+            self._waiting.append(found[1])
+        elif found := _SECTION.fullmatch(line):
+            self._section = self._found.setdefault(found[1], Section())
+            self._place, self._waiting = ("", 0), []
+
+    def _add(self, offset: int, text: str) -> None:
+        if not self._section.rows:
+            self._section.in_doubt = self._any_line and not self._place[1]
+        self._labels.update(dict.fromkeys(self._waiting, offset))
+        self._waiting = []
+        self._section.rows.append((offset, text, *self._place))
+
+    def resolved(self) -> dict[str, Section]:
+        for section in self._found.values():
+            section.rows = [(row[0], self._readable(row[1]), *row[2:]) for row in section.rows]
+        return self._found
+
+    def _readable(self, text: str) -> str:
+        if "`" in text:
+            text = _TARGET.sub(r"\1", text)
+        return _USED_LABEL.sub(self._target, text) if ".L_x_" in text else text
+
+    def _target(self, found: re.Match[str]) -> str:
+        return f"0x{self._labels[found[0]]:x}" if found[0] in self._labels else found[0]

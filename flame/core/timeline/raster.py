@@ -1,0 +1,303 @@
+"""How a part of a timeline looks in cells: wide intervals one by one, others as busy shares."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import floor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flame.core.columns import I8, U1, Bool, Column
+from flame.core.model.activities import Activities, RangePieces
+from flame.core.model.frames import ACTIVITY_KINDS, Kind
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.filters import Filter, passing_rows
+from flame.core.regex import matching
+from flame.core.timeline.intervals import Lane, Timeline, Window
+
+F8 = NDArray[np.float64]
+
+NARROW = 1.5
+"""Intervals under this many cells are not drawn by themselves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Light:
+    """Which intervals of a timeline are bright.
+
+    ``passing`` (bool[n]): pass the filters. ``matching`` (bool[n], None without a search): of
+    these, what the search finds. ``bright`` is what is drawn so; ``sums`` (i8[n+1]) adds up its
+    visible lengths, and by activity kind those of ``sums_of`` (kernels and ranges are the rest).
+    """
+
+    passing: Bool
+    matching: Bool | None
+    sums: I8
+    sums_of: dict[Kind, I8]
+
+    @property
+    def bright(self) -> Bool:
+        """What the search finds, or what passes the filters."""
+        return self.passing if self.matching is None else self.matching
+
+
+def light(timeline: Timeline, passing: Bool, matching: Bool | None = None) -> Light:
+    """Add up what is bright: what passes and, while searching, matches as well."""
+    bright = passing if matching is None else passing & matching
+    length = np.diff(timeline.before)
+    others = np.flatnonzero(np.bincount(timeline.kind, minlength=len(Kind)))
+    sums_of = {
+        Kind(kind): _sums(np.where(bright & (timeline.kind == kind), length, 0))
+        for kind in others.tolist()
+        if kind in ACTIVITY_KINDS and kind != Kind.KERNEL
+    }
+    sums = timeline.before if bright.all() else _sums(np.where(bright, length, 0))
+    return Light(passing, None if matching is None else bright, sums, sums_of)
+
+
+def _sums(length: I8) -> I8:
+    return np.concatenate([[0], np.cumsum(length)])
+
+
+# What passes, what matches
+
+
+def passing(
+    timeline: Timeline, profile: Profile, tree: StackTree, where: tuple[Filter, ...]
+) -> Bool:
+    """Which intervals are part of ``tree``, which `project` has made of ``profile``.
+
+    Of activities those that it counts; of ranges those in which any of these was launched, or all
+    where nothing is filtered.
+    """
+    if not where and tree.metric.table == "gpu":
+        return np.ones(len(timeline), bool)
+    table = profile.table(tree.metric)
+    rows = tree.node_of_group[table.groups.of] >= 0
+    chosen = passing_rows(profile, table, where)
+    if chosen is not None:
+        rows &= chosen
+    found = np.zeros(len(timeline), bool)
+    is_range = timeline.kind == Kind.NVTX
+    if tree.metric.table == "gpu":
+        found[~is_range] = rows[timeline.source[~is_range]]
+    if timeline.pieces is not None and len(timeline.pieces):
+        pieces = timeline.source[is_range]
+        found[is_range] = not where or _holding(timeline.pieces, table, rows)[pieces]
+    return found
+
+
+def _holding(pieces: RangePieces, table: Activities, rows: Bool) -> Bool:
+    """The pieces of ranges in which any of ``rows`` was launched or, of a host table, began.
+
+    As in attribution, what is launched at the moment in which a range ends is within it.
+    """
+    on_gpu = bool(table.launched.any())
+    rows = rows & (table.thread >= 0) & (table.launched | (not on_gpu))
+    time = (table.launch_start if on_gpu else table.start)[rows]
+    base = min(int(pieces.start.min()), int(time.min(initial=pieces.start[0])))
+    top = max(int(pieces.end.max()), int(time.max(initial=pieces.end[0])))
+
+    def keys(thread: Column, time: I8) -> I8:
+        shifted: I8 = thread.astype(np.int64) * (top - base + 1) + (time - base)
+        return shifted
+
+    moments = np.sort(keys(table.thread[rows], time))
+    first = np.searchsorted(moments, keys(pieces.thread, pieces.start))
+    ends = keys(pieces.thread, pieces.end)
+    last = np.searchsorted(moments, ends, "right" if on_gpu else "left")
+    holding: Bool = last > first
+    return holding
+
+
+def matches(timeline: Timeline, tree: StackTree, mask: Bool, pattern: re.Pattern[str]) -> Bool:
+    """Which intervals a search finds: ranges by name, activities by theirs or any frame above.
+
+    ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``.
+    """
+    fits = np.zeros(len(tree.text), bool)
+    used = np.flatnonzero(np.bincount(timeline.frame, minlength=len(fits)))
+    fits[matching(tree.text, used, pattern)] = True
+    found = fits[timeline.frame]
+    if tree.metric.table == "gpu":
+        reach = np.maximum.accumulate(np.where(mask, tree.end, 0))
+        below = tree.groups_below(np.arange(len(tree)) < reach)
+        work = np.flatnonzero(timeline.kind != Kind.NVTX)
+        group = timeline.table.groups.of[timeline.source[work]]
+        found[work] |= below[group]
+    return found
+
+
+# Cells
+
+
+class Bar(NamedTuple):
+    """An interval that is drawn by itself, in cells [left, right)."""
+
+    left: int
+    right: int
+    item: int
+
+
+class Shading(NamedTuple):
+    """What a lane shows: bars, and by cell what else there is.
+
+    ``cover`` (f8) is the part of the cell that intervals fill, 0..1, ``lit`` (f8) that of bright
+    ones, ``kind`` (u1) the `Kind` that most of these have.
+    """
+
+    bars: list[Bar]
+    cover: F8
+    lit: F8
+    kind: U1
+
+
+@dataclass(frozen=True)
+class Grid:
+    """``width`` cells that show ``window``."""
+
+    window: Window
+    width: int
+
+    @property
+    def scale(self) -> float:
+        """Cells per nanosecond."""
+        return self.width / max(self.window.length, 1)
+
+    def time(self, cell: float) -> float:
+        """When ``cell`` begins, ns since the beginning of the trace."""
+        # Multiplied first: where cells begin at whole nanoseconds, that is what comes out.
+        return self.window.low + cell * max(self.window.length, 1) / self.width
+
+    def cell(self, time: float) -> float:
+        """Where ``time`` lies, in cells from the left edge."""
+        return (time - self.window.low) * self.scale
+
+    def cells(self, window: Window) -> tuple[int, int]:
+        """The cells [left, right) that any whole nanosecond of ``window`` is in."""
+        left, right = floor(self.cell(window.low)), floor(self.cell(window.high - 1)) + 1
+        return min(max(left, 0), self.width), min(max(right, 0), self.width)
+
+    @property
+    def edges(self) -> F8:
+        """Where cells begin and end, f8[width + 1]."""
+        return np.linspace(self.window.low, self.window.high, self.width + 1)
+
+    @property
+    def middles(self) -> F8:
+        """The middles of the cells, f8[width]."""
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+
+def shade(timeline: Timeline, light: Light, lanes: list[Lane], grid: Grid) -> list[Shading]:
+    """What each of ``lanes`` shows on ``grid``.
+
+    The work grows with the number of cells and the logarithm of the timeline: only an interval
+    under the middle of a cell can be wider than one, all others are summed up.
+    """
+    if not lanes:
+        return []
+    times = np.concatenate([grid.edges, grid.middles])
+    # As integers: searching floats would convert the whole column.
+    moments = np.floor(times).astype(np.int64)
+    under = np.array([_under(timeline, lane, moments) for lane in lanes])
+    first = np.array([lane.first for lane in lanes])[:, None]
+    sums = _Sums(timeline, light, first, lanes)
+    layers = np.diff(sums.until(under[:, : grid.width + 1], grid.edges)) * grid.scale
+    bars = _bars(timeline, under[:, grid.width + 1 :], first, grid)
+    sums.leave_out(layers, bars, grid)
+    layers[layers < (0.01 + 2e-15 * abs(grid.window.high)) * grid.scale] = 0.0  # rounding
+    kinds = sums.kinds[np.arange(len(lanes))[:, None], np.argmax(layers[1:], axis=0)]
+    lit = layers[1:].sum(axis=0)
+    own: list[list[Bar]] = [[] for _ in lanes]
+    for lane, left, right, item, *_ in zip(*(column.tolist() for column in bars), strict=True):
+        own[lane].append(Bar(left, right, item))
+    return [Shading(*row) for row in zip(own, layers[0], lit, kinds, strict=True)]
+
+
+def _under(timeline: Timeline, lane: Lane, moments: I8) -> I8:
+    """The last interval of ``lane`` that begins up to each of ``moments``, else the one before."""
+    low = timeline.low[lane.first : lane.last]
+    found: I8 = lane.first + np.searchsorted(low, moments, "right") - 1
+    return found
+
+
+class _Bars(NamedTuple):
+    """Bars of several lanes: lane, cells, interval, its edges within the window (i8[n] each)."""
+
+    lane: I8
+    left: I8
+    right: I8
+    item: I8
+    low: I8
+    high: I8
+
+
+def _bars(timeline: Timeline, under: I8, first: I8, grid: Grid) -> _Bars:
+    """Intervals of at least `NARROW` cells; edges are rounded, so that neighbours share theirs."""
+    fresh = np.concatenate([np.ones((len(under), 1), bool), np.diff(under) != 0], axis=1)
+    lane, column = np.nonzero(fresh & (under >= first))
+    item = under[lane, column]
+    low, high = timeline.low[item], timeline.low[item] + _length(timeline, item)
+    low, high = np.maximum(low, grid.window.low), np.minimum(high, grid.window.high)
+    left, right = (np.rint((edge - grid.window.low) * grid.scale) for edge in (low, high))
+    wide = (high - low) * grid.scale >= NARROW
+    columns = (lane, left.astype(np.int64), right.astype(np.int64), item, low, high)
+    return _Bars(*(part[wide] for part in columns))
+
+
+def _length(timeline: Timeline, item: I8) -> I8:
+    length: I8 = timeline.before[item + 1] - timeline.before[item]
+    return length
+
+
+class _Sums:
+    """Visible lengths of lanes added up from the left: of all, then of bright ones by kind."""
+
+    def __init__(self, timeline: Timeline, light: Light, first: I8, lanes: list[Lane]) -> None:
+        self._timeline = timeline
+        self._light = light
+        self._first = first
+        usual = [Kind.NVTX if lane.ranges else Kind.KERNEL for lane in lanes]
+        rows = [[kind, *light.sums_of] for kind in usual]
+        self.kinds: U1 = np.array(rows, np.uint8)
+
+    def until(self, under: I8, edges: F8) -> F8:
+        """Lengths left of ``edges``, f8[1 + kinds, lanes, edges]; ``under`` as `_under` says."""
+        timeline, light = self._timeline, self._light
+        there = under >= self._first
+        item = np.maximum(under, self._first)
+        part = np.clip(edges - timeline.low[item], 0, _length(timeline, item))
+        lit, kind = np.where(light.bright[item], part, 0), timeline.kind[item]
+        others = [
+            self._added(sums, item, np.where(kind == one, lit, 0))
+            for one, sums in light.sums_of.items()
+        ]
+        bright = self._added(light.sums, item, lit)
+        rest = bright - sum(others) if others else bright
+        layers = [self._added(timeline.before, item, part), rest, *others]
+        return np.where(there, np.array(layers), 0.0)
+
+    def _added(self, sums: I8, item: I8, part: F8) -> F8:
+        added: F8 = sums[item] - sums[self._first] + part
+        return added
+
+    def leave_out(self, layers: F8, bars: _Bars, grid: Grid) -> None:
+        """Take from the cells beside bars what reaches into them by less than half a cell."""
+        edges = grid.edges
+        before = np.maximum(edges[bars.left] - bars.low, 0) * grid.scale
+        after = np.maximum(bars.high - edges[bars.right], 0) * grid.scale
+        bright = self._light.bright[bars.item]
+        layer = 1 + np.argmax(
+            self.kinds[bars.lane] == self._timeline.kind[bars.item][:, None], axis=1
+        )
+        for cell, part in ((bars.left - 1, before), (bars.right, after)):
+            inside = (part > 0) & (cell >= 0) & (cell < grid.width)
+            rows, cells = bars.lane[inside], cell[inside]
+            np.subtract.at(layers[0], (rows, cells), part[inside])
+            lit = np.where(bright[inside], part[inside], 0)
+            np.subtract.at(layers, (layer[inside], rows, cells), lit)

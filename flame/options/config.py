@@ -1,0 +1,115 @@
+"""The user's configuration file: what the app looks like and which keys it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from flame.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that may stand in the file; all of it may be left out.
+
+    ``keys`` are key names, comma-separated, by command; whoever knows the commands checks them.
+    """
+
+    theme: str = "flame-dark"
+    details: bool = True
+    ascii: bool = False
+    editor: str = ""
+    kernel_names: str = "base"
+    keys: dict[str, str] = field(default_factory=dict)
+
+
+DEFAULTS = Config()
+"""What holds where there is no file."""
+
+CHOICES = {
+    "theme": ("flame-dark", "flame-light", "flame-contrast", "flame-ansi"),
+    "kernel_names": ("base", "demangled", "mangled"),
+}
+"""Values of the settings that have a fixed set of them."""
+
+_KINDS = {bool: "true or false", str: 'text in quotes, as in "…"', dict: "a table, as in [keys]"}
+
+_MANY = 8
+
+
+def is_in_browser() -> bool:
+    """Whether a web server runs this process, and what is drawn goes to a browser."""
+    return os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+
+
+def config_path() -> Path:
+    """Where the file is, or would be: FLAME_CONFIG, or config.toml in the user's flame folder."""
+    if named := os.environ.get("FLAME_CONFIG"):
+        return Path(named)
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    # As it is where there is no home folder, of which Path.expanduser would complain.
+    home = os.path.expanduser("~/.config")  # noqa: PTH111
+    return Path(folder if folder.startswith("/") else home, "flame", "config.toml")
+
+
+def read_config() -> Config:
+    """What the user's file says, or the defaults where there is none.
+
+    Raises UsageError, of one line, where it cannot be read or says what is not understood; a file
+    that FLAME_CONFIG names has to be there.
+    """
+    path = config_path()
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        if not os.environ.get("FLAME_CONFIG"):
+            return DEFAULTS
+        raise UsageError(f"{path}: no such file (FLAME_CONFIG names it)") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    try:
+        return _parsed(content)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _parsed(content: bytes) -> Config:
+    import tomllib
+
+    try:
+        table = tomllib.loads(content.decode())
+    except ValueError as error:  # also TOMLDecodeError and UnicodeDecodeError
+        raise UsageError(f"no TOML: {error}") from None
+    known = [one.name for one in fields(Config)]
+    for word, value in table.items():
+        refuse_unknown(word, known, "unknown setting")
+        _check(word, value)
+    return Config(**table)
+
+
+def _check(word: str, value: Any) -> None:
+    """Raise UsageError if ``value`` is nothing that the setting ``word`` can have."""
+    default = getattr(DEFAULTS, word)
+    if not isinstance(value, type(default)):
+        raise UsageError(f"{word} has to be {_KINDS[type(default)]}")
+    if word in CHOICES:
+        refuse_unknown(value, CHOICES[word], f"unknown {word}")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(inner, str):
+                raise UsageError(f"{word}.{key} has to be {_KINDS[str]}")
+
+
+def refuse_unknown(word: str, known: Sequence[str], complaint: str) -> None:
+    """Raise UsageError, with ``complaint`` and the nearest, if ``word`` is none of ``known``."""
+    if word in known:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, known, 1, 0.5)
+    some = [*known[:_MANY], *("…" for _ in known[_MANY : _MANY + 1])]
+    hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(some)}"
+    raise UsageError(f"{complaint} '{word}': {hint}")

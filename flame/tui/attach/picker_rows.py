@@ -1,0 +1,216 @@
+"""What the picker says of jobs and ended recordings: rows in columns that fit, and one in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flame.attach.discover.model import Candidate, Ended, Job, Way
+from flame.attach.discover.naming import short_command
+from flame.attach.listing import how
+from flame.core.errors import UsageError
+from flame.core.model.frames import Kind
+from flame.core.units import format_age, format_bytes, format_count, format_short
+from flame.tui.toolkit.dialog import CURSOR
+from flame.tui.toolkit.lines import Line, Piece, line_width
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut, cut_start, width_of, wrap
+
+Item = Job | Ended
+"""What can be picked."""
+
+ACTIVE, QUIET = "●", "○"
+"""A job that records: it has done so within the last second, or not."""
+
+_PID = 9
+_NAME = 22
+"""Cells that the name keeps when columns are chosen."""
+
+_WATCHED = {
+    Way.REMOTE: "enter loads the library into it: GPU work and Python stacks from now on, no NVTX",
+    Way.CPU: "enter samples its Python stacks, without the GPU; flame record -- CMD has both",
+}
+
+
+class _Column(NamedTuple):
+    """A column behind the name; ``width`` includes a gap on its left."""
+
+    title: str
+    width: int
+    cell: Callable[[Item], str]
+
+
+def members(job: Job) -> tuple[Candidate, ...]:
+    """All processes of ``job``, its root first."""
+    return (job.root, *(one for one in job.members if one.pid != job.root.pid))
+
+
+def pids_of(item: Item) -> tuple[int, ...]:
+    """The processes of ``item``, the first one first."""
+    return item.pids if isinstance(item, Ended) else tuple(one.pid for one in members(item))
+
+
+def refusal(item: Item) -> str:
+    """Why ``item`` cannot be attached to; empty where it can."""
+    if isinstance(item, Ended) or item.begun or any(map(_is_open, members(item))):
+        return ""
+    reasons = [one.denied for one in members(item) if one.denied]
+    return reasons[0] if reasons else "not recorded: start it with flame record -- CMD"
+
+
+def _is_open(process: Candidate) -> bool:
+    return process.way is not Way.NONE and not process.denied
+
+
+def matches(item: Item, text: str) -> bool:
+    """Whether all words of ``text`` stand somewhere in the row of ``item``."""
+    if isinstance(item, Ended):
+        parts = [item.name, "ended", *map(str, item.dumps)]
+    else:
+        parts = [how(item)]
+        for one in members(item):
+            parts += [one.name, one.command, one.user]
+    row = " ".join([*map(str, pids_of(item)), *parts]).lower()
+    return all(word in row for word in text.lower().split())
+
+
+# Rows
+
+
+def heads(width: int) -> Line:
+    """The titles of the columns that fit ``width``."""
+    titles = "".join(column.title.rjust(column.width) for column in _columns(width))
+    name = "name".ljust(width - _PID - 3 - len(titles))
+    return [Piece(cut_start(f"{'pid':>{_PID}}   {name}{titles}", width), "dim")]
+
+
+def row(item: Item, selected: bool, palette: Palette, width: int) -> Line:
+    """One line of ``width`` cells."""
+    columns = _columns(width)
+    cells = "".join(_right(column.cell(item), column.width) for column in columns)
+    pid = str(next(iter(pids_of(item)), ""))
+    line = [
+        Piece(f"{CURSOR if selected else ' '}{pid:>{_PID - 1}} "),
+        _light(item, palette),
+        Piece(" "),
+    ]
+    line += _named(item, width - line_width(line) - width_of(cells))
+    line.append(Piece(cells))
+    if selected:
+        return [piece._replace(tone=palette.cursor) for piece in line]
+    tone = "dim" if refusal(item) else ""
+    return [piece._replace(tone=piece.tone or tone) for piece in line]
+
+
+def _right(text: str, width: int) -> str:
+    """``text`` at the right of ``width`` cells, a gap on its left."""
+    text = cut(text, width - 1)
+    return " " * (width - width_of(text)) + text
+
+
+def _light(item: Item, palette: Palette) -> Piece:
+    if isinstance(item, Ended) or item.way is not Way.DUMP:
+        return Piece(" ")
+    return Piece(ACTIVE, palette.ink(Kind.NVTX)) if item.active else Piece(QUIET, "dim")
+
+
+def _named(item: Item, width: int) -> Line:
+    """The name, and behind it the command as far as there is room, without its middle."""
+    name, command = (item.name, "") if isinstance(item, Ended) else _called(item.root)
+    first = cut(name, width)
+    rest = width - width_of(first) - 2
+    second = "  " + cut(command, rest) if command and rest > 0 else ""
+    line = [Piece(first), Piece(second, "dim")]
+    return [*line, Piece(" " * max(width - line_width(line), 0))]
+
+
+def _called(process: Candidate) -> tuple[str, str]:
+    """Its name and command, the program without its folder; one of them if they say the same."""
+    command = short_command(process.command)
+    named = process.name and process.name != command.partition(" ")[0]
+    return (process.name, command) if named else (command, "")
+
+
+def _columns(width: int) -> list[_Column]:
+    """Those that fit ``width`` cells, left to right."""
+    room = width - _PID - 3 - _NAME
+    chosen = set()
+    for column in _WANTED:
+        room -= column.width
+        if room < 0:
+            break
+        chosen.add(column.title)
+    return [column for column in _COLUMNS if column.title in chosen]
+
+
+def _user(item: Item) -> str:
+    return "" if isinstance(item, Ended) else item.root.user
+
+
+def _age(item: Item) -> str:
+    return format_age(item.age if isinstance(item, Ended) else item.root.age)
+
+
+def _processes(item: Item) -> str:
+    return format_count(len(pids_of(item)))
+
+
+def _kernels(item: Item) -> str:
+    recorded = isinstance(item, Ended) or item.begun
+    return format_short(item.kernels) if recorded and item.kernels >= 0 else ""
+
+
+def _way(item: Item) -> str:
+    return format_bytes(item.bytes) if isinstance(item, Ended) else how(item)
+
+
+_COLUMNS = (
+    _Column("user", 10, _user),
+    _Column("age", 9, _age),
+    _Column("procs", 7, _processes),
+    _Column("kernels", 9, _kernels),
+    _Column("way", 15, _way),
+)
+_WANTED = tuple(_COLUMNS[place] for place in (4, 3, 1, 2, 0))
+"""The columns, the one that a narrow screen keeps longest first."""
+
+
+# In words
+
+
+def about(item: Item) -> str:
+    """What choosing ``item`` comes to."""
+    if isinstance(item, Ended):
+        dumps = "1 dump" if len(item.dumps) == 1 else f"{len(item.dumps):,} dumps"
+        return f"enter opens it: {dumps}, {item.dumps[0].parent}"
+    if item.way is not Way.DUMP:
+        return _WATCHED[item.way]
+    if not item.begun:
+        return "enter waits for its first CUDA call or NVTX range: nothing is recorded before"
+    recorded = [f"{format_count(item.launches)} launches"] if item.launches >= 0 else []
+    place = f" in {item.folder}" if item.folder else ""
+    return f"enter watches it: {', '.join([*recorded, format_bytes(item.bytes)])} so far{place}"
+
+
+def prose(text: str, tone: str, width: int, lines: int = 2) -> list[Line]:
+    """``text``, as others may have written it, on ``lines`` lines."""
+    return [[Piece(f" {part}", tone)] for part in wrap(text, max(width - 2, 1), lines)]
+
+
+def nothing(width: int) -> list[Line]:
+    """What to do where there is nothing to attach to."""
+    from flame.record.environment import INJECTIONS, library_path
+
+    said = "Nothing to attach to: no program here records, and there is no Python to sample."
+    lines = prose(said, "", width, 3)
+    lines += [[], *prose("flame record -- CMD", "key", width)]
+    lines += prose("runs CMD, and records it from its start on", "dim", width)
+    try:
+        library = library_path()
+    except UsageError as error:
+        return [*lines, [], *prose(str(error), "warning", width, 4)]
+    how = "Where the command cannot change, set in its environment before it starts:"
+    lines += [[], *prose(how, "", width), []]
+    for name in INJECTIONS:
+        lines += prose(f"{name}={library}", "key", width, 3)
+    return lines

@@ -1,0 +1,220 @@
+"""Blocks of the details pane that show what was worked out: distributions, launches, places."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from itertools import chain, repeat
+
+import numpy as np
+
+from flame.core.analysis.distribution import Distribution, Histogram
+from flame.core.columns import I8
+from flame.core.model.launches import Dim, LaunchConfig
+from flame.core.units import format_bytes, format_count, format_ns, format_percent
+from flame.tui.details.facts import BINS, Facts, Launched, Moved, Parts
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
+
+LABEL = 12
+"""Width of the column of labels."""
+
+_NUMBERS = ("p50", "p95", "p99", "max")
+_BARS = " ▁▂▃▄▅▆▇█"
+_EIGHTHS = len(_BARS) - 1
+_ROOMY = 8
+"""Cells from which on a number and its unit have a space between them."""
+
+
+def fields(rows: Iterable[tuple[str, str]], width: int) -> list[Line]:
+    """Label and value side by side; rows without a value are left out, long values wrapped."""
+    lines: list[Line] = []
+    for label, value in rows:
+        lines += _labelled(label, wrap(printable(value), max(width - LABEL, 8), 4))
+    return lines
+
+
+def notes(facts: Facts | None, width: int) -> list[Line]:
+    """What is missing from the trace that matters here."""
+    texts = facts.notes if facts else ()
+    lines = (line for text in texts for line in textwrap.wrap(text, width, break_on_hyphens=False))
+    return [[Piece(line, "warning")] for line in lines]
+
+
+def spread(title: str, facts: Facts | None, width: int) -> list[Line]:
+    """Percentiles and a histogram; while they are worked out the same lines, empty."""
+    cell = width // len(_NUMBERS)
+    header: Line = [Piece("".join(name.rjust(cell) for name in _NUMBERS), "dim")]
+    if facts is None:
+        numbers = [Piece(ELLIPSIS.rjust(cell))]
+        return [[Piece(cut_start(title, width), "dim")], header, numbers, [], [], []]
+    found = facts.spread
+    if found is None or found.count < 2:
+        return []
+    tail = f"  tail {_ratio(found.tail)}" if found.tail else ""
+    first = [Piece(cut_start(title, width - len(tail)), "dim"), Piece(tail)]
+    ends = (format_ns(found.minimum), format_ns(found.maximum))
+    return [first, header, [Piece(_numbers(found, cell))], *_drawn(facts.histogram, ends, width)]
+
+
+def _numbers(found: Distribution, cell: int) -> str:
+    values = [format_ns(value) for value in (found.p50, found.p95, found.p99, found.maximum)]
+    if cell < _ROOMY:
+        values = [value.replace(" ", "") for value in values]
+    return "".join(value.rjust(cell) for value in values)
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}×" if value >= 10 else f"{value:.1f}×"
+
+
+def _drawn(histogram: Histogram | None, ends: tuple[str, str], width: int) -> list[Line]:
+    if histogram is None:
+        return [[Piece("all the same", "dim")]]
+    cells = max(cells for cells in range(1, max(width, 1) + 1) if BINS % cells == 0)
+    upper, lower = bars(histogram.counts.reshape(cells, -1).sum(axis=1))
+    scale = "log scale" if histogram.log else ""
+    middle = scale.center(max(cells - len(ends[0]) - len(ends[1]), 0))
+    return [[Piece(upper)], [Piece(lower)], [Piece(f"{ends[0]}{middle}{ends[1]}", "dim")]]
+
+
+def bars(counts: I8) -> tuple[str, str]:
+    """Bars two cells high, of which every count above zero shows at least an eighth."""
+    height = np.ceil(counts * (2.0 * _EIGHTHS) / max(int(counts.max()), 1)).astype(int)
+    upper = "".join(_BARS[max(eighths - _EIGHTHS, 0)] for eighths in height.tolist())
+    lower = "".join(_BARS[min(eighths, _EIGHTHS)] for eighths in height.tolist())
+    return upper.rstrip(), lower.rstrip()
+
+
+def launch(facts: Facts | None, width: int) -> list[Line]:
+    """How a kernel was launched, or what a copy moved."""
+    if facts is None or not facts.complete:
+        return fields([("launch", ELLIPSIS)], width)
+    if facts.unread:
+        said = wrap(f"launch unknown: {facts.unread}", width, 6)
+        return [[Piece(part, "warning")] for part in said]
+    if facts.moved:
+        return fields(_moved(facts.moved), width)
+    return _launched(facts.launched, width) if facts.launched else []
+
+
+def _moved(moved: Moved) -> list[tuple[str, str]]:
+    sizes, ns = moved
+    rate = f" at {format_bytes(sizes.total * 1e9 / ns)}/s" if ns else ""
+    each = f"p50 {format_bytes(sizes.p50)}, max {format_bytes(sizes.maximum)}"
+    return [
+        ("moved", f"{format_bytes(sizes.total)}{rate}"),
+        ("each", each if sizes.count > 1 else ""),
+    ]
+
+
+def _launched(launched: Launched, width: int) -> list[Line]:
+    if launched.number == 1:
+        return fields(_config(launched.used[0].config), width)
+    lines: list[Line] = [[Piece(f"launched in {format_count(launched.number)} ways", "dim")]]
+    before: list[str] = []
+    for config, times, ns in launched.used:
+        share = format_percent(ns, launched.ns).rjust(8)
+        often = f"{format_count(times)}×".rjust(9)
+        shape = cut_start(_shape(config), width - len(share) - len(often) - 2)
+        lines.append([Piece(share), Piece(often, "dim"), Piece(f"  {shape}")])
+        besides = _besides(config)
+        if besides != before:
+            lines += [[Piece(f"{'':10}{part}", "dim")] for part in _joined(besides, width - 10)]
+        before = besides
+    return lines
+
+
+def _joined(parts: list[str], width: int) -> list[str]:
+    """``parts`` on as few lines as they fit, none of them torn."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and width_of(lines[-1]) + 2 + width_of(part) <= width:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(cut_start(part, width))
+    return lines
+
+
+def _config(config: LaunchConfig) -> list[tuple[str, str]]:
+    """One configuration, field by field."""
+    blocks = f"{format_count(config.blocks)} blocks" if config.blocks is not None else ""
+    threads = f"{format_count(config.threads)} threads" if config.threads is not None else ""
+    return [
+        ("grid", _with_sum(config.grid, blocks)),
+        ("block", _with_sum(config.block, threads)),
+        ("cluster", _dim(config.cluster)),
+        ("registers", "" if config.registers is None else f"{config.registers} per thread"),
+        ("shared", ", ".join(_shared(config))),
+        ("local", f"{_memory(config.local)} per thread" if config.local else ""),
+    ]
+
+
+def _with_sum(dim: Dim | None, product: str) -> str:
+    text = _dim(dim)
+    return f"{text} = {product}" if "×" in text else product
+
+
+def _dim(dim: Dim | None) -> str:
+    """``128 × 4``: trailing ones say nothing."""
+    if dim is None:
+        return ""
+    used = max((place for place in range(3) if dim[place] != 1), default=0)
+    return " × ".join(f"{size:,}" for size in dim[: used + 1])
+
+
+def _shape(config: LaunchConfig) -> str:
+    blocks = _dim(config.grid).replace(" ", "")
+    threads = _dim(config.block).replace(" ", "")
+    return ", ".join(filter(None, [blocks, f"{threads} threads" if threads else ""]))
+
+
+def _besides(config: LaunchConfig) -> list[str]:
+    registers = [] if config.registers is None else [f"{config.registers} regs"]
+    return [*registers, *_shared(config)]
+
+
+def _shared(config: LaunchConfig) -> list[str]:
+    sizes = {"static": config.static_shared, "dynamic": config.dynamic_shared}
+    parts = [f"{_memory(size)} {name}" for name, size in sizes.items() if size]
+    return parts or ([f"{_memory(config.shared)} static + dynamic"] if config.shared else [])
+
+
+def _memory(size: int) -> str:
+    """On-chip memory comes in powers of two."""
+    return f"{size / 1024:.4g} KiB" if size >= 1024 else f"{size} B"
+
+
+def queue(facts: Facts | None, width: int) -> list[Line]:
+    """How long the work waited."""
+    if facts is None or facts.queue is None:
+        return []
+    texts = [f"p50 {format_ns(facts.queue.p50)}", f"p99 {format_ns(facts.queue.p99)}"]
+    return _labelled("queued", _joined(texts, width - LABEL))
+
+
+def ran_on(facts: Facts | None, width: int) -> list[Line]:
+    """The GPUs, streams, … it ran on, where there are several."""
+    lines: list[Line] = []
+    for title, parts in (facts.on if facts else {}).items():
+        lines += _labelled(title, _joined(_shares(parts, width - LABEL), width - LABEL))
+    return lines
+
+
+def _labelled(label: str, texts: Iterable[str]) -> list[Line]:
+    """``texts`` one below the other, ``label`` beside the first."""
+    labels = chain((label,), repeat(""))
+    return [
+        [Piece(f"{title:{LABEL}}", "dim"), Piece(text)]
+        for title, text in zip(labels, texts, strict=False)
+    ]
+
+
+def _shares(parts: Parts, width: int) -> list[str]:
+    """Name and share of each part, of which only the name is ever cut."""
+    named = []
+    for part in parts.heaviest:
+        share = format_percent(part.value, parts.whole)
+        named.append(f"{cut(part.name, max(width - len(share) - 1, 1))} {share}")
+    more = parts.number - len(named)
+    return [*named, *([f"{format_count(more)} more"] if more else [])]

@@ -1,0 +1,268 @@
+"""What has to be worked out of the selected frame: how its activities are spread and launched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.analysis.distribution import Distribution, Histogram, distribution, histogram
+from flame.core.analysis.wording import OPERATORS, terms_of
+from flame.core.columns import I4, I8, Column, distinct, sum_by
+from flame.core.errors import InputError
+from flame.core.model.activities import Activities
+from flame.core.model.frames import NO_LAUNCH, Kind
+from flame.core.model.grouping import device_name, process_name, thread_name
+from flame.core.model.launches import LaunchConfig, Launches
+from flame.core.model.meta import Device
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.filters import passing_rows
+from flame.core.units import format_percent, format_whole_percent
+from flame.tui.details.sample_facts import Sampled, sampled_of
+from flame.tui.session.session import Projection
+
+BINS = 720
+"""Bins of the histogram, of which equally many are drawn as one: it has divisors for any width."""
+
+_MOST = 4
+_PARENTS = 6
+_COVERED = 80.0  # per cent
+_COVERAGE = {
+    Kind.NVTX: "{0} cover {1} of GPU time, the rest was launched outside any.",
+    Kind.PYTHON: "Python frames are known for {1} of GPU time.",
+    Kind.NATIVE: "Native frames are known for {1} of GPU time.",
+}
+_LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+
+
+class Part(NamedTuple):
+    """A part of a frame's value; ``node`` is where a click leads, -1: nowhere."""
+
+    name: str
+    value: int
+    node: int = -1
+
+
+class Parts(NamedTuple):
+    """The heaviest parts of ``whole``, and how many there are."""
+
+    heaviest: list[Part]
+    number: int
+    whole: int
+
+
+class Used(NamedTuple):
+    """A launch configuration, how often it was used and for how long, ns."""
+
+    config: LaunchConfig
+    times: int
+    ns: int
+
+
+class Launched(NamedTuple):
+    """Configurations, longest used first, the number of them all, and the time of all, ns."""
+
+    used: list[Used]
+    number: int
+    ns: int
+
+
+class Moved(NamedTuple):
+    """Bytes that copies or sets moved, in all and each, and the time that took, ns."""
+
+    sizes: Distribution
+    ns: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a frame's activities; ``everywhere``: at all places of its name.
+
+    ``spread`` and ``histogram`` are of the metric per activity (of the time, where the metric only
+    counts), of the ``latest`` so many where there are no rows of all (else 0), ``queue`` of the
+    delay from launch to start, ns. ``parents`` are those of all places,
+    ``on`` the GPUs, streams, … and ``shapes`` those of an operator, where there are several. Until
+    ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
+    ``sampled`` is what PC samples say.
+    """
+
+    everywhere: bool
+    spread: Distribution | None
+    histogram: Histogram | None
+    queue: Distribution | None
+    parents: Parts
+    on: dict[str, Parts]
+    notes: tuple[str, ...]
+    complete: bool = True
+    launched: Launched | None = None
+    moved: Moved | None = None
+    unread: str = ""
+    shapes: Parts | None = None
+    latest: int = 0
+    sampled: Sampled | None = None
+
+
+def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
+    """The facts of ``node``, soon and then complete.
+
+    ``tree`` is the projection's, or one made of it, such as a sandwich: of that one's frames the
+    activities at all places count.
+    """
+    own, frame = tree is shown.view.tree, int(tree.frame[node])
+    rows = shown.members().below(node) if own else shown.members().of_frame(frame)
+    profile, table = shown.profile, shown.profile.table(shown.metric)
+    values = shown.metric.values(table)[rows]
+    each = values if shown.metric.unit == "ns" else table.duration[rows]
+    each = each[:0] if profile.resolved else each
+    groups, number = _by_group(shown, own, node, frame, rows)
+    facts = Facts(
+        not own,
+        distribution(each),
+        histogram(each, BINS),
+        None if shown.metric.key == "queue" else _queue(table, rows),
+        _parents(shown, frame),
+        _on(profile, table, groups),
+        tuple(_notes(shown, frame, groups)),
+        shapes=_shapes(shown, frame, groups),
+        latest=len(rows) if len(rows) < number else 0,
+        sampled=sampled_of(shown, tree, node),
+    )
+    if tree.kind(node) not in _LAUNCHED or profile.launches_builder is None:
+        yield facts
+    else:
+        yield replace(facts, complete=False)
+        yield _with_launches(facts, profile, rows)
+
+
+def _by_group(shown: Projection, own: bool, node: int, frame: int, rows: I8) -> tuple[I8, int]:
+    """The metric by group, and the number of activities: also of those without rows."""
+    profile, members = shown.profile, shown.members()
+    table = profile.table(shown.metric)
+    if profile.totals is None or passing_rows(profile, table, shown.selection.where) is not None:
+        values = shown.metric.values(table)[rows]
+        return sum_by(table.groups.of[rows], values, len(table.groups)), len(rows)
+    mine = members.groups_below(node) if own else members.groups_of_frame(frame)
+    value, count = profile.totals_by_group(shown.metric)
+    return np.where(mine, value, 0), int(count[mine].sum())
+
+
+def _queue(table: Activities, rows: I8) -> Distribution | None:
+    """How long the activities waited from the end of their launch to their start."""
+    rows = rows[table.launched[rows]]
+    return distribution(np.maximum(table.start[rows] - table.launch_end[rows], 0))
+
+
+def _parents(shown: Projection, frame: int) -> Parts:
+    """What calls the frame, over all its places; recursion counts once."""
+    tree = shown.view.tree
+    nodes = np.flatnonzero(tree.outermost(tree.frame == frame) & (tree.parent >= 0))
+    above, value = tree.parent[nodes], tree.total[nodes]
+    frames, place = distinct(tree.frame[above].astype(np.int64))
+    sums = sum_by(place, value, len(frames))
+    parts = []
+    for best in np.argsort(-sums, kind="stable")[:_PARENTS].tolist():
+        mine = np.flatnonzero(place == best)
+        widest = int(above[mine[np.argmax(value[mine])]])
+        parts.append(Part(shown.view.name(widest), int(sums[best]), widest))
+    return Parts(parts, len(frames), int(sums.sum()))
+
+
+def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, Parts]:
+    """Where it ran, of what it ran on several of; ``groups`` has the metric by group."""
+    source = np.array([*(process.source for process in profile.processes), -1], np.int32)
+    names: dict[str, tuple[I4, Callable[[int], str]]] = {
+        "files": (source[table.groups.process], lambda at: profile.sources[at].label),
+        "processes": (table.groups.process, lambda at: process_name(profile.processes[at])),
+        "threads": (table.groups.thread, lambda at: thread_name(profile.threads[at])),
+        "GPUs": (table.groups.device, lambda at: _gpu(profile, profile.devices[at])),
+        "streams": (table.groups.stream, str),
+    }
+    if len(profile.processes) < 2:  # what is not known to be of the only one says nothing
+        del names["files"], names["processes"]
+    parts = {title: _parts(column, groups, name) for title, (column, name) in names.items()}
+    return {title: found for title, found in parts.items() if found.number > 1}
+
+
+def _gpu(profile: Profile, device: Device) -> str:
+    """Its number and model; of several files, in which many have the same, number and file."""
+    if len(profile.sources) < 2:
+        return device_name(device)
+    return f"{profile.sources[device.source].label} GPU {device.id}"
+
+
+def _shapes(shown: Projection, frame: int, groups: I8) -> Parts | None:
+    """The shapes that the range ``frame`` has, over its activities; ``groups`` has the metric."""
+    profile, table = shown.profile, shown.profile.table(shown.metric)
+    if profile.frames[frame].kind != Kind.NVTX or profile.resolved:
+        return None
+    of_frame = profile.grouping.shapes
+    same = profile.labels(shown.selection.naming).shown[: len(of_frame)] == frame
+    of_stack = table.stacks.innermost(np.where(same, of_frame, np.int32(-1)))
+    parts = _parts(of_stack[table.groups.nvtx], groups, lambda at: profile.frames[at].name)
+    return parts if parts.number > 1 else None
+
+
+def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> Parts:
+    used = np.flatnonzero(groups)
+    ids, place = distinct(column[used].astype(np.int64))
+    sums = sum_by(place, groups[used], len(ids))
+    most = np.argsort(-sums, kind="stable")[:_MOST].tolist()
+    names = [name(int(ids[at])) if ids[at] >= 0 else "unknown" for at in most]
+    parts = [Part(text, int(sums[at])) for text, at in zip(names, most, strict=True)]
+    return Parts(parts, len(ids), int(sums.sum()))
+
+
+def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
+    """What is missing from the trace that matters for this frame."""
+    profile, one = shown.profile, shown.profile.frames[frame]
+    if shown.metric.table == "host" or profile.resolved:
+        return
+    if one.kind == Kind.LAUNCH and one.name == NO_LAUNCH:
+        yield "Launched before the capture began, or its API calls were not recorded."
+    if one.kind == Kind.LAUNCH and "GraphLaunch" in one.name and terms_of(profile) is OPERATORS:
+        yield "Replayed from a graph: which operators it was captured from is not recorded."
+    for kind, said in _COVERAGE.items():
+        covered = profile.coverage[kind.title].percent
+        if one.kind == kind and covered < _COVERED:
+            ranges = terms_of(profile).ranges
+            yield said.format(ranges[0].upper() + ranges[1:], format_whole_percent(covered))
+    opaque = int(groups[profile.activities.groups.kind == Kind.GRAPH].sum())
+    if opaque and opaque * 100 >= groups.sum():
+        share = format_percent(opaque, int(groups.sum()))
+        yield (
+            f"{share} of this is in CUDA graphs traced as a whole, their kernels were not "
+            "recorded: --cuda-graph-trace=node"
+        )
+
+
+def _with_launches(facts: Facts, profile: Profile, rows: I8) -> Facts:
+    """``facts`` with what the file says of the launches of ``rows``."""
+    try:
+        launches = profile.launches
+    except InputError as error:
+        return replace(facts, unread=str(error))
+    if launches is None:
+        return facts
+    duration = profile.activities.duration
+    launched, moved = _launched(launches, duration, rows), _moved(launches, duration, rows)
+    return replace(facts, launched=launched, moved=moved)
+
+
+def _launched(launches: Launches, duration: I8, rows: I8) -> Launched | None:
+    rows = rows[launches.config[rows] >= 0]
+    if not len(rows):
+        return None
+    configs, place = distinct(launches.config[rows].astype(np.int64))
+    ns, count = sum_by(place, duration[rows], len(configs)), np.bincount(place)
+    most = np.lexsort((-count, -ns))[:_MOST].tolist()
+    used = [Used(launches.configs[configs[at]], int(count[at]), int(ns[at])) for at in most]
+    return Launched(used, len(configs), int(ns.sum()))
+
+
+def _moved(launches: Launches, duration: I8, rows: I8) -> Moved | None:
+    rows = rows[launches.bytes[rows] >= 0]
+    sizes = distribution(launches.bytes[rows])
+    return Moved(sizes, int(duration[rows].sum())) if sizes else None

@@ -1,0 +1,55 @@
+"""The part of the details that is about PC samples."""
+
+from __future__ import annotations
+
+import textwrap
+
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.pc_samples import FUNCTION
+from flame.core.model.stalls import stall_of
+from flame.core.names.cuda import demangle, kernel_base
+from flame.core.units import format_count, format_percent
+from flame.tui.details.blocks import fields
+from flame.tui.details.sample_facts import Sampled
+from flame.tui.sass.reasons import reason_lines
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut, cut_start
+
+_REASONS = 3
+_OPEN = "a: all instructions"
+
+
+def about(frame: Frame, width: int) -> list[Line]:
+    """What is known at once of an instruction or a reason."""
+    if frame.kind == Kind.SASS and frame.get(FUNCTION):
+        return fields([("kernel", kernel_base(demangle(frame.get(FUNCTION))))], width)
+    meaning = stall_of(frame.get("reason")).meaning if frame.kind == Kind.STALL else ""
+    return [[Piece(part)] for part in textwrap.wrap(meaning, width, break_on_hyphens=False)]
+
+
+def block(sampled: Sampled | None, frame: Frame, palette: Palette, width: int) -> list[Line]:
+    """What has been worked out of the samples of ``frame``."""
+    if sampled is None:
+        return []
+    whole = format_percent(sampled.samples, sampled.whole)
+    of = "kernel" if sampled.kernels == 1 else f"{format_count(sampled.kernels)} kernels"
+    inside = "" if frame.kind == Kind.KERNEL else f"  {whole} of {of}"
+    whose = "of these launches" if sampled.exact else "of all launches"
+    rows = [("samples", f"{format_count(sampled.samples)}{inside}"), ("", whose)]
+    lines = fields(rows, width)
+    if frame.kind != Kind.SASS:
+        lines += _hottest(sampled, width)
+    if frame.kind != Kind.STALL:
+        few = _REASONS if frame.kind == Kind.KERNEL else 0
+        detailed = frame.kind == Kind.SASS
+        lines += reason_lines(list(sampled.reasons), palette, width, few, meanings=detailed)
+    return [*lines, [Piece(cut_start(_OPEN, width), "key", "screen.sass")]]
+
+
+def _hottest(sampled: Sampled, width: int) -> list[Line]:
+    name, samples, number = sampled.hottest
+    share = format_percent(samples, sampled.samples)
+    title = f"hottest of {format_count(number)} instructions" if number > 1 else "one instruction"
+    room = max(width - len(share) - 2, 4)
+    return [[Piece(cut_start(title, width), "dim")], [Piece(f"{share}  {cut(name, room)}")]]

@@ -1,0 +1,237 @@
+"""The export dialog: format, scope and file; writes beside the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Input
+
+from flame.core.errors import FlameError
+from flame.core.loading.inputs import Inputs
+from flame.core.model.profile import Profile
+from flame.tui.dialogs.write_files import (
+    FORMATS,
+    Format,
+    Stacks,
+    Target,
+    free_name,
+    target_of,
+    write_picture,
+)
+from flame.tui.session.session import Projection
+from flame.tui.toolkit.background import hand_in
+from flame.tui.toolkit.dialog import FileDialog, label, options
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.text import cut, cut_start, printable, wrap
+
+SCOPES = ("what is shown", "everything")
+
+_FORMAT, _SCOPE, _FILE = range(3)
+_INDENT = " " * 11
+_NAME = 32
+_SCOPE_LINES = 2
+_WRITING = "writing …"
+
+
+def save_screenshot(app: App[Any], inputs: Inputs) -> str:
+    """Save the screen as SVG in the current folder, under a free name; the name.
+
+    InputError where that cannot be written.
+    """
+    name = free_name(inputs.stem, FORMATS[-1].suffix)
+    write_picture(app.export_screenshot(title=printable(inputs.title)), name)
+    return name
+
+
+def shown_about(shown: Projection) -> str:
+    """Which stacks are on screen, in words."""
+    view, filters = shown.view, len(shown.selection.where)
+    words = [f"the {shown.metric.title}, levels and order on screen"]
+    words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
+    node = view.zoom.node
+    words += [f"below {cut(view.name(node), _NAME)}"] if node else []
+    words += ["not only the stretch on screen"] if view.zoom != view.zoom_of(node) else []
+    return ", ".join(words)
+
+
+class ExportDialog(FileDialog[str | None]):
+    """Writes a file and returns a note of it, or None if the user left before that."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "move(1)"),
+        Binding("shift+tab", "move(-1)"),
+        Binding("left,h", "turn(-1)"),
+        Binding("right,l,space", "turn(1)"),
+        Binding("enter", "write"),
+        Binding("escape,q,e", "leave"),
+    ]
+    TYPES = True
+    FILE = _FILE
+
+    class Written(Message):
+        """A note of the file that is there now, or why it is not."""
+
+        def __init__(self, outcome: str | Exception) -> None:
+            super().__init__()
+            self.outcome = outcome
+
+    def __init__(self, inputs: Inputs, profile: Profile, shown: Projection) -> None:
+        super().__init__()
+        self._inputs = inputs
+        self._profile = profile
+        self._shown = shown
+        self._chosen = [0, 0]
+        self._agreed = ""
+        self._writing = False
+
+    def on_mount(self) -> None:
+        self.entry.value = self._usual_name
+
+    @property
+    def _format(self) -> Format:
+        return FORMATS[self._chosen[_FORMAT]]
+
+    @property
+    def _is_picture(self) -> bool:
+        return self._format.key == "svg"
+
+    @property
+    def _everything(self) -> bool:
+        return self._chosen[_SCOPE] == 1
+
+    @property
+    def _usual_name(self) -> str:
+        return self._inputs.stem + self._format.suffix
+
+    # What is shown
+
+    def head(self, width: int) -> list[Line]:
+        return [[Piece("Export", "strong")], []]
+
+    def rows(self, width: int) -> list[Line]:
+        formats = tuple(format.title for format in FORMATS)
+        folder = cut(str(Path.cwd()), width - len(_INDENT))
+        return [
+            [self._label(_FORMAT, "format"), *self._options(_FORMAT, formats)],
+            [self._label(_SCOPE, "scope"), *self._options(_SCOPE, SCOPES)],
+            [self._label(_FILE, "file"), Piece(f" in {folder}", "dim")],
+        ]
+
+    def foot(self, width: int) -> list[Line]:
+        scope = wrap(self._scope_about(), width, _SCOPE_LINES)
+        about = [self._format.about, *scope, *[""] * (_SCOPE_LINES - len(scope))]
+        return [[], *([Piece(cut_start(text, width), "dim")] for text in about)]
+
+    def _scope_about(self) -> str:
+        """Which stacks will be written, in words."""
+        if self._is_picture:
+            return ""
+        if self._everything:
+            return "all of the trace, with its usual levels"
+        return shown_about(self._shown)
+
+    def hint(self) -> str:
+        if self._writing:
+            return _WRITING
+        return "↑ ↓ field · ← → choose · enter write · esc leave"
+
+    def _label(self, row: int, text: str) -> Piece:
+        return label(text, row == self.cursor)
+
+    def _options(self, row: int, titles: tuple[str, ...]) -> Line:
+        off = row == _SCOPE and self._is_picture
+        return options(titles, self._chosen[row], row, off)
+
+    # Choosing
+
+    def action_turn(self, step: int) -> None:
+        if self.cursor != _FILE:
+            options = (len(FORMATS), len(SCOPES))[self.cursor]
+            self.action_pick(self.cursor, (self._chosen[self.cursor] + step) % options)
+
+    def action_pick(self, row: int, place: int) -> None:
+        before = self._format.suffix
+        self._chosen[row] = place
+        self.entry.value = self.entry.value.removesuffix(before) + (
+            self._format.suffix if self.entry.value.endswith(before) else ""
+        )
+        self.cursor = row
+        self._check()
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self._agreed = ""
+        self._check()
+
+    def _check(self) -> Target:
+        """Say what is wrong with the name, if anything."""
+        target = target_of(self.entry.value, self._inputs)
+        self.note = target.problem or ("is there already" if target.there else "")
+        self.draw()
+        return target
+
+    def action_leave(self) -> None:
+        if not self._writing:
+            self.dismiss(None)
+
+    # Writing
+
+    @on(Input.Submitted)
+    def action_write(self) -> None:
+        """Write, but replace what is there only when asked for a second time."""
+        target = self._check()
+        if target.problem or self._writing:
+            return
+        if target.there and self._agreed != target.path:
+            self._agreed = target.path
+            self.note = "is there: enter again replaces it"
+            self.draw()
+            return
+        self._writing, self.note = True, ""
+        self.draw()
+        if self._is_picture:
+            self.query_one("#box").display = False
+            self.call_after_refresh(self._picture, target.path)
+        else:
+            self._start(lambda: self._stacks.write(self._format.key, target.path))
+
+    def _picture(self, path: str) -> None:
+        """Save the screen, from which this dialog has been taken."""
+        svg = self.app.export_screenshot(title=printable(self._inputs.title))
+        self._start(lambda: write_picture(svg, path))
+
+    @property
+    def _stacks(self) -> Stacks:
+        view = self._shown.view
+        part = None if self._everything else view.tree.part(view.zoom.node)
+        return Stacks(self._profile, self._inputs.title, part)
+
+    def _start(self, write: Callable[[], str]) -> None:
+        """Run ``write`` beside the event loop."""
+
+        def work() -> None:
+            outcome: str | Exception
+            try:
+                outcome = write()
+            except Exception as error:
+                outcome = error
+            hand_in(self.Written(outcome), self.post_message)
+
+        Thread(target=work, daemon=True).start()
+
+    def on_export_dialog_written(self, message: Written) -> None:
+        if isinstance(message.outcome, str):
+            self.dismiss(message.outcome)
+            return
+        if not isinstance(message.outcome, FlameError):
+            raise message.outcome
+        self.query_one("#box").display = True
+        self._writing, self.note = False, str(message.outcome)
+        self.draw()

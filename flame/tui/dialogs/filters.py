@@ -1,0 +1,265 @@
+"""The filters dialog: every kind of filter, what is set of it, and a page to change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+
+from flame.core.analysis.wording import NVTX, terms_of
+from flame.core.errors import UsageError
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import Filter, NvtxRange
+from flame.core.units import format_percent, format_value
+from flame.tui.dialogs.filter_fields import FIELDS, Field, ListField, Option, TextField, weight_of
+from flame.tui.session.wording import whole_of
+from flame.tui.toolkit.dialog import CURSOR, Dialog
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.text import cut, fill, wrap
+from flame.tui.widgets.chips import value_of
+
+_TITLE = 18
+_TIME = 18
+_ABOUT = 3
+
+
+class Slot(NamedTuple):
+    """A row of the dialog: a filter, by its place, or room (None) for one more of its kind."""
+
+    field: Field
+    place: int | None
+
+
+def slots(where: Sequence[Filter], offered: Sequence[Field] = FIELDS) -> list[Slot]:
+    """Rows for all of ``where`` by kind, and for what may be added of the kinds ``offered``."""
+    rows: list[Slot] = []
+    for field in FIELDS:
+        places = [place for place, one in enumerate(where) if isinstance(one, field.type)]
+        rows += [Slot(field, place) for place in places]
+        if field in offered and (field.several or not places):
+            rows.append(Slot(field, None))
+    return rows
+
+
+class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
+    """Returns all filters that are to hold, or None if the user left without applying any change.
+
+    ``name`` and ``kind`` are those of the selected frame, with which new filters begin.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "enter"),
+        Binding("space", "choose"),
+        Binding("x,delete,backspace", "remove"),
+        Binding("r", "remove_all"),
+        Binding("a", "apply"),
+        Binding("escape,q,f", "leave"),
+    ]
+
+    def __init__(self, profile: Profile, where: tuple[Filter, ...], name: str, kind: Kind) -> None:
+        super().__init__()
+        self._profile = profile
+        self._offered = [field for field in FIELDS if field.applies(profile)]
+        self._before = where
+        self._where = list(where)
+        self._frame = (name, kind)
+        self._slot: Slot | None = None
+        self._options: list[Option] = []
+        self._on: set[int] = set()
+        self._back = 0
+
+    # What is shown
+
+    def head(self, width: int) -> list[Line]:
+        if self._slot is None:
+            return [[Piece("Filters: all of them hold", "strong")], []]
+        title: Line = [Piece("Filter: ", "dim"), Piece(self._title(self._slot), "strong")]
+        if isinstance(self._slot.field, ListField):
+            return [title, []]
+        about = wrap(self._slot.field.about(self._profile), width, _ABOUT)
+        return [title, *([Piece(part, "dim")] for part in about)]
+
+    def rows(self, width: int) -> list[Line]:
+        if self._slot is None:
+            shown = enumerate(self._slots)
+            return [*(self._slot_row(n, slot, width) for n, slot in shown), self._apply_row()]
+        return [self._option_row(n, one, width) for n, one in enumerate(self._options)]
+
+    def tail(self, width: int) -> list[Line]:
+        return [[]] if self.entry.display else []
+
+    def hint(self) -> str:
+        if self._slot is None:
+            return "enter edit · x remove · r remove all · a apply · esc leave"
+        if isinstance(self._slot.field, ListField):
+            return "space on/off · r none · enter done · esc back"
+        return "enter done (empty: no filter) · ctrl+u clear · esc back"
+
+    def _slot_row(self, row: int, slot: Slot, width: int) -> Line:
+        selected = row == self.cursor
+        more = slot.place is None and slot.field.several
+        title = fill(f"{self._title(slot)}{' +' if more else ''}", _TITLE)
+        value = "·" if slot.place is None else value_of(self._where[slot.place], self._profile)
+        tone = "dim" if slot.place is None else "strong"
+        return [
+            Piece(f"{CURSOR if selected else ' '} ", "strong"),
+            Piece(title, "" if selected or slot.place is not None else "dim"),
+            Piece(" " + cut(value, width - _TITLE - 3), tone),
+        ]
+
+    def _title(self, slot: Slot) -> str:
+        """What filters of the kind are called for this trace."""
+        if slot.field.type is NvtxRange and terms_of(self._profile) is not NVTX:
+            return "range"
+        return slot.field.title
+
+    def _apply_row(self) -> Line:
+        selected = self.cursor == len(self._slots)
+        changed = tuple(self._where) != self._before
+        number = len(self._where)
+        what = f"{number} filter{'' if number == 1 else 's'}" if number else "no filter"
+        return [
+            Piece(f"{CURSOR if selected else ' '} ", "strong"),
+            Piece(" apply ", "accent" if selected else "key"),
+            Piece(f" {what}{'' if changed else ', as before'}", "dim"),
+        ]
+
+    def _option_row(self, row: int, option: Option, width: int) -> Line:
+        on, selected = option.value in self._on, row == self.cursor
+        return [
+            Piece(f"{CURSOR if selected else ' '} ", "strong"),
+            Piece("[x] " if on else "[ ] ", "strong" if on else "dim"),
+            Piece(fill(cut(option.name, width - _TIME - 6), width - _TIME - 6)),
+            Piece(self._share(option), "dim"),
+        ]
+
+    def _share(self, option: Option) -> str:
+        """How much of what there is an option has, if there is anything."""
+        if option.weight is None:
+            return "not in this trace"
+        whole = whole_of(self._profile)
+        if not whole:
+            return ""
+        value = format_value(option.weight, weight_of(self._profile).unit)
+        return f"{format_percent(option.weight, whole):>7} {value:>10}"
+
+    # Choosing what to edit
+
+    @property
+    def _selected(self) -> Slot | None:
+        """The selected filter, or room for one; None on the row that applies."""
+        rows = self._slots
+        return rows[self.cursor] if self.cursor < len(rows) else None
+
+    @property
+    def _slots(self) -> list[Slot]:
+        return slots(self._where, self._offered)
+
+    def clicked(self) -> None:
+        self.action_choose()
+
+    def action_choose(self) -> None:
+        if self._slot is not None:
+            self._on ^= {self._options[self.cursor].value} if self._options else set()
+            self.draw()
+        elif self._selected is None:
+            self.action_apply()
+        else:
+            self._edit(self._selected)
+
+    def action_enter(self) -> None:
+        if self._slot is None:
+            self.action_choose()
+        elif isinstance(self._slot.field, ListField):
+            values = tuple(one.value for one in self._options if one.value in self._on)
+            self._set(self._slot.field.make(values) if values else None)
+
+    def action_remove(self) -> None:
+        slot = self._selected if self._slot is None else None
+        if slot and slot.place is not None:
+            del self._where[slot.place]
+            self.draw()
+
+    def action_remove_all(self) -> None:
+        if self._slot is None:
+            self._where.clear()
+        self._on.clear()
+        self.draw()
+
+    def action_apply(self) -> None:
+        if self._slot is None:
+            self.dismiss(tuple(self._where))
+
+    def action_leave(self) -> None:
+        if self._slot is None:
+            self.dismiss(None)
+        else:
+            self._close(self._back)
+
+    # Editing
+
+    def _edit(self, slot: Slot) -> None:
+        """Open the page of ``slot``."""
+        self._slot, self._back = slot, self.cursor
+        one = None if slot.place is None else self._where[slot.place]
+        if isinstance(slot.field, ListField):
+            self._options = slot.field.choices(self._profile, one)
+            self._on = set(slot.field.chosen(one)) if one else set()
+        else:
+            self._begin_typing(slot.field, one)
+        self.cursor = 0
+        self.draw()
+
+    def _begin_typing(self, field: TextField, one: Filter | None) -> None:
+        entry = self.entry
+        entry.value = field.spell(one) if one else field.guess(*self._frame)
+        entry.display = True
+        self.set_focus(entry)
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        field, self.note = self._slot and self._slot.field, ""
+        try:
+            one = self._read()
+            if one and isinstance(field, TextField):
+                self.note = field.doubt(self._profile, one)
+        except UsageError as error:
+            self.note = str(error)
+        self.draw()
+
+    def _read(self) -> Filter | None:
+        """The filter that is typed, None if nothing is; UsageError where it is wrong."""
+        field, text = self._slot and self._slot.field, self.entry.value
+        return field.read(text) if isinstance(field, TextField) and text.strip() else None
+
+    @on(Input.Submitted)
+    def _entered(self) -> None:
+        if self._slot is None:
+            return  # left by a key that came right behind
+        try:
+            self._set(self._read())
+        except UsageError as error:
+            self.note = str(error)
+            self.draw()
+
+    def _set(self, one: Filter | None) -> None:
+        """Put ``one`` in the place of what was edited, and go on to apply it."""
+        assert self._slot is not None
+        place = self._slot.place
+        if place is not None:
+            self._where[place : place + 1] = [one] if one else []
+        elif one and one not in self._where:
+            self._where.append(one)
+        self._close(len(self._slots))
+
+    def _close(self, cursor: int) -> None:
+        """Back to the list of filters."""
+        self._slot, self._options, self.note = None, [], ""
+        self.set_focus(None)
+        self.entry.display = False
+        self.cursor = cursor
+        self.draw()

@@ -1,0 +1,208 @@
+"""The dialog that saves a live recording: its dumps, or the stacks on screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event, Thread
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.timer import Timer
+from textual.widgets import Input
+
+from flame.core.errors import CancelledError, FlameError
+from flame.core.loading.inputs import Inputs
+from flame.core.model.profile import Profile
+from flame.core.units import format_bytes
+from flame.exporters.dumps import Source, copy_dumps
+from flame.tui.dialogs.export import shown_about
+from flame.tui.dialogs.write_files import FORMATS, Format, Stacks, Target, free_name, target_of
+from flame.tui.session.session import Projection
+from flame.tui.shell.loading_screen import bar
+from flame.tui.toolkit.background import Done, in_background
+from flame.tui.toolkit.dialog import FileDialog, label, options
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.text import cut, cut_start, printable
+
+DUMPS = Format(
+    "dumps", "dump", ".flame", "all that is recorded so far: flame view opens the folder"
+)
+
+_WHAT, _FILE = range(2)
+_INDENT = " " * 11
+_BAR = 30
+_GRACE = 1.0
+"""Seconds that a copy has to clean up after itself when the app is left."""
+
+
+class SaveDialog(FileDialog[str | None]):
+    """Returns a note of what was written, or None if the user left before that.
+
+    ``sources`` are the dumps that are being read; without any there are only stacks to save, those
+    of ``shown``. ``title`` is what the recording is called. Nothing is ever replaced.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "move(1)"),
+        Binding("shift+tab", "move(-1)"),
+        Binding("left,h", "turn(-1)"),
+        Binding("right,l,space", "turn(1)"),
+        Binding("enter", "write"),
+        Binding("escape,q,S", "leave"),
+    ]
+    TYPES = True
+    FILE = _FILE
+
+    def __init__(
+        self, sources: Sequence[Source], title: str, profile: Profile, shown: Projection
+    ) -> None:
+        super().__init__()
+        self._sources = sources
+        self._title = title
+        self._stem = re.sub(r"[^\w.+-]+", "-", title).strip("-.") or "recording"
+        self._profile = profile
+        self._shown = shown
+        self._formats = (*([DUMPS] if sources else []), *FORMATS[:2])
+        self._chosen = 0
+        self._copied = 0
+        self._whole = 0
+        self._stop = Event()
+        self._thread: Thread | None = None
+        self._clock: Timer | None = None
+
+    def on_mount(self) -> None:
+        self.entry.value = self._usual_name
+
+    def on_unmount(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(_GRACE)
+
+    @property
+    def _format(self) -> Format:
+        return self._formats[self._chosen]
+
+    @property
+    def _usual_name(self) -> str:
+        return free_name(self._stem, self._format.suffix)
+
+    # What is shown
+
+    def head(self, width: int) -> list[Line]:
+        return [[Piece("Save", "strong")], []]
+
+    def rows(self, width: int) -> list[Line]:
+        titles = [one.title for one in self._formats]
+        folder = cut(str(Path.cwd()), width - len(_INDENT))
+        word = "folder" if self._format is DUMPS else "file"
+        return [
+            [label("what", self.cursor == _WHAT), *options(titles, self._chosen, _WHAT)],
+            [label(word, self.cursor == _FILE), Piece(f" in {folder}", "dim")],
+        ]
+
+    def foot(self, width: int) -> list[Line]:
+        lines = self._progress() if self._thread else self._about()
+        return [[], *([Piece(cut_start(line, width), "dim")] for line in lines)]
+
+    def _about(self) -> tuple[str, str]:
+        if self._format is DUMPS:
+            return self._format.about, f"{self._number}, {format_bytes(self._bytes)} now"
+        return self._format.about, shown_about(self._shown)
+
+    def _progress(self) -> tuple[str, str]:
+        if not self._whole:
+            return "writing …", ""
+        amount = f"{format_bytes(self._copied)} of {format_bytes(self._whole)}"
+        return bar(self._copied, self._whole, _BAR), amount
+
+    @property
+    def _number(self) -> str:
+        number = len(self._sources)
+        return f"{number:,} process{'' if number == 1 else 'es'}"
+
+    @property
+    def _bytes(self) -> int:
+        return sum(one.header.tail for one in self._sources)
+
+    def hint(self) -> str:
+        if self._thread:
+            return "esc stops" if self._whole else ""
+        return "↑ ↓ field · ← → choose · enter write · esc leave"
+
+    # Choosing
+
+    def action_turn(self, step: int) -> None:
+        if self.cursor == _WHAT:
+            self.action_pick(_WHAT, (self._chosen + step) % len(self._formats))
+
+    def action_pick(self, row: int, place: int) -> None:
+        """Save something else, under the same name but for its end, or under the usual one."""
+        usual, before = self.entry.value == self._usual_name, self._format.suffix
+        self._chosen, self.cursor = place, row
+        if usual:
+            self.entry.value = self._usual_name
+        elif self.entry.value.endswith(before):
+            self.entry.value = self.entry.value.removesuffix(before) + self._format.suffix
+        self._check()
+
+    @on(Input.Changed)
+    def _check(self) -> Target:
+        """Say what is wrong with the name, if anything."""
+        name = self.entry.value.strip()
+        target = target_of(name.rstrip("/") if self._format is DUMPS else name, Inputs(()))
+        if target.there:
+            target = target._replace(problem="is there already: type another name")
+        # While it is written, it is there already.
+        self.note = "" if self._thread else target.problem
+        self.draw()
+        return target
+
+    def action_leave(self) -> None:
+        """Leave, or stop the copying."""
+        if self._thread is None:
+            self.dismiss(None)
+        self._stop.set()
+
+    # Writing
+
+    @on(Input.Submitted)
+    def action_write(self) -> None:
+        target = self._check()
+        if target.problem or self._thread:
+            return
+        self._stop.clear()
+        self._copied = 0
+        self._whole = self._bytes if self._format is DUMPS else 0
+        work = self._copy if self._format is DUMPS else self._write
+        self._thread = in_background(lambda: work(target.path), 0, self.post_message)
+        self._clock = self.set_interval(0.1, self.draw)
+        self.draw()
+
+    def _copy(self, folder: str) -> str:
+        copied = copy_dumps(self._sources, folder, self._report)
+        return f"wrote {printable(folder)}: {self._number}, {format_bytes(copied)}"
+
+    def _report(self, copied: int) -> None:
+        """Runs in the thread; the screen looks at the number when it is drawn."""
+        self._copied = copied
+        if self._stop.is_set():
+            raise CancelledError("stopped: nothing was written")
+
+    def _write(self, path: str) -> str:
+        shown = self._shown.view
+        part = shown.tree.part(shown.zoom.node)
+        return Stacks(self._profile, self._title, part).write(self._format.key, path)
+
+    @on(Done)
+    def _written(self, message: Done) -> None:
+        self._thread = None
+        if self._clock is not None:
+            self._clock.stop()
+        try:
+            self.dismiss(str(message.result()))
+        except FlameError as error:
+            self.note = printable(str(error))
+            self.draw()

@@ -1,0 +1,117 @@
+"""Writing what the app shows to files: where to, which stacks, and a note of what was written."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from flame.core.errors import NoMatchError
+from flame.core.loading.inputs import Inputs
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.selection import Selection
+from flame.core.units import format_count, format_value
+from flame.exporters import SUFFIXES
+from flame.exporters.atomic import atomic_output
+
+
+class Format(NamedTuple):
+    """A format to export to, how it is called, the end of its files' names, and who reads it."""
+
+    key: str
+    title: str
+    suffix: str
+    about: str
+
+
+FORMATS = (
+    Format("folded", "folded", SUFFIXES["folded"], "one line per stack: flamegraph.pl and many"),
+    Format("speedscope", "speedscope", SUFFIXES["speedscope"], "for https://www.speedscope.app"),
+    Format("svg", "SVG", ".svg", "a picture of the screen as it is"),
+)
+
+
+class Target(NamedTuple):
+    """A file to write: ``problem`` says why it cannot be, ``there`` that it would be replaced."""
+
+    path: str
+    problem: str = ""
+    there: bool = False
+
+
+def target_of(name: str, inputs: Inputs) -> Target:
+    """What ``name``, as typed, stands for; ``inputs`` are never written to."""
+    path = os.path.expanduser(name.strip())  # noqa: PTH111 (Path fails on unknown users)
+    if not path:
+        return Target(path, "type a file name")
+    try:
+        return Target(path, _problem(path, inputs), os.path.lexists(path))
+    except OSError as error:
+        return Target(path, f"cannot be written: {error.strerror}")
+
+
+def _problem(path: str, inputs: Inputs) -> str:
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    if Path(path).is_dir() or path.endswith(os.sep):
+        return "that is a folder"
+    if os.path.lexists(path):
+        return _occupied(Path(path), inputs)
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"the folder {folder} is read-only"
+
+
+def _occupied(path: Path, inputs: Inputs) -> str:
+    """Why what is at ``path`` must not be replaced, if it must not."""
+    if inputs.hold(path):
+        return "that is the trace itself"
+    if path.exists() and not path.is_file():
+        return "that is no ordinary file"
+    return "" if os.access(path, os.W_OK) or not path.exists() else "that file is read-only"
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """Stacks to write: those of ``tree``, or of all of ``profile`` if that is None."""
+
+    profile: Profile
+    name: str
+    tree: StackTree | None
+
+    def write(self, format: str, path: str) -> str:
+        """Write them to ``path``; a note. InputError where that fails, NoMatchError without any."""
+        tree = Selection().tree(self.profile) if self.tree is None else self.tree
+        total = int(tree.total[0])
+        if not total:
+            raise NoMatchError(f"nothing to export: {tree.metric.title} is zero")
+        with atomic_output(path) as file:
+            warnings = self._write(format, tree, file)
+        amount = f"{tree.metric.title} {format_value(total, tree.metric.unit)}"
+        stacks = format_count(int((tree.own > 0).sum()))
+        return "; ".join([f"wrote {path}: {stacks} stacks, {amount}", *warnings])
+
+    def _write(self, format: str, tree: StackTree, file: BinaryIO) -> list[str]:
+        from flame.exporters import folded, speedscope
+
+        if format == "folded":
+            folded.write(tree, file)
+            return []
+        if self.tree is None:
+            return speedscope.write(self.profile, Selection(), file, name=self.name)
+        return speedscope.write_tree(tree, file, self.name)
+
+
+def write_picture(svg: str, path: str) -> str:
+    """Write ``svg`` to ``path``; a note. InputError where that fails."""
+    with atomic_output(path) as file:
+        file.write(svg.encode("utf-8", "backslashreplace"))
+    return f"wrote {path}: the screen as SVG"
+
+
+def free_name(stem: str, suffix: str) -> str:
+    """``stem`` and ``suffix``, with a number between them if that is there already."""
+    names = (f"{stem}{'' if number == 1 else f'-{number}'}{suffix}" for number in count(1))
+    return next(name for name in names if not os.path.lexists(name))

@@ -1,0 +1,4 @@
+"""Show a recording that grows.
+
+May import tui.main and what is below it.
+"""

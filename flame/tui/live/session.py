@@ -1,0 +1,88 @@
+"""What has been recorded up to one moment as the app holds it: nothing to show is no error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from flame.core.errors import NoMatchError
+from flame.core.live.window import ALL, Window
+from flame.core.model.metrics import metric_of
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.levels import default_levels, recorded_levels
+from flame.core.projection.selection import Selection
+from flame.tui.session.session import Projection, Session, project
+from flame.tui.session.tree_view import View
+
+
+@dataclass(frozen=True)
+class LiveSession(Session):
+    """One window of a recording. ``usual``: the metric of selections that name none."""
+
+    window: Window = ALL
+    usual: str = "gpu"
+
+    @property
+    def usual_metric(self) -> str:
+        return self.usual
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing at all is in the window."""
+        return not has_anything(self.profile)
+
+    def project(self, candidates: Iterable[Selection]) -> Projection:
+        """As for a trace; but of a bare window the first of ``candidates`` is shown, empty."""
+        candidates = list(candidates)
+        try:
+            return super().project(candidates)
+        except NoMatchError:
+            if self.bare:
+                return self.latest(candidates[0])
+            raise
+
+    def latest(self, selection: Selection) -> Projection:
+        """What ``selection`` shows, which may be nothing at the moment."""
+        try:
+            return self._projected(selection)
+        except NoMatchError:
+            view = View(_nothing(self.profile, self._named(selection)))
+            view.prepare()
+            recorded = recorded_levels(self.profile, view.tree.metric)
+            return Projection(selection, view, recorded, self.profile)
+
+    def _projected(self, selection: Selection) -> Projection:
+        return replace(project(self.profile, self._named(selection)), selection=selection)
+
+    def _named(self, selection: Selection) -> Selection:
+        return selection if selection.metric else replace(selection, metric=self.usual)
+
+
+def has_anything(profile: Profile) -> bool:
+    """Whether anything ran or was called or open in ``profile``."""
+    tables = {metric.table: metric for metric in profile.metrics}
+    return any(profile.totals_by_group(metric)[1].any() for metric in tables.values())
+
+
+def _nothing(profile: Profile, selection: Selection) -> StackTree:
+    """The tree of a selection that nothing passes: a root."""
+    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
+    levels = selection.levels or default_levels(profile, metric, selection.naming)
+    root, none = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    return StackTree(
+        profile.frames,
+        profile.labels(selection.naming).text,
+        metric,
+        levels,
+        root - 1,
+        root,
+        root,
+        root + 1,
+        none,
+        none,
+        selection.arrangement,
+        np.full(len(profile.table(metric).groups), -1, np.int32),
+    )

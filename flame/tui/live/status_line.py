@@ -1,0 +1,150 @@
+"""How a live recording is doing, on one line: sparklines of the last minute, drops, lag."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from rich.style import Style
+
+from flame.core.columns import Column
+from flame.core.live.status import Rates, State, Status
+from flame.core.live.window import SECOND
+from flame.core.model.frames import Kind
+from flame.core.units import (
+    format_bytes,
+    format_count,
+    format_ns,
+    format_short,
+    format_whole_percent,
+)
+from flame.tui.toolkit.lines import Line, Piece, line_width
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut_start
+
+LATE = SECOND
+"""ns of lag from which on it is said: what is fresher than that is fresh."""
+
+_MUCH = 32 << 20
+"""Bytes to be read from which on they are said: it takes a while, however old they are."""
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_EIGHTHS = len(_BARS) - 1
+_FEWEST = 5
+"""Bars of which a sparkline has at least so many, or is left out."""
+
+_GAP = 3
+_NUMBER = 8
+"""Cells of the number of now, the same for all of them so that nothing moves."""
+
+
+class _Part(NamedTuple):
+    """A title, a sparkline of ``values``, and the number of now; ``top`` 0: the highest bar's."""
+
+    title: str
+    values: Column
+    number: int
+    top: float
+    tone: Style
+    now: str
+
+    @property
+    def least(self) -> int:
+        """Cells that it takes without its sparkline."""
+        return len(self.title) + _NUMBER
+
+    def line(self, cells: int) -> Line:
+        """With a sparkline of at most ``cells``."""
+        bars = sparkline(self.values, cells, self.top, self.number)
+        return [
+            Piece(f"{self.title} ", "dim"),
+            Piece(bars, self.tone),
+            Piece(self.now.rjust(_NUMBER - (not bars))),
+        ]
+
+
+def live_line(status: Status, palette: Palette, width: int, gpus: bool = True) -> Line:
+    """What GPUs and program did within the last minute and do now, and what goes wrong.
+
+    ``gpus``: whether anything has run on a GPU. Nothing is said of rates that nobody knows, as of
+    a process that is sampled. Where there are few cells sparklines get shorter
+    and go, then the launches go, then the GPUs; what goes wrong stays.
+    """
+    wrong = _wrong(status)
+    parts = [_busy(status.rates, palette)] if gpus else []
+    parts += [_launches(status.rates, palette)]
+    parts = [one for one in parts if len(one.values)]
+    left = _fitting(parts, width - 1 - line_width(wrong) - (_GAP if wrong else 0))
+    if left:
+        return [Piece(" "), *left, Piece(" " * _GAP), *wrong] if wrong else [Piece(" "), *left]
+    text = "".join(piece.text for piece in wrong)
+    return [Piece(cut_start(f" {text}", width), "warning")] if text else []
+
+
+def sparkline(values: Column, cells: int, top: float = 0, number: int = 0) -> str:
+    """``values``, oldest first, as at most ``cells`` bars; ``top`` (0: the highest) is a full one.
+
+    A bar is the mean of as many values as it stands for; above zero it is never drawn as nothing.
+    ``number`` of the step after the last: with it bars begin at the same steps at every look, and
+    what has been drawn moves on without changing. The newest then stands for what there is of it.
+    """
+    if cells < 1 or not len(values):
+        return ""
+    each = -(-len(values) // cells)
+    newest = number % each or each
+    # The oldest values are left out where they are too few for a bar of their own.
+    bars = len(values) // each
+    first = len(values) - newest - (bars - 1) * each
+    sizes = np.array([*[each] * (bars - 1), newest])
+    means = np.add.reduceat(values, first + each * np.arange(bars)) / sizes
+    full = top or max(float(means.max()), 1e-9)
+    heights = np.ceil(np.clip(means / full, 0.0, 1.0) * _EIGHTHS).astype(int)
+    return "".join(_BARS[height] for height in heights.tolist())
+
+
+def _busy(rates: Rates, palette: Palette) -> _Part:
+    now = rates.busy[-_steps_of_now(rates) :]
+    percent = 100.0 * min(float(now.mean()), 1.0) if len(now) else 0.0
+    now_said, tone = format_whole_percent(percent), palette.ink(Kind.KERNEL)
+    return _Part("GPU", rates.busy, rates.number, 1.0, tone, now_said)
+
+
+def _launches(rates: Rates, palette: Palette) -> _Part:
+    now = rates.launches[-_steps_of_now(rates) :]
+    each = float(now.sum()) * SECOND / (len(now) * rates.step) if len(now) else 0.0
+    now_said, tone = f"{format_short(each)}/s", palette.ink(Kind.LAUNCH)
+    return _Part("launches", rates.launches, rates.number, 0.0, tone, now_said)
+
+
+def _steps_of_now(rates: Rates) -> int:
+    """The newest steps, about a second of them."""
+    return max(round(SECOND / rates.step), 1)
+
+
+def _wrong(status: Status) -> Line:
+    """What is missing from the picture, and how old it is."""
+    words = []
+    if status.dropped:
+        records = "record" if status.dropped == 1 else "records"
+        words.append(f"{format_count(status.dropped)} {records} dropped")
+    full = sum(one.state is State.FULL for one in status.sources)
+    if full:
+        whose = "" if full == len(status.sources) else f" for {full} of {len(status.sources)}"
+        words.append(f"no more room{whose}: recording has stopped")
+    if status.lag >= LATE:
+        words.append(f"{format_ns(status.lag)} behind")
+        if status.behind >= _MUCH:
+            words.append(f"{format_bytes(status.behind)} to read")
+    return [Piece(", ".join(words), "warning", "screen.coverage")] if words else []
+
+
+def _fitting(parts: list[_Part], width: int) -> Line:
+    """As many of ``parts`` as fit ``width`` cells, with sparklines of one length if they do."""
+    while parts and sum(part.least for part in parts) + _GAP * (len(parts) - 1) > width:
+        parts = parts[:-1]
+    if not parts:
+        return []
+    room = width - sum(part.least + 1 for part in parts) - _GAP * (len(parts) - 1)
+    cells = room // len(parts)
+    lines = [part.line(cells if cells >= _FEWEST else 0) for part in parts]
+    return [piece for line in lines for piece in (Piece(" " * _GAP), *line)][1:]

@@ -1,0 +1,109 @@
+"""Handing over what is on screen: to the clipboard, an editor, a file, another screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flame.core.errors import FlameError
+from flame.core.units import format_count
+from flame.tui.shell.base_app import Shell
+from flame.tui.toolkit.clipboard import copied
+from flame.tui.toolkit.text import printable
+
+if TYPE_CHECKING:
+    from flame.tui.main.screen import MainScreen
+
+
+def copy(screen: MainScreen, what: str) -> str:
+    """Copy the selected frame's ``name`` or ``stack``, or the ``command`` line of the view.
+
+    Returns a note. The command line is also kept for ``flame view --state``: many terminals
+    refuse to have their clipboard written.
+    """
+    view = screen.view
+    names = [view.name(node) for node in view.tree.path(view.cursor)]
+    if what == "name":
+        return copied(screen.app, names[-1])
+    if what == "stack":
+        stack = names[1:] or names
+        return copied(screen.app, ";".join(stack), f"the stack, {format_count(len(stack))} frames")
+    return _command(screen)
+
+
+def _command(screen: MainScreen) -> str:
+    from flame.options.command_line import command_line, options_of
+    from flame.options.state import save
+
+    session, selection = screen.session, screen.shown.selection
+    state = screen.state()
+    line = command_line(session.inputs.paths, session.options, selection, state)
+    note = copied(screen.app, line, "the command line of this view")
+    state.paths = [str(path.absolute()) for path in session.inputs.paths]
+    ncu = tuple(str(Path(path).absolute()) for path in session.options.ncu)
+    state.options = options_of(replace(session.options, ncu=ncu), selection)
+    try:
+        save(state)
+    except (FlameError, OSError) as error:
+        return f"{note}; not kept for --state: {getattr(error, 'strerror', None) or error}"
+    return f"{note}; flame view --state shows it too"
+
+
+def show_instructions(screen: MainScreen) -> str:
+    """Show the instructions of the selected frame's kernel over the screen; a note if it cannot."""
+    from flame.tui.sampling.subject import spot_of, subject_of
+
+    shown, tree, node = screen.shown, screen.view.tree, screen.view.cursor
+    subject = subject_of(shown, tree, node)
+    if isinstance(subject, str):
+        return subject
+    from flame.tui.sass.screen import SassScreen
+
+    spot = spot_of(shown, subject, tree, node)
+    app, over = screen.app, SassScreen(screen, subject, spot, _reports(screen))
+    assert isinstance(app, Shell)
+    app.call_later(app.present, over)
+    return ""
+
+
+def _reports(screen: MainScreen) -> str:
+    """The reports of Nsight Compute that the samples may be of."""
+    session = screen.session
+    paths = [*session.options.ncu]
+    paths += [one.meta.path for one in session.profile.sources if one.meta.format == "ncu"]
+    return printable(", ".join(Path(path).name for path in paths))
+
+
+def open_source(screen: MainScreen) -> str:
+    """Show the selected frame's source line in the user's editor."""
+    from flame.tui.toolkit.editor import open_in_editor
+
+    view = screen.view
+    return open_in_editor(screen.app, view.tree, view.cursor, screen.config.editor)
+
+
+def export(screen: MainScreen, say: Callable[[str], None]) -> None:
+    """Ask what to export and where, and do it."""
+    from flame.tui.dialogs.export import ExportDialog
+
+    dialog = ExportDialog(screen.session.inputs, screen.session.profile, screen.shown)
+    screen.app.push_screen(dialog, lambda note: say(note or ""))
+
+
+def screenshot(screen: MainScreen) -> str:
+    """Save the screen as SVG beside where flame was started, under a name that is free."""
+    from flame.tui.dialogs.export import save_screenshot
+
+    try:
+        return f"saved {printable(save_screenshot(screen.app, screen.session.inputs))}"
+    except (FlameError, OSError) as error:
+        return f"not saved: {error}"
+
+
+def next_theme(screen: MainScreen, step: int) -> str:
+    """Turn to the next theme, and name it."""
+    from flame.tui.toolkit.themes import cycle
+
+    return f"theme {cycle(screen.app, step)}"

@@ -1,0 +1,155 @@
+"""The app on a trace: appears at once, loads in a worker, then shows it."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from textual.binding import Keymap
+from textual.message import Message
+from textual.screen import Screen
+
+from flame.core.errors import CancelledError, FlameError
+from flame.options.config import DEFAULTS, Config
+from flame.tui.shell.base_app import Shell, check_terminal
+from flame.tui.shell.loading_screen import LoadingScreen
+from flame.tui.toolkit.background import hand_in
+
+if TYPE_CHECKING:
+    from flame.core.loading.inputs import Inputs
+    from flame.core.options import LoadOptions
+    from flame.core.projection.selection import Selection
+    from flame.options.state import State
+    from flame.tui.session.session import Projection, Session
+
+GRACE = 1.0
+"""Seconds that a cancelled load has to clean up after itself before the process ends."""
+
+
+def run(
+    inputs: Inputs,
+    options: LoadOptions,
+    selection: Selection,
+    state: State | None = None,
+    config: Config = DEFAULTS,
+) -> int:
+    """Show the traces ``inputs``, at the place of ``state``, until the user quits.
+
+    Returns the exit code.
+
+    A trace that cannot be shown is explained in the app and, after it has closed, in one line on
+    stderr. Raises UsageError where the terminal cannot draw, and for wrong keys in ``config``.
+    """
+    check_terminal("use --print for the static view")
+    app = FlameApp(inputs, options, selection, state, config)
+    app.run()
+    app.stop_loading()
+    return app.exit_code()
+
+
+def _keymap_of(config: Config) -> Keymap:
+    if not config.keys:
+        return {}
+    from flame.tui.shell.keymap import keymap_of
+
+    return keymap_of(config.keys)
+
+
+class FlameApp(Shell):
+    """Shows traces that are complete."""
+
+    class Progressed(Message):
+        """The load has come this far."""
+
+        def __init__(self, stage: str, done: int, expected: int) -> None:
+            super().__init__()
+            self.stage = stage
+            self.done = done
+            self.expected = expected
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, FlameApp.Progressed)
+
+    class Loaded(Message):
+        """The trace is there."""
+
+        def __init__(self, session: Session, shown: Projection) -> None:
+            super().__init__()
+            self.session = session
+            self.shown = shown
+
+    class Failed(Message):
+        """The trace cannot be shown."""
+
+        def __init__(self, error: Exception) -> None:
+            super().__init__()
+            self.error = error
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        options: LoadOptions,
+        selection: Selection,
+        state: State | None = None,
+        config: Config = DEFAULTS,
+    ) -> None:
+        super().__init__(config, _keymap_of(config))
+        self.inputs = inputs
+        self.options = options
+        self.selection = selection
+        self.state = state
+        self._loading = LoadingScreen(inputs.title)
+        self._cancelled = Event()
+        self._loader = Thread(target=self._load, daemon=True)
+
+    def get_default_screen(self) -> Screen[None]:
+        return self._loading
+
+    def on_mount(self) -> None:
+        self._loader.start()
+
+    # The loader: the only code here that runs beside the event loop; it posts messages
+
+    def _load(self) -> None:
+        try:
+            from flame.tui.session.session import open_session
+
+            opened = open_session(self.inputs, self.options, self.selection, self._progress)
+        except CancelledError:
+            return
+        except Exception as error:
+            hand_in(self.Failed(error), self.post_message)
+        else:
+            hand_in(self.Loaded(*opened), self.post_message)
+
+    def _progress(self, stage: str, done: int, expected: int) -> None:
+        if self._cancelled.is_set():
+            raise CancelledError("stopped")
+        hand_in(self.Progressed(stage, done, expected), self.post_message)
+
+    def stop_loading(self) -> None:
+        """Make the loader stop, and give it a moment to do so."""
+        self._cancelled.set()
+        if self._loader.is_alive():
+            self._loader.join(GRACE)
+
+    # What the loader says
+
+    def on_flame_app_progressed(self, message: Progressed) -> None:
+        self._loading.report(message.stage, message.done, message.expected)
+
+    async def on_flame_app_loaded(self, message: Loaded) -> None:
+        from flame.tui.main.screen import MainScreen
+
+        loaded = (message.session, message.shown)
+        await self.present(MainScreen(*loaded, self.state, self.config, self.keymap))
+
+    def on_flame_app_failed(self, message: Failed) -> None:
+        if not isinstance(message.error, FlameError):
+            raise message.error
+        self.failure = message.error
+        self._loading.fail(str(message.error))
+
+    def on_loading_screen_left(self) -> None:
+        self.failure = self.failure or CancelledError("stopped")
+        self.exit()

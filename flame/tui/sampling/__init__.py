@@ -1,0 +1,4 @@
+"""Prepare PC samples for display.
+
+May import session and toolkit.
+"""

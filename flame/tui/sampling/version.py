@@ -1,0 +1,172 @@
+"""The code of a kernel with its PC samples, in the order of its instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flame.core.columns import I4, I8, stretches, sum_by, unique_rows
+from flame.core.model.frames import FrameTable
+from flame.core.model.pc_samples import Code, Sampling
+from flame.core.projection.sample_split import apportioned
+from flame.tui.sampling.codes import as_one
+
+_LINES = 1 << 32
+
+
+@dataclass(frozen=True, eq=False)
+class Version:
+    """``code`` with entries of samples: one kernel may have been compiled several times.
+
+    Entry i: ``samples`` (i8) at the instruction ``place`` (i8, ascending) for ``reasons[reason]``
+    (keys of `model.stalls`), worth ``value`` (i8) in the metric. It is ``numbers`` of the
+    codes of a `Sampling`: of several where processes have the same.
+    """
+
+    code: Code
+    reasons: tuple[str, ...]
+    place: I8
+    reason: I8
+    samples: I8
+    value: I8
+    numbers: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    @cached_property
+    def total(self) -> int:
+        """All its samples."""
+        return int(self.samples.sum())
+
+    @cached_property
+    def at(self) -> I8:
+        """Samples at each instruction, i8[n]."""
+        return sum_by(self.place, self.samples, len(self))
+
+    @cached_property
+    def most(self) -> int:
+        """The most samples that an instruction has."""
+        return int(self.at.max(initial=0))
+
+    @cached_property
+    def before(self) -> I8:
+        """Samples before each instruction, and in all, i8[n + 1]."""
+        return np.concatenate([[0], np.cumsum(self.at)])
+
+    @cached_property
+    def value_before(self) -> I8:
+        """The metric before each instruction, and in all, i8[n + 1]."""
+        return np.concatenate([[0], np.cumsum(sum_by(self.place, self.value, len(self)))])
+
+    @cached_property
+    def _bounds(self) -> I8:
+        """Where the entries of each instruction begin, and where the last ones end, i8[n + 1]."""
+        return np.searchsorted(self.place, np.arange(len(self) + 1))
+
+    @cached_property
+    def hottest(self) -> I8:
+        """The instructions that have samples, those with the most first."""
+        order = np.argsort(-self.at, kind="stable")
+        return order[: int(np.count_nonzero(self.at))]
+
+    def by_reason(self, first: int, last: int) -> I8:
+        """Samples at the instructions from ``first`` up to ``last``, by reason."""
+        mine = slice(int(self._bounds[first]), int(self._bounds[last]))
+        return sum_by(self.reason[mine], self.samples[mine], len(self.reasons))
+
+    def hottest_for(self, reason: str) -> int:
+        """The instruction with the most samples for ``reason``; the hottest of all without any."""
+        at = self._at_for(reason)
+        return int(np.argmax(at if at.any() else self.at))
+
+    def most_for(self, reason: str) -> int:
+        """The most samples that an instruction has for ``reason``, or at all for the empty one."""
+        return int(self._at_for(reason).max(initial=0))
+
+    def _at_for(self, reason: str) -> I8:
+        if not reason:
+            return self.at
+        mine = np.array([key == reason for key in self.reasons], bool)[self.reason]
+        return sum_by(self.place[mine], self.samples[mine], len(self))
+
+    # Source lines
+
+    @cached_property
+    def has_lines(self) -> bool:
+        """Whether a source line is known of any instruction."""
+        return bool((self.code.line > 0).any())
+
+    @cached_property
+    def line_of(self) -> I8:
+        """A number for each instruction's source line, -1 for none, i8[n]."""
+        known = (self.code.file >= 0) & (self.code.line > 0)
+        return np.where(known, self.code.file * np.int64(_LINES) + self.code.line, -1)
+
+    @cached_property
+    def _lines(self) -> tuple[I8, I8]:
+        """The numbers of all lines, and the samples of each."""
+        lines, place = np.unique(self.line_of, return_inverse=True)
+        return lines, sum_by(place, self.at, len(lines))
+
+    def samples_of_line(self, line: int) -> int:
+        """The samples of the line with that number, wherever its instructions stand."""
+        lines, samples = self._lines
+        return int(samples[np.searchsorted(lines, line)])
+
+
+def file_and_line(number: int) -> tuple[int, int]:
+    """The file and the line that `Version.line_of` has this ``number`` for."""
+    return divmod(number, _LINES)
+
+
+def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> list[Version]:
+    """The samples of distributions ``used``, worth these values each, by code, largest first.
+
+    A value is split over its samples as `flame.core.projection.sample_split` does: exact in sum.
+    """
+    size = np.diff(sampling.bounds)[used]
+    entries = stretches(sampling.bounds[used], size)
+    code, place, stall = (one[entries] for one in (sampling.code, sampling.place, sampling.stall))
+    samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
+    worth = apportioned(value, samples, of, np.cumsum(size) - size)
+    found = []
+    for one, numbers in as_one({at: sampling.codes[at] for at in np.unique(code).tolist()}):
+        mine = np.flatnonzero(np.isin(code, numbers))
+        at = _places(sampling, one, code[mine], place[mine])
+        found.append(_version(one, numbers, frames, at, stall[mine], samples[mine], worth[mine]))
+    return sorted(found, key=lambda version: -version.total)
+
+
+def _places(sampling: Sampling, whole: Code, code: I4, place: I4) -> I8:
+    """The places in ``whole`` of instructions at ``place`` in the codes with numbers ``code``."""
+    offset = np.zeros(len(place), np.int64)
+    for number in np.unique(code).tolist():
+        mine = code == number
+        offset[mine] = sampling.codes[number].offset[place[mine]]
+    return np.searchsorted(whole.offset, offset)
+
+
+def _version(
+    code: Code,
+    numbers: tuple[int, ...],
+    frames: FrameTable,
+    place: I8,
+    stall: I4,
+    samples: I8,
+    value: I8,
+) -> Version:
+    """``code`` with these samples, those of one instruction and frame ``stall`` as one."""
+    first, kind = unique_rows([place, stall])  # in the order of the places
+    stalls, reason = np.unique(stall[first], return_inverse=True)
+    return Version(
+        code,
+        tuple(frames[one].get("reason") for one in stalls.tolist()),
+        place[first],
+        reason,
+        sum_by(kind, samples, len(first)),
+        sum_by(kind, value, len(first)),
+        numbers,
+    )

@@ -1,0 +1,359 @@
+"""The view of instructions: a kernel's SASS with its samples, over the main screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Horizontal
+from textual.reactive import Reactive
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from flame.core.columns import I8
+from flame.core.errors import FlameError, UsageError
+from flame.core.units import format_count
+from flame.tui.details.pane import Details, with_more
+from flame.tui.sampling.subject import Spot, Subject
+from flame.tui.sass import copy as sass_copy
+from flame.tui.sass.head import head_lines
+from flame.tui.sass.help import sass_help
+from flame.tui.sass.listing import Listing, Row, RowKind
+from flame.tui.sass.reasons import pane
+from flame.tui.sass.rows import Columns, SassRows, Unit
+from flame.tui.sass.source import Sources
+from flame.tui.session.finder import LONGEST, TOO_LONG
+from flame.tui.session.query import Query
+from flame.tui.shell.commands import bindings, footer_of
+from flame.tui.shell.keymap import remapped
+from flame.tui.shell.sass_commands import SASS_COMMANDS
+from flame.tui.toolkit.clipboard import copied
+from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
+from flame.tui.toolkit.patience import at_most
+from flame.tui.toolkit.text import cut_start
+from flame.tui.widgets.header import footer
+from flame.tui.widgets.pages import Sheet
+from flame.tui.widgets.search_box import History, searches_path
+from flame.tui.widgets.searchbox import SearchBox
+
+if TYPE_CHECKING:
+    from flame.tui.main.screen import MainScreen
+
+_UNITS = tuple(Unit)
+_NONE: I8 = np.zeros(0, np.int64)
+
+
+class SassScreen(ModalScreen[None]):
+    """Shows ``subject``, first the instruction at ``spot``; ``below`` is the screen under it."""
+
+    AUTO_FOCUS = ""
+    pane_name: ClassVar[str] = "sass"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(SASS_COMMANDS)]
+    # Instance variables of Screen, whose types ClassVar would contradict.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
+
+    # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+
+    def __init__(self, below: MainScreen, subject: Subject, spot: Spot, report: str = "") -> None:
+        super().__init__()
+        self.commands = remapped(SASS_COMMANDS, below.keymap)
+        self.subject = subject
+        self._below = below
+        self._report = report
+        self._version = spot.version
+        self._sources = [Sources(version.code) for version in subject.versions]
+        self._source, self._folded = True, False
+        self._listing = self._listed()
+        self._cursor = self._listing.row_of(spot.place)
+        self._unit = Unit.SAMPLES
+        self._query: Query | None = None
+        self._query_before: Query | None = None
+        self._matches: I8 = _NONE
+        self._note: Line = []
+        self._heated = -1
+
+    # Composition
+
+    def compose(self) -> ComposeResult:
+        yield Lines(self._head, id="sass-head")
+        with Container(id="sass-body"):
+            with Container(id="sass-listing"):
+                yield Lines(self._heads, id="sass-columns")
+                yield SassRows(id="sass-rows")
+            yield Details(self._reasons, id="sass-reasons")
+        with Horizontal(id="bottom"):
+            yield SearchBox(id="search", history=History(searches_path()))
+            yield Lines(self._status, id="status")
+        yield Lines(self._keys, id="keys")
+        yield Lines(self._too_small, id="small")
+
+    def on_mount(self) -> None:
+        self._show()
+
+    def _head(self, width: int, height: int) -> list[Line]:
+        return head_lines(self.subject, self._version, self._report, palette_of(self), width)
+
+    def _heads(self, width: int, height: int) -> list[Line]:
+        return [Columns.of(width, self._unit).heads(self.subject.metric.title)]
+
+    def _reasons(self, width: int, height: int) -> list[Line]:
+        lines = pane(self.subject, self._listing, self._row, palette_of(self), width)
+        return with_more(lines, width, height)
+
+    def _status(self, width: int, height: int) -> list[Line]:
+        if self._note:
+            return [[piece._replace(text=cut_start(piece.text, width)) for piece in self._note]]
+        if self._query is not None:
+            return [[self._found(width)]]
+        if self._wide_enough:
+            return [[Piece(cut_start(f" {self._place()}", width), "dim")]]
+        return [[Piece(cut_start(f" {self._told()}", width))]]
+
+    def _keys(self, width: int, height: int) -> list[Line]:
+        one = len(self.subject.versions) < 2
+        keys = footer_of(self.commands, self.pane_name)
+        return [footer([key for key in keys if not (one and key.label == "code")], width)]
+
+    def _too_small(self, width: int, height: int) -> list[Line]:
+        text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"
+        return [[Piece(cut_start(text, width), "warning")]]
+
+    @property
+    def _row(self) -> Row:
+        return self._listing[self._cursor]
+
+    @property
+    def _wide_enough(self) -> bool:
+        """Whether the reasons of what is selected are shown beside, or below, the listing."""
+        return bool(self.query_one("#sass-reasons").display)
+
+    def _found(self, width: int) -> Piece:
+        """What the search has found."""
+        if not len(self._matches):
+            return Piece(cut_start(" nothing here matches", width), "warning")
+        place = int(np.searchsorted(self._matches, self._cursor))
+        here = place < len(self._matches) and self._matches[place] == self._cursor
+        where = f" · match {place + 1:,}" if here else ""
+        number = len(self._matches)
+        found = f"{format_count(number)} rows match" if number > 1 else "1 row matches"
+        return Piece(cut_start(f" {found}{where}", width))
+
+    def _place(self) -> str:
+        version, row = self._listing.version, self._row
+        if not any(version.code.text):
+            return "only where the samples are is known, not the instructions there"
+        number = f"{format_count(len(version))} instructions"
+        ranked = np.flatnonzero(version.hottest == row.first)
+        if len(ranked) and row.last - row.first == 1:
+            return f"hottest {ranked[0] + 1:,} of {len(version.hottest):,} sampled · {number}"
+        return f"{len(version.hottest):,} of {number} have samples"
+
+    def _told(self) -> str:
+        """The reasons of the selected row in a line, where there is no other place for them."""
+        return sass_copy.reasons(self._listing, self._row) or self._place()
+
+    # Showing
+
+    def _show(self, note: str = "", tone: str = "dim") -> None:
+        """Bring the screen up to date, with ``note`` in the status line until the next key."""
+        self._note = [Piece(f" {note}", tone)] if note else []
+        rows = self.query_one(SassRows)
+        rows.show(self.subject, self._listing, self._cursor, self._unit, self._matches)
+        for name in ("#sass-reasons", "#status"):
+            self.query_one(name, Lines).update()
+
+    def _listed(self) -> Listing:
+        version = self.subject.versions[self._version]
+        return Listing.of(version, self._sources[self._version], self._source, self._folded)
+
+    def _relist(self, note: str = "") -> None:
+        """List anew, and stay at the instruction that is selected."""
+        place = self._row.first
+        self._listing = self._listed()
+        self._cursor = self._listing.row_of(place)
+        self._look_for()
+        self._show(note)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show)
+
+    def _begin(self, row: int) -> None:
+        """Select ``row``, as far as there is one, and show its reasons from the first on."""
+        row = min(max(row, 0), len(self._listing) - 1)
+        if row != self._cursor:
+            self.query_one(Details).scroll_to(y=0, animate=False)
+        self._cursor = row
+        self._show()
+
+    # Moving
+
+    def action_move(self, way: str, step: int = 1) -> None:
+        page = max(self.query_one(SassRows).inner.height - 1, 1)
+        rows = {
+            "up": self._cursor - 1,
+            "down": self._cursor + 1,
+            "page": self._cursor + step * page,
+            "home": 0,
+            "end": len(self._listing) - 1,
+        }
+        self._begin(rows[way])
+
+    def action_hottest(self, step: int) -> None:
+        """From the hottest on to the next one, or back; from elsewhere to the hottest."""
+        version, row = self._listing.version, self._row
+        ranked = np.flatnonzero(version.hottest == row.first)
+        ranked_here = len(ranked) and row.kind == RowKind.INSTRUCTION
+        here = ranked_here and (self._heated == self._cursor or ranked[0] == 0)
+        rank = int(ranked[0]) + step if here else 0
+        if not 0 <= rank < len(version.hottest):
+            self._show("no hotter instruction" if rank < 0 else "no other instruction has samples")
+            return
+        self._begin(self._listing.row_of(int(version.hottest[rank])))
+        self._heated = self._cursor
+
+    @on(SassRows.Chosen)
+    def _chosen(self, message: SassRows.Chosen) -> None:
+        self._begin(message.row)
+
+    # Searching
+
+    def action_search(self) -> None:
+        self._query_before = self._query
+        self.set_focus(self.query_one(SearchBox))
+
+    @on(Input.Changed, "#search")
+    def _search_typed(self, event: Input.Changed) -> None:
+        self._search(Query(event.value))
+
+    @on(Input.Submitted, "#search")
+    def _search_entered(self) -> None:
+        self.set_focus(None)
+        if len(self._matches) and self._cursor not in self._matches:
+            self.action_match(1)
+
+    def action_escape(self) -> None:
+        box = self.query_one(SearchBox)
+        if box.has_focus:
+            self.set_focus(None)
+            box.show(self._query_before)
+            self._search(self._query_before)
+        elif self._query is not None:
+            box.show(None)
+            self._search(None)
+        else:
+            self.action_leave()
+
+    def _search(self, query: Query | None) -> None:
+        self._query = query if query and query.text else None
+        note = self._look_for()
+        self._show(note, "warning")
+
+    def _look_for(self) -> str:
+        """Find what is searched; why that cannot be, if so."""
+        self._matches = _NONE
+        if self._query is None:
+            return ""
+        try:
+            pattern = self._query.compile()
+            with at_most(LONGEST, TOO_LONG):
+                self._matches = self._listing.matching(pattern)
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    def action_match(self, step: int) -> None:
+        if self._query is None:
+            self._show("no search yet: / begins one")
+        elif len(self._matches):
+            after = int(np.searchsorted(self._matches, self._cursor + (step > 0)))
+            place = after if step > 0 else after - 1
+            self._begin(int(self._matches[place % len(self._matches)]))
+
+    # What is shown
+
+    def action_lines(self) -> None:
+        if not self._listing.version.has_lines:
+            self._show("no source lines are known: compile with -lineinfo")
+            return
+        self._source = not self._source
+        self._relist(f"source lines {'on' if self._source else 'off'}")
+
+    def action_fold(self) -> None:
+        self._folded = not self._folded
+        self._relist("only what has samples" if self._folded else "all instructions")
+
+    def action_unit(self, step: int) -> None:
+        self._unit = _UNITS[(_UNITS.index(self._unit) + step) % len(_UNITS)]
+        self.query_one("#sass-columns", Lines).update()
+        self._show()
+
+    def action_version(self, step: int) -> None:
+        number = len(self.subject.versions)
+        if number < 2:
+            self._show("there is only one code of this kernel")
+            return
+        self._version = (self._version + step) % number
+        self._listing = self._listed()
+        self._cursor = self._listing.row_of(self._listing.version.hottest_for(""))
+        self._look_for()
+        self.query_one("#sass-head", Lines).update()
+        self._show()
+
+    def action_details(self) -> None:
+        self.toggle_class("-no-details")
+        self.call_after_refresh(self._show)
+
+    def action_scroll_details(self, step: int) -> None:
+        """Scroll the reasons, by a click on what says that there are more."""
+        self.query_one(Details).scroll(step)
+
+    def action_help(self) -> None:
+        commands, palette = self.commands, palette_of(self)
+        self.app.push_screen(Sheet(lambda width: sass_help(commands, palette, width), wide=True))
+
+    def action_theme(self, step: int) -> None:
+        from flame.tui.toolkit.themes import cycle
+
+        self._show(f"theme {cycle(self.app, step)}")
+
+    def action_palette(self) -> None:
+        self.app.action_command_palette()
+
+    # Handing over
+
+    def action_copy(self, what: str) -> None:
+        if what == "line":
+            self._show(copied(self.app, sass_copy.line(self.subject, self._listing, self._row)))
+            return
+        text = sass_copy.listing(self.subject, self._listing)
+        self._show(copied(self.app, text, f"the listing, {format_count(len(self._listing))} rows"))
+
+    def action_source(self) -> None:
+        from flame.tui.toolkit.editor import open_line
+
+        found = self._listing.line(self._row)
+        if found is None:
+            self._show("no source line is recorded for this instruction")
+            return
+        file = self._listing.version.code.files[found[0]]
+        self._show(open_line(self.app, file, found[1], self._below.config.editor))
+
+    def action_screenshot(self) -> None:
+        from flame.tui.dialogs.export import save_screenshot
+        from flame.tui.toolkit.text import printable
+
+        try:
+            path = save_screenshot(self.app, self._below.session.inputs)
+            self._show(f"saved {printable(path)}")
+        except (FlameError, OSError) as error:
+            self._show(f"not saved: {error}")
+
+    def action_leave(self) -> None:
+        """Back to the screen below."""
+        self.dismiss(None)

@@ -1,0 +1,4 @@
+"""Hold what is shown, selected, searched and undone; draws nothing.
+
+May import toolkit.
+"""

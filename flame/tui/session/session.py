@@ -1,0 +1,138 @@
+"""A loaded trace as the app holds it, and projections of it; runs in a worker, draws nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from flame.core.analysis.node_activities import Members
+from flame.core.errors import NoMatchError
+from flame.core.loading.inputs import Inputs
+from flame.core.model.metrics import Metric
+from flame.core.model.profile import Profile
+from flame.core.options import LoadOptions, Progress
+from flame.core.projection.levels import recorded_levels
+from flame.core.projection.selection import Selection
+from flame.tui.session.tree_view import View
+
+_KEPT_NODES = 3_000_000
+"""Tree nodes, about 100 bytes each, in projections kept so that going back to them is immediate."""
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """What a selection shows: a prepared view, and the levels that its table has any frame for."""
+
+    selection: Selection
+    view: View
+    recorded: frozenset[str]
+    profile: Profile
+    _members: list[Members] = field(default_factory=list, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def members(self) -> Members:
+        """The activities below every node; takes its time when first asked for."""
+        with self._lock:
+            if not self._members:
+                where = self.selection.where
+                self._members.append(Members.of(self.profile, self.view.tree, where))
+        return self._members[0]
+
+    def members_now(self) -> Members | None:
+        """The same if it is there already."""
+        return self._members[0] if self._members else None
+
+    def follows(self, before: Projection) -> bool:
+        """Whether this is the same of a later state of the recording."""
+        return self.profile is not before.profile and self.selection == before.selection
+
+    @property
+    def metric(self) -> Metric:
+        """The metric shown."""
+        return self.view.tree.metric
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not self.view.tree.total[0]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A trace and the metrics that may have something to show."""
+
+    inputs: Inputs
+    profile: Profile
+    metrics: tuple[str, ...]
+    options: LoadOptions
+    _kept: dict[Selection, Projection] = field(default_factory=dict, repr=False)
+
+    def project(self, candidates: Iterable[Selection]) -> Projection:
+        """The first of ``candidates`` that is not empty; NoMatchError if all are."""
+        for selection in candidates:
+            try:
+                projection = self._kept.get(selection) or self._projected(selection)
+            except NoMatchError:
+                continue
+            if not projection.empty:
+                self.keep(projection)
+                return projection
+        raise NoMatchError("nothing in this trace is left to show with that")
+
+    def _projected(self, selection: Selection) -> Projection:
+        return project(self.profile, selection)
+
+    @property
+    def usual_metric(self) -> str:
+        """The metric of selections that name none."""
+        return self.profile.default_metric
+
+    def keep(self, projection: Projection) -> None:
+        """Remember ``projection``, and forget those longest unused when there are too many."""
+        self._kept.pop(projection.selection, None)
+        self._kept[projection.selection] = projection
+        nodes = sum(len(one.view.tree) for one in self._kept.values())
+        for selection in list(self._kept)[:-1]:
+            if nodes <= _KEPT_NODES:
+                break
+            nodes -= len(self._kept.pop(selection).view.tree)
+
+    def others(self, selection: Selection, step: int) -> list[Selection]:
+        """``selection`` with each other metric, beginning ``step`` (+1 or -1) further."""
+        shown = selection.metric or self.usual_metric
+        ring = self.metrics if shown in self.metrics else (shown, *self.metrics)
+        at = ring.index(shown)
+        keys = [ring[(at + step * far) % len(ring)] for far in range(1, len(ring))]
+        return [replace(selection, metric=key) for key in keys]
+
+
+def open_session(
+    inputs: Inputs, options: LoadOptions, selection: Selection, progress: Progress
+) -> tuple[Session, Projection]:
+    """Load ``inputs`` and project them; FlameError if one cannot be read or nothing matches."""
+    from flame.core.loading.many import load_all
+
+    profile = load_all(inputs.paths, options, progress)
+    metrics = metrics_of(profile)
+    progress("building the tree", 0, 0)
+    session, shown = Session(inputs, profile, metrics, options), project(profile, selection)
+    session.keep(shown)
+    return session, shown
+
+
+def metrics_of(profile: Profile) -> tuple[str, ...]:
+    """The metrics by which ``profile`` may have something to show."""
+    return tuple(metric.key for metric in profile.metrics if _weighs(profile, metric))
+
+
+def _weighs(profile: Profile, metric: Metric) -> bool:
+    """Whether ``metric`` is above zero anywhere; the host table is not built just to find out."""
+    return metric.table == "host" or bool(profile.totals_by_group(metric)[0].any())
+
+
+def project(profile: Profile, selection: Selection) -> Projection:
+    """Project and work out everything that grows with the tree."""
+    view = View(selection.tree(profile))
+    view.prepare()
+    return Projection(selection, view, recorded_levels(profile, view.tree.metric), profile)

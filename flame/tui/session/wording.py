@@ -1,0 +1,60 @@
+"""What things are called on screen, after the kind of trace that a profile was read from."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from flame.core.analysis.wording import Terms
+from flame.core.model.frames import PARTS, Frame
+from flame.core.model.metrics import Metric
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+
+CAPTURED = "↻"
+"""Before the name of a range that was open when a CUDA graph was captured."""
+
+
+def lasts(metric: Metric) -> bool:
+    """Whether ``metric`` is a time of single activities: their number and spread mean something."""
+    return metric.unit == "ns" and metric.noun == "activities"
+
+
+def counts(tree: StackTree, node: int) -> bool:
+    """Whether the number of activities means something at ``node``: also not below parts."""
+    return lasts(tree.metric) and not any(tree.kind(one) in PARTS for one in tree.path(node))
+
+
+NO_SAMPLES = "no PC samples: --ncu, or --pc of record and attach"
+
+
+@lru_cache(1)
+def whole_of(profile: Profile) -> int:
+    """All that ``profile`` weighs by its first metric: GPU time, or what a file measures first."""
+    return int(profile.totals_by_group(profile.metrics[0])[0].sum())
+
+
+def level_about(level: str, terms: Terms) -> str:
+    """What the frames of ``level`` are."""
+    return _LEVELS.get(level) or f"{terms.ranges} open at the launch"
+
+
+_LEVELS = {
+    "rank": "the file it was read from, or its rank",
+    "process": "the process that launched it",
+    "thread": "the thread that launched it",
+    "device": "the GPU it ran on",
+    "stream": "the stream it ran on",
+    "stack": "the stack, as the file has it",
+    "python": "Python frames of the launch",
+    "native": "C and C++ frames of the launch",
+    "launch": "the API call that launched it",
+    "shapes": "tensor shapes of the innermost range",
+    "kernel": "kernel, copy, memset or graph",
+    "sass": "instruction of the kernel, by PC samples",
+    "stall": "what a warp waited for there",
+}
+
+
+def mark_of(frame: Frame) -> str:
+    """The sign before the name of ``frame``, mostly none."""
+    return CAPTURED if frame.get("captured") else ""

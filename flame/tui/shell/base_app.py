@@ -1,0 +1,122 @@
+"""What every app of flame has in common: its look, its keys, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events
+from textual.app import App
+from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType, Keymap
+from textual.filter import LineFilter
+from textual.screen import Screen
+
+from flame.core.errors import CancelledError, FlameError, UsageError
+from flame.options.config import Config, is_in_browser
+from flame.tui.toolkit.text import printable
+from flame.tui.toolkit.themes import filters_of, set_up
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from textual.command import Provider
+
+DUMB = ("dumb", "unknown")
+
+
+def check_terminal(instead: str) -> None:
+    """UsageError, with what to do ``instead``, where no app can be drawn; a browser can always."""
+    if is_in_browser():
+        return
+    terminal = os.environ.get("TERM", "")
+    if terminal in DUMB:
+        raise UsageError(f"TERM={terminal} cannot show the app: {instead}")
+    if sys.__stderr__ is None or not sys.__stderr__.isatty():
+        raise UsageError(f"stderr is no terminal, but the app draws there: {instead}")
+
+
+def _commands() -> type[Provider]:
+    from flame.tui.shell.command_palette import Commands
+
+    return Commands
+
+
+class Shell(App[None]):
+    """``failure`` is why nothing is shown, ``crash`` an error that should not have happened."""
+
+    CSS_PATH = Path(__file__).with_name("app.tcss")  # apps in other packages have it, too
+    TITLE = "flame"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
+
+    def __init__(self, config: Config, keymap: Keymap) -> None:
+        super().__init__()
+        set_up(self, config.theme)
+        self.config = config
+        self.keymap = keymap
+        self._drawn_through = filters_of(self, config.ascii)
+        self.animation_level = "none"
+        self.failure: FlameError | None = None
+        self.crash: Exception | None = None
+        self._masked = False
+
+    def on_mount(self) -> None:
+        self.set_keymap(self.keymap)
+
+    def exit_code(self) -> int:
+        """How it ended, told on stderr where it has failed; raises what should not have happened.
+
+        To be asked after `run`.
+        """
+        if self.crash is not None:
+            raise self.crash
+        if self.failure is None:
+            return 0
+        if not isinstance(self.failure, CancelledError):
+            print(f"flame: {printable(str(self.failure))}", file=sys.stderr)
+        return self.failure.exit_code
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        # Textual's own turn the terminal's colours into others, and into greys without colours.
+        own = self.no_color or self.native_ansi_color
+        return [*([] if own else super().get_line_filters()), *self._drawn_through]
+
+    async def present(self, screen: Screen[None]) -> None:
+        """Show ``screen``, sent to the terminal once: Textual draws it several times over."""
+        self._masked = True
+        await self.push_screen(screen)
+        later = screen.call_after_refresh
+        later(later, later, self._unmask)
+
+    def _unmask(self) -> None:
+        self._masked = False
+        self.screen.refresh()
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        if not self._masked:
+            super()._display(screen, renderable)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Paste):  # Textual's palette would draw it as it is
+            event.text = printable(event.text)
+        await super().on_event(event)
+
+    def action_command_palette(self) -> None:
+        """Open the palette, but not over what has no commands: a dialog, a page, a palette."""
+        if hasattr(self.screen, "commands"):
+            from flame.tui.shell.command_palette import AllCommands
+
+            self.push_screen(AllCommands(id="--command-palette"))
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the page or dialog on top; the second of two quick clicks beside it closes none."""
+        return super().pop_screen() if self.screen.is_modal else AwaitComplete()
+
+    def _fatal_error(self) -> None:
+        """Close instead of printing a traceback: `exit_code` hands the error to its caller."""
+        if not self._exit:  # else a screen that was still being put together has been left
+            self.crash = self._exception
+        self._close_messages_no_wait()

@@ -1,0 +1,292 @@
+"""All keys of the main screen: one table behind bindings, footer and help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from textual.binding import Binding
+
+from flame.core.projection.levels import LEVELS
+
+_RARE = {"rank": "R", "stack": "F", "sass": "I", "stall": "r"}
+LEVEL_KEYS = {
+    **dict(zip((one for one in LEVELS if one not in _RARE), "1234567890", strict=True)),
+    **_RARE,
+}
+"""The key that switches each level: digits in their order, and letters for the rare ones."""
+
+
+class Command(NamedTuple):
+    """``keys`` as Textual names them, ``shown`` in the help, its first word in the footer.
+
+    ``label`` is the footer's word; ``footer`` its place there, 0 keeps it out. ``help`` is a line
+    of the help, empty where the line of a neighbour says it. ``views`` are the views in which it
+    means something, all if empty.
+    """
+
+    keys: str
+    shown: str
+    action: str
+    label: str
+    help: str
+    footer: int = 0
+    views: tuple[str, ...] = ()
+
+
+_ENTER_HELP = "zoom to the frame, or to its run of narrow ones"
+_BRUSH_HELP = "begin a window of time; enter filters by it"
+_LEVEL_HELP = "a level on or off: " + " ".join(
+    f"{key} {level}" for level, key in LEVEL_KEYS.items()
+)
+_WIDE = ("icicle", "timeline")
+_ZOOMED = ("icicle", "sandwich", "timeline")
+
+VIEWS = (
+    Command("tab", "tab", "view(1)", "view", "next view: icicle, sandwich, top, timeline", 1),
+    Command("shift+tab", "", "view(-1)", "", ""),
+    Command("x", "x", "sandwich", "sandwich", "callers and callees of the selected frame", 8),
+    Command("a", "a", "sass", "SASS", "instructions of the selected kernel, and their stalls", 6),
+)
+
+MOVING = (
+    Command("left,h", "← →  h l", "move('across', -1)", "", "previous, next frame on the row"),
+    Command("right,l", "", "move('across', 1)", "", ""),
+    Command("up,k", "↑ ↓  k j", "move('up')", "", "frame above, widest frame below; row"),
+    Command("down,j", "", "move('down')", "", ""),
+    Command(
+        "home,g",
+        "home end  g G",
+        "move('home')",
+        "",
+        "the zoomed frame, its widest leaf; first, last row",
+    ),
+    Command("end,G", "", "move('end')", "", ""),
+    Command(
+        "space",
+        "space",
+        "move('fork')",
+        "",
+        "down past frames with a single heavy child",
+        0,
+        ("icicle", "sandwich"),
+    ),
+    Command("pageup", "pgup pgdn", "move('page', -1)", "", "scroll a deep tree, a long table"),
+    Command("pagedown", "", "move('page', 1)", "", ""),
+)
+
+ZOOMING = (
+    Command(
+        "enter",
+        "enter",
+        "move('enter')",
+        "zoom",
+        _ENTER_HELP,
+        2,
+        _ZOOMED,
+    ),
+    Command("", "enter", "move('enter')", "sandwich", "", 2, ("top",)),
+    Command("u,backspace", "u", "move('out')", "out", "zoom out by one frame (also backspace)", 3),
+    Command("escape", "esc", "escape", "reset", "leave the search, then zoom out to everything", 4),
+    Command("plus,equals_sign", "+ -", "move('closer', 1)", "", "closer, farther", 0, _WIDE),
+    Command("minus", "", "move('closer', -1)", "", "", 0, _WIDE),
+    Command("comma,shift+left", ", .", "move('pan', -1)", "", "pan (also shift+← →)", 0, _WIDE),
+    Command("full_stop,shift+right", "", "move('pan', 1)", "", "", 0, _WIDE),
+    Command(
+        "b",
+        "b",
+        "move('mark')",
+        "brush",
+        _BRUSH_HELP,
+        5,
+        ("timeline",),
+    ),
+    Command("z", "z Z", "undo", "undo", "undo, redo: zoom, filter, levels, metric", 12),
+    Command("Z", "", "redo", "", ""),
+)
+
+SEARCHING = (
+    Command("slash", "/", "search", "search", "search names: a regular expression", 5),
+    Command("n", "n N", "match(1)", "", "next, previous match"),
+    Command("N", "", "match(-1)", "", ""),
+    Command("asterisk", "*", "same", "same name", "search the selected frame's name", 13),
+)
+
+FILTERING = (
+    Command("f", "f", "filters", "filter", "filters: frames, time, steps, ranges, devices, …", 7),
+    Command("A", "A", "quick('only')", "", "only stacks with the selected frame"),
+    Command("X", "X", "quick('without')", "", "only stacks without it"),
+    Command("greater_than_sign", ">", "quick('from')", "", "stacks from it on"),
+    Command("H", "H", "quick('hide')", "", "hide it, keep what is below"),
+)
+
+SHOWING = (
+    Command("m", "m M", "metric(1)", "metric", "next, previous metric: GPU time, idle, …", 10),
+    Command("M", "", "metric(-1)", "", ""),
+    Command("L", "L", "levels", "levels", "choose, order and fold the levels", 9),
+    *(
+        Command(
+            key,
+            "" if place else "1 … 0 R F I r",
+            f"level('{level}')",
+            "",
+            "" if place else _LEVEL_HELP,
+        )
+        for place, (level, key) in enumerate(LEVEL_KEYS.items())
+    ),
+    Command("i", "i", "invert", "invert", "invert: leaves first, callers below", 11, ("icicle",)),
+    Command("c", "c", "collapse", "", "collapse frames directly below themselves"),
+    Command("s", "s", "sort(1)", "sort", "order: weight, name, start; columns of the table", 14),
+    Command("v", "v", "move('kinds', 1)", "rows", "which frames the table has", 6, ("top",)),
+    Command("d", "d", "details", "details", "details pane on or off", 16),
+    Command("left_square_bracket", "[ ]", "scroll_details(-1)", "", "scroll the details"),
+    Command("right_square_bracket", "", "scroll_details(1)", "", ""),
+    Command("w", "w", "coverage", "notes", "what the trace covers, and its warnings", 17),
+    Command("t", "t", "theme(1)", "theme", "next theme: dark, light, high contrast, 16 colours"),
+)
+
+HANDING = (
+    Command("y", "y Y", "copy('name')", "copy", "copy the frame's name, its stack", 18),
+    Command("Y", "", "copy('stack')", "", ""),
+    Command("C", "C", "copy('command')", "", "copy the command line that shows this view"),
+    Command("o", "o", "source", "source", "open the source line in the editor"),
+    Command("e", "e", "export", "export", "export: folded, speedscope, SVG", 15),
+    Command("S", "S", "screenshot", "", "save the screen as SVG"),
+)
+
+ALWAYS = (
+    Command("ctrl+p", "ctrl+p", "palette", "", "every command by name"),
+    Command("question_mark,f1", "?", "help", "help", "this help", 98),
+    Command("q", "q", "quit", "quit", "quit (also ctrl+c)", 99),
+)
+
+LIVE = (
+    Command("p", "p", "pause", "pause", "stand still, and go on: nothing is lost meanwhile", 1),
+    Command(
+        "W", "W", "window(1)", "window", "the last 10 s, the last 60 s, all, since the mark", 1
+    ),
+    Command("M", "M", "set_mark", "mark", "mark this moment, and show what runs from now on", 1),
+    Command("S", "S", "save", "save", "save what has been recorded, or what is shown", 1),
+)
+"""What there is besides where a recording goes on."""
+
+_LIVE_INSTEAD = {
+    "metric(1)": SHOWING[0]._replace(shown="m", help="next metric: GPU time, idle, …"),
+    "quit": ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
+}
+_NOT_LIVE = ("metric(-1)", "screenshot")
+"""Their keys are others' where a recording goes on."""
+
+Groups = tuple[tuple[str, tuple[Command, ...]], ...]
+
+GROUPS: Groups = (
+    ("Views", VIEWS),
+    ("Move", MOVING),
+    ("Zoom", ZOOMING),
+    ("Search", SEARCHING),
+    ("Filter", FILTERING),
+    ("Show", SHOWING),
+    ("Hand over", HANDING),
+    ("", ALWAYS),
+)
+
+COMMANDS = tuple(command for _, group in GROUPS for command in group)
+
+
+def _live(group: tuple[Command, ...]) -> tuple[Command, ...]:
+    kept = (command for command in group if command.action not in _NOT_LIVE)
+    return tuple(_LIVE_INSTEAD.get(command.action, command) for command in kept)
+
+
+LIVE_GROUPS: Groups = (
+    GROUPS[0],
+    ("Live", LIVE),
+    *((title, _live(group)) for title, group in GROUPS[1:]),
+)
+LIVE_COMMANDS = tuple(command for _, group in LIVE_GROUPS for command in group)
+
+GROUPS_OF_ALL: Groups = (*GROUPS, *LIVE_GROUPS)
+
+MOUSE = (
+    ("click", "select a frame, zoom to a part of the path above, run a key below"),
+    ("double click", "zoom; in the table the sandwich"),
+    ("wheel", "scroll; with shift pan, with ctrl zoom in time"),
+    ("drag", "in the timeline brush a window, in the overview move the zoomed part"),
+)
+
+
+def footer_of(commands: Sequence[Command], view: str) -> list[Command]:
+    """Those of ``commands`` that stand in the footer of ``view``, in order."""
+    here = [one for one in commands if one.footer and (not one.views or view in one.views)]
+    return sorted(here, key=lambda command: command.footer)
+
+
+def grouped(commands: Sequence[Command], groups: Groups) -> Iterator[tuple[str, Sequence[Command]]]:
+    """``commands``, with whatever keys, in the ``groups`` that have them, with the titles."""
+    titles = {id_of(command): title for title, group in groups for command in group}
+    for title, group in groupby(commands, lambda command: titles[id_of(command)]):
+        yield title, list(group)
+
+
+def means_something(action: str, parameters: tuple[object, ...], view: str) -> bool:
+    """Whether the command of ``action`` belongs to ``view``."""
+    name = str(parameters[0]) if action == "move" else action
+    return view in _VIEWS_OF.get(name, (view,))
+
+
+def bindings(commands: Sequence[Command] = COMMANDS) -> list[Binding]:
+    """Each of ``commands`` as a binding, by an id under which it can be remapped."""
+    return [
+        Binding(command.keys, command.action, command.help, show=False, id=id_of(command))
+        for command in commands
+        if command.keys
+    ]
+
+
+_STEPS = {"1": "next", "-1": "previous"}
+_IDS = {
+    "across_previous": "left",
+    "across_next": "right",
+    "page_previous": "page_up",
+    "page_next": "page_down",
+    "enter": "zoom",
+    "closer_next": "closer",
+    "closer_previous": "farther",
+    "pan_previous": "pan_left",
+    "pan_next": "pan_right",
+    "mark": "brush",
+    "match_next": "next_match",
+    "match_previous": "previous_match",
+    "same": "same_name",
+    "sort_next": "sort",
+    "kinds_next": "rows",
+    "scroll_details_previous": "details_up",
+    "scroll_details_next": "details_down",
+    "coverage": "notes",
+    "theme_next": "theme",
+    "window_next": "window",
+    "set_mark": "mark",
+}
+"""What people would call a command, where its action is called otherwise."""
+
+
+def id_of(command: Command) -> str:
+    """``flame.metric_next`` of ``metric(1)``, ``flame.zoom`` of the move ``enter``."""
+    words = re.findall(r"-?\w+", command.action)
+    named = "_".join(_STEPS.get(word, word) for word in words if word != "move")
+    return "flame." + _IDS.get(named, named)
+
+
+def _views_of() -> dict[str, tuple[str, ...]]:
+    """The views of every command that does not belong to all."""
+    found: dict[str, tuple[str, ...]] = {}
+    for command in COMMANDS:
+        name = re.findall(r"\w+", command.action.removeprefix("move"))[0]
+        if command.views:
+            found[name] = (*found.get(name, ()), *command.views)
+    return found
+
+
+_VIEWS_OF = _views_of()

@@ -1,0 +1,300 @@
+"""The timeline: ranges and GPU work, or samples, over time, by thread and by stream."""
+
+from __future__ import annotations
+
+from threading import Thread
+from time import monotonic
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.timer import Timer
+
+from flame.core.projection.filters import Time
+from flame.tui.session.session import Projection
+from flame.tui.timeline import header as timeline_head
+from flame.tui.timeline.cursor import TimeView
+from flame.tui.timeline.prepare import Work
+from flame.tui.timeline.rows import TimelineRows
+from flame.tui.timeline.tree_link import item_of, node_of
+from flame.tui.toolkit.background import hand_in
+from flame.tui.toolkit.lines import Line, Lines, Piece
+from flame.tui.toolkit.text import cut_start
+from flame.tui.views.pane import NOT_HERE, Pane
+
+PATIENCE = 0.03
+"""Seconds that a key may wait for the rows; if they take longer, they come by message."""
+
+PACE = 1.0
+"""Seconds between two states of a trace that grows."""
+
+_SHARE = 3
+"""So many times as long as a state has taken to lay out, no later one is."""
+
+_LATER = "…"
+_NO_TIMES = "this file has no times: it says how much every stack weighs, but not when"
+
+
+class TimelinePane(Pane):
+    """What ran when; a brushed window becomes a filter of all views."""
+
+    name_ = "timeline"
+    title = "Timeline"
+    DEFAULT_CSS: ClassVar[str] = """
+    #timeline-head { height: 2; overflow-y: hidden; }
+    #timeline-rows { height: 1fr; }
+    """
+
+    class Ready(Message):
+        """``work`` is done."""
+
+        def __init__(self, work: Work) -> None:
+            super().__init__()
+            self.work = work
+
+    def __init__(self, shown: Projection) -> None:
+        super().__init__(shown)
+        self._time: TimeView | None = None
+        self._work: Work | None = None
+        self._taken: Work | None = None
+        self._followed: tuple[object, ...] = (None, ())
+        self._next = 0.0
+        self._timer: Timer | None = None
+        self._away = True
+
+    def compose(self) -> ComposeResult:
+        yield Lines(self._head, id="timeline-head")
+        yield TimelineRows(id="timeline-rows")
+
+    @property
+    def rows(self) -> TimelineRows:
+        """The rows below the axis."""
+        return self.query_one(TimelineRows)
+
+    @property
+    def busy(self) -> bool:
+        """Whether rows are being worked out."""
+        return self._work is not self._taken
+
+    # Showing
+
+    def show(self, shown: Projection) -> None:
+        self.shown = shown
+        if not shown.profile.timed:
+            pass
+        elif self._work is not None and self._work.precedes(shown):
+            self._go_on(shown)
+        elif self._work is None or not self._work.fits(shown):
+            self._begin(Work(shown, self._work))
+        self._draw()
+
+    def _go_on(self, shown: Projection) -> None:
+        """Work out a later state, but none of what is being brushed."""
+        now = monotonic()
+        if self.busy or (self._time is not None and self._time.brush is not None):
+            return
+        if now < self._next:
+            self._timer = self._timer or self.set_timer(self._next - now, self._again)
+            return
+        self._begin(Work(shown, self._work))
+
+    def _again(self) -> None:
+        self._timer = None
+        if self.display:
+            self.show(self.shown)
+
+    def _begin(self, work: Work) -> None:
+        self._work = work
+
+        def run() -> None:
+            work.run()
+            hand_in(self.Ready(work), self.post_message)
+
+        thread = Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        if not thread.is_alive():
+            self._take(work)
+
+    @on(Ready)
+    def _ready(self, message: Ready) -> None:
+        message.stop()
+        if message.work is self._work and self.busy:
+            self._take(message.work)
+            self.post_message(self.Changed())
+
+    def _take(self, work: Work) -> None:
+        timeline, light = work.result()
+        self._taken = work
+        self._next = monotonic() + max(PACE, _SHARE * work.seconds)
+        if self._time is None:
+            self._time = TimeView(timeline, light)
+        elif self._time.timeline is timeline:
+            self._time.relight(light)
+        else:
+            self._time.go_on(timeline, light)
+
+    def _draw(self) -> None:
+        if self._time is not None:
+            if not self.busy:
+                self._follow(self._time)
+            self.rows.show(self._time, self.shown.view.tree.text)
+        self.query_one("#timeline-head", Lines).update()
+
+    def on_resize(self) -> None:
+        """Draw the axis anew once the rows know how much room their labels leave it."""
+        self.call_after_refresh(self._draw)
+
+    @property
+    def _nothing(self) -> str:
+        """Why nothing moves."""
+        return _LATER if self.shown.profile.timed else _NO_TIMES
+
+    def _head(self, width: int, height: int) -> list[Line]:
+        if not self.shown.profile.timed:
+            return [[], [Piece(cut_start(f" {_NO_TIMES}", width))]]
+        if self._time is None:
+            return [[], []]
+        note = " working …" if self.busy else ""
+        return timeline_head.head(self._time, self.rows.labels, note, width)
+
+    def hint(self) -> str:
+        if not self.shown.profile.timed:
+            return ""
+        if self._time is None:
+            return "laying out the trace over time …"
+        return timeline_head.hint(self._time, self.shown.view.tree.text)
+
+    # The selected frame, here and in the tree
+
+    def on_hide(self) -> None:
+        self._away = True
+
+    def _follow(self, time: TimeView) -> None:
+        """Select what has been selected in another view, or is so in another projection.
+
+        Only the first moves the window: a filter set in this view leaves it where it is.
+        """
+        view = self.shown.view
+        away, self._away = self._away, False
+        place = (self.shown.selection, view.tree.names(view.cursor))
+        before, self._followed = self._followed, place
+        if before == place or not view.cursor:
+            return
+        here = node_of(self.shown, time.timeline, time.light, time.item) if time.item >= 0 else -1
+        # In another projection, what is selected here may be below what is left of it there.
+        same = before[0] == place[0]
+        last = view.cursor + 1 if same else int(view.tree.end[view.cursor])
+        if not view.cursor <= here < last:
+            item = item_of(self.shown, time.timeline, time.light, view.cursor, time.window)
+            if away or same:
+                time.select(item)
+            else:
+                time.select_in_sight(item)
+
+    def _selected(self, note: str = "") -> str:
+        """Select in the tree what is selected over time."""
+        time, view = self._time, self.shown.view
+        if time is None or time.item < 0:
+            return note
+        node = node_of(self.shown, time.timeline, time.light, time.item)
+        if node < 0:
+            return note or "not part of the tree: nothing in it passes"
+        if not view.holds(node):
+            view.reset()
+        view.select(node)
+        self._followed = (self.shown.selection, view.tree.names(node))
+        return note
+
+    # Moves
+
+    def across(self, step: int) -> str:
+        return self._selected(self._time.move_across(step)) if self._time else self._nothing
+
+    def up(self) -> str:
+        return self._selected(self._time.move_row(-1)) if self._time else self._nothing
+
+    def down(self) -> str:
+        return self._selected(self._time.move_row(1)) if self._time else self._nothing
+
+    def home(self) -> str:
+        return self._selected(self._time.move_home(end=False)) if self._time else self._nothing
+
+    def end(self) -> str:
+        return self._selected(self._time.move_home(end=True)) if self._time else self._nothing
+
+    def page(self, step: int) -> str:
+        rows = max(self.rows.size.height, 1)
+        return self._selected(self._time.move_row(step * rows)) if self._time else self._nothing
+
+    def pan(self, step: int) -> str:
+        return self._time.pan(step) if self._time else self._nothing
+
+    def closer(self, step: int) -> str:
+        return self._time.closer(step) if self._time else self._nothing
+
+    def out(self) -> str:
+        return self._time.out() if self._time else self._nothing
+
+    def enter(self) -> str:
+        if self._time is None:
+            return self._nothing
+        if self._time.brush is None:
+            return self._time.zoom_in()
+        origin, window = self._time.timeline.origin, self._time.brush.window
+        self._time.brush = None
+        self.post_message(self.Filtered(Time(origin + window.low, origin + window.high)))
+        return ""
+
+    def escape(self) -> str | None:
+        if self._time is None:
+            return None
+        if self._time.brush is not None:
+            self._time.brush = None
+            return ""
+        return "" if self._time.reset() else None
+
+    def undo(self, forward: bool = False) -> bool:
+        return self._time is not None and self._time.undo(forward)
+
+    def match(self, step: int) -> str:
+        if self.busy:
+            return self._nothing
+        return self._selected(self._time.match(step)) if self._time else self._nothing
+
+    def sort(self, step: int) -> str | None:
+        return NOT_HERE
+
+    def mark(self) -> str:
+        return self._time.mark() if self._time else self._nothing
+
+    # Mouse
+
+    @on(TimelineRows.Pointed)
+    def _pointed(self, message: TimelineRows.Pointed) -> None:
+        time = self._time
+        if time is None or message.row >= len(time.rows):
+            return
+        time.point(message.row, message.cell)
+        note = self._selected()
+        if message.zoom and time.item >= 0:
+            note = time.zoom_in()
+        self.post_message(self.Changed(note))
+
+    @on(TimelineRows.Dragged)
+    def _dragged(self, message: TimelineRows.Dragged) -> None:
+        if self._time is not None:
+            self._time.brushed(message.left, message.right)
+            self.post_message(self.Changed(""))
+
+    @on(TimelineRows.Wheeled)
+    def _wheeled(self, message: TimelineRows.Wheeled) -> None:
+        time = self._time
+        if time is None:
+            return
+        if message.pan:
+            note = time.pan(-message.step / 2)
+        else:
+            note = time.zoom_at(time.grid.time(message.cell + 0.5), 0.8**message.step)
+        self.post_message(self.Changed(note))

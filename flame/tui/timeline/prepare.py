@@ -1,0 +1,69 @@
+"""What a timeline needs before it can be drawn; worked out in a thread."""
+
+from __future__ import annotations
+
+from threading import Event
+from time import monotonic
+
+from flame.core.columns import Bool
+from flame.core.timeline.intervals import Timeline, timeline
+from flame.core.timeline.raster import Light, light, matches, passing
+from flame.tui.session.session import Projection
+
+
+class Work:
+    """The rows of ``shown``'s trace, and what is bright in them; takes over from ``before``."""
+
+    def __init__(self, shown: Projection, before: Work | None) -> None:
+        self._shown = shown
+        self._found = shown.view.found
+        self._before = before
+        self._done = Event()
+        self._timeline: Timeline | None = None
+        self._passing: Bool | None = None
+        self._light: Light | None = None
+        self._error: Exception | None = None
+        self.seconds = 0.0
+        """What it has taken."""
+
+    def fits(self, shown: Projection) -> bool:
+        """Whether this is about what ``shown`` shows now."""
+        return self._shown is shown and self._found is shown.view.found
+
+    def precedes(self, shown: Projection) -> bool:
+        """Whether ``shown`` is the same, with the same search, of a later state of the trace."""
+        queries = [found.query if found else None for found in (self._found, shown.view.found)]
+        return shown.follows(self._shown) and queries[0] == queries[1]
+
+    def run(self) -> None:
+        """Work it out; an error is kept for `result`."""
+        begin = monotonic()
+        try:
+            self._run()
+        except Exception as error:
+            self._error = error
+        self.seconds = monotonic() - begin
+        self._done.set()
+
+    def _run(self) -> None:
+        shown, before = self._shown, self._before
+        self._before = None  # or every work would keep all earlier ones
+        if before is not None:
+            before._done.wait()
+            same = before._shown.profile is shown.profile
+            self._timeline = before._timeline if same else None
+            self._passing = before._passing if before._shown is shown else None
+        profile, tree = shown.profile, shown.view.tree
+        rows = self._timeline = self._timeline or timeline(profile)
+        if self._passing is None:
+            self._passing = passing(rows, profile, tree, shown.selection.where)
+        found = self._found
+        hits = matches(rows, tree, found.matches.mask, found.query.compile()) if found else None
+        self._light = light(rows, self._passing, hits)
+
+    def result(self) -> tuple[Timeline, Light]:
+        """What `run` has worked out."""
+        if self._error is not None:
+            raise self._error
+        assert self._timeline is not None and self._light is not None
+        return self._timeline, self._light

@@ -1,0 +1,286 @@
+"""The rows of the timeline, cell by cell: bars with names, and blocks as high as cells are busy."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+
+from flame.core.columns import I8
+from flame.core.model.frames import Kind
+from flame.core.timeline.raster import Bar, Shading, shade
+from flame.core.units import format_percent
+from flame.tui.timeline.cursor import TimeView
+from flame.tui.toolkit.lines import Rows
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut, fill, printable, take, width_of
+from flame.tui.views.icicle import EDGE
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+"""By how many eighths of a cell are busy; any work at all leaves a mark."""
+
+CURRENT = "▸"
+
+_LONGEST_LABEL = 30
+_SHARE = len(" 99.9 % ")
+_ROOM_FOR_SHARE = 90
+_LEAST_LABEL = 3
+_ROUNDING = 1e-9
+
+_QUIET = -1
+_BLANK = -2
+_TINTED = 100
+_BARS = 1000
+
+
+class TimelineRows(Rows):
+    """Draws a `TimeView`: ``labels`` cells of labels, ``cells`` of time; tells of the mouse."""
+
+    labels = 0
+    cells = 1
+
+    class Pointed(Message):
+        """A click on ``cell`` of ``row``; left of the cells it is -1."""
+
+        def __init__(self, row: int, cell: int, zoom: bool) -> None:
+            super().__init__()
+            self.row = row
+            self.cell = cell
+            self.zoom = zoom
+
+    class Dragged(Message):
+        """The mouse was drawn over cells [left, right)."""
+
+        def __init__(self, left: int, right: int) -> None:
+            super().__init__()
+            self.left = left
+            self.right = right
+
+    class Wheeled(Message):
+        """The wheel was turned over ``cell`` to zoom (in: +1, out: -1) or to ``pan``."""
+
+        def __init__(self, cell: int, step: int, pan: bool) -> None:
+            super().__init__()
+            self.cell = cell
+            self.step = step
+            self.pan = pan
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._view: TimeView | None = None
+        self._text: tuple[str, ...] = ()
+        self._shaded: object = None
+        self._brushed: object = None
+        self._shadings: dict[int, Shading] = {}
+        self._strips: dict[tuple[int, int | None], Strip] = {}
+        self._room = 0
+        self._shares = False
+        self._pressed = -1
+        self._dragging = False
+
+    # Layout
+
+    def show(self, view: TimeView, text: tuple[str, ...]) -> None:
+        """Draw ``view``, whose frames are called ``text``, as far as the screen differs."""
+        width = self.inner.width
+        if view is not self._view or text is not self._text or width != self._room:
+            self._view, self._text, self._room = view, text, width
+            self._lay_out(view, width)
+            self._strips.clear()
+        if not width:
+            return
+        view.width = self.cells
+        self.reach(len(view.rows))
+        self._reveal(view.row)
+        self.redraw()
+
+    def _lay_out(self, view: TimeView, width: int) -> None:
+        """Divide ``width`` cells between the labels and the time."""
+        self._shares = width >= _ROOM_FOR_SHARE
+        names = (width_of(printable(lane.label)) for lane in view.timeline.lanes)
+        wanted = min(max(names, default=0), _LONGEST_LABEL) + 2 + self._shares * _SHARE
+        self.labels = min(wanted, width // 3)
+        self.cells = max(width - self.labels, 1)
+
+    def on_resize(self) -> None:
+        if self._view is not None:
+            self.show(self._view, self._text)
+
+    def _reveal(self, row: int) -> None:
+        height, top = self.size.height, self.scroll_offset.y
+        wanted = min(max(top, row - height + 1), row)
+        self.scroll_to(y=wanted, animate=False)
+        if self.scroll_offset.y != wanted:  # there is no room to scroll before the next layout
+            self.call_after_refresh(self.scroll_to, y=wanted, animate=False)
+
+    # Drawing
+
+    def strip(self, row: int) -> Strip:
+        view = self._view
+        if view is None or row >= len(view.rows):
+            return self.padded([], 0)
+        self._shade(view)
+        number = view.rows[row]
+        if number not in self._shadings:
+            return self.padded([], 0)
+        own = (number, view.item if number == view.lane else None)
+        if own not in self._strips:
+            segments = [*self._label(view, number), *self._row(view, number)]
+            self._strips[own] = self.padded(segments, self.labels + self.cells)
+        return self._strips[own]
+
+    def _shade(self, view: TimeView) -> None:
+        """Work out what the lanes on screen show, all of them at once."""
+        top = self.scroll_offset.y
+        lanes = view.rows[top : top + self.size.height]
+        if self._shaded != (view.window, view.width, view.light, lanes):
+            self._shaded = (view.window, view.width, view.light, lanes)
+            chosen = [view.timeline.lanes[number] for number in lanes]
+            shadings = shade(view.timeline, view.light, chosen, view.grid)
+            self._shadings = dict(zip(lanes, shadings, strict=True))
+            self._strips.clear()
+        if self._brushed != view.brush:
+            self._brushed = view.brush
+            self._strips.clear()
+
+    def forget(self) -> None:
+        self._strips.clear()
+        super().forget()
+
+    def _label(self, view: TimeView, number: int) -> list[Segment]:
+        base, palette, _ = self.look
+        lane, current = view.timeline.lanes[number], number == view.lane
+        width, share = self.labels, ""
+        if self._shares:
+            part = view.timeline.busy(lane).share(view.window)
+            share = f"{format_percent(part, 1.0)} ".rjust(_SHARE)
+        name = "" if lane.level else lane.label
+        mark = CURRENT if current else " "
+        text = fill(mark + cut(name, max(width - len(share) - 2, 0)), width - len(share))
+        style = base + Style(bold=True) if current else base
+        return [Segment(take(text, width), style), Segment(share, base + palette.quiet)]
+
+    def _row(self, view: TimeView, number: int) -> list[Segment]:
+        """The cells of a lane: bars, and between them blocks, those of one style together."""
+        shading, segments = self._shadings[number], []
+        looks, blocks = _looks(shading, self._tint(view)), _blocks(shading)
+        edges = [0, *(np.flatnonzero(np.diff(looks)) + 1).tolist(), view.width]
+        for left, right in pairwise(edges):
+            look = int(looks[left])
+            if look >= _BARS:
+                segments.append(self._bar(view, shading.bars[look - _BARS]))
+            else:
+                searching = view.light.matching is not None
+                style = _block_style(self.look.palette, self.look.base, look, searching)
+                segments.append(Segment(blocks[left:right], style))
+        return self._marked(view, number, shading, segments)
+
+    def _tint(self, view: TimeView) -> tuple[int, int]:
+        """Cells [left, right) that lie in the brush."""
+        return view.grid.cells(view.brush.window) if view.brush else (0, 0)
+
+    def _bar(self, view: TimeView, bar: Bar) -> Segment:
+        width, item = bar.right - bar.left, bar.item
+        name = self._text[int(view.timeline.frame[item])]
+        label = cut(name, width - 1) if width > _LEAST_LABEL else ""
+        text = take(EDGE + fill(label, width - 1), width)
+        return Segment(text, self._style(view, item, name))
+
+    def _style(self, view: TimeView, item: int, name: str) -> Style:
+        palette, light = self.look.palette, view.light
+        if item == view.item:
+            return palette.cursor
+        if light.matching is not None and light.matching[item]:
+            return palette.match
+        kind = Kind(int(view.timeline.kind[item]))
+        return palette.frame(kind, name, not light.bright[item])
+
+    def _marked(
+        self, view: TimeView, number: int, shading: Shading, segments: list[Segment]
+    ) -> list[Segment]:
+        """``segments`` with the selected interval as one cell, where it has no bar of its own."""
+        item = view.item
+        if number != view.lane or item < 0 or any(bar.item == item for bar in shading.bars):
+            return segments
+        cell = int(view.grid.cell(int(view.timeline.low[item])))
+        if not 0 <= cell < view.width:
+            return segments
+        strip = Strip(segments, view.width)
+        mark = Strip([Segment(EDGE, self.look.palette.cursor)], 1)
+        return list(Strip.join([strip.crop(0, cell), mark, strip.crop(cell + 1)]))
+
+    # Mouse
+
+    def _cell(self, event: events.MouseEvent) -> int:
+        return max(event.x - self.labels, -1)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._pressed, self._dragging = self._cell(event), False
+        if self._pressed >= 0 and event.button == 1:
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if self.app.mouse_captured is self and self._cell(event) != self._pressed:
+            self._dragging = True
+        if self.app.mouse_captured is self and self._dragging:
+            cell = min(max(self._cell(event), 0), self.cells - 1)
+            self.post_message(self.Dragged(min(cell, self._pressed), max(cell, self._pressed) + 1))
+
+    def on_mouse_up(self) -> None:
+        self.release_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        if not self._dragging:
+            row = self.scroll_offset.y + event.y
+            self.post_message(self.Pointed(row, self._cell(event), event.chain == 2))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, 1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, -1)
+
+    def _wheel(self, event: events.MouseEvent, step: int) -> None:
+        """Zoom with ctrl, pan with shift; else the rows scroll."""
+        if event.ctrl or event.shift:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Wheeled(self._cell(event), step, event.shift))
+
+
+def _looks(shading: Shading, tint: tuple[int, int]) -> I8:
+    """What decides on each cell's style: `_BARS` + place of a bar, else see `_block_style`."""
+    looks = np.where(shading.lit > 0, shading.kind.astype(np.int64), _QUIET)
+    looks[shading.cover <= 0] = _BLANK
+    looks[slice(*tint)] += _TINTED
+    for place, bar in enumerate(shading.bars):
+        looks[bar.left : bar.right] = _BARS + place
+    return looks
+
+
+def _blocks(shading: Shading) -> str:
+    """One block for each cell, as high as it is busy with what is bright, if anything is."""
+    height = np.where(shading.lit > 0, shading.lit, shading.cover)
+    eighths = np.ceil(height * (len(BLOCKS) - 1) - _ROUNDING)
+    return "".join(map(BLOCKS.__getitem__, np.clip(eighths, 0, 8).astype(np.int64).tolist()))
+
+
+@lru_cache(1024)
+def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> Style:
+    """The style of blocks that are mostly of the kind ``look``, quiet or blank; tinted or not."""
+    if look >= _TINTED + _BLANK:
+        base += palette.tint
+        look -= _TINTED
+    if look == _BLANK:
+        return base
+    if look == _QUIET:
+        return base + palette.quiet
+    if searching:
+        return base + palette.match_ink
+    return base + palette.ink(Kind(look))

@@ -1,0 +1,96 @@
+"""From what is selected over time to the frame of the tree, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flame.core.columns import I8, Bool
+from flame.core.model.frames import Kind
+from flame.core.model.tree import StackTree
+from flame.core.timeline.intervals import Timeline, Window
+from flame.core.timeline.raster import Light
+from flame.tui.session.session import Projection
+
+_TRIED = 4096
+"""Of a range that is in more places of the tree, the heaviest are compared."""
+
+
+def node_of(shown: Projection, timeline: Timeline, light: Light, item: int) -> int:
+    """The node of ``shown``'s tree that ``item`` is part of; -1 where it is not in the tree."""
+    tree, row = shown.view.tree, int(timeline.source[item])
+    if timeline.kind[item] == Kind.NVTX:
+        node = _node_of_range(tree, _chain(shown, timeline, row))
+    elif tree.metric.table == "gpu" and light.passing[item]:
+        node = int(tree.node_of_group[timeline.table.groups.of[row]])
+    else:
+        return -1
+    while node > 0 and not tree.total[node]:  # the metric gives it no width
+        node = int(tree.parent[node])
+    return node
+
+
+def _chain(shown: Projection, timeline: Timeline, piece: int) -> list[int]:
+    """Frames, as shown, of a piece of a range and the pieces around it, innermost first."""
+    pieces = timeline.pieces
+    assert pieces is not None
+    labels = shown.profile.labels(shown.selection.naming)
+    chain = []
+    while piece >= 0:
+        chain.append(int(labels.shown[pieces.frame[piece]]))
+        piece = int(pieces.parent[piece])
+    return chain
+
+
+def _node_of_range(tree: StackTree, chain: list[int]) -> int:
+    """The heaviest place of the range ``chain[0]`` that is below most of the others; -1: none."""
+    nodes = np.flatnonzero(tree.frame == chain[0])
+    if not len(nodes):
+        return -1
+    nodes = nodes[np.argsort(-tree.total[nodes], kind="stable")[:_TRIED]]
+    above = nodes
+    for frame in chain[1:]:
+        above = _range_above(tree, above)
+        fits = tree.frame[above] == frame
+        if not fits.any():
+            break
+        nodes, above = nodes[fits], above[fits]
+    return int(nodes[0])
+
+
+def _range_above(tree: StackTree, nodes: I8) -> I8:
+    """The closest range above each of ``nodes``, the root where there is none."""
+    above = np.maximum(tree.parent[nodes], 0).astype(np.int64)
+    while True:
+        other = (above > 0) & (tree.frames.kind[tree.frame[above]] != Kind.NVTX)
+        if not other.any():
+            return above
+        above[other] = tree.parent[above[other]]
+
+
+def item_of(shown: Projection, timeline: Timeline, light: Light, node: int, window: Window) -> int:
+    """The longest interval of ``node``, if possible one in ``window``; -1 where it has none."""
+    tree = shown.view.tree
+    found = np.zeros(0, np.int64)
+    if tree.kind(node) == Kind.NVTX:
+        labels = shown.profile.labels(shown.selection.naming)
+        same = labels.shown[timeline.frame] == tree.frame[node]
+        found = np.flatnonzero(same & (timeline.kind == Kind.NVTX) & light.passing)
+    if not len(found) and tree.metric.table == "gpu" and len(tree.node_of_group):
+        found = np.flatnonzero(_below(tree, timeline, node) & light.passing)
+    if not len(found):
+        return -1
+    length = timeline.before[found + 1] - timeline.before[found]
+    low = timeline.low[found]
+    seen = (low < window.high) & (low + length > window.low)
+    return int(found[np.argmax(np.where(seen, length + timeline.whole.length, length))])
+
+
+def _below(tree: StackTree, timeline: Timeline, node: int) -> Bool:
+    """The activities that end at ``node`` or below it, bool[intervals]."""
+    within = np.zeros(len(tree), bool)
+    within[node : tree.end[node]] = True
+    groups = tree.groups_below(within)
+    work = np.flatnonzero(timeline.kind != Kind.NVTX)
+    below = np.zeros(len(timeline), bool)
+    below[work] = groups[timeline.table.groups.of[timeline.source[work]]]
+    return below

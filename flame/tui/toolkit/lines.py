@@ -1,0 +1,228 @@
+"""Widgets made of lines: text with tones, redrawn only where a line has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import takewhile, zip_longest
+from operator import eq
+from typing import ClassVar, NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import width_of
+from flame.tui.toolkit.themes import palette
+
+_KEPT = 500
+"""Lines that are kept drawn: a strip of Textual's takes longer to make than to compose."""
+
+
+class Piece(NamedTuple):
+    """A printable text in one tone, and the action a click on it runs.
+
+    ``tone`` is "" (plain), "dim", "strong", "accent", "warning", "key", or a style.
+    """
+
+    text: str
+    tone: str | Style = ""
+    action: str = ""
+
+
+Line = list[Piece]
+"""Pieces side by side."""
+
+
+def line_width(line: Iterable[Piece]) -> int:
+    """Cells that ``line`` takes."""
+    return sum(width_of(piece.text) for piece in line)
+
+
+def side_by_side(left: list[Line], right: list[Line], width: int) -> list[Line]:
+    """Two blocks of lines beside one another; ``width`` is that of the left one and the gap."""
+    nothing: Line = []
+    pairs = zip_longest(left, right, fillvalue=nothing)
+    return [[*one, Piece(" " * (width - line_width(one))), *other] for one, other in pairs]
+
+
+def palette_of(widget: Widget) -> Palette:
+    """Frame styles that suit ``widget``'s colours."""
+    _, _, background, foreground = widget.colors
+    return palette(widget.app, background.rgb, (background + foreground).rgb)
+
+
+def change_end(before: Strip | None, strip: Strip) -> int:
+    """The cell behind the last one in which ``strip`` differs from ``before``; 0 if none does.
+
+    Textual writes a line from the left end of the widget on: where the difference begins is of no
+    use, but most lines end in the same blanks or in the same words.
+    """
+    end = strip.cell_length
+    if before is strip or before == strip:
+        return 0
+    if before is None or before.cell_length != end:
+        return end
+    for one, other in zip(reversed(list(before)), reversed(list(strip)), strict=False):
+        if one != other:
+            return end - _same_end(one, other)
+        end -= one.cell_length
+    return strip.cell_length  # they differ in what takes no cell
+
+
+def _same_end(one: Segment, other: Segment) -> int:
+    """Equal cells at the end of two segments; none where characters may not be cells."""
+    if one.style != other.style or not (one.text.isascii() and other.text.isascii()):
+        return 0
+    equal = map(eq, reversed(one.text), reversed(other.text))
+    return sum(takewhile(bool, equal))
+
+
+class Look(NamedTuple):
+    """Styles that follow from the theme: of plain text, of frames, and by tone as they are used."""
+
+    base: Style
+    palette: Palette
+    tones: dict[str, Style]
+
+
+class Rows(ScrollView, can_focus=False):
+    """A scrolling widget of rows; `redraw` repaints those that differ from what is on screen."""
+
+    ALLOW_SELECT = False
+    _shown: dict[int, Strip]
+    _shown_at: tuple[int, Size] | None = None
+    _look: Look | None = None
+
+    def strip(self, row: int) -> Strip:
+        """The picture of ``row`` (0 is the top of the content, not of the screen), `padded`."""
+        raise NotImplementedError
+
+    @property
+    def inner(self) -> Size:
+        """The size of what is visible, beside the scrollbar."""
+        return self.scrollable_content_region.size
+
+    def render_line(self, y: int) -> Strip:
+        shown = self._current()
+        if y not in shown:
+            shown[y] = self.strip(self.scroll_offset.y + y)
+        return shown[y]
+
+    def padded(self, segments: list[Segment], width: int) -> Strip:
+        """A strip of ``segments``, which take ``width`` cells, as wide as the widget."""
+        whole = self.size.width
+        if width < whole:
+            segments = [*segments, Segment(" " * (whole - width), self.look.base)]
+        strip = Strip(segments, max(whole, width))
+        return strip if width <= whole else strip.crop(0, whole)
+
+    @property
+    def look(self) -> Look:
+        """The widget's styles; Textual takes a quarter of a millisecond to work out each one."""
+        if self._look is None:
+            self._look = Look(self.rich_style, palette_of(self), {})
+        return self._look
+
+    def reach(self, rows: int) -> None:
+        """Make ``rows`` rows scrollable.
+
+        While all of them are in sight nothing is set: it would have the whole screen laid out anew.
+        """
+        hidden = rows > self.inner.height
+        self.virtual_size = Size(self.inner.width, rows) if hidden else Size(0, 0)
+
+    def redraw(self) -> None:
+        """Repaint the rows that have changed."""
+        shown, top = self._current(), self.scroll_offset.y
+        fresh = {y: self.strip(top + y) for y in range(self.size.height)}
+        ends = {y: change_end(shown.get(y), strip) for y, strip in fresh.items()}
+        changed = [Region(0, y, end, 1) for y, end in ends.items() if end]
+        self._shown = fresh
+        if changed:
+            self.refresh(*changed)
+
+    def forget(self) -> None:
+        """Repaint everything: colours have changed."""
+        self._shown_at = None
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        before, self._look = self._look, None
+        if before and (before.base, before.palette) != (self.look.base, self.look.palette):
+            self.forget()
+
+    def _current(self) -> dict[int, Strip]:
+        """Strips by screen row, as long as neither scrolling nor a resize has made them wrong."""
+        at = (self.scroll_offset.y, self.size)
+        if self._shown_at != at:
+            self._shown, self._shown_at = {}, at
+        return self._shown
+
+
+class Lines(Rows):
+    """Lines of text composed for the widget's width by ``source(width, height)``."""
+
+    TONES: ClassVar[tuple[str, ...]] = ("dim", "strong", "accent", "warning", "key")
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{tone}" for tone in TONES}
+
+    def __init__(
+        self,
+        source: Callable[[int, int], list[Line]],
+        *,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self._source = source
+        self._lines: list[Line] = []
+        self._strips: dict[tuple[Piece, ...], Strip] = {}
+
+    def update(self) -> None:
+        """Compose the lines anew and repaint those that have changed."""
+        width, height = self.inner
+        if not width:
+            return
+        self._lines = self._source(width, height)
+        if len(self._strips) > _KEPT:
+            self._strips.clear()
+        self.reach(len(self._lines))
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.update()
+
+    def forget(self) -> None:
+        # Pieces may have styles of the old palette, and the screen's own colours come later.
+        self.call_later(self.update)
+        super().forget()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The number of lines, where the height is ``auto``."""
+        return len(self._source(width, 0))
+
+    def strip(self, row: int) -> Strip:
+        line = tuple(self._lines[row]) if row < len(self._lines) else ()
+        if line not in self._strips:
+            segments = [Segment(piece.text, self._style(piece)) for piece in line]
+            self._strips[line] = self.padded(segments, line_width(line))
+        return self._strips[line]
+
+    def _current(self) -> dict[int, Strip]:
+        shown = super()._current()
+        if not shown:  # other colours or another width, or scrolled
+            self._strips.clear()
+        return shown
+
+    def _style(self, piece: Piece) -> Style:
+        style = piece.tone if isinstance(piece.tone, Style) else self._toned(piece.tone)
+        return style + Style(meta={"@click": piece.action}) if piece.action else style
+
+    def _toned(self, tone: str) -> Style:
+        base, _, tones = self.look
+        if tone not in tones:
+            tones[tone] = base + self.get_component_rich_style(f"lines--{tone}") if tone else base
+        return tones[tone]

@@ -1,0 +1,4 @@
+"""Show the tree as icicle, sandwich and table.
+
+May import session, shell and toolkit.
+"""

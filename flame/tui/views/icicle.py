@@ -1,0 +1,273 @@
+"""The icicle: the tree drawn root on top, one row per level, line by line."""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from flame.core.analysis.wording import short_place
+from flame.core.model.frames import Frame, Kind
+from flame.core.names.sass_text import without_offset
+from flame.core.units import format_count, format_percent, format_value
+from flame.tui.session.row_layout import Item
+from flame.tui.session.tree_view import View
+from flame.tui.session.wording import mark_of
+from flame.tui.toolkit.lines import Rows
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut, fill, printable, width_of
+
+EDGE = "▏"
+"""Drawn at the left of every frame, so that neighbours of one colour stay apart."""
+
+_QUIET = "░"
+_LEAST_LABEL = 3
+
+
+def _width(view: View, item: Item, depth: int) -> int:
+    """What the frames of ``item`` weigh together, as far as they are in the zoomed part."""
+    row, span = view.layout.row(depth), view.zoom.span
+    first, last = item.first, item.last - 1
+    total = int(row.before[last] - row.before[first] + row.high[last] - row.low[last])
+    left, right = span.low - int(row.low[first]), int(row.high[last]) - span.high
+    return total - max(left, 0) - max(right, 0)
+
+
+def _short(name: str, frame: Frame, width: int) -> str:
+    """``name`` in at most ``width`` cells; of an instruction rather what it does than where."""
+    if frame.kind == Kind.SASS and len(name) > width:
+        name = without_offset(name)
+    return cut(name, width)
+
+
+class Icicle(Rows):
+    """Draws a `View`; a click selects, a double click zooms.
+
+    ``upwards`` puts the root at the bottom; ``rootless`` leaves it out, for a root that something
+    else shows.
+    """
+
+    DEFAULT_CSS = "Icicle { height: 1fr; }"
+
+    class Event(Message):
+        """Something has happened to the ``icicle``."""
+
+        def __init__(self, icicle: Icicle) -> None:
+            super().__init__()
+            self.icicle = icicle
+
+        @property
+        def control(self) -> Icicle:
+            """The same, for selectors."""
+            return self.icicle
+
+    class Chosen(Event):
+        """The user clicked a frame, which is now selected."""
+
+        def __init__(self, icicle: Icicle, zoom: bool) -> None:
+            super().__init__(icicle)
+            self.zoom = zoom
+
+    class Hovered(Event):
+        """The mouse has come to another frame; -1 where there is none, or several in one run."""
+
+        def __init__(self, icicle: Icicle, node: int) -> None:
+            super().__init__(icicle)
+            self.node = node
+
+    class Panned(Event):
+        """The wheel asks for what is further left (-1) or right (+1)."""
+
+        def __init__(self, icicle: Icicle, step: int) -> None:
+            super().__init__(icicle)
+            self.step = step
+
+    def __init__(
+        self, view: View, *, id: str | None = None, upwards: bool = False, rootless: bool = False
+    ) -> None:
+        super().__init__(id=id)
+        self._view = view
+        self._upwards = upwards
+        self._least = int(rootless)
+        self._selecting = True
+        self._drawn = view.picture
+        self._strips: dict[tuple[int, int], Strip] = {}
+        self._revealed: tuple[int, int, tuple[str, ...], Size] | None = None
+        self._hovered = -1
+
+    def show(self, view: View, selecting: bool = True) -> None:
+        """Draw ``view`` from now on, its selected frame only if ``selecting``."""
+        self._view, self._selecting = view, selecting
+        view.width = self.inner.width
+        self.reach(self._rows)
+        self._reveal(view)
+        self.redraw()
+
+    def on_resize(self) -> None:
+        if self.inner.width:
+            self.show(self._view, self._selecting)
+
+    @property
+    def _first(self) -> int:
+        """The depth of the row closest to the root."""
+        return max(self._view.top, self._least)
+
+    @property
+    def _rows(self) -> int:
+        """Rows of the content; one that grows upwards stands on the bottom, however few it has."""
+        rows = self._view.rows - (self._first - self._view.top)
+        return max(rows, self.inner.height) if self._upwards else rows
+
+    def _reveal(self, view: View) -> None:
+        """Scroll a newly selected frame into sight, with a row around it where there is one."""
+        selected = (view.origin, view.zooms, view.tree.names(view.cursor), self.size)
+        if selected == self._revealed:
+            return
+        self._revealed = selected
+        row, height, top = self._row_of(view.cursor), self.size.height, self.scroll_offset.y
+        margin = 1 if height > 2 else 0
+        if row - margin < top:
+            self.scroll_to(y=max(row - margin, 0), animate=False)
+        elif row + margin >= top + height:
+            self.scroll_to(y=row + margin - height + 1, animate=False)
+
+    def _row_of(self, node: int) -> int:
+        """The row that ``node`` is in; the first one for a root that is left out."""
+        row = max(int(self._view.tree.depth[node]) - self._first, 0)
+        return self._rows - 1 - row if self._upwards else row
+
+    def _depth_of(self, row: int) -> int:
+        return self._first + (self._rows - 1 - row if self._upwards else row)
+
+    # Drawing
+
+    def strip(self, row: int) -> Strip:
+        view = self._view
+        if self._drawn != view.picture:
+            self._drawn = view.picture
+            self._strips.clear()
+        depth = self._depth_of(row)
+        here = self._selecting and view.tree.depth[view.cursor] == depth
+        cursor = view.cursor if here else -1
+        if (depth, cursor) not in self._strips:
+            self._strips[depth, cursor] = self._draw(depth, cursor)
+        return self._strips[depth, cursor]
+
+    def forget(self) -> None:
+        self._strips.clear()
+        super().forget()
+
+    def _draw(self, depth: int, cursor: int) -> Strip:
+        view, (blank, palette, _) = self._view, self.look
+        marked = cursor >= 0 and view.in_whole_run
+        selected = view.item_of(cursor) if cursor >= 0 and not marked else None
+        segments: list[Segment] = []
+        at = 0
+        for item in view.items(depth):
+            if item.left > at:
+                segments.append(Segment(" " * (item.left - at), blank))
+            segments.append(self._segment(item, depth, palette, item is selected))
+            at = item.right
+        strip = self.padded(segments, at)
+        return strip if selected or cursor < 0 else self._mark(strip, view.cell_of(cursor))
+
+    def _mark(self, strip: Strip, cell: int) -> Strip:
+        """Show the selected frame, too narrow to leave a mark of its own, as one cell."""
+        mark = Strip([Segment(EDGE, self.look.palette.cursor)], 1)
+        return Strip.join([strip.crop(0, cell), mark, strip.crop(cell + 1)])
+
+    def _segment(self, item: Item, depth: int, palette: Palette, selected: bool) -> Segment:
+        width = item.right - item.left
+        run = item.node < 0
+        text = self._run_text(item, depth, width) if run else self._frame_text(item, width)
+        style = palette.cursor if selected else self._style(item, depth, palette)
+        return Segment(text, style)
+
+    def _style(self, item: Item, depth: int, palette: Palette) -> Style:
+        view = self._view
+        searching = view.found is not None
+        matching = searching and view.matches_in(item, depth) > 0
+        if item.node < 0:
+            return palette.run(item.cover, matching, searching and not matching)
+        if matching:
+            return palette.match
+        tree = view.tree
+        return palette.frame(tree.kind(item.node), tree.name(item.node), searching)
+
+    def _run_text(self, item: Item, depth: int, width: int) -> str:
+        """How many frames it is and, where there is room, which part of the zoomed one."""
+        number = f" {format_count(item.frames)} narrow "
+        part = format_percent(_width(self._view, item, depth), self._view.zoomed_total)
+        fits = [text for text in (f"{number}· {part} ", number) if width_of(text) + 2 <= width]
+        return (fits[0] if fits else "").center(width, _QUIET)
+
+    def _frame_text(self, item: Item, width: int) -> str:
+        tree = self._view.tree
+        frame = tree.frames[int(tree.frame[item.node])]
+        mark, place = mark_of(frame), short_place(frame)
+        label = ""
+        if width > _LEAST_LABEL:
+            label = mark + _short(self._view.name(item.node), frame, width - 1 - len(mark))
+        free = width - 1 - width_of(label)
+        if place and free >= 2 + width_of(printable(place)):
+            label += f"  {printable(place)}"
+            free = width - 1 - width_of(label)
+        if free > len("  100.0 %"):
+            label += self._numbers(item.node, free)
+        return EDGE + fill(label, width - 1)
+
+    def _numbers(self, node: int, free: int) -> str:
+        """Share of the zoomed part and value, as far as there is room."""
+        tree, whole = self._view.tree, self._view.zoomed_total
+        total = int(tree.total[node])
+        share = f"  {format_percent(total, whole)}" if self._view.inside(node) else ""
+        value = f"  {format_value(total, tree.metric.unit)}"
+        return share + value if len(share) + len(value) < free else share
+
+    # Mouse
+
+    def _item_at(self, event: events.MouseEvent) -> tuple[Item | None, int]:
+        """What is drawn where ``event`` happens, and the depth of that row."""
+        depth = self._depth_of(self.scroll_offset.y + event.y)
+        items = self._view.items(depth) if depth >= self._first else []
+        return next((i for i in items if i.left <= event.x < i.right), None), depth
+
+    def on_click(self, event: events.Click) -> None:
+        item, depth = self._item_at(event)
+        if item is not None:
+            self._view.select_item(item, depth)
+            self.post_message(self.Chosen(self, zoom=event.chain == 2))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        item, _ = self._item_at(event)
+        self._hover(item.node if item else -1)
+
+    def on_leave(self) -> None:
+        self._hover(-1)
+
+    def _hover(self, node: int) -> None:
+        if node != self._hovered:
+            self._hovered = node
+            self.post_message(self.Hovered(self, node))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -1, sideways=event.shift)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, 1, sideways=event.shift)
+
+    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        self._wheel(event, -1, sideways=True)
+
+    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        self._wheel(event, 1, sideways=True)
+
+    def _wheel(self, event: events.MouseEvent, step: int, sideways: bool) -> None:
+        """Ask for a pan instead of scrolling, where the wheel goes ``sideways``."""
+        if sideways:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Panned(self, step))

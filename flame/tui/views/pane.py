@@ -1,0 +1,137 @@
+"""What every view of the app has in common: it takes the moves that keys ask for, and draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Vertical
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from flame.core.projection.filters import Filter
+    from flame.options.state import ViewName
+    from flame.tui.session.session import Projection
+    from flame.tui.session.tree_view import View
+
+NOT_HERE = "not in this view"
+
+
+class Pane(Vertical):
+    """One view of a projection. The moves return a note for the status line, mostly empty.
+
+    ``name_`` is how options and states spell the view, ``title`` how people do. All panes share
+    ``shown.view``: its cursor is the selected frame, its search the search, in every view.
+    """
+
+    name_: ClassVar[ViewName]
+    title: ClassVar[str] = ""
+    shown: Projection
+
+    class Changed(Message):
+        """Something other than a key has changed what is shown: the screen has to follow.
+
+        Without a ``note`` the one shown stays.
+        """
+
+        def __init__(self, note: str | None = None) -> None:
+            super().__init__()
+            self.note = note
+
+    class Filtered(Message):
+        """The user asks for one more filter, which replaces any of its kind."""
+
+        def __init__(self, filter: Filter) -> None:
+            super().__init__()
+            self.filter = filter
+
+    def __init__(self, shown: Projection) -> None:
+        super().__init__(id=f"{self.name_}-pane")
+        self.shown = shown
+
+    @property
+    def view(self) -> View:
+        """The view whose selected frame the details are about."""
+        return self.shown.view
+
+    def show(self, shown: Projection) -> None:
+        """Draw ``shown`` as it is now, as far as the screen differs; called after every key."""
+        raise NotImplementedError
+
+    def hint(self) -> str:
+        """What the status line says of this view where it has nothing else to say."""
+        return ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether something that this view shows is being worked out."""
+        return False
+
+    # Moves; the default is for views in which a key means nothing
+
+    def across(self, step: int) -> str:
+        """Left (-1) or right (+1)."""
+        return NOT_HERE
+
+    def up(self) -> str:
+        """One up on the screen."""
+        return NOT_HERE
+
+    def down(self) -> str:
+        """One down on the screen."""
+        return NOT_HERE
+
+    def home(self) -> str:
+        """To the first of what this view shows."""
+        return NOT_HERE
+
+    def end(self) -> str:
+        """To the last of what this view shows."""
+        return NOT_HERE
+
+    def fork(self) -> str:
+        """Down to where the stacks fork."""
+        return NOT_HERE
+
+    def page(self, step: int) -> str:
+        """A screenful up (-1) or down (+1)."""
+        return NOT_HERE
+
+    def pan(self, step: int) -> str:
+        """Move the zoomed part left (-1) or right (+1), keeping its width."""
+        return NOT_HERE
+
+    def enter(self) -> str:
+        """Zoom to what is selected, or whatever this view means by enter."""
+        return NOT_HERE
+
+    def closer(self, step: int) -> str:
+        """Zoom in (+1) or out (-1) by a fixed factor around what is selected."""
+        return NOT_HERE
+
+    def out(self) -> str:
+        """Zoom out by one step."""
+        return NOT_HERE
+
+    def escape(self) -> str | None:
+        """Leave the innermost thing this view is in, then zoom out whole; None if there is none."""
+        return None
+
+    def undo(self, forward: bool = False) -> bool:
+        """Take back the last zoom, or the last such undo; False if there is none."""
+        return False
+
+    def match(self, step: int) -> str:
+        """Select the next (+1) or previous (-1) match of the search."""
+        return NOT_HERE
+
+    def sort(self, step: int) -> str | None:
+        """Another order of what is shown; None where the tree's own order is meant."""
+        return None
+
+    def mark(self) -> str:
+        """Begin, or end, a selection of a stretch."""
+        return NOT_HERE
+
+    def kinds(self, step: int) -> str:
+        """Show another kind of row."""
+        return NOT_HERE

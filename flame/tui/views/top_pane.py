@@ -1,0 +1,308 @@
+"""The top view: every frame of the tree in a sortable table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import NamedTuple
+
+import numpy as np
+from textual import on
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.timer import Timer
+
+from flame.core.analysis.wording import terms_of
+from flame.core.columns import I4
+from flame.core.model.frames import Kind
+from flame.core.units import format_count
+from flame.tui.session.places import matching_frames, select_frame
+from flame.tui.session.query import Found
+from flame.tui.session.session import Projection
+from flame.tui.session.wording import lasts
+from flame.tui.toolkit.background import Done, in_background
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.text import cut_start
+from flame.tui.views.pane import Pane
+from flame.tui.views.top_rows import TAG, Heads, TableRows
+from flame.tui.views.top_table import (
+    NAME,
+    TITLES,
+    UNKNOWN,
+    Head,
+    Later,
+    Table,
+    heads_for,
+    orders_of,
+)
+
+AT_ONCE = 50_000
+"""Tree nodes up to which totals take a few milliseconds."""
+
+PACE = 1.0
+"""Seconds between two tables of a trace that grows."""
+
+_SHARE = 3
+"""So many times as long as a table has taken, no later one is worked out."""
+
+
+class _Later(NamedTuple):
+    """The whole table of a later state, and how long it took."""
+
+    shown: Projection
+    table: Table
+    seconds: float
+
+
+class TopPane(Pane):
+    """Totals and percentiles per frame; ``shown.view`` holds the selected one at a place of it."""
+
+    name_ = "top"
+    title = "Top"
+
+    class Sandwiched(Message):
+        """The user asks for the sandwich of ``frame``."""
+
+        def __init__(self, frame: int) -> None:
+            super().__init__()
+            self.frame = frame
+
+    def __init__(self, shown: Projection) -> None:
+        super().__init__(shown)
+        self._busy = False
+        self._of: Projection | None = None
+        self._ticket = 0
+        self._table: Table | None = None
+        self._wanted = ("own", False)
+        self._kind: Kind | None = None
+        self._rows: I4 = np.zeros(0, np.int32)
+        self._found: Found | None = None
+        self._chosen_by: tuple[object, ...] | None = None
+        self._next = 0.0
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Heads(self._heads, id="heads")
+        yield TableRows(id="table")
+
+    def show(self, shown: Projection) -> None:
+        self.shown = shown
+        goes_on = self._table is not None and self._of is not None and shown.follows(self._of)
+        if goes_on:
+            self._go_on(shown)
+        elif self._of is not shown:
+            self._begin(shown)
+        self._choose()
+        self.query_one(Heads).update()
+        rows = self.query_one(TableRows)
+        known = (self._table, self._rows, self._place(), self._wanted[0])
+        rows.show(*known, terms_of(shown.profile), self._tag, goes_on)
+
+    @property
+    def busy(self) -> bool:
+        return self._busy
+
+    # Working out
+
+    def _begin(self, shown: Projection) -> None:
+        """Forget the table of another projection, and make this one's."""
+        self._of, self._table = shown, None
+        self._ticket += 1
+        self._busy = True
+        tree = shown.view.tree
+        if len(tree) <= AT_ONCE:
+            self._take(Table(tree))
+        else:
+            self._work(lambda: Table(tree))
+
+    def _go_on(self, shown: Projection) -> None:
+        """Work out a later table, which takes the place of this one when it is complete."""
+        begin = monotonic()
+        if self._busy:
+            return
+        if begin < self._next:
+            self._timer = self._timer or self.set_timer(self._next - begin, self._again)
+            return
+        self._busy, self._ticket = True, self._ticket + 1
+
+        def work() -> _Later:
+            table = Table(shown.view.tree)
+            table.take(_rest(table, shown))
+            return _Later(shown, table, monotonic() - begin)
+
+        in_background(work, self._ticket, self.post_message)
+
+    def _again(self) -> None:
+        self._timer = None
+        if self.display:
+            self.show(self.shown)
+
+    def _work(self, work: Callable[[], Table | Later]) -> None:
+        in_background(work, self._ticket, self.post_message)
+
+    @on(Done)
+    def _worked(self, message: Done) -> None:
+        result = message.result()
+        if message.ticket != self._ticket:
+            return
+        if isinstance(result, Table):
+            self._take(result)
+        elif isinstance(result, Later) and self._table is not None:
+            self._table.take(result)
+            self._busy = False
+        elif isinstance(result, _Later):
+            self._replace(result)
+        self.show(self.shown)
+
+    def _replace(self, later: _Later) -> None:
+        self._of, self._table, self._chosen_by = later.shown, later.table, None
+        self._busy, self._next = False, monotonic() + max(PACE, _SHARE * later.seconds)
+        if self._kind not in later.table.kinds:
+            self._kind = None
+
+    def _take(self, table: Table) -> None:
+        """Show ``table``, and have the rest of it worked out."""
+        self._table, self._chosen_by, shown = table, None, self.shown
+        if self._kind not in table.kinds:
+            self._kind = None
+        self._work(lambda: _rest(table, shown))
+
+    # Choosing
+
+    @property
+    def _order(self) -> tuple[str, bool]:
+        """The order wanted; until it is known, the one by own value."""
+        known = self._table is not None and self._wanted[0] in self._table.orders
+        return self._wanted if known else ("own", False)
+
+    def _choose(self) -> None:
+        """Gather the rows, if they are not those already gathered."""
+        if self._table is None:
+            self._rows, self._chosen_by = np.zeros(0, np.int32), None
+            return
+        found, chosen_by = self.view.found, (*self._order, self._kind)
+        if chosen_by != self._chosen_by or found is not self._found:
+            self._chosen_by, self._found = chosen_by, found
+            fits = None if found is None else matching_frames(self.view.tree, found)
+            self._rows = self._table.rows(*chosen_by, fits)
+
+    def _place(self) -> int:
+        """Where the selected frame stands among the rows, -1 if it is not there."""
+        if self._table is None:
+            return -1
+        row = self._table.row_of(int(self.view.tree.frame[self.view.cursor]))
+        found = np.flatnonzero(self._rows == row)
+        return int(found[0]) if len(found) else -1
+
+    def _select(self, place: int) -> None:
+        """Select the frame at ``place``, where it is widest, in the zoomed part if it is there."""
+        if self._table is None or not len(self._rows):
+            return
+        row = self._rows[min(max(place, 0), len(self._rows) - 1)]
+        select_frame(self.view, int(self._table.totals.frame[row]))
+
+    # Moves
+
+    def up(self) -> str:
+        self._select(self._place() - 1)
+        return ""
+
+    def down(self) -> str:
+        self._select(self._place() + 1)
+        return ""
+
+    def home(self) -> str:
+        self._select(0)
+        return ""
+
+    def end(self) -> str:
+        self._select(len(self._rows) - 1)
+        return ""
+
+    def page(self, step: int) -> str:
+        height = self.query_one(TableRows).inner.height
+        self._select(self._place() + step * max(height - 1, 1))
+        return ""
+
+    def match(self, step: int) -> str:
+        if not len(self._rows):
+            return "no row matches"
+        place = self._place()
+        self._select((place + step) % len(self._rows) if place >= 0 else 0)
+        return ""
+
+    def enter(self) -> str:
+        if self._place() < 0:
+            return "select a row first"
+        self.post_message(self.Sandwiched(int(self.view.tree.frame[self.view.cursor])))
+        return ""
+
+    def sort(self, step: int) -> str:
+        keys = orders_of(lasts(self.shown.metric))
+        at = keys.index(self._wanted[0]) if self._wanted[0] in keys else 0
+        self._wanted = (keys[(at + step) % len(keys)], False)
+        return f"sorted by {TITLES[self._wanted[0]]}"
+
+    def kinds(self, step: int) -> str:
+        if self._table is None:
+            return ""
+        ring = (None, *self._table.kinds)
+        self._kind = ring[(ring.index(self._kind) + step) % len(ring)]
+        return f"rows: {self._kind.title if self._kind else 'all'}"
+
+    # Drawing
+
+    @property
+    def _tag(self) -> int:
+        """Cells that say what a row is: none where all are of one kind."""
+        alike = self._kind is not None or (self._table and len(self._table.kinds) < 2)
+        return 0 if alike else TAG
+
+    def _columns(self) -> tuple[Head, ...]:
+        width = self.query_one(Heads).inner.width
+        return (*heads_for(width, lasts(self.shown.metric), self._wanted[0]), NAME)
+
+    def _heads(self, width: int, height: int) -> list[Line]:
+        line = [self._head(head) for head in self._columns()]
+        room = width - sum(len(piece.text) for piece in line)
+        return [[*line, Piece(cut_start(f"  {self._number()}", room), "dim")]]
+
+    def _head(self, head: Head) -> Piece:
+        """The title, marked where the table is sorted by it."""
+        key, backwards = self._wanted
+        marked = head.sorts == key and head.title not in ("", "%")
+        falls = (key == NAME.key) == backwards
+        mark = ("▾" if falls else "▴") if self._order[0] == key else UNKNOWN
+        text = head.title + (mark if marked else "")
+        text = text.rjust(head.width) if head.width else f"{'':{self._tag + 2}}{text}"
+        return Piece(text, "key" if marked else "dim", f"sort('{head.sorts}')")
+
+    def _number(self) -> str:
+        """How many rows there are, of which kind, and how many of them match."""
+        if self._table is None:
+            return UNKNOWN
+        number = format_count(self._table.number(self._kind))
+        kind = f" {self._kind.title}" if self._kind else ""
+        if self.view.found is None:
+            return f"{number}{kind} rows"
+        return f"{format_count(len(self._rows))} of {number}{kind} match"
+
+    # Mouse
+
+    @on(Heads.Clicked)
+    def _head_clicked(self, message: Heads.Clicked) -> None:
+        key, backwards = self._wanted
+        self._wanted = (message.key, not backwards if message.key == key else False)
+        self.post_message(self.Changed(""))
+
+    @on(TableRows.Chosen)
+    def _chosen(self, message: TableRows.Chosen) -> None:
+        self._select(message.place)
+        self.post_message(self.Changed(self.enter() if message.opens else ""))
+
+
+def _rest(table: Table, shown: Projection) -> Later:
+    """The part of ``table`` that takes its time."""
+    metric = shown.metric
+    members = shown.members() if lasts(metric) else None
+    return table.later(members, metric.values(shown.profile.table(metric)))

@@ -1,0 +1,4 @@
+"""Show header, chips, search box and pages of text around the views.
+
+May import session, shell and toolkit.
+"""

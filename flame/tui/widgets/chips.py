@@ -1,0 +1,193 @@
+"""The chip bar: what is filtered, in words, each filter with a cross to take it away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil, log10
+
+from flame.core.analysis.wording import NVTX, terms_of
+from flame.core.model.grouping import device_name, process_name, thread_name
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import (
+    Devices,
+    Filter,
+    HideFrames,
+    HideStacks,
+    Include,
+    Kernel,
+    MinShare,
+    NvtxRange,
+    Pids,
+    Ranks,
+    ShowFrom,
+    ShowStacks,
+    Step,
+    Streams,
+    Tids,
+    Time,
+)
+from flame.tui.session.patterns import exact, plain
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.text import cut, printable, width_of
+
+WORDS: dict[type[Filter], str] = {
+    ShowStacks: "only stacks with",
+    HideStacks: "without",
+    ShowFrom: "from",
+    HideFrames: "hide",
+    Time: "time",
+    Ranks: "rank",
+    Step: "steps",
+    NvtxRange: "NVTX",
+    Devices: "device",
+    Streams: "stream",
+    Pids: "process",
+    Tids: "thread",
+    Kernel: "kernel",
+    Include: "kinds",
+    MinShare: "≥",
+}
+"""What each kind of filter is called, before its value."""
+
+QUICK: dict[str, Callable[[str], Filter]] = {
+    "only": ShowStacks,
+    "without": HideStacks,
+    "from": ShowFrom,
+    "hide": HideFrames,
+}
+
+_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+_CROSS = " × "
+_GAP = 1
+_LEAST = 10
+
+
+def quick(kind: str, name: str) -> Filter:
+    """The filter of a `QUICK` kind for the frame called ``name``, all of its name."""
+    return QUICK[kind](exact(name))
+
+
+def describe(one: Filter, profile: Profile | None = None) -> str:
+    """``one`` in words, on one printable line; with ``profile`` a single device has its name."""
+    return f"{_word(one, profile)} {value_of(one, profile)}".lstrip()
+
+
+def _word(one: Filter, profile: Profile | None) -> str:
+    if isinstance(one, Step) and one.first == one.last:
+        return "step"
+    if isinstance(one, Ranks) and one.names[0].startswith(WORDS[Ranks]):
+        return ""
+    if isinstance(one, NvtxRange) and profile and terms_of(profile) is not NVTX:
+        return "in"
+    return WORDS[type(one)]
+
+
+def value_of(one: Filter, profile: Profile | None = None) -> str:
+    """What ``one`` asks for, without the word for its kind."""
+    if isinstance(one, Time):
+        return _window(one) + (_cut_off(one, profile) if profile else "")
+    if isinstance(one, Step):
+        return str(one.first) if one.first == one.last else f"{one.first}–{one.last}"
+    if isinstance(one, Ranks):
+        return printable(", ".join(one.names))
+    if isinstance(one, NvtxRange):
+        return printable(one.name if one.domain is None else f"{one.name} in {one.domain}")
+    if isinstance(one, Include):
+        return ", ".join(kind.title for kind in one.kinds)
+    if isinstance(one, MinShare):
+        return f"{one.percent:g} %"
+    if isinstance(one, Devices | Streams | Pids | Tids):
+        return printable(_names(one, profile) or ", ".join(map(str, one.ids)))
+    name = plain(one.pattern)
+    return printable(one.pattern if name is None else name) or "[empty]"
+
+
+def _names(one: Devices | Streams | Pids | Tids, profile: Profile | None) -> str:
+    """What the only device, process or thread of ``one`` is called in ``profile``."""
+    if profile is None or len(one.ids) != 1:
+        return ""
+    if isinstance(one, Devices):
+        named = [(device.id, device_name(device)) for device in profile.devices]
+    elif isinstance(one, Pids):
+        named = [(process.pid, process_name(process)) for process in profile.processes]
+    elif isinstance(one, Tids):
+        named = [(thread.tid, thread_name(thread)) for thread in profile.threads]
+    else:
+        named = []
+    names = {name for number, name in named if number == one.ids[0]}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _window(window: Time) -> str:
+    """A window with as many digits as it takes to tell its two ends apart."""
+    begin, end = window.begin, window.end
+    if begin is None or end is None:
+        known = begin if end is None else end
+        scale, unit = _scale(known or 0)
+        word = "from" if end is None else "until"
+        return f"{word} {(known or 0) / scale:.9g} {unit}"
+    scale, unit = _scale(max(abs(begin), abs(end)))
+    digits = max(ceil(log10(scale / max(end - begin, 1))) + 1, 0)
+    first, last = (_stripped(f"{time / scale:.{digits}f}") for time in (begin, end))
+    return f"{first}–{last} {unit}"
+
+
+def _cut_off(window: Time, profile: Profile) -> str:
+    """That rows of a part of the window are not kept any more, where they are not."""
+    begin = profile.begin if window.begin is None else max(window.begin, profile.begin)
+    if begin >= profile.rows_begin:
+        return ""
+    scale, unit = _scale(profile.rows_begin)
+    return f", kept since {profile.rows_begin / scale:.4g} {unit}"
+
+
+def _scale(time: int) -> tuple[int, str]:
+    return next((one for one in _SCALES if abs(time) >= one[0]), _SCALES[-1])
+
+
+def _stripped(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number else number
+
+
+def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
+    """One chip for every filter, the long ones cut; those that do not fit are counted.
+
+    A click on the cross runs ``screen.unfilter(i)``, on the words ``screen.filters``.
+    """
+    texts = [describe(one, profile) for one in where]
+    more = f" +{len(texts)} more"
+    shown, room = texts, width
+    while len(shown) > 1 and _needed(shown) > room:
+        shown, room = shown[:-1], width - len(more)
+    line: Line = []
+    for place, (text, fits) in enumerate(zip(shown, _fair(shown, room), strict=True)):
+        line += _chip(place, cut(text, fits))
+    if len(shown) < len(texts):
+        line.append(Piece(f" +{len(texts) - len(shown)} more", "key", "screen.filters"))
+    return line
+
+
+def _chip(place: int, text: str) -> Line:
+    return [
+        Piece(_CROSS, "key", f"screen.unfilter({place})"),
+        Piece(text, "strong", "screen.filters"),
+        Piece(" " * _GAP),
+    ]
+
+
+def _needed(texts: Sequence[str]) -> int:
+    """Cells that chips of ``texts`` take at least."""
+    return sum(min(width_of(text), _LEAST) + len(_CROSS) + _GAP for text in texts)
+
+
+def _fair(texts: Sequence[str], width: int) -> list[int]:
+    """Cells for each text: what it needs, but the longest get no more than the others leave."""
+    wanted = sorted(map(width_of, texts))
+    room = width - len(texts) * (len(_CROSS) + _GAP)
+    most = room
+    for place, want in enumerate(wanted):
+        most = room // (len(wanted) - place)
+        if want > most:
+            break
+        room -= want
+    return [min(width_of(text), max(most, 1)) for text in texts]

@@ -1,0 +1,261 @@
+"""The single lines around the icicle: header, breadcrumb, status and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+import numpy as np
+
+from flame.core.analysis.wording import coverage_of
+from flame.core.model.frames import ACTIVITY_KINDS
+from flame.core.model.profile import Profile
+from flame.core.model.tree import Order, StackTree
+from flame.core.projection.selection import Selection
+from flame.core.units import (
+    format_count,
+    format_ns,
+    format_percent,
+    format_value,
+    format_whole_percent,
+)
+from flame.tui.session.tree_view import View
+from flame.tui.session.wording import counts, whole_of
+from flame.tui.shell.commands import Command
+from flame.tui.toolkit.lines import Line, Piece, line_width
+from flame.tui.toolkit.palette import LEVEL_KINDS, Palette
+from flame.tui.toolkit.text import cut, cut_start, width_of
+
+GOOD_COVERAGE = 95.0
+ARROW = " ▸ "
+_CRUMBS = 64
+_LEAST_CRUMB = 8
+
+
+def header(
+    title: str,
+    profile: Profile,
+    selection: Selection,
+    tree: StackTree,
+    palette: Palette,
+    width: int,
+    usual: Order = "weight",
+) -> Line:
+    """File and what is in it on the left; metric, levels and coverage on the right.
+
+    ``usual`` is the order of siblings that is not worth a word.
+    """
+    right = [*_modes(selection, usual), *_choices(tree, palette)]
+    gap = coverage_gap(profile)
+    if gap:
+        right += [Piece("  "), Piece(gap, "warning", "screen.coverage")]
+    left: Line = [Piece(" flame ", "accent")]
+    room = width - line_width(left) - line_width(right) - 2
+    if room < 24:
+        right = [*_modes(selection, usual), *_metric(tree)]
+        room = width - line_width(left) - line_width(right) - 2
+    left.append(Piece(" " + _contents(title, profile, room - 1)))
+    space = max(width - line_width(left) - line_width(right), 1)
+    return [*left, Piece(" " * space), *right]
+
+
+def _contents(title: str, profile: Profile, width: int) -> str:
+    """File name and, as far as there is room, GPUs, their time, and number of activities."""
+    name = cut(title, max(min(width, 40), 1))
+    if profile.resolved:
+        gpus, time, number = "", _measured(profile), _rows(profile)
+    else:
+        gpus, time, number = _gpus(profile), _gpu_time(profile), _rows(profile)
+    for shown in ((gpus, time, number), (gpus, time), (time, number), (time,)):
+        text = " · ".join([name, *filter(None, shown)])
+        if width_of(text) <= width:
+            return text
+    return name
+
+
+def _gpu_time(profile: Profile) -> str:
+    return format_ns(profile.gpu_time) if profile.size else "nothing ran on a GPU"
+
+
+def _measured(profile: Profile) -> str:
+    """What a file of stacks has measured in all: ``285 samples``, ``time 28.0 s``."""
+    metric = profile.metrics[0]
+    value = format_value(whole_of(profile), metric.unit)
+    return f"{value} {metric.title}" if metric.unit == "count" else f"{metric.title} {value}"
+
+
+def _rows(profile: Profile) -> str:
+    number = profile.size
+    word = profile.metrics[0].noun if profile.resolved else "GPU activities"
+    return f"{format_count(number)} {word}" if number else ""
+
+
+def _gpus(profile: Profile) -> str:
+    """``2×H100``: the devices, counted by model."""
+    models = [_model(device.name) for device in profile.devices]
+    return ", ".join(f"{models.count(model)}×{model}" for model in dict.fromkeys(models))
+
+
+def _model(name: str) -> str:
+    """``H100`` of ``NVIDIA H100 80GB HBM3``: what comes before the memory."""
+    name = name.removeprefix("NVIDIA ")
+    before = takewhile(lambda word: not word.endswith("GB"), name.split(" "))
+    return cut(" ".join(before) or name, 24) or "GPU"
+
+
+def _modes(selection: Selection, usual: Order) -> Line:
+    """A word for everything that makes the picture other than usual; a click takes it back."""
+    arrangement, naming = selection.arrangement, selection.naming
+    modes = [
+        ("inverted", "screen.invert", arrangement.inverted),
+        ("recursion collapsed", "screen.collapse", arrangement.collapsed),
+        (f"by {arrangement.order}", "screen.sort(1)", arrangement.order != usual),
+        ("layers folded", "screen.levels", naming.fold),
+    ]
+    line: Line = []
+    for word, action, on in modes:
+        if on:
+            line += [Piece(word, "warning", action), Piece("  ")]
+    return line
+
+
+def _metric(tree: StackTree) -> Line:
+    return [Piece(f"{tree.metric.title} ▾", "key", "screen.metric(1)")]
+
+
+def _choices(tree: StackTree, palette: Palette) -> Line:
+    """Metric and levels; each level in its colour, as the icicle's legend."""
+    line = [*_metric(tree), Piece("  ")]
+    for place, level in enumerate(shown_levels(tree)):
+        line += [Piece("›", "dim")] if place else []
+        line.append(Piece(f" {level} ", palette.kind(LEVEL_KINDS[level]), "screen.levels"))
+    return line
+
+
+def shown_levels(tree: StackTree) -> list[str]:
+    """The levels of ``tree`` that have any frame in it."""
+    kinds = {tree.frames[frame].kind for frame in np.flatnonzero(np.bincount(tree.frame)).tolist()}
+    titles = {"kernel" if kind in ACTIVITY_KINDS else kind.title for kind in kinds}
+    # What stands in a stack that a file has resolved may be of any kind.
+    return [level for level in tree.levels if level in titles or level == "stack"]
+
+
+def coverage_gap(profile: Profile) -> str:
+    """How much of the GPU time has a launch and a range, where that is below 95 %."""
+    if profile.resolved or not profile.gpu_time:
+        return ""
+    known = coverage_of(profile)
+    low = [
+        f"{format_whole_percent(share.percent)} {name}"
+        for name, share in (known["launch"], known["nvtx"])
+        if share.percent < GOOD_COVERAGE
+    ]
+    return f"coverage {' '.join(low)} " if low else ""
+
+
+def tabs(titles: dict[str, str], current: str, width: int) -> Line:
+    """The views to choose from, or only the ``current`` one where they do not fit."""
+    line = [
+        Piece(f" {title} ", "accent" if name == current else "key", f"screen.show_view('{name}')")
+        for name, title in titles.items()
+    ]
+    chosen = [piece for piece in line if piece.tone == "accent"]
+    return line if line_width(line) <= width else chosen
+
+
+def breadcrumb(view: View, width: int) -> Line:
+    """The way from the root to the zoomed frame, and on (dim) to the selected one."""
+    nodes = _way(view)
+    crumbs = [_crumb(view, node) for node in nodes]
+    if view.zoom != view.zoom_of(view.zoom.node):
+        stretch = Piece("a part of it", "strong")
+        crumbs.insert(nodes.index(view.zoom.node) + 1 if view.zoom.node in nodes else 1, stretch)
+    return _fitting(crumbs, width - 1)
+
+
+def _way(view: View) -> list[int]:
+    """The root and the closest frames above the selected one: deep stacks have thousands."""
+    nodes: list[int] = []
+    node = view.cursor
+    while node > 0 and len(nodes) < _CRUMBS:
+        nodes.append(node)
+        node = int(view.tree.parent[node])
+    return [0, *nodes[::-1]]
+
+
+def _crumb(view: View, node: int) -> Piece:
+    zoomed = view.tree.depth[node] <= view.tree.depth[view.zoom.node]
+    name = cut(view.name(node), 40)
+    return Piece(name, "strong" if zoomed else "dim", f"screen.zoom_to({node})")
+
+
+def _fitting(crumbs: list[Piece], width: int) -> Line:
+    """The first crumb and as many of the last as fit, ``…`` for those between."""
+    line: Line = [Piece(" "), crumbs[0]]
+    room = width - line_width(line)
+    kept: list[Piece] = []
+    for crumb in reversed(crumbs[1:]):
+        reserve = 0 if len(kept) + 2 == len(crumbs) else len(ARROW) + 1
+        need = len(ARROW) + width_of(crumb.text)
+        if need > room - reserve:
+            break
+        room -= need
+        kept.append(crumb)
+    if len(kept) + 1 < len(crumbs):
+        line += [Piece(ARROW, "dim"), Piece("…", "dim")]
+        room -= len(ARROW) + 1
+    if not kept and len(crumbs) > 1 and room > len(ARROW) + _LEAST_CRUMB:
+        kept = [crumbs[-1]._replace(text=cut(crumbs[-1].text, room - len(ARROW)))]
+    for crumb in reversed(kept):
+        line += [Piece(ARROW, "dim"), crumb]
+    return line
+
+
+def frame_status(view: View, node: int, width: int) -> Line:
+    """A frame on one line: its name and what it weighs."""
+    tree = view.tree
+    total, unit = int(tree.total[node]), tree.metric.unit
+    facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
+    if counts(tree, node):
+        facts.append(f"{format_count(int(tree.count[node]))}×")
+    text = " · ".join(facts)
+    name = cut(view.name(node), max(width - width_of(text) - 4, 8))
+    return [Piece(f" {name}"), Piece(f"  {text}", "dim")]
+
+
+def search_status(view: View, width: int) -> Line:
+    """What the search found: frames, their share with nested matches counted once, and where."""
+    found = view.found
+    if found is None:
+        return frame_status(view, view.cursor, width)
+    matches, unit = found.matches, view.tree.metric.unit
+    place, here = view.shown_matches()
+    share = format_percent(matches.total, view.whole)
+    total = f"{format_value(matches.total, unit)} · {share} of all"
+    facts = f" {format_count(matches.nodes)} frames · {total}"
+    if not matches.nodes:
+        return [Piece(" no frame matches", "warning")]
+    if place:
+        facts += f" · match {place} of {here}"
+    elif not here:
+        facts += " · none in the zoomed part"
+    return [Piece(cut_start(facts, width))]
+
+
+def footer(keys: Sequence[Command], width: int) -> Line:
+    """As many of ``keys`` as fit, in order; the last two always."""
+    ends = [_key(key) for key in keys[-2:]]
+    room = width - sum(map(line_width, ends))
+    line: Line = []
+    for key in keys[:-2]:
+        pieces = _key(key)
+        if line_width(pieces) > room:
+            break
+        room -= line_width(pieces)
+        line += pieces
+    return [*line, *(piece for end in ends for piece in end)]
+
+
+def _key(key: Command) -> Line:
+    action = f"screen.{key.action}"
+    return [Piece(f" {key.shown.split()[0]}", "key", action), Piece(f" {key.label} ", "", action)]

@@ -1,0 +1,224 @@
+"""Sheets to read: the help, and what the trace covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from flame.core.analysis.profiler_steps import StepTotal, step_totals
+from flame.core.analysis.wording import coverage_of, terms_of
+from flame.core.model.frames import Kind
+from flame.core.model.grouping import device_name, process_name
+from flame.core.model.profile import Profile
+from flame.core.units import format_count, format_ns, format_value
+from flame.tui.shell.commands import GROUPS_OF_ALL, MOUSE, Command, Groups, grouped
+from flame.tui.toolkit.lines import Line, Lines, Piece, side_by_side
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut, printable, wrap
+
+_KEY = 16
+_FACT = 18
+_LINES = 40
+_TWO_COLUMNS = 100
+_LISTED = 12
+_LEFT = 5
+"""Groups of keys in the left column of the help."""
+
+_SHOWN_KINDS = (
+    *(Kind.PYTHON, Kind.NATIVE, Kind.LAUNCH, Kind.NVTX, Kind.KERNEL),
+    *(Kind.SASS, Kind.STALL, Kind.MEMCPY, Kind.GRAPH),
+)
+"""Kinds whose colours the help shows."""
+
+_Section = tuple[str, Iterable[tuple[str, str]]]
+
+_COVERED = {
+    "launch": "launching API call",
+    "python": "Python frames",
+    "native": "native frames",
+    "sass": "SASS instructions",
+}
+"""What of the GPU time may be known, but for ranges, which are called as the trace has them."""
+
+
+class Sheet(ModalScreen[None]):
+    """A page over the screen; any of the usual keys closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark,w,f1", "dismiss(None)"),
+        Binding("up,k", "scroll(-1)"),
+        Binding("down,j", "scroll(1)"),
+        Binding("pageup", "scroll(-10)"),
+        Binding("pagedown,space", "scroll(10)"),
+    ]
+
+    def __init__(self, source: Callable[[int], list[Line]], wide: bool = False) -> None:
+        super().__init__()
+        self._source = source
+        self._wide = wide
+
+    def compose(self) -> ComposeResult:
+        sheet = Lines(lambda width, height: self._source(width), id="sheet")
+        yield sheet.set_class(self._wide, "-wide")
+
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self:
+            self.dismiss(None)
+
+    def action_scroll(self, step: int) -> None:
+        lines = self.query_one(Lines)
+        lines.scroll_to(y=lines.scroll_offset.y + step, animate=False)
+
+
+def help_lines(commands: Sequence[Command], palette: Palette, width: int) -> list[Line]:
+    """All keys, what the mouse does, and how to read the picture; in two columns if they fit."""
+    sections: list[_Section] = [*_keys(commands, GROUPS_OF_ALL), ("Mouse", MOUSE)]
+    end: list[Line] = [[], [Piece("esc closes", "dim")]]
+    if width < _TWO_COLUMNS:
+        return [*_sections(sections, width), *_reading(palette, width), *end]
+    half = (width - 2) // 2
+    left, right = sections[:_LEFT], sections[_LEFT:]
+    both = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
+    return [*both, *_reading(palette, width), *end]
+
+
+def _keys(commands: Sequence[Command], groups: Groups) -> list[_Section]:
+    return [
+        (name, [(c.shown, c.help) for c in group if c.help])
+        for name, group in grouped(commands, groups)
+    ]
+
+
+def sections_of(commands: Sequence[Command], width: int, groups: Groups) -> list[Line]:
+    """The keys of ``commands``, which ``groups`` have, group by group."""
+    return _sections(_keys(commands, groups), width)
+
+
+def _sections(sections: Iterable[_Section], width: int) -> list[Line]:
+    lines: list[Line] = []
+    for title, rows in sections:
+        lines += [[Piece(title, "strong")]] if title else []
+        lines += [line for key, text in rows for line in _row(key, text, width)]
+        lines.append([])
+    return lines
+
+
+def _row(key: str, text: str, width: int) -> list[Line]:
+    return indented(f"  {key}".ljust(_KEY), "key", text, width)
+
+
+def _reading(palette: Palette, width: int) -> list[Line]:
+    colours: Line = []
+    for kind in _SHOWN_KINDS:
+        colours += [Piece(" "), Piece(f" {kind.title} ", palette.kind(kind))]
+    texts = (
+        "Width is the metric's share of the zoomed part. The root is on top; children stand below "
+        "their parent, widest first, after what the parent holds itself. Colour is the level, its "
+        "lightness the name. The line above the icicle is the whole trace: its bright part is "
+        "what is zoomed, and marks are matches of the search.",
+        "Frames under two cells are merged into quiet runs: enter zooms into one.",
+        "Frames whose file does not say what they are have warm colours of their own, by name.",
+        "sass are a kernel's instructions, stall what its warps waited for there: parts of its "
+        "time in proportion to PC samples, in colours of their own by what was waited for.",
+        "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
+    )
+    reading = [[Piece(f"  {part}")] for text in texts for part in wrap(text, width - 2, _LINES)]
+    return [[Piece("Reading the picture", "strong")], colours, *reading]
+
+
+def coverage_lines(profile: Profile, width: int) -> list[Line]:
+    """What was recorded, how much of the GPU time has what, and all warnings."""
+    lines: list[Line] = [[Piece("The trace", "strong")]]
+    for label, value in _facts(profile):
+        lines += indented(f"  {label}".ljust(_FACT), "dim", value, width)
+    if profile.gpu_time and not profile.resolved:
+        lines += [[], [Piece("GPU time that has a", "strong")], *_shares(profile)]
+    if steps := step_totals(profile):
+        lines += [[], [Piece("Profiler steps", "strong")], *_steps(steps)]
+    return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
+
+
+def _facts(profile: Profile) -> list[tuple[str, str]]:
+    meta, counts, length = profile.meta, profile.counts, profile.duration
+    activities = ", ".join(f"{format_count(n)} {kind}" for kind, n in counts.items() if n)
+    nodes = profile.graph_nodes
+    graphs = f"{format_count(nodes.activities)}, ranges at capture found for {nodes.captured:,}"
+    rows = [
+        *_files(profile),
+        ("format", " ".join(filter(None, (meta.format, meta.schema_version)))),
+        ("made by", meta.producer),
+        ("rank", str(meta.rank) if meta.rank is not None and len(profile.sources) < 2 else ""),
+        ("synthetic", "yes: generated, not measured" if meta.synthetic else ""),
+        ("length", format_ns(length) if profile.timed else "not known: the file has no times"),
+        ("GPUs", ", ".join(_gpus(profile))),
+        ("processes", ", ".join(map(process_name, profile.processes))),
+        ("GPU activities", "" if profile.resolved else activities or "none"),
+        *(_measured(profile) if profile.resolved else ()),
+        ("graph kernels", graphs if nodes.activities else ""),
+    ]
+    return [(label, printable(value)) for label, value in rows if value]
+
+
+def _gpus(profile: Profile) -> list[str]:
+    """The GPUs, by number and model, and by file where several have the same."""
+    if len(profile.sources) > 1:
+        return [profile.frames[frame].name for frame in profile.grouping.device.tolist()]
+    return list(map(device_name, profile.devices))
+
+
+def _files(profile: Profile) -> list[tuple[str, str]]:
+    if len(profile.sources) < 2:
+        return [("file", profile.meta.path)]
+    return [(cut(printable(one.label), _FACT - 3), one.meta.path) for one in profile.sources]
+
+
+def _measured(profile: Profile) -> Iterator[tuple[str, str]]:
+    """What a file of stacks measures, in all."""
+    yield profile.metrics[0].noun, format_count(profile.size)
+    for metric in profile.metrics:
+        total = int(profile.totals_by_group(metric)[0].sum())
+        yield metric.title, format_value(total, metric.unit)
+
+
+def _shares(profile: Profile) -> list[Line]:
+    titles = _COVERED | {"nvtx": terms_of(profile).range}
+    rows = []
+    for key, (_, share) in coverage_of(profile).items():
+        numbers = f"{share.percent:6.1f} %  {format_ns(share.ns)}"
+        rows.append([Piece(f"  {titles[key]}".ljust(26), "dim"), Piece(numbers)])
+    return rows
+
+
+def _steps(steps: Sequence[StepTotal]) -> list[Line]:
+    """How long each of the longest steps took, in their order, and what ran for it on GPUs."""
+    longest = sorted(steps, key=lambda step: -step.duration)[:_LISTED]
+    lines: list[Line] = []
+    for step in sorted(longest):
+        gpu = f", {format_ns(step.gpu_time)} of GPU time launched" if step.gpu_time else ""
+        numbers = f"{format_ns(step.duration):>8}{gpu}"
+        lines.append([Piece(f"  {step.number}".ljust(_FACT), "dim"), Piece(numbers)])
+    if len(steps) > _LISTED:
+        lines.append([Piece(f"  the {_LISTED} longest of {format_count(len(steps))}", "dim")])
+    return lines
+
+
+def warning_lines(profile: Profile, width: int) -> list[Line]:
+    """All warnings of the load, wrapped."""
+    if not profile.warnings:
+        return [[Piece("No warnings", "strong")]]
+    lines: list[Line] = [[Piece("Warnings", "strong")]]
+    for warning in profile.warnings:
+        lines += indented("  • ", "warning", warning, width)
+    return lines
+
+
+def indented(first: str, tone: str, text: str, width: int) -> list[Line]:
+    """``text`` wrapped to the right of ``first``."""
+    parts = wrap(text, width - len(first), _LINES)
+    indents = [first, *[" " * len(first)] * (len(parts) - 1)]
+    return [[Piece(i, tone), Piece(part)] for i, part in zip(indents, parts, strict=True)]

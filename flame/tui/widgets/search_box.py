@@ -1,0 +1,75 @@
+"""Searches entered before, kept from one session to the next where that is possible."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from flame.core.errors import FlameError
+from flame.exporters.atomic import atomic_output
+from flame.options.state import default_path
+
+LONGEST = 100
+"""Searches kept."""
+
+_MOST_BYTES = 1 << 20
+
+
+def searches_path() -> Path | None:
+    """``flame/searches`` in the user's state folder; None where there is no home to have one."""
+    path = default_path().with_name("searches")
+    return path if path.is_absolute() else None
+
+
+class History:
+    """Entered texts, oldest first, and how far back the user has gone in them.
+
+    ``path`` is a file of one text a line; without it, or where it cannot be used, texts last as
+    long as the object. No failure is ever shown: a lost search is not worth a word.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._texts = self._read()
+        self._back = 0
+        self._draft = ""
+
+    def add(self, text: str) -> None:
+        """Remember ``text`` as the latest, and begin there again."""
+        self._back = 0
+        if text.strip():
+            self._texts = _with(self._texts, text)
+            self._write(text)
+
+    def go(self, step: int, typed: str) -> str:
+        """The text one older (+1) or newer (-1); the newest is ``typed`` when going began."""
+        if not self._back:
+            self._draft = typed
+        self._back = min(max(self._back + step, 0), len(self._texts))
+        return self._texts[-self._back] if self._back else self._draft
+
+    def _read(self) -> list[str]:
+        """What the file holds; of one that has grown beyond all measure, the beginning."""
+        with suppress(OSError):
+            if self._path is not None and self._path.is_file():
+                with self._path.open("rb") as file:
+                    lines = file.read(_MOST_BYTES).decode("utf-8", "replace").split("\n")
+                return [line for line in lines if line.strip()][-LONGEST:]
+        return []
+
+    def _write(self, text: str) -> None:
+        """Add ``text`` to the file, which other sessions may have added to as well."""
+        if self._path is None:
+            return
+        lines = "".join(f"{line}\n" for line in _with(self._read(), text))
+        with suppress(OSError, FlameError):
+            if self._path.exists() and not self._path.is_file():
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_output(str(self._path)) as file:
+                file.write(lines.encode("utf-8", "replace"))
+
+
+def _with(texts: list[str], text: str) -> list[str]:
+    """``texts`` with ``text`` last, once, and no more than are kept."""
+    return [*(one for one in texts if one != text), text][-LONGEST:]

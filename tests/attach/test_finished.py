@@ -1,0 +1,178 @@
+"""Dumps that nobody writes any more: which belong together, and which are not to be believed."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from flame.attach.discover import finder as find
+from flame.attach.discover.finder import Finder
+from flame.attach.discover.finished import MOST
+from flame.attach.discover.model import Ended, Found
+from flame.attach.watch import Watch
+from tests.attach.conftest import NOBODY, as_nobody, needs_root
+from tests.attach.trees import users_folder as users_folder
+from tests.support.writers.fdumpfile import UNIX, DumpFile, layouts
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def _with_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find, "_PATIENCE", 60.0)
+
+
+def dump(
+    folder: Path, pid: int, parent: int = 1, at: int = 0, kernels: int = 1, **facts: str
+) -> Path:
+    """One of a process that began ``at`` seconds after the first and lived for ten."""
+    file = DumpFile(pid, unix=UNIX + at * SECOND)
+    file.end = 10 * SECOND
+    for key, value in {"process": "python", "parent_pid": str(parent), **facts}.items():
+        file.meta(key, value)
+    for number in range(kernels):
+        file.launch(number, number + 1, number + 1)
+        file.kernel("gemm", number, number + 1, number + 1)
+    return file.write(folder / f"{pid}-{file.unix:x}.fdump")
+
+
+def found() -> Found:
+    return Finder()()
+
+
+def pids() -> set[tuple[int, ...]]:
+    return {one.pids for one in found().ended}
+
+
+def test_one(users_folder: Path) -> None:
+    path = dump(users_folder, 41, kernels=3, command="python train.py --lr 1")
+    (one,) = found().ended
+    assert one == Ended((path,), "train", (41,), one.age, path.stat().st_size, 3)
+    assert one.age == pytest.approx(time.time() - UNIX / SECOND - 10, abs=5)
+
+
+def test_the_latest_comes_first(users_folder: Path) -> None:
+    for number in range(MOST + 3):
+        dump(users_folder, 100 + number, at=100 * number)
+    latest = [one.pids[0] for one in found().ended]
+    assert latest == [100 + MOST + 2 - place for place in range(MOST)]
+
+
+def test_a_process_and_its_children_are_one(users_folder: Path) -> None:
+    dump(users_folder, 41)
+    dump(users_folder, 42, parent=41, at=1)
+    dump(users_folder, 43, parent=7, forked_from="42", at=2)
+    assert pids() == {(41, 42, 43)}
+
+
+def test_a_pid_that_was_given_again_is_no_parent(users_folder: Path) -> None:
+    dump(users_folder, 41)
+    dump(users_folder, 42, parent=41, at=60)
+    assert pids() == {(41,), (42,)}
+
+
+def test_ranks_are_one(users_folder: Path) -> None:
+    for rank in range(3):
+        dump(users_folder, 41 + rank, parent=7, rank=str(rank))
+    dump(users_folder, 51, parent=8, rank="0")
+    dump(users_folder, 61, parent=7)
+    assert pids() == {(41, 42, 43), (51,), (61,)}
+
+
+def test_what_a_process_became_is_one_with_it(users_folder: Path) -> None:
+    first, second = dump(users_folder, 41), dump(users_folder, 41, at=1)
+    (one,) = found().ended
+    assert (one.pids, one.dumps) == ((41,), (first, second))
+
+
+def test_where_nothing_was_recorded_there_is_nothing(users_folder: Path) -> None:
+    dump(users_folder, 41, kernels=0)
+    dump(users_folder, 42, kernels=1)
+    dump(users_folder, 43, parent=42, at=1, kernels=0)
+    assert pids() == {(42, 43)}
+
+
+def test_what_is_not_counted_may_hold_something(users_folder: Path) -> None:
+    dump(users_folder, 41)
+    (one,) = Finder(count=False)().ended
+    assert one.kernels == -1
+
+
+def test_other_files(users_folder: Path) -> None:
+    dump(users_folder, 41)
+    (users_folder / "bad.fdump").write_bytes(b"FLAMEDMP")
+    (users_folder / "worse.fdump").write_bytes(bytes(100_000))
+    (users_folder / "text").write_text("x")
+    (users_folder / "folder.fdump").mkdir()
+    os.mkfifo(users_folder / "pipe.fdump")
+    assert pids() == {(41,)}
+
+
+def test_a_damaged_dump_is_kept_as_far_as_it_goes(users_folder: Path) -> None:
+    path = dump(users_folder, 41)
+    data = bytearray(path.read_bytes())
+    data[1 << 16 : (1 << 16) + 4096] = os.urandom(4096)
+    path.write_bytes(data)
+    (one,) = found().ended
+    assert one.pids == (41,)
+
+
+def test_no_folder(users_folder: Path) -> None:
+    users_folder.rmdir()
+    assert found().ended == ()
+
+
+def test_a_link_is_refused(users_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dump(users_folder, 41)
+    link = users_folder.with_name("link")
+    link.symlink_to(users_folder)
+    monkeypatch.setenv("FLAME_DIR", str(link))
+    assert found().ended == ()
+    assert f"{link}: is a link: left out" in found().notes
+
+
+@needs_root
+def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = Path(f"/tmp/flame-{NOBODY}")  # Guessed, and made first.
+    monkeypatch.delenv("FLAME_DIR", raising=False)
+    usual.mkdir(mode=0o755)
+    try:
+        os.chown(usual, 1, 1)
+        dump(usual, 41).chmod(0o644)
+        said = as_nobody(lambda: "\n".join(found().notes))
+        assert f"{usual}: belongs to another user: left out" in said
+        os.chown(usual, NOBODY, NOBODY)
+        usual.chmod(0o777)
+        said = as_nobody(lambda: "\n".join(found().notes))
+        assert "others can write to it: left out" in said
+        usual.chmod(0o755)
+        said = as_nobody(lambda: f"{[one.pids for one in found().ended]}")
+        assert said == "[(41,)]"
+    finally:
+        for one in usual.iterdir():
+            one.unlink()
+        usual.rmdir()
+
+
+@pytest.mark.parametrize("parent", ["9" * 5_000, "many", "\u0663", "-1"])
+def test_a_parent_that_is_no_number(users_folder: Path, parent: str) -> None:
+    dump(users_folder, 41, forked_from=parent)
+    assert pids() == {(41,)}
+    assert Watch(pids=[os.getppid()], dumps=[users_folder / "none.fdump"]).new() == []
+
+
+def test_records_without_times(users_folder: Path) -> None:
+    known = layouts().items()
+    plain = {
+        key: (number, [one for one in fields if one[0] not in ("start", "end")])
+        for key, (number, fields) in known
+    }
+    file = DumpFile(41, unix=UNIX, records=plain)
+    file.ended = False
+    file.record("kernel")
+    file.write(users_folder / "41-1.fdump")
+    (one,) = found().ended
+    assert (one.pids, one.kernels) == ((41,), 1)

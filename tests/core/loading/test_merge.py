@@ -1,0 +1,426 @@
+"""Several profiles as one: nothing lost, nothing mixed up, one clock where there is one."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.errors import InputError, NoMatchError
+from flame.core.loading.file import load
+from flame.core.loading.inputs import Inputs, labels_of, path_labels
+from flame.core.loading.merge import merged
+from flame.core.model.frames import Kind
+from flame.core.model.grouping import process_name
+from flame.core.model.meta import Device, Meta, ProfilerSteps
+from flame.core.model.metrics import METRICS
+from flame.core.model.profile import Profile
+from flame.core.model.raw import Measure
+from flame.core.projection.filters import where
+from flame.core.timeline.intervals import timeline
+from tests.conftest import TRACES, needs_traces
+from tests.core.attribution.test_resolved import ROWS, resolved
+from tests.support.recorded import Recorded, i8, leaves
+from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
+
+HOUR = 3_600_000_000_000
+SECOND = 1_000_000_000
+LEVELS = "python,native,launch,nvtx,kernel"
+# Small, of different schemas, GPUs and numbers of processes.
+REAL = (
+    "a100_llm_nvtx.sqlite",
+    "cuda_graph_small.sqlite",
+    "h100_2gpu_window.sqlite",
+    "two_processes_colliding_ids.sqlite",
+)
+
+
+def trace(begin: int = 0, origin: int | None = 0, gemm: str = "gemm") -> Profile:
+    """A range of 100 ns from ``begin`` on, in it a call that launches one kernel of 20 ns."""
+    recorded = Recorded()
+    recorded.range("step", begin, begin + 100)
+    recorded.call("cudaLaunchKernel", begin + 10, begin + 20, corr=1)
+    recorded.kernel(gemm, begin + 30, begin + 50, corr=1)
+    profile = recorded.profile()
+    return replace(profile, meta=replace(profile.meta, origin=origin))
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    ("ranks", "left"),
+    [
+        ("0", {("rank 0", "gemm")}),
+        ("rank 1", {("rank 1", "relu")}),
+        ("0,1", {("rank 0", "gemm"), ("rank 1", "relu")}),
+        ("rank *", {("rank 0", "gemm"), ("rank 1", "relu")}),
+        ("?, 7", {("rank 0", "gemm"), ("rank 1", "relu")}),
+    ],
+)
+def test_ranks_are_chosen_by_number_or_name(ranks: str, left: set[tuple[str, ...]]) -> None:
+    parts = [
+        replace(one, meta=replace(one.meta, rank=rank))
+        for rank, one in enumerate([trace(), trace(gemm="relu")])
+    ]
+    whole = merged(parts, labels_of([one.meta for one in parts]))
+    assert set(leaves(whole.tree(levels="rank,kernel", where=where(rank=ranks)))) == left
+
+
+def test_a_rank_that_is_not_there_has_nothing() -> None:
+    whole = merged([trace(), trace()], ["a", "b"])
+    with pytest.raises(NoMatchError):
+        whole.tree(where=where(rank="c"))
+
+
+# Sums
+
+
+@examples(0.3)
+@given(st.lists(scripts(), min_size=2, max_size=3))
+def test_every_metric_is_the_sum_of_its_parts(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[Script]
+) -> None:
+    folder = tmp_path_factory.mktemp("merge")
+    profiles = [load(one.write(folder / f"{number}")) for number, one in enumerate(parts)]
+    labels = [str(number) for number in range(len(profiles))]
+    whole = merged(profiles, labels)
+    for metric in METRICS:
+        sums = {
+            (label,): int(metric.values(one.table(metric)).sum())
+            for label, one in zip(labels, profiles, strict=True)
+        }
+        shown = leaves(whole.tree("rank", metric=metric.key))
+        assert {key: value for key, value in shown.items() if value} == {
+            key: value for key, value in sums.items() if value
+        }
+
+
+@examples(0.3)
+@given(st.lists(scripts(), min_size=2, max_size=3), st.randoms())
+def test_the_stacks_of_a_rank_are_those_of_its_file_in_whatever_order(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[Script], random: Random
+) -> None:
+    folder = tmp_path_factory.mktemp("merge")
+    profiles = {str(n): load(one.write(folder / f"{n}")) for n, one in enumerate(parts)}
+    labels = list(profiles)
+    random.shuffle(labels)
+    whole = merged([profiles[label] for label in labels], labels)
+    for metric in ("gpu", "host"):
+        expected = {
+            (label, *stack): value
+            for label, one in profiles.items()
+            for stack, value in leaves(one.tree(LEVELS, metric=metric)).items()
+            if stack
+        }
+        assert leaves(whole.tree(f"rank,{LEVELS}", metric=metric)) == expected
+
+
+@needs_traces
+@pytest.mark.parametrize("other", REAL[1:])
+def test_real_traces_add_up(other: str) -> None:
+    profiles = [load(TRACES / "nsys" / name) for name in (REAL[0], other)]
+    whole = merged(profiles, ["a", "b"])
+    assert whole.gpu_time == sum(one.gpu_time for one in profiles)
+    assert len(whole.host) == sum(len(one.host) for one in profiles)
+    for metric in METRICS:
+        sums = [int(metric.values(one.table(metric)).sum()) for one in profiles]
+        totals = leaves(whole.tree("rank", metric=metric.key))
+        assert [totals.get((label,), 0) for label in ("a", "b")] == sums
+
+
+# Who is who
+
+
+def test_equal_numbers_stay_apart_and_say_of_which_file_they_are() -> None:
+    whole = merged([trace(), trace()], ["rank 0", "rank 1"])
+    assert [(one.id, one.source) for one in whole.devices] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert leaves(whole.tree("device")) == {
+        ("GPU 0 H100 · rank 0",): 20,
+        ("GPU 0 H100 · rank 1",): 20,
+    }
+    assert {name for (name,) in leaves(whole.tree("thread"))} == {
+        "main [100] · rank 0",
+        "main [100] · rank 1",
+    }
+
+
+def test_names_that_only_one_file_has_stay_as_they_are() -> None:
+    other = replace(trace(), devices=(Device(5, "A100"), Device(6)))
+    whole = merged([trace(), other], ["a", "b"])
+    assert set(leaves(whole.tree("device"))) == {("GPU 0 H100",), ("GPU 5 A100",)}
+
+
+def test_work_of_an_unknown_process_has_its_rank_too() -> None:
+    recorded = Recorded()
+    recorded.kernel("gemm", 0, 7, process=-1)
+    whole = merged([recorded.profile(), trace()], ["lost", "found"])
+    assert leaves(whole.tree("rank,process")) == {
+        ("lost", "unknown process"): 7,
+        ("found", whole.frames[whole.grouping.process[-2]].name): 20,
+    }
+
+
+def test_work_of_an_unknown_process_is_that_of_the_only_one() -> None:
+    recorded = Recorded()
+    recorded.kernel("gemm", 0, 7, process=-1)
+    one = recorded.profile()
+    one = replace(one, processes=one.processes[:1], threads=one.threads[:2])
+    whole = merged([one, trace()], ["lost", "found"])
+    assert [process.pid for process in whole.processes] == [100, 100, 200]
+    assert [one for one in leaves(whole.tree("rank,process")) if one[0] == "lost"] == [
+        ("lost", f"{process_name(one.processes[0])} · lost")
+    ]
+
+
+def test_the_usual_levels_begin_with_the_rank() -> None:
+    assert merged([trace(), trace()], ["a", "b"]).tree().levels[0] == "rank"
+    assert trace().tree().levels[0] != "rank"
+
+
+def test_filters_on_numbers_choose_them_in_every_file() -> None:
+    whole = merged([trace(), trace()], ["a", "b"])
+    assert leaves(whole.tree("rank", where(device=0))) == {("a",): 20, ("b",): 20}
+
+
+def test_lanes_of_different_files_are_told_apart() -> None:
+    whole = merged([trace(), trace()], ["rank 0", "a very long name of rank 1"])
+    labels = [lane.label for lane in timeline(whole).lanes]
+    assert labels == [
+        "rank 0 main [100]",
+        "…of rank 1 main [100]",
+        "rank 0 GPU0 stream 7",
+        "…of rank 1 GPU0 stream 7",
+    ]
+
+
+# Times
+
+
+def starts(profile: Profile) -> list[int]:
+    found: list[int] = profile.activities.start.tolist()
+    return found
+
+
+def test_times_are_those_of_the_trace_that_began_first() -> None:
+    whole = merged([trace(0, origin=SECOND + 40), trace(5, origin=SECOND)], ["a", "b"])
+    assert starts(whole) == [70, 35]
+    assert (whole.begin, whole.end, whole.meta.origin) == (5, 140, SECOND)
+    assert whole.activities.launch_start.tolist() == [50, 15]
+    assert whole.activities.launch_end.tolist() == [60, 25]
+    assert whole.host.start.min() == 5
+    assert whole.ranges is not None
+    assert whole.ranges.start.tolist() == [40, 5]
+    assert not any("aligned" in text for text in whole.warnings)
+
+
+@pytest.mark.parametrize(
+    ("origins", "reason"),
+    [
+        ((None, SECOND), "no time of day is known of a"),
+        ((None, None), "no time of day is known of a, b"),
+        ((0, HOUR), "a had ended when b began"),
+        ((HOUR, 0), "b had ended when a began"),
+    ],
+)
+def test_times_that_do_not_compare_all_begin_at_0(
+    origins: tuple[int | None, int | None], reason: str
+) -> None:
+    whole = merged([trace(1_000, origins[0]), trace(2_000, origins[1])], ["a", "b"])
+    assert starts(whole) == [30, 30]
+    assert (whole.begin, whole.end, whole.meta.origin) == (0, 100, None)
+    assert whole.warnings[0] == f"times are not aligned, each trace begins at 0: {reason}"
+
+
+def test_many_files_without_a_time_are_not_all_named() -> None:
+    whole = merged([trace(0, None)] * 7, [f"rank {number}" for number in range(7)])
+    assert whole.warnings[0].endswith("is known of rank 0, rank 1, rank 2, rank 3 and 3 more")
+
+
+def test_a_chain_of_overlaps_is_one_recording() -> None:
+    profiles = [trace(0, origin) for origin in (0, 90, 180)]
+    assert starts(merged(profiles, ["a", "b", "c"])) == [30, 120, 210]
+
+
+def test_a_trace_without_anything_has_no_say_in_the_clock() -> None:
+    whole = merged([trace(0, 90), Recorded().profile(), trace(0, 0)], ["a", "b", "c"])
+    assert starts(whole) == [120, 30]
+
+
+def test_graphs_without_times_stay_without() -> None:
+    recorded = Recorded()
+    recorded.kernel("graph", 0, 0, kind=Kind.GRAPH)
+    recorded.kernel("gemm", 10, 20)
+    one = recorded.profile()
+    whole = merged([replace(one, meta=replace(one.meta, origin=5)), trace(0, 0)], ["a", "b"])
+    assert starts(whole) == [0, 15, 30]
+
+
+# What is worked out later
+
+
+def test_ranges_keep_their_parents_and_their_order() -> None:
+    recorded = Recorded()
+    recorded.range("outer", 0, 50)
+    recorded.range("inner", 10, 20)
+    recorded.range("other", 0, 5, thread=1)
+    whole = merged([recorded.profile(), recorded.profile()], ["a", "b"])
+    pieces = whole.ranges
+    assert pieces is not None
+    names = [whole.frames[frame].name for frame in pieces.frame.tolist()]
+    assert names == ["outer", "inner", "other"] * 2
+    assert pieces.parent.tolist() == [-1, 0, -1, -1, 3, -1]
+    assert pieces.thread.tolist() == [0, 0, 1, 3, 3, 4]
+
+
+def test_launches_are_known_where_they_were() -> None:
+    paths = [TRACES / "nsys" / name for name in ("cuda_graph_small.sqlite", "ten_streams.sqlite")]
+    if not all(path.exists() for path in paths):
+        pytest.skip("no real traces")
+    profiles = [load(paths[0]), trace(), load(paths[1])]
+    found = merged(profiles, ["a", "b", "c"]).launches
+    assert found is not None
+    spelled = [found.configs[at] if at >= 0 else None for at in found.config.tolist()]
+    expected = []
+    for one in profiles:
+        own = one.launches
+        ids = [-1] * len(one.activities) if own is None else own.config.tolist()
+        expected += [own.configs[at] if own and at >= 0 else None for at in ids]
+    assert spelled == expected
+    assert len(found.bytes) == len(expected)
+
+
+def test_a_merge_of_traces_that_know_no_launches_knows_none() -> None:
+    assert merged([trace(), trace()], ["a", "b"]).launches is None
+
+
+def test_profiler_steps_are_those_of_each_rank() -> None:
+    step = ProfilerSteps(i8(3), np.zeros(1, np.int32), i8(0), i8(100))
+    profiles = [replace(trace(0, origin), steps=step) for origin in (0, 50)]
+    steps = merged(profiles, ["a", "b"]).steps
+    assert steps is not None
+    assert (steps.start.tolist(), steps.end.tolist()) == ([0, 50], [100, 150])
+    assert steps.process.tolist() == [0, 2]
+
+
+def test_a_profile_survives_the_trip_between_processes(tmp_path: Path) -> None:
+    profile = trace()
+    there = pickle.loads(pickle.dumps(profile, protocol=5))
+    assert leaves(there.tree(metric="host")) == leaves(profile.tree(metric="host"))
+    assert there.ranges.start.tolist() == [0]
+
+
+# What is said
+
+
+def test_a_warning_that_all_have_is_told_once() -> None:
+    one, other = trace(), trace()
+    profiles = [replace(one, warnings=("x", "y")), replace(other, warnings=("x",))]
+    assert merged(profiles, ["a", "b"]).warnings == ("x", "a: y")
+
+
+def test_what_is_known_of_the_files_is_kept_by_source() -> None:
+    profiles = [replace(trace(), meta=Meta(path=p, format="kineto", origin=0)) for p in "xy"]
+    whole = merged(profiles, ["a", "b"])
+    assert [(one.label, one.meta.path) for one in whole.sources] == [("a", "x"), ("b", "y")]
+    assert whole.meta.format == "kineto"
+
+
+# Files of stacks
+
+
+def test_stacks_of_several_files_add_up() -> None:
+    whole = merged([resolved(ROWS), resolved(ROWS, threads=2)], ["a", "b"])
+    assert leaves(whole.tree("rank")) == {("a",): 15, ("b",): 15}
+    assert leaves(whole.tree("rank", metric="bytes")) == {("a",): 30, ("b",): 30}
+    assert whole.tree().levels == ("rank", "thread", "stack")
+
+
+def test_files_that_measure_different_things_are_told_apart() -> None:
+    samples, size = _measured("count"), _measured("bytes", key="bytes")
+    size = replace(size, own_metrics=(replace(size.metrics[0], title="bytes"),))
+    (said,) = merged([samples, size, samples], ["a", "b", "c"]).warnings
+    assert said.startswith("these files measure different things (a time; b bytes): ")
+    assert merged([samples, samples], ["a", "b"]).warnings == ()
+
+
+def _measured(unit: str, key: str = "samples", value: int = 5) -> Profile:
+    profile = resolved([(("f",), value)])
+    metric = replace(profile.metrics[0], key=key, unit=unit)
+    measures = {key: Measure(key, key, unit, i8(value)).values}
+    table = replace(profile.activities, measures=measures)
+    values = lambda rows: rows.measures[key]  # noqa: E731
+    return replace(profile, activities=table, own_metrics=(replace(metric, values=values),))
+
+
+def test_plain_numbers_are_counted_in_the_smallest_of_their_parts() -> None:
+    whole = merged([_measured("count"), _measured("1e-2"), _measured("1e-3")], ["a", "b", "c"])
+    assert whole.metrics[0].unit == "1e-3"
+    assert leaves(whole.tree("rank")) == {("a",): 5_000, ("b",): 50, ("c",): 5}
+
+
+def test_a_metric_that_a_file_does_not_have_is_zero_there() -> None:
+    whole = merged([_measured("ns", "time"), _measured("bytes", "alloc")], ["a", "b"])
+    assert leaves(whole.tree("rank", metric="time")) == {("a",): 5}
+    assert leaves(whole.tree("rank", metric="alloc")) == {("b",): 5}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        (_measured("ns"), _measured("bytes"), "time is ns in a and bytes in b: open them"),
+        (_measured("ns"), trace(), "b is a trace, others are only stacks"),
+        (trace(), _measured("ns"), "a is a trace, others are only stacks"),
+        (_measured("count", value=1 << 60), _measured("1e-1"), "more than 64 bits hold"),
+    ],
+)
+def test_what_cannot_be_shown_together_is_said_in_one_line(
+    one: Profile, other: Profile, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        merged([one, other], ["a", "b"])
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("paths", "labels"),
+    [
+        (["run/rank0.json.gz", "run/rank1.json.gz"], ["rank0", "rank1"]),
+        (["a/trace.json", "b/trace.json"], ["a", "b"]),
+        (["a/x/t.json", "b/x/t.json"], ["a", "b"]),
+        (["x/a.json", "y/b.json"], ["a", "b"]),
+        (["x/a.json", "y/a.json", "y/b.json"], ["x/a", "y/a", "y/b"]),
+        (["run.json", "run.sqlite"], ["run.json", "run.sqlite"]),
+        ([".json", "a.json"], [".json", "a.json"]),
+        (["a.json", "a.json"], ["a", "a"]),
+    ],
+)
+def test_labels_are_what_tells_paths_apart(paths: list[str], labels: list[str]) -> None:
+    assert list(path_labels(paths)) == labels
+
+
+def test_ranks_are_labels_where_all_are_known_and_differ() -> None:
+    def labels(*ranks: int | None) -> tuple[str, ...]:
+        return labels_of([Meta(path=f"{n}.json", rank=rank) for n, rank in enumerate(ranks)])
+
+    assert labels(3, 1) == ("rank 3", "rank 1")
+    assert labels(0, 0) == labels(0, None) == ("0", "1")
+
+
+def test_several_traces_have_a_title_and_a_stem() -> None:
+    def inputs(*names: str) -> Inputs:
+        return Inputs(tuple(map(Path, names)))
+
+    assert (inputs("x/a.json").title, inputs("x/a.json").stem) == ("a.json", "a")
+    assert inputs("a0.json", "a1.json").title == "2 traces: a0, a1"
+    four = inputs(*(f"rank{number}.json.gz" for number in range(4)))
+    assert (four.title, four.stem) == ("4 traces: rank0…rank3", "rank0-and-3-more")

@@ -1,0 +1,43 @@
+"""JSON without a limit to its depth."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.readers.shared.deep_json import decode
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text() | st.floats(-1e9, 1e9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+DEPTH = 5_000
+
+
+def unwrapped(value: object) -> object:
+    for _ in range(DEPTH):
+        assert isinstance(value, list)
+        (value,) = value
+    return value
+
+
+@given(VALUES, st.sampled_from([None, 2]))
+def test_deep_and_shallow_say_the_same(value: object, indent: int | None) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=indent is None).encode()
+    assert decode(text) == value
+    assert unwrapped(decode(b"[" * DEPTH + text + b"]" * DEPTH)) == value
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [b"", b'"a', b'{"a"}', b"nul", b"]", b"}", b"[", b"{", b'"\xff"', b"\\", b"1 2"],
+)
+def test_damage_is_found_at_any_depth(inner: bytes) -> None:
+    with pytest.raises(ValueError, match=r"^[^\n]+\Z"):
+        decode(b"[" * 3 + inner)
+    with pytest.raises(ValueError, match=r"^[^\n]+\Z"):
+        decode(b"[" * DEPTH + inner)

@@ -1,0 +1,171 @@
+"""The page reader says exactly what SQLite says, for any table and any page size."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from flame.core.readers.sqlite import pages
+from flame.core.readers.sqlite.pages import PageSource
+from flame.core.readers.sqlite.rows import SqliteSource
+from flame.core.readers.sqlite.source import NULL, TableSource
+from tests.conftest import NSYS_TRACES, needs_traces
+from tests.support.tiers import examples
+
+TABLES = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": ["start", "end", "globalPid", "graphNodeId", "mangledName"],
+    "CUPTI_ACTIVITY_KIND_MEMCPY": ["start", "bytes", "copyKind", "missing"],
+    "CUPTI_ACTIVITY_KIND_MEMSET": ["start", "end", "value"],
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": ["start", "end", "graphId"],
+    "CUPTI_ACTIVITY_KIND_RUNTIME": ["start", "end", "eventClass", "nameId", "callchainId"],
+    "CUDA_CALLCHAINS": ["id", "symbol", "module", "stackDepth"],
+    "NVTX_EVENTS": ["start", "end", "eventType", "globalTid", "textId", "domainId"],
+    "StringIds": ["id"],
+}
+NOTHING = np.zeros(0, np.int64)
+SMALL = st.integers(-130, 130)
+ANY = st.one_of(SMALL, st.integers(-(1 << 63), (1 << 63) - 1), st.none())
+TEXT = st.one_of(st.none(), st.text(max_size=8), st.integers(50, 62).map("x".__mul__))
+ODD = st.one_of(st.floats(allow_nan=False), st.text(max_size=3), st.binary(max_size=3), ANY)
+
+
+def read(source: TableSource, table: str, ints: list[str], text: str = "text") -> list[list[int]]:
+    """All rows as lists; texts as the numbers in which they first came."""
+    known: dict[bytes | None, int] = {}
+    chunks = list(source.chunks(table, ints, {text: lambda raw: known.setdefault(raw, len(known))}))
+    columns = [
+        np.concatenate([chunk[name] for chunk in chunks] or [NOTHING]) for name in (*ints, text)
+    ]
+    return [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def both(path: Path, table: str, ints: list[str]) -> list[list[int]]:
+    """The rows, after checking that both sources give the same."""
+    with closing(PageSource(path)) as fast, closing(SqliteSource(path)) as plain:
+        rows = read(fast, table, ints)
+        assert rows == read(plain, table, ints)
+    return rows
+
+
+@needs_traces
+@pytest.mark.parametrize("name", NSYS_TRACES)
+def test_real_traces_read_the_same(name: str, nsys_trace: Callable[[str], Path]) -> None:
+    for table, ints in TABLES.items():
+        both(nsys_trace(name), table, ints)
+
+
+@pytest.fixture
+def only_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaving a chunk or a table to SQLite is an error."""
+
+    def refuse(*args: object) -> None:
+        raise AssertionError("left to SQLite")
+
+    monkeypatch.setattr(SqliteSource, "between", refuse)
+    monkeypatch.setattr(SqliteSource, "chunks", refuse)
+
+
+def made(
+    path: Path, rows: Sequence[tuple[object, ...]], page_size: int = 4096, more: str = ""
+) -> Path:
+    """A table ``t`` (a, b, text) with ``rows``, then whatever ``more`` does."""
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA page_size = {page_size}")
+        connection.execute("CREATE TABLE t (a INTEGER, b INTEGER, text TEXT)")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        connection.executescript(more)
+        connection.commit()
+    return path
+
+
+@pytest.mark.usefixtures("only_pages")
+@pytest.mark.parametrize("page_size", [512, 1024, 4096, 65536])
+def test_ordinary_tables_are_read_from_their_pages(page_size: int, tmp_path: Path) -> None:
+    widths = [0, 1, -1, 127, -128, 32767, 1 << 22, -(1 << 31), 1 << 46, -(1 << 63), (1 << 63) - 1]
+    rows = [(a, None, f"range {a % 7}") for a in widths * 300]
+    path = made(tmp_path / "t.sqlite", rows, page_size)
+    with closing(PageSource(path)) as source:
+        found = read(source, "t", ["a", "b", "missing"])
+    assert [row[:3] for row in found] == [[a, NULL, NULL] for a in widths * 300]
+    assert len({row[3] for row in found}) == len({a % 7 for a in widths})
+
+
+@examples(0.6, [HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(ANY, ANY, TEXT), max_size=60),
+    page_size=st.sampled_from([512, 4096, 65536]),
+)
+def test_random_tables_read_the_same(
+    rows: list[tuple[object, ...]], page_size: int, tmp_path: Path
+) -> None:
+    found = both(made(tmp_path / "t.sqlite", rows * 7, page_size), "t", ["a", "b"])
+    assert [row[0] for row in found] == [NULL if row[0] is None else row[0] for row in rows * 7]
+
+
+@examples(0.6, [HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(ODD, ODD, ODD), max_size=40))
+def test_odd_values_are_left_to_sqlite(rows: list[tuple[object, ...]], tmp_path: Path) -> None:
+    assert len(both(made(tmp_path / "t.sqlite", rows), "t", ["a", "b"])) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "ALTER TABLE t ADD COLUMN c INTEGER DEFAULT 7; INSERT INTO t VALUES (1, 2, 'new', 3);",
+        "DELETE FROM t WHERE a % 3 = 0;",
+        "DELETE FROM t;",
+        "INSERT INTO t VALUES (1, 2, printf('%.*c', 100000, 'x'));",
+        "UPDATE t SET rowid = rowid * 1000000007;",
+        "UPDATE t SET rowid = -rowid;",
+        "ALTER TABLE t RENAME TO old; CREATE VIEW t AS SELECT b AS a, a AS b, text FROM old;",
+        "ALTER TABLE t RENAME TO old; CREATE TABLE t (a INTEGER PRIMARY KEY, b INT, text TEXT);"
+        "INSERT INTO t SELECT a, b, text FROM old;",
+        "ALTER TABLE t RENAME TO old;"
+        "CREATE TABLE t (a INT, b INT, text TEXT, PRIMARY KEY (a)) WITHOUT ROWID;"
+        "INSERT INTO t SELECT a, b, text FROM old;",
+        "ALTER TABLE t RENAME TO old; CREATE TABLE t (a INT, b INT AS (a * 2) STORED, text TEXT);"
+        "INSERT INTO t (a, text) SELECT a, text FROM old;",
+        "ALTER TABLE t RENAME TO old; CREATE TABLE t (a INT, b INT, text TEXT, rowid INT);"
+        "INSERT INTO t SELECT a, b, text, -a FROM old;",
+    ],
+)
+def test_unusual_tables_read_the_same(more: str, tmp_path: Path) -> None:
+    rows = [(a, a * a, f"text {a}") for a in range(2000)]
+    both(made(tmp_path / "t.sqlite", rows, 1024, more), "t", ["a", "b", "c"])
+
+
+def test_a_chunk_that_is_left_to_sqlite_stands_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_BATCH", 4096)
+    rows: list[tuple[object, ...]]
+    rows = [(a, "7" if a == 900 else a, "x" * (a % 90)) for a in range(2000)]
+    rows[1200] = (1200, 0.5, "real")
+    found = both(made(tmp_path / "t.sqlite", rows, 512), "t", ["a", "b"])
+    assert [row[0] for row in found] == list(range(2000))
+
+
+@examples(0.8, [HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_is_an_error_or_reads_on_but_never_anything_else(
+    data: st.DataObject, tmp_path: Path
+) -> None:
+    path = made(tmp_path / "t.sqlite", [(a, a * a, f"text {a}") for a in range(400)], 1024)
+    raw = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        raw[data.draw(st.integers(1024, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(raw)
+    try:
+        with closing(PageSource(path)) as source:
+            rows = read(source, "t", ["a", "b"])
+    except sqlite3.Error:
+        return
+    assert len(rows) <= len(raw)

@@ -1,0 +1,345 @@
+"""Command lines lead back to what they were made of, and so do states."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.cli.main import main
+from flame.core.errors import InputError, UsageError
+from flame.core.loading.inputs import Inputs
+from flame.core.model.frames import ACTIVITY_KINDS
+from flame.core.model.metrics import METRIC_KEYS
+from flame.core.model.tree import ORDERS, Arrangement
+from flame.core.names.nvtx import parse_rename
+from flame.core.options import LoadOptions
+from flame.core.projection.filters import (
+    Devices,
+    HideFrames,
+    HideStacks,
+    Include,
+    Kernel,
+    MinShare,
+    NvtxRange,
+    Pids,
+    Ranks,
+    ShowFrom,
+    ShowStacks,
+    Step,
+    Streams,
+    Tids,
+    Time,
+)
+from flame.core.projection.labels import KERNEL_NAMES, Naming
+from flame.core.projection.levels import LEVELS
+from flame.core.projection.selection import Selection
+from flame.options.command_line import command_line, options_of
+from flame.options.selection import parse
+from flame.options.state import State, ViewName, decode, default_path, encode, save
+
+HOSTILE = "a7 @\\'\"$`!;&|<>*?[]{}()-=,./~#%\n\t\x1b\x7f\u202eé火🔥\udc80"
+texts = st.text(st.sampled_from(HOSTILE) | st.characters(exclude_characters="\0"), max_size=6)
+names = texts.filter(lambda text: text not in ("", "--"))
+expressions = (
+    texts.map(re.escape) | st.sampled_from(["-a", "--a", "", "^(gemm|-x)$", "(?x) a "])
+).filter(lambda text: "\0" not in text and text != "--")
+moments = st.integers(-(10**19), 10**19)
+windows = st.one_of(
+    st.tuples(moments, st.integers(1, 10**12)).map(lambda at: Time(at[0], at[0] + at[1])),
+    st.builds(Time, begin=moments),
+    st.builds(Time, end=moments),
+)
+ids = st.lists(st.integers(0, 10**17), min_size=1, max_size=3).map(tuple)
+kinds = st.lists(st.sampled_from(ACTIVITY_KINDS), min_size=1, max_size=3).map(tuple)
+
+
+def several(filters: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[list[Any]]:
+    return st.lists(filters, max_size=most, unique=True)
+
+
+rank_names = texts.map(str.strip).filter(lambda text: text and "," not in text)
+
+# In the order in which options make them.
+wheres = st.tuples(
+    several(windows),
+    several(
+        st.tuples(st.integers(0, 99), st.integers(0, 99)).map(sorted).map(lambda at: Step(*at))
+    ),
+    several(st.builds(Ranks, st.lists(rank_names, min_size=1, max_size=3).map(tuple))),
+    several(st.builds(NvtxRange, names, st.none() | texts)),
+    *(several(st.builds(kind, ids), 1) for kind in (Devices, Streams, Pids, Tids)),
+    several(st.builds(Kernel, expressions)),
+    several(st.builds(Include, kinds), 1),
+    *(
+        several(st.builds(kind, expressions))
+        for kind in (ShowStacks, HideStacks, ShowFrom, HideFrames)
+    ),
+    several(st.builds(MinShare, st.floats(0, 100)), 1),
+).map(lambda groups: tuple(one for group in groups for one in group))
+rules = st.tuples(expressions.filter(bool), texts).map("=".join)
+
+
+@st.composite
+def renames(draw: st.DrawFn) -> Any:
+    try:
+        return parse_rename(draw(rules))
+    except UsageError:
+        return parse_rename(r"layers\.(\d+)(?=\.)=-\1=")
+
+
+levels = st.none() | st.lists(st.sampled_from(LEVELS), min_size=1, unique=True).map(tuple)
+namings = st.builds(
+    Naming,
+    kernel_names=st.sampled_from(KERNEL_NAMES),
+    shapes=st.booleans(),
+    rename=st.lists(renames(), max_size=2).map(tuple),
+    fold=st.booleans(),
+)
+arrangements = st.builds(Arrangement, st.booleans(), st.booleans(), st.sampled_from(ORDERS))
+selections = st.builds(
+    Selection, levels, wheres, st.none() | st.sampled_from(METRIC_KEYS), namings, arrangements
+)
+load_options = st.builds(
+    LoadOptions,
+    st.sampled_from(["clean", "raw"]),
+    st.booleans(),
+    st.booleans(),
+    st.lists(names, max_size=2).map(tuple),
+)
+stacks = st.lists(st.text(max_size=4) | texts, max_size=3)
+states = st.builds(
+    State,
+    view=st.sampled_from(get_args(ViewName)),
+    zoom=stacks,
+    selected=stacks,
+    search=texts,
+    exact=st.booleans(),
+)
+
+
+def normal(selection: Selection) -> Selection:
+    """``selection`` without `--shapes` where the levels, given without it, have the last word."""
+    naming = selection.naming
+    if selection.levels is None or "shapes" in selection.levels:
+        return selection
+    return replace(selection, naming=replace(naming, shapes=False))
+
+
+@given(load_options, selections)
+def test_options_lead_back_to_what_they_were_made_of(
+    options: LoadOptions, selection: Selection
+) -> None:
+    assert parse(options_of(options, selection)) == (options, normal(selection))
+
+
+def test_what_is_as_by_default_needs_no_option() -> None:
+    assert options_of(LoadOptions(), Selection()) == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        ((Time(0, 10), Time(5, None)), ["--time", "0ns/10ns", "--time", "5ns/"]),
+        ((Time(1_500_000_000, 2_000_000_001),), ["--time", "1.5s/2.000000001s"]),
+        ((Time(-20_000_000, None),), ["--time=-20ms/"]),
+        ((Time(),), []),
+        ((Devices((0, 1, 2)), Devices((2, 1))), ["--device", "1,2"]),
+        ((MinShare(2), MinShare(0.5)), ["--min-percent", "2"]),
+        ((Include(ACTIVITY_KINDS[:2]), Include(ACTIVITY_KINDS[1:])), ["--include", "memcpy"]),
+        ((Kernel("a"), Kernel("a")), ["--kernel", "a"]),
+        ((Kernel("--"),), ["--kernel=-[-]"]),
+        ((HideFrames("-x"), ShowStacks("y")), ["--show-stacks", "y", "--hide-frames=-x"]),
+        ((NvtxRange("a@b\\", "c@d"),), ["--nvtx-range", r"a\@b\\@c\@d"]),
+    ],
+)
+def test_filters_are_spelled_as_a_user_would(filters: tuple[Any, ...], words: list[str]) -> None:
+    assert options_of(LoadOptions(), Selection(where=filters)) == words
+
+
+Ran = tuple[list[str], LoadOptions, Selection, State | None]
+
+
+@pytest.fixture(scope="module")
+def opened() -> Callable[[str], Ran]:
+    """What the app is run with by a line typed into a shell."""
+
+    def type_in(line: str) -> Ran:
+        program, *words = shlex.split(line)
+        assert program == "flame"
+        seen: list[Ran] = []
+
+        def run(inputs: Inputs, options: Any, selection: Any, state: Any, config: object) -> int:
+            seen.append(([str(path) for path in inputs.paths], options, selection, state))
+            return 0
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("flame.tui.main.app.run", run)
+            patch.setattr("flame.cli.main._is_terminal", lambda stream: True)
+            patch.setenv("FLAME_CONFIG", "/dev/null")
+            assert main(words) == 0
+        return seen[0]
+
+    return type_in
+
+
+@given(st.lists(names, min_size=1, max_size=3), load_options, selections, states)
+def test_a_command_line_opens_the_app_at_the_same_place(
+    opened: Callable[[str], Ran],
+    paths: list[str],
+    options: LoadOptions,
+    selection: Selection,
+    state: State,
+) -> None:
+    line = command_line(paths, options, selection, state)
+    assert line.splitlines()[0].startswith("flame view ")
+    found = opened(line)
+    named = [str(Path(path)) for path in paths]
+    assert found == (named, options, normal(selection), None if state == State() else state)
+
+
+def test_a_place_that_no_shell_takes_is_left_out() -> None:
+    state = State(zoom=["x" * 200_000])
+    assert command_line(["a b"], LoadOptions(), Selection(), state) == "flame view 'a b'"
+
+
+# States
+
+
+@given(states, st.lists(texts), st.lists(texts))
+def test_a_state_is_one_line_of_printable_ascii(
+    state: State, options: list[str], paths: list[str]
+) -> None:
+    state.options, state.paths = options, paths
+    text = encode(state)
+    assert text.isascii()
+    assert text.isprintable()
+    assert decode(text) == state
+
+
+def test_what_is_as_on_opening_is_not_written() -> None:
+    assert encode(State()) == "{}"
+    assert encode(State(view="top", zoom=["a"])) == '{"view":"top","zoom":["a"]}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"veiw":"top"}',
+        '{"view":"flat"}',
+        '{"zoom":"all"}',
+        '{"zoom":[1]}',
+        '{"zoom":' + 5_000 * "[",
+    ],
+)
+def test_what_is_no_state_is_said_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError, match="--state: is no state of flame: ") as caught:
+        decode(text)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's state folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "flame"
+
+
+def test_the_last_state_is_kept_in_the_users_state_folder(folder: Path) -> None:
+    assert save(State(search="one")) == folder / "state.json"
+    save(State(search="two"))
+    assert decode("") == decode(str(default_path())) == State(search="two")
+    assert [path.name for path in folder.iterdir()] == ["state.json"]
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("value", ["", "relative/folder"])
+def test_without_a_state_folder_it_is_the_usual_one(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", value)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_path() == tmp_path / ".local/state/flame/state.json"
+
+
+def test_a_state_that_is_not_there_is_an_input_error(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"state\.json: cannot be read: No such file"):
+        decode("")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"SQLite format 3\x00", b"", b"[]"])
+def test_a_file_that_holds_no_state_is_a_usage_error(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="trace: is no state of flame"):
+        decode(str(path))
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Callable[[State], str]:
+    """A file that holds a state."""
+
+    def keep(state: State) -> str:
+        path = tmp_path / "kept.json"
+        path.write_text(encode(state))
+        return shlex.quote(str(path))
+
+    return keep
+
+
+def test_the_options_of_a_state_come_before_those_given(
+    opened: Callable[[str], Ran], kept: Callable[[State], str]
+) -> None:
+    file = kept(State("old.sqlite", ["--metric", "idle", "--stream", "7", "--invert"], "top"))
+    paths, _, selection, state = opened(f"flame --metric count --state {file} --stream 9")
+    assert (paths, selection.metric, selection.where) == (
+        ["old.sqlite"],
+        "count",
+        (Streams((7, 9)),),
+    )
+    assert selection.arrangement.inverted
+    assert state is not None
+    assert state.view == "top"
+    assert opened(f"flame view new.sqlite --state {file}")[0] == ["new.sqlite"]
+
+
+def test_a_state_names_all_its_traces(
+    opened: Callable[[str], Ran], kept: Callable[[State], str]
+) -> None:
+    file = kept(State(paths=["rank0.json", "rank1.json"]))
+    assert opened(f"flame view --state {file}")[0] == ["rank0.json", "rank1.json"]
+
+
+def test_traces_may_stand_before_and_behind_options(opened: Callable[[str], Ran]) -> None:
+    paths, _, selection, _ = opened("flame a.json b.json --metric count c.json --invert d.json")
+    assert (paths, selection.metric) == (["a.json", "b.json", "c.json", "d.json"], "count")
+
+
+def test_words_behind_an_unknown_option_are_not_taken_for_traces(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["info", "a.json", "--depth", "3"]) == UsageError.exit_code
+    assert "unknown: --depth" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["--print", "--web", "other.sqlite", "--state", "-h"])
+def test_the_options_of_a_state_say_what_to_show_and_no_more(
+    word: str, kept: Callable[[State], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = shlex.split(kept(State("trace.sqlite", [word])))[0]
+    assert main(["view", "--state", file]) == UsageError.exit_code
+    assert word in capsys.readouterr().err
+
+
+def test_a_state_without_a_path_needs_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["view", "--state", json.dumps({"view": "top"})]) == UsageError.exit_code
+    assert "name a trace" in capsys.readouterr().err

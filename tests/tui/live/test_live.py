@@ -1,0 +1,481 @@
+"""The app on a recording that goes on, as a user sees it: what follows, and what stays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from textual.keys import _character_to_key
+
+from flame.attach.watch import Watch
+from flame.core.errors import UsageError
+from flame.core.live.feed import Feed
+from flame.core.live.status import Rates, State
+from flame.core.live.sums import samples as live_samples
+from flame.core.live.window import ALL, LAST_10, SECOND, Window
+from flame.core.model.tree import Arrangement
+from flame.core.options import LoadOptions
+from flame.core.projection.selection import Selection
+from flame.options.config import DEFAULTS, Config
+from flame.tui.live import worker as live_worker
+from flame.tui.live.app import LiveApp
+from flame.tui.live.screen import LiveScreen
+from flame.tui.views.icicle import Icicle
+from flame.tui.widgets.pages import Sheet
+from tests.tui.conftest import PATIENCE, User
+from tests.tui.recording import MS, Recording
+
+ATTN, SOFTMAX, MLP = ("step", "attn", "gemm"), ("step", "attn", "softmax"), ("step", "mlp", "gemm")
+BY_NAME = Selection(("nvtx", "kernel"), arrangement=Arrangement(order="name"))
+
+
+class Viewer(User):
+    """A user who watches a recording."""
+
+    recording: Recording
+
+    @property
+    def live(self) -> LiveScreen:
+        """The screen that follows."""
+        assert isinstance(self.screen, LiveScreen)
+        return self.screen
+
+    @property
+    def total(self) -> int:
+        """The metric over everything that is shown."""
+        return int(self.screen.shown.view.tree.total[0])
+
+    async def shows(self, total: int) -> None:
+        """Wait until what is shown weighs ``total``, and is drawn."""
+        await self.until(lambda: self.total == total)
+        await self.settle()
+
+    async def stays(self, total: int) -> None:
+        """Give the app the time for some updates: what is shown weighs ``total`` all the time."""
+        updates, end = self.recording.updates, time.monotonic() + PATIENCE
+        while self.recording.updates < updates + 3:
+            assert self.total == total and time.monotonic() < end
+            await self.settle()
+
+
+@pytest.fixture(autouse=True)
+def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Updates come quickly, however much of the machine the tests take."""
+    monkeypatch.setattr(live_worker, "STEP", 0.05)
+    monkeypatch.setattr(live_worker, "_SHARE", 0)
+
+
+@asynccontextmanager
+async def follow(
+    recording: Recording,
+    window: Window = ALL,
+    size: tuple[int, int] = (120, 40),
+    config: Config = DEFAULTS,
+    selection: Selection = BY_NAME,
+) -> AsyncIterator[Viewer]:
+    """The app on ``recording``, once it shows anything."""
+    app = LiveApp(recording, None, "train.py", LoadOptions(), selection, window, config)
+    async with app.run_test(size=size) as pilot:
+        user = Viewer(app, pilot)
+        user.recording = recording
+        if recording.now:
+            await user.until(lambda: isinstance(app.screen, LiveScreen))
+        await user.settle()
+        yield user
+        app.worker.stop()
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    """A recording with one step."""
+    one = Recording(tmp_path)
+    one.run(ATTN, SOFTMAX, MLP)
+    return one
+
+
+# Beginning and following
+
+
+async def test_it_waits_until_something_has_been_recorded(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    async with follow(recording) as user:
+        await user.until(lambda: "No CUDA call and no NVTX range yet" in user.read("loading"))
+        recording.run(ATTN)
+        await user.until(lambda: isinstance(user.app.screen, LiveScreen))
+        await user.shows(MS)
+    assert recording.closed
+
+
+async def test_it_says_that_nothing_was_recorded(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.end()
+    async with follow(recording) as user:
+        await user.until(lambda: "It has ended, and no CUDA call" in user.read("loading"))
+        await user.press("q")
+        assert user.app._exit
+
+
+async def test_it_says_that_a_process_has_ended_before_it_has_recorded_anything() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    gone = Watch([process.pid])
+    app = LiveApp(Feed(LoadOptions()), gone, "train.py", LoadOptions(), BY_NAME, ALL, DEFAULTS)
+    async with app.run_test() as pilot:
+        user = Viewer(app, pilot)
+        await user.until(lambda: "It has ended, and no CUDA call" in user.read("loading"))
+        assert "goes on" not in user.read("loading")
+        app.worker.stop()
+
+
+async def test_of_a_process_that_is_sampled_nothing_is_said_of_gpu_and_launches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Recording(tmp_path)
+    status, unknown = recording.status, Rates(SECOND, np.zeros(0), np.zeros(0, np.int64))
+    monkeypatch.setattr(recording, "status", lambda: replace(status(), rates=unknown))
+    async with follow(recording) as user:
+        await user.until(lambda: "No Python stack yet" in user.read("loading"))
+        assert "CUDA" not in user.read("loading")
+        recording.run(ATTN)
+        await user.until(lambda: isinstance(user.app.screen, LiveScreen))
+        await user.shows(MS)
+        assert "live" in user.read("pulse")
+        assert "GPU" not in user.read("pulse") and "launches" not in user.read("pulse")
+
+
+async def test_while_it_catches_up_nobody_says_that_nothing_ran(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording.wait(20 * SECOND)
+    status = recording.status
+    late = partial(replace, behind=84_200_000, lag=12 * SECOND)
+    monkeypatch.setattr(recording, "status", lambda: late(status()))
+    async with follow(recording, LAST_10) as user:
+        assert "Reading what was recorded before: 84.2 MB to go." in user.read("empty")
+        monkeypatch.setattr(recording, "status", status)
+        await user.until(lambda: "(last 10 s): nothing ran." in user.read("empty"))
+
+
+async def test_what_runs_appears_and_nothing_moves(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("down", "down", "enter")
+        assert (user.selected, user.zoomed) == ("attn", "attn")
+        recording.run(("begin", "load"), ATTN, each=10 * MS)
+        await user.shows(23 * MS)
+        assert (user.selected, user.zoomed) == ("attn", "attn")
+        assert "attn" in user.read("icicle").splitlines()[0]
+        assert user.read("details").splitlines()[1] == "attn"
+        await user.press("z")
+        assert user.zoomed == "all"
+        await user.press("Z")
+        assert user.zoomed == "attn"
+
+
+async def test_once_there_are_samples_the_footer_says_how_to_see_them(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_samples, "_PACE", 0)
+    monkeypatch.setattr(live_samples, "_REST", 0)
+    async with follow(recording) as user:
+        await user.press("a")
+        assert "no PC samples: --ncu, or --pc of record and attach" in user.read("status")
+        assert "SASS" not in user.read("keys")
+        recording.sample("gemm", 7)
+        await user.until(lambda: "a SASS" in user.read("keys"))
+        await user.press("a")
+        assert "gemm+0x10" in user.read("sass-rows")
+
+
+async def test_siblings_stand_by_name_and_the_header_says_where_not(recording: Recording) -> None:
+    async with follow(recording) as user:
+        recording.run(("a", "k"), ("z", "k"), ("z", "k"))
+        await user.shows(6 * MS)
+        names = [user.screen.view.name(node) for node in user.screen.view.tree.children(0)]
+        assert names == ["a", "step", "z"]
+        assert "by name" not in user.read("header")
+        await user.press("s", "s")
+        assert "by weight" in user.read("header")
+
+
+async def test_an_update_keeps_what_the_user_has_chosen(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("m", *"/gemm", "enter", "f")
+        await user.press("escape")
+        await user.press("i")
+        metric, selected = user.screen.shown.metric.key, user.selected
+        recording.run(ATTN)
+        await user.shows(4)
+        assert user.screen.shown.metric.key == metric == "count"
+        assert user.screen.shown.selection.arrangement.inverted
+        assert user.selected == selected == "gemm"
+        found = user.screen.view.found
+        assert found is not None and found.matches.total == 3
+
+
+async def test_a_filter_holds_for_what_comes(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("down", "down", "A")
+        await user.shows(2 * MS)
+        recording.run(ATTN, MLP)
+        await user.shows(3 * MS)
+        await user.press("z")
+        await user.shows(5 * MS)
+
+
+async def test_what_is_typed_into_the_search_box_stays(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("slash", *"gem")
+        recording.run(ATTN)
+        await user.shows(4 * MS)
+        box = user.screen.query_one("#search")
+        assert box.has_focus and box.value == "gem"  # type: ignore[attr-defined]
+        found = user.screen.shown.view.found
+        assert found is not None and found.matches.total == 3 * MS
+        await user.press("m")
+        assert box.value == "gemm"  # type: ignore[attr-defined]
+
+
+async def test_what_the_status_line_says_stays(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("y")
+        said = user.read("status")
+        assert "copied" in said
+        recording.run(ATTN)
+        await user.shows(4 * MS)
+        assert user.read("status") == said
+
+
+async def test_nothing_changes_under_a_dialog(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("question_mark")
+        assert isinstance(user.app.screen, Sheet)
+        recording.run(ATTN)
+        await user.stays(3 * MS)
+        await user.press("escape")
+        await user.shows(4 * MS)
+
+
+async def test_the_facts_of_a_frame_stay_until_there_are_new_ones(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("down", "down")
+        await user.until(lambda: "p50" in user.read("details"))
+        for number in range(4, 8):
+            recording.run(ATTN)
+            await user.shows(number * MS)
+            assert "p50" in user.read("details")
+        await user.until(lambda: "count       6" in user.read("details"))
+
+
+async def test_what_was_scrolled_out_of_sight_stays_there(tmp_path: Path) -> None:
+    recording, deep = Recording(tmp_path), tuple(f"r{depth}" for depth in range(40))
+    recording.run((*deep, "k"))
+    async with follow(recording) as user:
+        await user.press("pagedown")
+        icicle = user.screen.query_one(Icicle)
+        top = icicle.scroll_offset.y
+        assert top > 0
+        recording.run((*deep, "k"))
+        await user.shows(2 * MS)
+        assert icicle.scroll_offset.y == top
+
+
+# Windows
+
+
+async def test_an_empty_window_keeps_the_place(recording: Recording) -> None:
+    async with follow(recording, LAST_10) as user:
+        await user.press("down", "down", "enter")
+        recording.wait(20 * SECOND)
+        await user.until(lambda: user.screen.shown.empty)
+        await user.settle()
+        assert "nothing ran" in user.read("empty") and "last 10 s" in user.read("empty")
+        assert user.levels == "nvtx,kernel"
+        recording.run(MLP)
+        await user.shows(MS)
+        assert user.zoomed == "step"
+        recording.run(ATTN)
+        await user.shows(2 * MS)
+        assert (user.selected, user.zoomed) == ("attn", "attn")
+
+
+async def test_whoever_goes_elsewhere_is_not_taken_back(recording: Recording) -> None:
+    async with follow(recording, LAST_10) as user:
+        await user.press("down", "down", "enter")
+        recording.wait(20 * SECOND)
+        recording.run(MLP)
+        await user.shows(MS)
+        await user.press("escape")
+        recording.run(ATTN)
+        await user.shows(2 * MS)
+        assert user.zoomed == "all"
+
+
+async def test_another_metric_may_be_chosen_while_nothing_runs(recording: Recording) -> None:
+    async with follow(recording, LAST_10) as user:
+        recording.wait(20 * SECOND)
+        await user.until(lambda: user.screen.shown.empty)
+        await user.press("m")
+        recording.run(ATTN, MLP)
+        await user.until(lambda: not user.screen.shown.empty)
+        assert user.screen.shown.metric.key != "gpu"
+
+
+async def test_windows_follow_one_another(recording: Recording) -> None:
+    async with follow(recording, LAST_10) as user:
+        recording.wait(20 * SECOND)
+        recording.run(ATTN)
+        await user.shows(MS)
+        assert "last 10 s" in user.read("pulse")
+        await user.press("W")
+        await user.shows(4 * MS)
+        assert "last 60 s" in user.read("pulse")
+        await user.press("W")
+        assert " all ▾" in user.read("pulse")
+        await user.press("W")
+        assert "last 10 s" in user.read("pulse")
+        await user.shows(MS)
+
+
+async def test_a_mark_shows_what_runs_from_now_on(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("M")
+        assert "marked" in user.read("status")
+        await user.until(lambda: user.screen.shown.empty)
+        recording.run(MLP)
+        await user.shows(MS)
+        assert "since mark" in user.read("pulse")
+        await user.press("W", "W", "W")
+        await user.shows(4 * MS)
+
+
+# Standing still
+
+
+async def test_a_paused_picture_stands_still_and_can_be_worked_with(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("p")
+        assert "paused · 0:00 behind" in user.read("pulse")
+        recording.run(ATTN)
+        await user.stays(3 * MS)
+        await user.press("m")
+        assert user.total == 3
+        await user.press("z", "down", "down", "enter")
+        assert user.zoomed == "attn"
+        await user.press("p")
+        await user.shows(4 * MS)
+        assert "● live" in user.read("pulse")
+        assert user.zoomed == "attn"
+
+
+async def test_windows_of_a_paused_picture_are_those_of_that_moment(recording: Recording) -> None:
+    recording.wait(20 * SECOND)
+    recording.run(ATTN)
+    async with follow(recording, LAST_10) as user:
+        await user.press("p")
+        await user.stays(MS)
+        recording.run(MLP)
+        await user.press("W", "W")
+        await user.shows(4 * MS)
+        await user.stays(4 * MS)
+        await user.press("p")
+        await user.shows(5 * MS)
+
+
+async def test_a_mark_in_a_pause_counts_from_that_moment(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.press("p")
+        recording.run(ATTN)
+        await user.stays(3 * MS)
+        await user.press("M")
+        recording.run(MLP, MLP)
+        await user.stays(3 * MS)
+        await user.press("p", "W")
+        await user.shows(2 * MS)
+
+
+# The end
+
+
+async def test_the_end_is_told_and_what_is_there_stays(recording: Recording) -> None:
+    async with follow(recording) as user:
+        recording.run(ATTN)
+        recording.end(State.KILLED)
+        await user.until(lambda: "killed" in user.read("pulse"))
+        await user.shows(4 * MS)
+        assert "ended without saying so" in user.read("status")
+        await user.press("p")
+        assert "has ended: nothing moves" in user.read("status")
+        await user.press("M")
+        assert "has ended: nothing comes" in user.read("status")
+        assert "killed  all" in user.read("pulse")
+        await user.press("down", "down", "x")
+        assert user.screen.pane_name == "sandwich"
+
+
+async def test_an_error_of_the_feed_ends_the_app(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(budget: float) -> bool:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        async with follow(recording) as user:
+            monkeypatch.setattr(recording, "update", broken)
+            await user.until(lambda: user.app.crash)
+            raise user.app.crash or AssertionError
+
+
+# Keys
+
+
+async def test_live_keys_are_told_only_here(recording: Recording) -> None:
+    async with follow(recording) as user:
+        assert "p pause  W window  M mark  S save" in user.read("keys")
+        await user.press("question_mark")
+        told = user.read("sheet")
+        assert "stand still, and go on" in told and "save the screen as SVG" not in told
+
+
+async def test_live_keys_can_be_changed(recording: Recording) -> None:
+    config = replace(DEFAULTS, keys={"pause": "P", "metric_previous": "ctrl+l"})
+    async with follow(recording, config=config) as user:
+        await user.press("p")
+        assert "● live" in user.read("pulse")
+        await user.press("P")
+        assert "paused" in user.read("pulse")
+
+
+def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) -> None:
+    from flame.tui.shell.keymap import keymap_of
+
+    keys = {"brush": "p"}
+    assert keymap_of(keys) == {"flame.brush": "p"}
+    with pytest.raises(UsageError, match=r"\[keys\] has p for both brush and pause"):
+        config = Config(keys=keys)
+        LiveApp(Recording(tmp_path), None, "x", LoadOptions(), BY_NAME, ALL, config)
+
+
+@pytest.mark.parametrize("view", ["icicle", "sandwich", "top", "timeline"])
+async def test_every_key_works_while_it_goes_on(recording: Recording, view: str) -> None:
+    from flame.tui.shell.commands import LIVE_COMMANDS
+
+    async with follow(recording) as user:
+        user.screen.action_show_view(view)
+        await user.press("down", "down")
+        bound = [key for one in LIVE_COMMANDS for key in one.keys.split(",") if key]
+        for key in bound:
+            if key in ("q", "o", "C"):
+                continue
+            recording.run(ATTN, MLP)
+            await user.press(_character_to_key(key) if len(key) == 1 else key)
+            while user.app.screen is not user.screen:
+                await user.press("escape")
+        assert user.app.crash is None

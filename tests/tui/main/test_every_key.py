@@ -1,0 +1,364 @@
+"""Every key of the main screen, in every view: each does what the help says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from textual.actions import parse
+from textual.screen import ModalScreen
+
+from flame.core.projection.filters import HideFrames, HideStacks, ShowFrom, ShowStacks
+from flame.core.projection.selection import Selection
+from flame.tui.dialogs.export import ExportDialog
+from flame.tui.dialogs.filters import FiltersDialog
+from flame.tui.dialogs.levels import LevelsDialog
+from flame.tui.session.tree_view import View
+from flame.tui.shell.commands import COMMANDS, Command, id_of, means_something
+from flame.tui.timeline.pane import TimelinePane
+from flame.tui.toolkit.lines import Lines, Rows
+from flame.tui.toolkit.themes import NAMES
+from flame.tui.views.pane import NOT_HERE
+from flame.tui.views.top_pane import TopPane
+from flame.tui.widgets.pages import Sheet
+from flame.tui.widgets.searchbox import SearchBox
+from tests.tui.conftest import User, open_app
+
+VIEWS = ("icicle", "sandwich", "top", "timeline")
+START = "model.layers.1"
+"""The frame that is selected before every key: with neighbours, children, and a frame above."""
+
+BODY = {"icicle": "#icicle", "sandwich": "#callees", "top": "#table", "timeline": "#timeline-rows"}
+
+
+class Seen(NamedTuple):
+    """What a key may change, as far as a user can see it."""
+
+    view: str
+    selected: tuple[int, ...]
+    zoom: object
+    where: object
+    levels: tuple[str, ...]
+    metric: str
+    arrangement: object
+    search: str
+    typing: bool
+    over: type
+    clipboard: str
+    theme: str
+    details: tuple[bool, int]
+    scroll: int
+    brush: object
+    table: object
+    files: frozenset[str]
+    note: str
+
+
+def look(user: User) -> Seen:
+    """What the screen shows now."""
+    screen, app = user.screen, user.app
+    shown, pane = screen.shown, screen.pane
+    time = screen.query_one(TimelinePane)._time
+    top = screen.query_one(TopPane)
+    own = (time.lane, time.item) if time and pane.name_ == "timeline" else ()
+    window = time.window if time and pane.name_ == "timeline" else None
+    details = screen.query_one("#details", Lines)
+    return Seen(
+        pane.name_,
+        (screen.view.number, screen.view.cursor, *own),
+        (window, screen.view.zoom, shown.view.zoom),
+        shown.selection.where,
+        shown.view.tree.levels,
+        shown.metric.key,
+        shown.selection.arrangement,
+        screen.finder.query.text if screen.finder.query else "",
+        screen.query_one("#search").has_focus,
+        type(app.screen),
+        app.clipboard,
+        app.theme,
+        (screen.has_class("-no-details"), details.scroll_offset.y),
+        screen.query_one(BODY[pane.name_], Rows).scroll_offset.y,
+        time.brush if time else None,
+        (top._wanted, top._kind),
+        frozenset(path.name for path in Path.cwd().iterdir()),
+        "".join(piece.text for piece in screen._note).strip(),
+    )
+
+
+Test = Callable[[Seen, Seen], object]
+
+
+class Check(NamedTuple):
+    """``first`` is pressed before; ``holds`` compares what was seen before and after the key."""
+
+    holds: Test
+    first: tuple[str, ...] = ()
+
+
+def changed(*fields: str) -> Test:
+    """Every one of ``fields``, and no more than them and the note, selection and zoom."""
+
+    def holds(before: Seen, after: Seen) -> bool:
+        differ = {name for name in Seen._fields if getattr(before, name) != getattr(after, name)}
+        return set(fields) <= differ <= {*fields, "note", "selected", "zoom", "scroll"}
+
+    return holds
+
+
+def turned(step: int) -> Test:
+    """To the view ``step`` further."""
+    return lambda before, after: after.view == VIEWS[(VIEWS.index(before.view) + step) % 4]
+
+
+def opened(dialog: type) -> Test:
+    """A dialog or a page lies over the screen."""
+    return lambda before, after: after.over is dialog
+
+
+def noted(text: str) -> Test:
+    """The status line says so."""
+    return lambda before, after: text in after.note
+
+
+def filtered(kind: type) -> Test:
+    """There is one filter, of ``kind``."""
+    return lambda before, after: (
+        not before.where and [type(one) for one in after.where] == [kind]  # type: ignore[attr-defined]
+    )
+
+
+def levels(step: int) -> Test:
+    """There is one level more, or less."""
+    return lambda before, after: len(after.levels) == len(before.levels) + step
+
+
+SELECTED, ZOOM = changed("selected"), changed("zoom")
+NOTHING = Check(changed())
+NOWHERE = Check(noted(NOT_HERE))
+ANYTHING = Check(lambda before, after: after.view == before.view)
+"""Pages need a deep tree: see test_app and test_sandwich. Here they only do no harm."""
+
+EVERYWHERE: dict[str, Check] = {
+    "view_next": Check(turned(1)),
+    "view_previous": Check(turned(-1)),
+    "sandwich": Check(lambda before, after: after.view == "sandwich"),
+    "sass": Check(noted("no PC samples: --ncu, or --pc")),
+    "left": Check(SELECTED, ("right",)),
+    "right": Check(SELECTED, ("left",)),
+    "up": Check(SELECTED, ("down",)),
+    "down": Check(SELECTED, ("up",)),
+    "home": Check(SELECTED, ("down", "down")),
+    "end": Check(SELECTED),
+    "fork": Check(SELECTED, ("home",)),
+    "zoom": Check(ZOOM),
+    "out": Check(ZOOM, ("enter",)),
+    "escape": Check(ZOOM, ("enter",)),
+    "closer": Check(ZOOM),
+    "farther": Check(ZOOM, ("plus",)),
+    "pan_left": Check(ZOOM, ("plus", "plus")),
+    "pan_right": Check(ZOOM, ("plus", "plus", "comma")),
+    "undo": Check(changed("arrangement"), ("c",)),
+    "redo": Check(changed("arrangement"), ("c", "z")),
+    "search": Check(changed("typing")),
+    "next_match": Check(SELECTED, ("slash", *"layers|tiny", "enter")),
+    "previous_match": Check(SELECTED, ("slash", *"layers|tiny", "enter")),
+    "same_name": Check(lambda before, after: after.search == START != before.search),
+    "filters": Check(opened(FiltersDialog)),
+    "quick_only": Check(filtered(ShowStacks)),
+    "quick_without": Check(filtered(HideStacks)),
+    "quick_from": Check(filtered(ShowFrom)),
+    "quick_hide": Check(filtered(HideFrames)),
+    "metric_next": Check(lambda before, after: (before.metric, after.metric) == ("gpu", "count")),
+    "metric_previous": Check(
+        lambda before, after: (before.metric, after.metric) == ("gpu", "host")
+    ),
+    "levels": Check(opened(LevelsDialog)),
+    **{f"level_{level}": Check(levels(1)) for level in ("process", "thread", "device", "stream")},
+    "level_python": Check(noted("this trace has no python frames")),
+    "level_native": Check(noted("this trace has no native frames")),
+    "level_launch": Check(levels(-1)),
+    "level_nvtx": Check(levels(-1)),
+    "level_shapes": Check(noted("this trace has no shapes frames")),
+    "level_kernel": Check(levels(-1)),
+    "level_rank": Check(noted("this trace has no rank frames")),
+    "level_stack": Check(noted("this trace has no stack frames")),
+    **{f"level_{level}": Check(noted("no PC samples: --ncu")) for level in ("sass", "stall")},
+    "collapse": Check(changed("arrangement")),
+    "sort": Check(changed("arrangement")),
+    "details": Check(lambda before, after: before.details[0] != after.details[0]),
+    "details_up": Check(changed("details"), ("right_square_bracket",)),
+    "details_down": Check(changed("details")),
+    "notes": Check(opened(Sheet)),
+    "theme": Check(changed("theme", "note")),
+    "copy_name": Check(lambda before, after: after.clipboard == START),
+    "copy_stack": Check(lambda before, after: after.clipboard.endswith(f"generate;{START}")),
+    "copy_command": Check(
+        lambda before, after: after.clipboard.startswith("flame view ") and START in after.clipboard
+    ),
+    "source": Check(noted("no source line is recorded")),
+    "export": Check(opened(ExportDialog)),
+    "screenshot": Check(changed("files", "note")),
+    "help": Check(opened(Sheet)),
+}
+"""By id, what happens in every view where `IN` says nothing else."""
+
+IN: dict[str, dict[str, Check]] = {
+    "icicle": {
+        "undo": Check(ZOOM, ("plus",)),
+        "redo": Check(ZOOM, ("plus", "z")),
+        "page_up": ANYTHING,
+        "page_down": ANYTHING,
+        "invert": Check(changed("arrangement")),
+    },
+    "sandwich": {
+        "left": Check(SELECTED, ("down", "right")),
+        "right": Check(SELECTED, ("down",)),
+        "page_up": ANYTHING,
+        "page_down": ANYTHING,
+        "zoom": Check(ZOOM, ("down",)),
+        "out": Check(ZOOM, ("down", "enter")),
+        "escape": Check(ZOOM, ("down", "enter")),
+        "copy_stack": Check(lambda before, after: after.clipboard.endswith(START)),
+    },
+    "top": {
+        **dict.fromkeys(("left", "right", "out"), NOWHERE),
+        "page_up": Check(SELECTED, ("end",)),
+        "page_down": Check(SELECTED, ("home",)),
+        "zoom": Check(lambda before, after: after.view == "sandwich"),
+        "escape": Check(lambda before, after: before.search and not after.search, ("asterisk",)),
+        "sort": Check(changed("table", "note")),
+        "rows": Check(changed("table", "note")),
+        "quick_hide": Check(filtered(HideFrames)),
+    },
+    "timeline": {
+        "undo": Check(ZOOM, ("plus",)),
+        "redo": Check(ZOOM, ("plus", "z")),
+        "page_up": Check(SELECTED, ("pagedown",)),
+        "page_down": Check(SELECTED, ("pageup",)),
+        "brush": Check(changed("brush", "note")),
+        "sort": NOWHERE,
+    },
+}
+
+SIZE = (110, 15)
+
+ELSEWHERE = {
+    "palette": "is the same binding as Textual's own: see the test of the palette",
+    "quit": "see test_surroundings",
+}
+
+
+def name_of(command: Command) -> str:
+    """As in the table of checks."""
+    return id_of(command).removeprefix("flame.")
+
+
+def check_of(command: Command, view: str) -> Check | None:
+    """What the tables say of ``command`` in ``view``."""
+    name = name_of(command)
+    return IN[view].get(name) or EVERYWHERE.get(name)
+
+
+async def begin(user: User, view: str) -> None:
+    """As on opening, in ``view``, with `START` selected.
+
+    Not a new app, which would take ten times as long.
+    """
+    screen, top = user.screen, user.screen.query_one(TopPane)
+    while isinstance(user.app.screen, ModalScreen):
+        await user.press("escape")
+    screen.set_focus(None)
+    screen.query_one(SearchBox).show(None)
+    screen._search(None)
+    screen._project(Selection())
+    await user.settle()
+    user.app.theme, user.app._clipboard = NAMES[0], ""
+    screen.set_class(False, "-no-details")
+    top._wanted, top._kind = ("own", False), None
+    await turn(user, "timeline")
+    screen.query_one(TimelinePane)._time.brush = None  # type: ignore[union-attr]
+    for one in ("timeline", "icicle"):
+        await turn(user, one)
+        screen.pane.escape()
+    screen.shown.view.reset()
+    screen.shown.view.select(node_of(screen.shown.view))
+    await turn(user, view)
+    if view == "sandwich":
+        screen.action_move("home")
+    screen.query_one("#details", Lines).scroll_to(y=0, animate=False)
+    await user.settle()
+
+
+async def turn(user: User, view: str) -> None:
+    """Show ``view``, and wait for it."""
+    user.screen.action_show_view(view)
+    await user.settle()
+
+
+def node_of(view: View) -> int:
+    """Where `START` is."""
+    return next(node for node in range(len(view.tree)) if view.tree.name(node) == START)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("TMUX", raising=False)
+
+
+def test_every_command_has_a_check() -> None:
+    for command in COMMANDS:
+        for view in command.views or VIEWS:
+            assert name_of(command) in ELSEWHERE or check_of(command, view), (command, view)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("view", VIEWS)
+async def test_every_key_does_what_it_says(decode: Path, view: str) -> None:
+    wrong = {}
+    async with open_app(decode, SIZE) as user:
+        for command in COMMANDS:
+            for key in keys_in(command, view):
+                await begin(user, view)
+                if differs := await wrongly(user, key, expected(command, view)):
+                    wrong[f"{key} ({name_of(command)})"] = differs
+    assert not wrong
+
+
+def keys_in(command: Command, view: str) -> list[str]:
+    """The keys to press in ``view``: all that mean the same in one view, the first in others."""
+    keys = command.keys.split(",") if command.keys else []
+    return keys if view == (command.views or VIEWS)[0] else keys[:1]
+
+
+def expected(command: Command, view: str) -> Check | None:
+    """What to see of ``command``; None of those that other tests are about."""
+    if name_of(command) in ELSEWHERE:
+        return None
+    action, parameters = parse(command.action)[1:]
+    if not means_something(action, parameters, view):
+        return NOTHING
+    check = check_of(command, view)
+    assert check is not None
+    return check
+
+
+async def wrongly(user: User, key: str, check: Check | None) -> str:
+    """What ``key`` has changed, if that is not what ``check`` is for."""
+    if check is None:
+        return ""
+    await user.press(*check.first)
+    before = look(user)
+    await user.press(key)
+    after = look(user)
+    return "" if check.holds(before, after) else f"changed {differing(before, after)}"
+
+
+def differing(before: Seen, after: Seen) -> dict[str, tuple[object, object]]:
+    """The fields that are not the same."""
+    pairs = zip(Seen._fields, before, after, strict=True)
+    return {name: (one, other) for name, one, other in pairs if one != other}

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import combinations, product
+
+import pytest
+from rich.color import Color, ColorSystem
+from rich.style import Style
+
+from flame.core.model.frames import Kind
+from flame.tui.toolkit.palette import (
+    HUES,
+    ON_DARK,
+    ON_LIGHT,
+    RGB,
+    SHADES,
+    STRONG,
+    WARM,
+    NoColours,
+    Palette,
+    SixteenColours,
+    colour,
+    hue_of,
+    mix,
+    shade_of,
+)
+
+DARK = Palette((18, 18, 18), (228, 228, 228))
+LIGHT = Palette((250, 250, 250), (28, 28, 28))
+STRONGEST = Palette((0, 0, 0), (255, 255, 255), strong=True)
+PALETTES = {"dark": DARK, "light": LIGHT, "contrast": STRONGEST}
+in_all_themes = pytest.mark.parametrize("palette", PALETTES.values(), ids=PALETTES)
+
+# What terminals mean by the sixteen names, dark ones first: VGA, xterm, Tango (GNOME).
+TERMINALS = {
+    "vga": "000000 aa0000 00aa00 aa5500 0000aa aa00aa 00aaaa aaaaaa"
+    " 555555 ff5555 55ff55 ffff55 5555ff ff55ff 55ffff ffffff",
+    "xterm": "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5"
+    " 7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff",
+    "tango": "2e3436 cc0000 4e9a06 c4a000 3465a4 75507b 06989a d3d7cf"
+    " 555753 ef2929 8ae234 fce94f 729fcf ad7fa8 34e2e2 eeeeec",
+}
+
+# Machado, Oliveira, Fernandes (2009), full dichromacy, on linear RGB.
+DEFICIENCIES = {
+    "protan": ((0.152, 1.053, -0.205), (0.115, 0.786, 0.099), (-0.004, -0.048, 1.052)),
+    "deutan": ((0.367, 0.861, -0.228), (0.280, 0.673, 0.047), (-0.012, 0.043, 0.969)),
+    "tritan": ((1.256, -0.077, -0.179), (-0.078, 0.931, 0.148), (0.005, 0.691, 0.304)),
+}
+TOLD_APART = (
+    Kind.PYTHON,
+    Kind.NATIVE,
+    Kind.LAUNCH,
+    Kind.NVTX,
+    Kind.KERNEL,
+    Kind.MEMCPY,
+    Kind.GRAPH,
+)
+
+
+def linear(value: int) -> float:
+    part = value / 255
+    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+
+
+def luminance(rgb: RGB) -> float:
+    red, green, blue = map(linear, rgb)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: RGB, other: RGB) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def colours(style: Style) -> tuple[RGB, RGB]:
+    return rgb(style.color), rgb(style.bgcolor)
+
+
+def rgb(color: Color | None) -> RGB:
+    assert color and color.triplet
+    return color.triplet.red, color.triplet.green, color.triplet.blue
+
+
+def lab(rgb: tuple[float, float, float]) -> tuple[float, float, float]:
+    """CIE L*a*b* of linear RGB."""
+    red, green, blue = (max(part, 0.0) for part in rgb)
+    xyz = (
+        (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505,
+        0.2126 * red + 0.7152 * green + 0.0722 * blue,
+        (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089,
+    )
+    x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def seen(rgb: RGB, kind: str) -> tuple[float, float, float]:
+    light = tuple(map(linear, rgb))
+    red, green, blue = (
+        sum(a * b for a, b in zip(row, light, strict=True)) for row in DEFICIENCIES[kind]
+    )
+    return lab((red, green, blue))
+
+
+def names() -> list[str]:
+    """One name for each shade in each hue."""
+    wanted = product(range(SHADES), range(len(WARM)))
+    return [next(n for n in map(str, range(1000)) if look_of(n) == one) for one in wanted]
+
+
+def look_of(name: str) -> tuple[int, int]:
+    return shade_of(name), hue_of(Kind.FRAME, name)
+
+
+@in_all_themes
+@pytest.mark.parametrize("kind", list(Kind))
+def test_names_are_readable_on_every_colour(palette: Palette, kind: Kind) -> None:
+    for name in names():
+        assert contrast(*colours(palette.frame(kind, name))) >= (7 if palette.strong else 4.5)
+        assert contrast(*colours(palette.frame(kind, name, faded=True))) >= 4.5
+    assert contrast(*colours(palette.kind(kind))) >= 4.5
+
+
+@in_all_themes
+@pytest.mark.parametrize("faded", [False, True])
+def test_counts_of_narrow_frames_are_quiet_but_readable(palette: Palette, faded: bool) -> None:
+    for cover in (0.0, 0.5, 1.0):
+        assert 3 <= contrast(*colours(palette.run(cover, False, faded))) < 7
+
+
+@in_all_themes
+@pytest.mark.parametrize("kind", list(Kind))
+def test_names_stay_readable_in_256_colours(palette: Palette, kind: Kind) -> None:
+    for name in names():
+        ink, paper = (nearest_of_256(one) for one in colours(palette.frame(kind, name)))
+        assert contrast(ink, paper) >= 4.5
+
+
+def nearest_of_256(one: RGB) -> RGB:
+    found = Color.from_rgb(*one).downgrade(ColorSystem.EIGHT_BIT).get_truecolor()
+    return found.red, found.green, found.blue
+
+
+@in_all_themes
+@pytest.mark.parametrize("kind", list(Kind))
+def test_bars_stand_out_from_the_background(palette: Palette, kind: Kind) -> None:
+    for style in (palette.ink(kind), palette.match_ink):
+        assert style.bgcolor is None
+        assert contrast(rgb(style.color), palette.background) >= 3
+
+
+@in_all_themes
+def test_quiet_text_is_readable(palette: Palette) -> None:
+    found = contrast(rgb(palette.quiet.color), palette.background)
+    assert 4.5 <= found < contrast(palette.foreground, palette.background)
+
+
+@in_all_themes
+def test_blocks_stand_out_from_a_marked_stretch(palette: Palette) -> None:
+    paper = rgb(palette.tint.bgcolor)
+    assert contrast(paper, palette.background) >= 1.3
+    for style in (palette.match_ink, palette.ink(Kind.KERNEL), palette.ink(Kind.NVTX)):
+        assert contrast(rgb(style.color), paper) >= 2
+
+
+@in_all_themes
+def test_cursor_and_matches_stand_out_from_all_frames(palette: Palette) -> None:
+    for style in (palette.cursor, palette.match):
+        assert contrast(*colours(style)) >= 7
+        assert style.bold
+    papers = {colours(palette.frame(kind, str(n)))[1] for kind in Kind for n in range(40)}
+    assert colours(palette.cursor)[1] not in papers
+    assert colours(palette.match)[1] not in papers
+
+
+@pytest.mark.parametrize("deficiency", list(DEFICIENCIES))
+def test_the_usual_levels_differ_for_colour_blind_eyes(deficiency: str) -> None:
+    for one, other in combinations(TOLD_APART, 2):
+        pair = zip(seen(HUES[one], deficiency), seen(HUES[other], deficiency), strict=True)
+        distance = sum((a - b) ** 2 for a, b in pair) ** 0.5
+        assert distance > 12, (one, other, distance)
+
+
+def rgb_of(color: Color | None, terminal: str) -> RGB:
+    assert color and color.number is not None and color.number < 16
+    red, green, blue = bytes.fromhex(TERMINALS[terminal].split()[color.number])
+    return red, green, blue
+
+
+@pytest.mark.parametrize("terminal", TERMINALS)
+@pytest.mark.parametrize("kind", list(Kind))
+def test_names_are_readable_in_sixteen_colours(terminal: str, kind: Kind) -> None:
+    palette = SixteenColours()
+    for style in (*(palette.frame(kind, name) for name in names()), palette.match):
+        assert contrast(rgb_of(style.color, terminal), rgb_of(style.bgcolor, terminal)) >= 3
+
+
+def test_sixteen_colours_tell_levels_cursor_matches_and_the_rest_apart() -> None:
+    palette = SixteenColours()
+    papers = {kind: {palette.frame(kind, n).bgcolor for n in names()} for kind in TOLD_APART}
+    for one, other in combinations(TOLD_APART, 2):
+        assert not papers[one] & papers[other]
+    assert all(len(papers[kind]) > 1 for kind in TOLD_APART if kind != Kind.MEMCPY)
+    styles = [
+        palette.frame(kind, n, faded=faded)
+        for kind in Kind
+        for n in names()
+        for faded in (False, True)
+    ]
+    for own in (palette.cursor, palette.match):
+        assert own not in styles
+    assert palette.cursor.reverse and not palette.cursor.color
+    assert all(palette.frame(kind, "x", faded=True).bgcolor is None for kind in Kind)
+
+
+def test_without_colours_no_style_has_any_and_all_roles_differ() -> None:
+    palette = NoColours()
+    roles = {
+        "frame": palette.frame(Kind.KERNEL, "x"),
+        "faded": palette.frame(Kind.KERNEL, "x", faded=True),
+        "match": palette.match,
+        "cursor": palette.cursor,
+        "run": palette.run(0.5, matching=False, faded=False),
+        "matching run": palette.run(0.5, matching=True, faded=False),
+    }
+    assert len(set(map(str, roles.values()))) == len(roles)
+    others = (palette.quiet, palette.kind(Kind.NVTX), palette.ink(Kind.NVTX), palette.match_ink)
+    assert palette.tint != Style()
+    for style in (*roles.values(), *others, palette.tint):
+        assert style.color is None and style.bgcolor is None
+
+
+def test_palettes_of_different_themes_differ() -> None:
+    palettes = [*PALETTES.values(), SixteenColours(), NoColours()]
+    assert len(set(palettes)) == len(palettes)
+    assert SixteenColours() == SixteenColours()
+
+
+def test_every_kind_has_its_own_hue() -> None:
+    assert set(HUES) == set(Kind)
+    assert len(set(HUES.values())) == len(HUES)
+
+
+def test_a_name_has_the_same_shade_in_every_run() -> None:
+    load = "from flame.tui.toolkit.palette import shade_of"
+    code = f"{load}; print([shade_of(str(n)) for n in range(50)])"
+    command = [sys.executable, "-c", code]
+    runs = {
+        subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True).stdout
+        for seed in ("1", "2")
+    }
+    assert runs == {f"{[shade_of(str(n)) for n in range(50)]}\n".encode()}
+
+
+def test_shades_are_used_evenly_and_any_name_has_one() -> None:
+    shades = [shade_of(f"kernel_{n}") for n in range(1000)]
+    assert all(150 < shades.count(shade) < 250 for shade in range(SHADES))
+    assert shade_of("\ud800") in range(SHADES)
+
+
+@in_all_themes
+def test_frames_of_no_known_kind_are_of_many_colours(palette: Palette) -> None:
+    papers = [colours(palette.frame(Kind.FRAME, f"function_{n}"))[1] for n in range(500)]
+    assert len(set(papers)) == SHADES * len(WARM)
+    assert max(map(papers.count, papers)) < 40
+    assert len({colours(palette.frame(Kind.NVTX, str(n)))[1] for n in range(500)}) == SHADES
+    sixteen = {SixteenColours().frame(Kind.FRAME, str(n)).bgcolor for n in range(50)}
+    assert len(sixteen) == 4
+
+
+def test_runs_are_quieter_than_frames() -> None:
+    for palette in PALETTES.values():
+        _, empty = colours(palette.run(0.5, matching=False, faded=False))
+        _, full = colours(palette.run(1.0, matching=False, faded=False))
+        _, faded = colours(palette.run(1.0, matching=False, faded=True))
+        _, match = colours(palette.run(1.0, matching=True, faded=True))
+        backgrounds = [contrast(paper, palette.background) for paper in (faded, empty, full)]
+        assert backgrounds == sorted(backgrounds)
+        assert match not in (empty, full, faded)
+
+
+def test_mix_and_colour_stay_in_range() -> None:
+    assert mix((0, 0, 0), (255, 255, 255), 0.5) == (128, 128, 128)
+    for kind in Kind:
+        for shade, shades in product(range(SHADES), (ON_DARK, ON_LIGHT, STRONG)):
+            assert all(0 <= part <= 255 for part in colour(kind, shade, shades))

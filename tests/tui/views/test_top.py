@@ -1,0 +1,380 @@
+"""The top table: its columns, its orders, its rows, and what selecting one of them does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flame.core.model.frames import Frame, Kind
+from flame.core.projection.selection import Selection
+from flame.tui.session.places import matching_frames
+from flame.tui.session.query import Query, find
+from flame.tui.views.pane import Pane
+from flame.tui.views.sandwich_pane import SandwichPane
+from flame.tui.views.top_pane import TopPane
+from flame.tui.views.top_rows import TableRows
+from flame.tui.views.top_table import LEAST_NAME, Table, bar, heads_for, orders_of, times
+from tests.tui import traces
+from tests.tui.conftest import User, open_app
+from tests.tui.trees import random_trees, stack_tree
+
+QUANTILES = ("p50", "p95", "p99", "maximum", "tail")
+ROWS = 74
+"""Frames of the decode trace: 63 kernels, a copy, 8 ranges and 2 launch frames."""
+
+
+async def top(user: User) -> TopPane:
+    """Turn to the table and wait for its percentiles."""
+    pane = user.screen.query_one(TopPane)
+    while user.screen.pane is not pane:
+        await user.press("tab")
+    await user.until(lambda: not pane.busy)
+    await user.settle()
+    return pane
+
+
+def squeezed(text: str) -> str:
+    """``text`` with single spaces."""
+    return " ".join(text.split())
+
+
+def names(user: User) -> list[str]:
+    """The names on screen, top down."""
+    at = user.read("heads").index("name")
+    return [line[at:] for line in user.read("table").splitlines() if line]
+
+
+# Without the app
+
+
+def table() -> Table:
+    return Table(
+        stack_tree(
+            {
+                (Frame(Kind.NVTX, "step"), "gemm"): 600,
+                (Frame(Kind.NVTX, "step"), "norm"): 100,
+                ("gemm",): 300,
+                ("b",): 100,
+            }
+        )
+    )
+
+
+def named(one: Table, rows: np.ndarray) -> list[str]:
+    return [one.name(row) for row in rows.tolist()]
+
+
+def test_rows_are_ordered_largest_first_and_equal_ones_by_their_total() -> None:
+    one = table()
+    assert named(one, one.rows("own", False, None, None)) == ["gemm", "b", "norm", "step"]
+    assert named(one, one.rows("total", False, None, None)) == ["gemm", "step", "b", "norm"]
+    assert named(one, one.rows("total", True, None, None)) == ["norm", "b", "step", "gemm"]
+
+
+def test_rows_can_be_of_one_kind_and_of_a_search() -> None:
+    one = table()
+    assert named(one, one.rows("own", False, Kind.NVTX, None)) == ["step"]
+    fits = matching_frames(one.tree, find(one.tree, Query("m$")))
+    assert named(one, one.rows("own", False, None, fits)) == ["gemm", "norm"]
+    assert (one.number(None), one.number(Kind.KERNEL)) == (4, 3)
+
+
+def test_the_root_has_no_row() -> None:
+    one = table()
+    assert one.row_of(0) == -1
+    assert one.name(one.row_of(one.tree.text.index("norm"))) == "norm"
+
+
+def test_a_kernel_has_no_self_time_to_show_where_it_has_none() -> None:
+    one = table()
+    row = one.row_of(one.tree.text.index("step"))
+    assert [one.cell(row, key) for key in ("own", "total", "share", "count", "mean")] == [
+        "–",
+        "700 ns",
+        "63.6 %",
+        "2",
+        "350 ns",
+    ]
+
+
+@given(random_trees)
+def test_every_frame_has_one_row_in_every_order(tree) -> None:  # type: ignore[no-untyped-def]
+    one = Table(tree)
+    one.take(one.later(None, np.zeros(0, np.int64)))
+    used = sorted(set(tree.frame[1:].tolist()))
+    for key, order in one.orders.items():
+        assert sorted(one.totals.frame[order].tolist()) == used, key
+
+
+@pytest.mark.parametrize(
+    ("width", "keys"),
+    [
+        (60, ["own", "total", "share"]),
+        (79, ["own", "total", "share", "count", "p99"]),
+        (100, ["own", "total", "share", "count", "p50", "p99", "maximum"]),
+        (
+            160,
+            [*("own", "own share", "total", "share", "bar", "count", "mean"), *QUANTILES],
+        ),
+    ],
+)
+def test_a_narrow_table_keeps_the_most_important_columns(width: int, keys: list[str]) -> None:
+    assert [head.key for head in heads_for(width, True)] == keys
+
+
+@given(st.integers(0, 400), st.sampled_from(orders_of(True)))
+def test_columns_leave_room_for_the_name(width: int, order: str) -> None:
+    used = sum(head.width for head in heads_for(width, True, order))
+    assert not used or used + LEAST_NAME <= width
+
+
+def test_a_metric_that_counts_has_no_percentiles() -> None:
+    assert {head.key for head in heads_for(200, False)} == {
+        "own",
+        "own share",
+        "total",
+        "share",
+        "bar",
+    }
+
+
+@pytest.mark.parametrize(
+    ("part", "drawn"),
+    [(0, "      "), (1, "▏     "), (500, "███   "), (510, "███▏  "), (1000, "██████")],
+)
+def test_a_bar_is_as_long_as_the_part(part: int, drawn: str) -> None:
+    assert bar(part, 1000) == drawn
+
+
+@pytest.mark.parametrize(
+    ("value", "of", "text"),
+    [
+        (3, 0, "–"),
+        (3, 2, "1.5×"),
+        (99_940, 1_000, "99.9×"),
+        (23_834_400, 1_000, "23,834×"),
+        (10**12, 1, ">99,999×"),
+    ],
+)
+def test_a_ratio_fits_its_column(value: int, of: int, text: str) -> None:
+    assert times(value, of) == text
+
+
+# In the app
+
+
+async def test_the_table_lists_every_frame_by_self_time(decode: Path) -> None:
+    async with open_app(decode, (120, 40)) as user:
+        await top(user)
+        assert squeezed(user.read("heads")) == "self▾ total % count p99 name 74 rows"
+        first, second = user.read("table").splitlines()[:2]
+        assert squeezed(first) == "280 µs 280 µs 61.4 % 2 140 µs kernel gemm"
+        assert squeezed(second) == "120 µs 120 µs 26.3 % 2 60.0 µs kernel flash_fwd_kernel"
+
+
+async def test_a_wide_table_has_all_columns(decode: Path) -> None:
+    async with open_app(decode, (250, 40)) as user:
+        await top(user)
+        heads = "self▾ % total % count mean p50 p95 p99 max tail name 74 rows"
+        assert squeezed(user.read("heads")) == heads
+        await user.press("v", "v")
+        lines = user.read("table").splitlines()
+        row = next(line for line in lines if line.endswith("model.layers.0"))
+        numbers = "– – 200 µs 43.9 % ██▊ 2 100 µs 60.0 µs 140 µs 140 µs 140 µs 2.3×"
+        assert squeezed(row) == f"{numbers} model.layers.0"
+
+
+async def test_moving_selects_frames_where_they_are_widest(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await top(user)
+        await user.press("down")
+        assert user.selected == "gemm"
+        await user.press("j", "j", "k")
+        assert user.selected == "flash_fwd_kernel"
+        assert user.read("details").splitlines()[1] == "flash_fwd_kernel"
+        await user.press("end")
+        assert user.selected == names(user)[-1] == "sampler"
+        await user.press("home")
+        assert user.selected == "gemm"
+        await user.press("up")
+        assert user.selected == "gemm"
+
+
+async def test_pages_move_by_what_is_on_screen(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await top(user)
+        await user.press("home", "pagedown")
+        height = user.screen.query_one(TableRows).inner.height
+        assert user.screen.query_one(TopPane)._place() == height - 1
+        await user.press("pagedown")
+        assert user.selected in names(user)
+        assert "gemm" not in names(user)
+        await user.press("pageup", "pageup")
+        assert user.selected == "gemm"
+
+
+async def test_the_row_of_the_selected_frame_is_selected_on_entering(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("down", "down", "down", "right")
+        assert user.selected == "model.layers.1"
+        pane = await top(user)
+        assert pane._table
+        row = int(pane._rows[pane._place()])
+        assert pane._table.name(row) == "model.layers.1"
+
+
+async def test_a_frame_outside_the_zoomed_part_zooms_out(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await user.press("down", "down", "down", "enter")
+        assert user.zoomed == "model.layers.0"
+        await top(user)
+        await user.press("home")
+        assert (user.selected, user.zoomed) == ("gemm", "model.layers.0")
+        await user.press("slash", *"argmax", "enter")
+        assert (user.selected, user.zoomed) == ("argmax", "all")
+
+
+async def test_sorting_goes_from_column_to_column_and_back(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await top(user)
+        for title in ("total", "count", "mean", "p50", "p95", "p99", "max", "tail", "name", "self"):
+            await user.press("s")
+            assert f"sorted by {title}" in user.read("status")
+            assert f"{title}▾" in user.read("heads") or f"{title}▴" in user.read("heads")
+        await user.press("s", "s")
+        assert names(user)[:2] == ["cudaLaunchKernel", "generate"]
+
+
+async def test_a_narrow_table_has_the_column_it_is_sorted_by(decode: Path) -> None:
+    async with open_app(decode, (60, 15)) as user:
+        await top(user)
+        await user.press(*"ssssssss")
+        assert squeezed(user.read("heads")).startswith("self total tail▾ name")
+        assert "×" in user.read("table").splitlines()[0]
+
+
+async def test_a_click_on_a_head_sorts_by_it_and_again_backwards(decode: Path) -> None:
+    async with open_app(decode, (200, 40)) as user:
+        await top(user)
+        at = user.read("heads").index("name")
+        await user.pilot.click("#heads", offset=(at, 0))
+        await user.settle()
+        assert "name▴" in user.read("heads")
+        ordered = names(user)
+        assert ordered == sorted(ordered)
+        await user.pilot.click("#heads", offset=(at, 0))
+        await user.settle()
+        assert "name▾" in user.read("heads")
+        ordered = names(user)
+        assert ordered == sorted(ordered, reverse=True)
+
+
+async def test_kinds_are_shown_one_at_a_time(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await top(user)
+        for kind, number in (("launch", 2), ("nvtx", 8), ("kernel", 63), ("memcpy", 1)):
+            await user.press("v")
+            assert f"rows: {kind}" in user.read("status")
+            assert f"{number} {kind} rows" in user.read("heads")
+        await user.press("v")
+        assert f"{ROWS} rows" in user.read("heads")
+
+
+async def test_a_search_leaves_only_what_matches(decode: Path) -> None:
+    async with open_app(decode, (200, 40)) as user:
+        await top(user)
+        await user.press("slash", *"layers", "enter")
+        assert f"6 of {ROWS} match" in user.read("heads")
+        assert len(names(user)) == 6
+        assert user.selected == names(user)[0]
+        for place in (1, 2, 3, 4, 5, 0):
+            await user.press("n")
+            assert user.selected == names(user)[place]
+        await user.press("N")
+        assert user.selected == names(user)[5]
+        await user.press("slash", *"nothing like it", "enter", "n")
+        assert "no row matches" in user.read("status")
+        await user.press("escape")
+        assert f"{ROWS} rows" in user.read("heads")
+
+
+async def test_enter_opens_the_sandwich(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await top(user)
+        await user.press("enter")
+        assert "select a row first" in user.read("status")
+        await user.press("down", "down", "enter")
+        await user.settle()
+        assert isinstance(user.screen.pane, SandwichPane)
+        assert "flash_fwd_kernel" in user.read("subject")
+
+
+async def test_a_click_selects_and_a_double_click_opens(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await top(user)
+        await user.pilot.click("#table", offset=(30, 1))
+        await user.settle()
+        assert user.selected == "flash_fwd_kernel"
+        await user.pilot.click("#table", offset=(30, 0), times=2)
+        await user.settle()
+        assert isinstance(user.screen.pane, SandwichPane)
+        assert "gemm" in user.read("subject")
+
+
+async def test_keys_of_other_views_mean_nothing_here(decode: Path) -> None:
+    async with open_app(decode) as user:
+        pane = await top(user)
+        moves = (pane.out, lambda: pane.across(1), lambda: pane.pan(1), pane.mark)
+        assert {move() for move in moves} == {Pane.out(pane)}
+
+
+async def test_another_projection_has_its_own_table(decode: Path) -> None:
+    async with open_app(decode) as user:
+        pane = await top(user)
+        await user.press("v", "v", "m")
+        await user.until(lambda: not pane.busy)
+        assert user.screen.shown.metric.key == "count"
+        assert "p99" not in user.read("heads")
+        assert "8 nvtx rows" in user.read("heads")
+        await user.press("7")
+        await user.until(lambda: not pane.busy)
+        assert "nvtx" in user.read("heads")
+
+
+async def test_hostile_names_stay_on_their_rows(tmp_path: Path) -> None:
+    async with open_app(traces.hostile(tmp_path / "hostile.sqlite")) as user:
+        pane = await top(user)
+        table = user.screen.query_one(TableRows)
+        for y in range(len(pane._rows)):
+            strip = table.render_line(y)
+            assert strip.cell_length == table.size.width
+            assert all(char.isprintable() for char in strip.text)
+
+
+async def test_percentiles_follow_the_filters(decode: Path) -> None:
+    from flame.core.projection.filters import where
+
+    chosen = Selection(where=where(kernel="gemm"))
+    async with open_app(decode, selection=chosen) as user:
+        await top(user)
+        assert names(user)[0] == "gemm"
+        row = next(line for line in user.read("table").splitlines() if "generate" in line)
+        assert row.split()[-3:] == ["µs", "nvtx", "generate"]
+        assert "140 µs" in row
+
+
+async def test_host_metrics_have_a_table_too(tmp_path: Path) -> None:
+    async with open_app(traces.host_only(tmp_path / "host.sqlite")) as user:
+        await top(user)
+        assert sorted(names(user)) == ["load data", "parse", "thread [100]"]
+
+
+async def test_a_trace_with_nothing_in_it_has_an_empty_table(tmp_path: Path) -> None:
+    async with open_app(traces.nothing(tmp_path / "nothing.sqlite")) as user:
+        pane = await top(user)
+        await user.press("down", "s", "v", "n", "enter")
+        assert not len(pane._rows)
