@@ -14,7 +14,7 @@ from flame.core.loading.file import load
 from flame.core.model.meta import GraphNodes
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from tests.conftest import needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.support.oracles.facts import differences, flame_facts, naive_facts
 from tests.support.oracles.naive import Row, naive
 from tests.support.oracles.naive_host import HostTime, naive_host

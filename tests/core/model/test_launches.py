@@ -13,7 +13,7 @@ import pytest
 import flame
 from flame.core.errors import InputError
 from flame.core.model.launches import UNKNOWN, LaunchConfig, Launches
-from tests.conftest import needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
 

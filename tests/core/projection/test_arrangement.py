@@ -23,7 +23,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import ORDERS, Arrangement, StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import MinShare, passing_rows, where
-from tests.conftest import needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.core.projection.test_projection import (
     assert_preorder,
     filters,
