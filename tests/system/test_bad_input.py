@@ -506,7 +506,7 @@ def test_a_view_that_takes_years_can_be_interrupted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "case", [*HOSTILE_TEXTS, "no names", "no rows", "absurd calls", "deep ranges"]
 )
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", deep_except(["info", "view"], COMMANDS))
 def test_the_command_line_survives_odd_files(
     command: str, case: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

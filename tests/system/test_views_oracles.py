@@ -38,7 +38,7 @@ from flame.tui.timeline.cursor import TimeView
 from flame.tui.views.sandwich_halves import Halves
 from flame.tui.views.top_table import Table
 from flame.tui.widgets.header import search_status
-from tests.conftest import TRACES
+from tests.conftest import TRACES, is_small
 from tests.support.oracles.facts import CAPTURED
 from tests.support.oracles.naive import Row, Trace, naive, read_ranges
 from tests.support.oracles.naive_host import naive_host
@@ -54,7 +54,7 @@ from tests.support.oracles.naive_views import (
     union,
 )
 from tests.support.strategies import Script, scripts
-from tests.support.tiers import examples
+from tests.support.tiers import deep_except, examples
 
 LEVELS = ("native", "launch", "nvtx", "kernel")
 REAL = (
@@ -66,7 +66,8 @@ REAL = (
     "ten_streams",
     "two_processes_colliding_ids",
 )
-on_real = pytest.mark.parametrize("trace", REAL)
+SMALL = [name for name in REAL if is_small(TRACES / "nsys" / f"{name}.sqlite")]
+on_real = pytest.mark.parametrize("trace", deep_except(SMALL, REAL))
 _LONG = 3_000
 random_traces = examples(0.15, [HealthCheck.too_slow])
 

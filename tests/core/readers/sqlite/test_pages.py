@@ -16,7 +16,7 @@ from flame.core.readers.sqlite import pages
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
 from flame.core.readers.sqlite.source import NULL, TableSource
-from tests.conftest import NSYS_TRACES, needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.support.tiers import examples
 
 TABLES = {
@@ -55,7 +55,7 @@ def both(path: Path, table: str, ints: list[str]) -> list[list[int]]:
 
 
 @needs_traces
-@pytest.mark.parametrize("name", NSYS_TRACES)
+@pytest.mark.parametrize("name", EVERY_NSYS_TRACE)
 def test_real_traces_read_the_same(name: str, nsys_trace: Callable[[str], Path]) -> None:
     for table, ints in TABLES.items():
         both(nsys_trace(name), table, ints)
