@@ -11,6 +11,7 @@ PYTEST_FLAGS ?= -n 2 --dist worksteal --durations 15
 CHECK_LOG    := build/check.log
 DEMO         := samples/six_levels
 LIBRARY      := flame/libflameinject.so
+LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo live inject test test-deep check format clean
@@ -53,7 +54,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 
-$(LIBRARY): $(wildcard inject/*.cpp inject/*.h inject/*.map) inject/build.py flame/_version.py | $(VENV)/.installed-native
+$(LIBRARY): $(LIBRARY_CODE) inject/build.py flame/_version.py | $(VENV)/.installed-native
 	@$(BIN)/python inject/build.py
 
 format: $(VENV)/.installed-dev

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flame.core.model.profile import Profile
     from flame.core.model.tree import Arrangement, StackTree
     from flame.core.options import LoadOptions
-    from flame.core.projection.filters import where
+    from flame.core.projection.filter_options import where
 
 __all__ = [
     "Arrangement",

@@ -15,6 +15,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.levels import lacking
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_value
 from flame.exporters import SUFFIXES, folded, speedscope
@@ -48,7 +49,7 @@ def export(args: argparse.Namespace) -> int:
 def _write(
     profile: Profile, selection: Selection, target: str, write: Write, title: str
 ) -> _Written:
-    tree = selection.tree(profile)
+    tree = project(profile, selection)
     if not tree.total[0]:
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
@@ -63,7 +64,7 @@ def _amount(tree: StackTree) -> str:
 
 
 def _write_folded(profile: Profile, selection: Selection, file: BinaryIO, name: str) -> list[str]:
-    folded.write(selection.tree(profile), file)
+    folded.write(project(profile, selection), file)
     return []
 
 

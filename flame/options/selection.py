@@ -155,7 +155,7 @@ def selection_of(args: argparse.Namespace) -> Selection:
 
 
 def _where(args: argparse.Namespace) -> tuple[Filter, ...]:
-    from flame.core.projection.filters import where
+    from flame.core.projection.filter_options import where
 
     ids = {name: tuple(found) for name in _NUMBERED if (found := getattr(args, name))}
     return where(

@@ -49,6 +49,7 @@ from tests.support.hostile.bad_texts import (
 )
 from tests.support.hostile.odd_files import ACCEPTED, HOSTILE_TEXTS, NAMES, nested, wal_mode
 from tests.support.paths import ROOT
+from tests.support.project_tree import project_tree
 from tests.support.tiers import deep_except, examples
 
 NOBODY = 65534
@@ -103,7 +104,7 @@ def check_sums(profile: Profile) -> None:
     for metric in profile.metrics:
         table = profile.table(metric)
         for levels in (None, LEVELS):
-            tree = profile.tree(levels, metric=metric.key)
+            tree = project_tree(profile, levels, metric=metric.key)
             total = sum(metric.values(table).tolist())
             assert sum(tree.own.tolist()) == int(tree.total[0]) == total
             assert int(tree.count[0]) == len(table)

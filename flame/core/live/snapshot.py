@@ -86,7 +86,6 @@ class Pictures:
             sources=words.sources,
             totals=tables.totals(looked, since),
             sampling=sampling,
-            _labels=words.labels,
         )
         gaps = findings(replace(profile, totals=tables.totals(everything, since)))
         said = warnings_of_all([one.remarks() for one in dumps], labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from flame.core.model.launches import Launches
     from flame.core.model.metrics import Metric
     from flame.core.model.pc_samples import Sampling
-    from flame.core.model.tree import Arrangement, StackTree
-    from flame.core.names.nvtx import Rename
-    from flame.core.projection.filters import Filter
-    from flame.core.projection.labels import Labels, Naming
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +63,6 @@ class Profile:
     timed: bool = True
     totals: Totals | None = None
     sampling: Sampling | None = None
-    _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
 
     @cached_property
     def host(self) -> Activities:
@@ -177,35 +172,3 @@ class Profile:
             group, values = group[rows], values[rows]
         size = len(table.groups)
         return sum_by(group, values, size), np.bincount(group, minlength=size).astype(np.int64)
-
-    def tree(
-        self,
-        levels: str | tuple[str, ...] | None = None,
-        where: tuple[Filter, ...] = (),
-        metric: str | None = None,
-        *,
-        kernel_names: str = "base",
-        shapes: bool = False,
-        rename: tuple[Rename, ...] = (),
-        fold: bool = False,
-        arrangement: Arrangement | None = None,
-    ) -> StackTree:
-        """Project to a stack tree; see `flame.core.projection.project.project`."""
-        from flame.core.projection.labels import Naming
-        from flame.core.projection.levels import parse_levels, with_shapes
-        from flame.core.projection.project import project
-
-        if isinstance(levels, str):
-            levels = parse_levels(levels)
-        if levels and shapes:
-            levels = with_shapes(levels)
-        naming = Naming(kernel_names, shapes, rename, fold)
-        return project(self, levels, where, metric, naming, arrangement)
-
-    def labels(self, naming: Naming) -> Labels:
-        """Display names under ``naming``, worked out once."""
-        from flame.core.projection.labels import labels
-
-        if naming not in self._labels:
-            self._labels[naming] = labels(self.frames, naming)
-        return self._labels[naming]

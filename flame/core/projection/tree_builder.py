@@ -1,9 +1,9 @@
-"""The least share of the total that a subtree must have to be shown for itself."""
+"""Build the nodes of a tree from stacks, prune small subtrees, lay it out in preorder."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,11 +12,27 @@ from flame.core.columns import I4, I8, Bool, Column, distinct, runs, sum_by
 from flame.core.model.frames import FrameTable
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
-from flame.core.projection.level_columns import Steps
+from flame.core.projection.filters import Filter, MinShare
+from flame.core.projection.level_columns import StackColumns
+from flame.core.projection.weights import Weights
 
 
-def merge_smaller(columns: Breadth, percent: float, rest: int) -> tuple[Breadth, I8]:
-    """Per parent, one node of frame ``rest`` for its subtrees of less than ``percent`` of all.
+def prune_small(
+    nodes: BreadthFirst, node: I8, filters: Iterable[Filter], rest: int
+) -> tuple[BreadthFirst, I8]:
+    """Merge the small siblings that each `MinShare` of ``filters`` hides into frames ``rest``.
+
+    ``node`` (i8[stacks], -1: none) is where each stack ends; both are returned as they are after.
+    """
+    for filter_ in filters:
+        if isinstance(filter_, MinShare):
+            nodes, now = merge_smaller(nodes, filter_.percent, rest)
+            node = np.append(now, -1)[node]
+    return nodes, node
+
+
+def merge_smaller(columns: BreadthFirst, percent: float, rest: int) -> tuple[BreadthFirst, I8]:
+    """Merge, per parent, subtrees of less than ``percent`` of all into one node of frame ``rest``.
 
     One that is small alone among its siblings stays itself, and where one is ``rest`` already they
     go there. All sums stay what they were. Returns the tree and, for every node of ``columns``, the
@@ -37,7 +53,7 @@ def merge_smaller(columns: Breadth, percent: float, rest: int) -> tuple[Breadth,
     return replace(merged, own=own, own_count=own_count), now
 
 
-def _numbers(columns: Breadth, home: I8, kept: I8, rest: int) -> tuple[I8, I8]:
+def _numbers(columns: BreadthFirst, home: I8, kept: I8, rest: int) -> tuple[I8, I8]:
     """Parents that get a node ``rest`` after those ``kept``, and where every node goes."""
     gone, there = np.flatnonzero(home >= 0), np.full(len(home), -1, np.int64)
     known = kept[columns.frame[kept] == rest]
@@ -51,7 +67,7 @@ def _numbers(columns: Breadth, home: I8, kept: I8, rest: int) -> tuple[I8, I8]:
     return parents, number
 
 
-def _cut(columns: Breadth, percent: float) -> Bool:
+def _cut(columns: BreadthFirst, percent: float) -> Bool:
     """Nodes whose subtree is small, as that of a sibling is too."""
     total = columns.sums(columns.own)
     small = total < percent * float(total[0]) / 100
@@ -60,7 +76,7 @@ def _cut(columns: Breadth, percent: float) -> Bool:
     return small & (siblings[columns.parent] > 1)
 
 
-def _home(columns: Breadth, cut: Bool) -> I8:
+def _home(columns: BreadthFirst, cut: Bool) -> I8:
     """For nodes at or below one in ``cut``, the parent of the uppermost such one; -1 for others."""
     home = np.full(len(cut), -1, np.int64)
     bounds = columns.bounds()
@@ -71,23 +87,23 @@ def _home(columns: Breadth, cut: Bool) -> I8:
     return home
 
 
-def grow(stacks: Steps, value: I8, count: I8) -> tuple[Breadth, I8]:
-    """The tree of ``stacks``, and the node at which each of all stacks ends (-1: not in it).
+def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, I8]:
+    """Build the nodes of ``stacks``; and the node at which each of all stacks ends (-1: none).
 
-    ``value`` and ``count`` are by number of the stack, i8 each.
+    ``weights`` are by number of the stack.
     """
-    growth = _Growth(len(stacks.rows))
+    builder = _NodeBuilder(len(stacks.rows))
     for step in stacks.without_gaps().frames:
-        growth.extend(step)
-    columns, place = by_depth(*map(np.concatenate, zip(*growth.columns, strict=True)))
-    node, size = place[growth.node], len(place)
-    own, own_count = (sum_by(node, of[stacks.rows], size) for of in (value, count))
-    node_of_row = np.full(len(value), -1, np.int64)
+        builder.extend(step)
+    columns, place = by_depth(*map(np.concatenate, zip(*builder.columns, strict=True)))
+    node, size = place[builder.node], len(place)
+    own, own_count = (sum_by(node, values[stacks.rows], size) for values in weights)
+    node_of_row = np.full(len(weights.value), -1, np.int64)
     node_of_row[stacks.rows] = node
     return replace(columns, own=own, own_count=own_count), node_of_row
 
 
-class _Growth:
+class _NodeBuilder:
     """The nodes so far, and ``node``, where every stack has come to."""
 
     def __init__(self, stacks: int) -> None:
@@ -110,7 +126,7 @@ class _Growth:
 
 
 @dataclass(frozen=True)
-class Breadth:
+class BreadthFirst:
     """Tree columns in breadth-first order (parents before children), as a projection makes them."""
 
     parent: I4
@@ -118,6 +134,9 @@ class Breadth:
     depth: I4
     own: I8
     own_count: I8
+
+    def __len__(self) -> int:
+        return len(self.parent)
 
     def sums(self, values: I8) -> I8:
         """Inclusive sums of ``values`` per node."""
@@ -165,7 +184,7 @@ class Breadth:
         return old, size[old]
 
 
-def by_depth(parent: Column, frame: Column, depth: Column) -> tuple[Breadth, I8]:
+def by_depth(parent: Column, frame: Column, depth: Column) -> tuple[BreadthFirst, I8]:
     """Nodes in any order, laid out breadth-first without values; and where each of them stands."""
     order = np.argsort(depth, kind="stable")
     place = np.empty(len(order), np.int64)
@@ -173,11 +192,11 @@ def by_depth(parent: Column, frame: Column, depth: Column) -> tuple[Breadth, I8]
     above = np.where(parent >= 0, place[parent], -1)
     nothing = np.zeros(len(order), np.int64)
     above, frame, depth = (column[order].astype(np.int32) for column in (above, frame, depth))
-    return Breadth(above, frame, depth, nothing, nothing), place
+    return BreadthFirst(above, frame, depth, nothing, nothing), place
 
 
-def in_preorder(
-    columns: Breadth,
+def lay_out_preorder(
+    columns: BreadthFirst,
     frames: FrameTable,
     text: tuple[str, ...],
     metric: Metric,

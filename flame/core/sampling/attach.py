@@ -67,7 +67,6 @@ def with_sampling(
         activities=activities,
         grouping=replace(profile.grouping, shapes=_padded(profile.grouping.shapes, len(frames))),
         sampling=sampling,
-        _labels={},
     )
     before = set(unsampled(profile))
     told = [warning for warning in profile.warnings if warning not in before]

@@ -26,9 +26,10 @@ from flame.core.model.profile import Profile
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import where
+from flame.core.projection.filter_options import where
 from flame.core.timeline.intervals import Lane, Timeline, Window, timeline
 from flame.core.timeline.raster import Grid, Light, Shading, light, matches, passing, shade
+from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
 from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
@@ -167,7 +168,7 @@ def test_filters_leave_what_passes_and_the_ranges_that_launched_it(
         chosen = {"time": f"{script.offset + 2}ns/{script.offset + 6}ns"}
     filters = where(**chosen)  # type: ignore[arg-type]
     try:
-        tree = profile.tree(where=filters, metric="gpu")
+        tree = project_tree(profile, where=filters, metric="gpu")
     except NoMatchError:
         return
     time, table, pieces = timeline(profile), profile.activities, profile.ranges
@@ -239,7 +240,7 @@ def test_search_finds_ranges_by_name_and_work_also_by_what_is_above_it(tmp_path:
             trace.api("cudaLaunchKernel", begin + 200, begin + 210, corr)
             trace.kernel("gemm", begin + 300, begin + 400, corr)
     profile = load(tmp_path / "t.sqlite")
-    time, tree, pattern = timeline(profile), profile.tree(), re.compile("mlp")
+    time, tree, pattern = timeline(profile), project_tree(profile), re.compile("mlp")
     found = matches(time, tree, search(tree, pattern).mask, pattern)
     names = [profile.frames[int(frame)].name for frame in time.frame]
     assert list(zip(names, found.tolist(), strict=True)) == [
@@ -259,9 +260,13 @@ def test_on_the_host_only_ranges_are_bright(tmp_path: Path) -> None:
         trace.kernel("gemm", 300, 400, corr=None)
     profile = load(tmp_path / "t.sqlite")
     time = timeline(profile)
-    assert passing(time, profile, profile.tree(metric="host"), ()).tolist() == [True, True, False]
+    assert passing(time, profile, project_tree(profile, metric="host"), ()).tolist() == [
+        True,
+        True,
+        False,
+    ]
     filters = where(time="50ns/900ns")
-    tree = profile.tree(metric="host", where=filters)
+    tree = project_tree(profile, metric="host", where=filters)
     assert passing(time, profile, tree, filters).tolist() == [False, True, False]
 
 
@@ -341,7 +346,7 @@ def test_samples_have_a_row_per_thread_with_the_innermost_frame(
         assert [time.window(item) for item in items] == [(0, 10), (10, 20), (20, 30)]
     # What a file calls a range is a sample here, and passes as such.
     assert Kind.NVTX not in time.kind
-    assert passing(time, profile, profile.tree(), ()).all()
+    assert passing(time, profile, project_tree(profile), ()).all()
 
 
 def test_work_of_no_known_process_names_none(tmp_path: Path) -> None:
