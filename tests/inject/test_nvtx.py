@@ -471,7 +471,7 @@ COMMANDS = st.lists(st.one_of(PUSHES, PUSHES, PUSHES, POPS, POPS, FORKS), max_si
 
 @pytest.fixture(scope="module")
 def model(buildable: None, compiled: Callable[..., Path]) -> Path:
-    return compiled("nvtx_model.cpp", "-O0", *map(str, build.sources()))
+    return compiled("nvtx_model.cpp", *build.OPTIMIZED, *map(str, build.sources()))
 
 
 @examples(0.25)
