@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -77,7 +77,7 @@ def opened(data: bytes, name: str = "export") -> Profile:
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(data)
-        return flame.load(path)
+        return load(path)
 
 
 def check_speedscope(profile: Profile, selection: Selection) -> bool:
@@ -115,7 +115,7 @@ def check_folded(tree: StackTree) -> None:
     "path", deep_except([SAMPLE, *filter(is_small, REAL)], REAL), ids=lambda path: path.name
 )
 def test_a_trace_comes_back_from_speedscope(path: Path) -> None:
-    profile = flame.load(path)
+    profile = load(path)
     assert check_speedscope(profile, Selection())
     assert check_speedscope(profile, Selection(metric="host"))
 
@@ -124,7 +124,7 @@ def test_a_trace_comes_back_from_speedscope(path: Path) -> None:
     "path", deep_except([SAMPLE, *filter(is_small, REAL)], REAL), ids=lambda path: path.name
 )
 def test_a_trace_comes_back_from_folded_stacks(path: Path) -> None:
-    profile = flame.load(path)
+    profile = load(path)
     for metric in (profile.default_metric, "host", "count"):
         if project_tree(profile, metric=metric).total[0]:
             check_folded(project_tree(profile, metric=metric))
@@ -141,7 +141,7 @@ SELECTIONS = {
 
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_every_selection_comes_back(name: str) -> None:
-    profile = flame.load(SAMPLE)
+    profile = load(SAMPLE)
     assert check_speedscope(profile, SELECTIONS[name])
     check_folded(project(profile, SELECTIONS[name]))
 

@@ -10,9 +10,8 @@ import pytest
 
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.loading import worker as load_process
-from flame.core.loading.file import load
-from flame.core.loading.many import load_all
-from flame.core.loading.merge import merged
+from flame.core.loading.many import load, load_all
+from flame.core.loading.merge import merge_profiles
 from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.project_tree import project_tree
@@ -79,7 +78,7 @@ def test_real_traces_come_back_whole() -> None:
     ]
     paths = [TRACES / "nsys" / name for name in names if name in NSYS_TRACES]
     singles = [load(path) for path in paths]
-    whole, expected = load_all(paths), merged(singles, [path.stem for path in paths])
+    whole, expected = load_all(paths), merge_profiles(singles, [path.stem for path in paths])
     for metric in ("gpu", "launch", "queue", "idle", "host"):
         assert leaves(project_tree(whole, metric=metric)) == leaves(
             project_tree(expected, metric=metric)
@@ -173,7 +172,7 @@ def test_no_program_at_all_is_an_input_error(
 def test_a_fault_of_a_reader_is_no_input_error(
     traces: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = "import flame.core.loading.file as m; m.load = lambda *a: 1 / 0; "
+    broken = "import flame.core.loading.worker as m; m.load_file = lambda *a: 1 / 0; "
     monkeypatch.setattr(load_process, "_PROGRAM", broken + load_process._PROGRAM)
     with pytest.raises(RuntimeError, match=r"rank\d\.sqlite: ZeroDivisionError") as caught:
         load_all(traces)
