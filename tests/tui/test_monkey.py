@@ -425,7 +425,7 @@ RARE = [pytest.param(*one, marks=pytest.mark.deep) for one in IN_THREADS[2:]]
 def test_a_bug_in_a_thread_ends_the_app_with_its_error(
     terminals: list[Terminal], decode: Path, place: str, keys: str
 ) -> None:
-    module, name = place.split(".tui.")[1].split(".", 1)
+    module, name = place.rsplit(".", 1)
     terminal = start(terminals, decode, BROKEN.format(module=module, name=name))
     if keys:
         terminal.read_until("model.layers.1.mlp")
@@ -439,8 +439,10 @@ def test_a_bug_in_a_thread_ends_the_app_with_its_error(
 
 BROKEN = """
 import flame.cli.main
-from flame.tui import finder, sandwich, top, {module}
-finder.AT_ONCE = sandwich.AT_ONCE = top.AT_ONCE = 0
+import {module}
+from flame.tui.session import finder
+from flame.tui.views import sandwich_pane, top_pane
+finder.AT_ONCE = sandwich_pane.AT_ONCE = top_pane.AT_ONCE = 0
 def broken(*args, **named):
     raise RuntimeError("a bug")
 {module}.{name} = broken
