@@ -438,7 +438,7 @@ def test_a_bug_in_a_thread_ends_the_app_with_its_error(
 
 
 BROKEN = """
-import flame.cli.main
+from flame.cli.main import main
 import {module}
 from flame.tui.session import finder
 from flame.tui.views import sandwich_pane, top_pane
@@ -446,5 +446,5 @@ finder.AT_ONCE = sandwich_pane.AT_ONCE = top_pane.AT_ONCE = 0
 def broken(*args, **named):
     raise RuntimeError("a bug")
 {module}.{name} = broken
-run = lambda inputs, *rest: flame.cli.main(["view", str(inputs.paths[0])])
+run = lambda inputs, *rest: main(["view", str(inputs.paths[0])])
 """
