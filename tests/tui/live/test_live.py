@@ -30,6 +30,7 @@ from flame.tui.live.app import LiveApp
 from flame.tui.live.screen import LiveScreen
 from flame.tui.views.icicle import Icicle
 from flame.tui.widgets.pages import Sheet
+from tests.support.tiers import deep_except
 from tests.tui.conftest import PATIENCE, User
 from tests.tui.recording import MS, Recording
 
@@ -463,7 +464,7 @@ def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) ->
         LiveApp(Recording(tmp_path), None, "x", LoadOptions(), BY_NAME, ALL, config)
 
 
-@pytest.mark.parametrize("view", ["icicle", "sandwich", "top", "timeline"])
+@pytest.mark.parametrize("view", deep_except(["icicle"], ["icicle", "sandwich", "top", "timeline"]))
 async def test_every_key_works_while_it_goes_on(recording: Recording, view: str) -> None:
     from flame.tui.shell.commands import LIVE_COMMANDS
 
