@@ -12,7 +12,7 @@ from flame.console.terminal import say
 from flame.core.errors import CancelledError
 from flame.record.environment import environment_for, library_path, replaced
 from flame.record.folder import make_folder
-from flame.record.options import Plan
+from flame.record.plan import Plan
 from flame.record.process import death_of, exit_code_of, signals_held, start, wait_for
 from flame.record.sockets import remove_stale
 from flame.record.status_line import live_line

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import flame
 from flame.core.errors import UsageError
-from flame.record.options import Plan
+from flame.record.plan import Plan
 
 INJECTIONS = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 LIBRARY = "libflameinject.so"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from flame.console.terminal import cut, printable, say
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
-from flame.record.options import Plan
+from flame.record.plan import Plan
 from flame.record.totals import Dumps, Totals
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 import flame.record.command as command
 from flame.core.loading.many import load_all
 from flame.core.model.profile import Profile
-from flame.record.options import Plan
+from flame.record.plan import Plan
 from tests.cli.conftest import PYTHON, Flame, Record, said, spawn
 from tests.cli.programs import KERNELS, RANGES
 
