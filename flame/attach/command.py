@@ -1,4 +1,4 @@
-"""``flame attach`` without the app: the list, ending a recording, and what the app then follows."""
+"""Carry out ``flame attach`` without the app: list, get at a recording, end it, sample it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from flame.attach.discover.finder import Finder
 from flame.attach.discover.model import Ended, Job, Way
-from flame.attach.library.control import Control
+from flame.attach.library.control import Control, SamplingReply
 from flame.attach.listing import as_json, as_text
 from flame.attach.target import Target, choose, not_recorded, of_ended, of_job
 from flame.attach.watch import Watch
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from flame.attach.pyspy.feed import CpuFeed
     from flame.core.live.feed import Feed
     from flame.core.options import LoadOptions
+
+_NOT_SAMPLED = "no GPU work of it is recorded"
 
 
 @dataclass(frozen=True)
@@ -152,3 +154,49 @@ def _view(dumps: Sequence[Path], target: Target) -> str:
 
 def _some(dumps: Sequence[Path]) -> str:
     return f"{dumps[0]}" + (f" and {len(dumps) - 1} more" if len(dumps) > 1 else "")
+
+
+# PC sampling
+
+
+def switch_sampling(target: Target, mode: str) -> int:
+    """Switch the PC sampling of all its processes to ``mode``, and say what came of each.
+
+    The exit code: not 0 where one of them refused, or none records GPU work. InputError where
+    nothing is recorded at all.
+    """
+    if target.ended:
+        raise InputError(f"{target.title}: its recording has ended")
+    if target.way is not Way.DUMP or not target.dumps:
+        raise InputError(f"{target.title}: records nothing")
+    done = [_switch(dump, mode) for dump in target.dumps]
+    return InputError.exit_code if False in done or True not in done else 0
+
+
+def _switch(dump: Path, mode: str) -> bool | None:
+    """Whether it was done; None for a process that has nothing to be sampled."""
+    control = Control.open(dump)
+    if control is None:
+        say(f"{dump}: nobody answers beside it")
+        return False
+    with closing(control):
+        status = control.status()
+        if status is not None and not status.cupti:
+            say(f"{control.pid}: {_NOT_SAMPLED}")
+            return None
+        reply = control.sample(mode)
+        say(f"{control.pid}: {_came_of(reply, mode)}")
+        return reply is not None and reply.ok
+
+
+def _came_of(reply: SamplingReply | None, mode: str) -> str:
+    if reply is None:
+        return "no answer: look again, or it is recorded by another version of flame"
+    if not reply.ok:
+        return reply.error or "refused"
+    if mode == "off":
+        return "PC sampling is off"
+    if not reply.contexts:
+        return f"PC sampling ({mode}) begins with its first launch"
+    contexts = "1 context" if reply.contexts == 1 else f"{reply.contexts} contexts"
+    return f"PC sampling ({mode}) in {contexts}"

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from flame.attach.discover.dump_counts import UNKNOWN
-from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
-from flame.attach.discover.naming import short_command
+from flame.attach.discover.model import Candidate, Ended, Found, Job, Way, short_command
 from flame.console.terminal import cells, cut, printable
 from flame.core.units import format_age, format_bytes, format_count
 

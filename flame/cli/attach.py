@@ -66,13 +66,12 @@ def add_parser(commands: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """List what can be watched, watch it in the app, stop it or switch its PC sampling."""
     _check(args)
-    from flame.attach.command import listing, stop, target_of
-    from flame.attach.pc import switch
+    from flame.attach.command import listing, stop, switch_sampling, target_of
 
     if args.stop:
         return stop(args.target)
     if args.pc is not None:
-        return switch(target_of(args.target), args.pc)
+        return switch_sampling(target_of(args.target), args.pc)
     on_terminal = is_in_browser() or is_on_terminal()
     if args.list or (args.target is None and not on_terminal):
         width = terminal_width(WIDEST_TEXT)

@@ -1,15 +1,17 @@
-"""What a recording holds, in a few lines on stderr: the command has ended, its exit code stands."""
+"""Finish a recording when its command has ended: keep instructions, say what was recorded."""
 
 from __future__ import annotations
 
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.console.terminal import cut, printable, say
+from flame.core.errors import InputError
+from flame.core.options import silent
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
 from flame.record.plan import Plan
 from flame.record.totals import Dumps, Totals
@@ -93,13 +95,34 @@ def _records_to(pid: int, folder: Path) -> bool:
 
 
 def _keep_instructions(folder: Path, quiet: bool) -> list[str]:
-    from flame.console.progress import progress_on_stderr
-    from flame.record.instructions import keep_instructions
+    """Put the text of sampled instructions beside their cubins, so that any machine can show them.
 
-    if quiet:
-        return keep_instructions(folder)
-    with progress_on_stderr() as progress:
-        return keep_instructions(folder, progress)
+    Return notes on instructions that have no text.
+    """
+    from flame.console.progress import progress_on_stderr
+    from flame.core.sass.disassembly import CUBINS, keep
+
+    if not (folder / CUBINS).is_dir():
+        return []
+    try:
+        with nullcontext(silent) if quiet else progress_on_stderr() as progress:
+            return keep(folder, _sampled_functions(folder), progress)
+    except OSError as error:
+        reason = error.strerror or error
+        return [f"instructions cannot be kept in {folder / CUBINS}: {reason}"]
+
+
+def _sampled_functions(folder: Path) -> dict[int, set[str]]:
+    """The functions that the dumps in ``folder`` have sampled, by the CRC of their cubin."""
+    from flame.core.readers.fdump.folder import dumps_in
+    from flame.core.readers.fdump.samples import sampled_functions
+
+    functions: dict[int, set[str]] = {}
+    for dump in dumps_in(folder):
+        with suppress(InputError):  # Whoever opens it is told.
+            for crc, names in sampled_functions(dump).items():
+                functions.setdefault(crc, set()).update(names)
+    return functions
 
 
 def _tell_content(folder: Path, totals: Totals, notes: Sequence[str]) -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
-from flame.attach.discover.naming import is_flame, job_name
+from flame.attach.discover.model import Candidate, Ended, Found, Job, Way, is_flame, job_name
 from flame.attach.listing import as_json, as_text
 from flame.console.terminal import cells
 

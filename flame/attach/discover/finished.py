@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flame.attach.discover.dump_counts import Count, Counts, total
-from flame.attach.discover.model import Ended
-from flame.attach.discover.naming import job_name
+from flame.attach.discover.model import Ended, job_name
 from flame.core.errors import InputError
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
 from flame.core.readers.fdump.folder import dumps_in

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from flame.attach.discover.dump_counts import Count, Counts, total
 from flame.attach.discover.maps import path_of, takes_library
-from flame.attach.discover.model import Candidate, Job, Way
-from flame.attach.discover.naming import is_flame, job_name
+from flame.attach.discover.model import Candidate, Job, Way, is_flame, job_name
 from flame.attach.discover.proc import command_of, user_name, user_of
 from flame.attach.discover.process_table import Machine
 from flame.core.errors import InputError

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.attach.discover.naming import job_name
+from flame.attach.discover.model import job_name
 from flame.attach.discover.permission import explain
 from flame.attach.discover.proc import command_of, process
 from flame.attach.pyspy.rotation import Relay

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from flame.attach.discover.model import Candidate, Ended, Job, Way
-from flame.attach.discover.naming import short_command
+from flame.attach.discover.model import Candidate, Ended, Job, Way, short_command
 from flame.attach.listing import how
 from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
