@@ -10,6 +10,7 @@ PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.1
 PYTEST_FLAGS ?= -n 2 --dist loadfile
 DEMO         := samples/six_levels
 LIBRARY      := flame/libflameinject.so
+LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo live inject test check format clean
@@ -41,7 +42,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python -m pytest -q $(PYTEST_FLAGS)
 
-$(LIBRARY): $(wildcard inject/*.cpp inject/*.h inject/*.map) inject/build.py flame/_version.py | $(VENV)/.installed-native
+$(LIBRARY): $(LIBRARY_CODE) inject/build.py flame/_version.py | $(VENV)/.installed-native
 	@$(BIN)/python inject/build.py
 
 format: $(VENV)/.installed-dev

@@ -25,6 +25,8 @@ from pathlib import Path
 
 import psutil
 
+from flame.core.projection.project import project
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
@@ -100,7 +102,7 @@ class Watched:
         begin = time.thread_time_ns()
         feed.update()
         read = time.thread_time_ns()
-        View(feed.snapshot(LAST_60).profile.tree()).prepare()
+        View(project(feed.snapshot(LAST_60).profile)).prepare()
         self.read.append(read - begin)
         self.shown.append(time.thread_time_ns() - read)
         self.behind.append(feed.status().lag)
@@ -139,7 +141,7 @@ def catching_up(target: Target) -> int:
 def loading(path: Path) -> int:
     """CPU ns of a viewer without memory, which would read all of it for each update."""
     begin = time.thread_time_ns()
-    flame.load(path).tree()
+    project(flame.load(path))
     return time.thread_time_ns() - begin
 
 

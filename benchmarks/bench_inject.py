@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from flame.core.projection.project import project
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
@@ -54,7 +56,7 @@ class Native:
         build.build(native.library)
         build.compile_to(native.empty, [HERE / "empty_injection.cpp"], *SHARED)
         build.compile_to(native.loop, [HERE / "launch_loop.cpp"], *SHARED)
-        sources = sorted((build.HERE / "fake").glob("*.cpp"))
+        sources = sorted(build.DOUBLE.glob("*.cpp"))
         build.compile_to(native.fake / "libcuda.so.1", sources, *SHARED)
         (native.fake / "libcupti.so.13").symlink_to("libcuda.so.1")
         return native
@@ -147,7 +149,7 @@ def reading(bench: Bench) -> None:
     total = naive(path)
     plain = time.perf_counter() - begin
     begin = time.perf_counter()
-    tree = flame.load(path).tree()
+    tree = project(flame.load(path))
     took = time.perf_counter() - begin
     assert tree.root.total == total
     print(

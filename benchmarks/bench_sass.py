@@ -24,6 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from flame.core.projection.project import project
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
@@ -87,7 +89,7 @@ def measure(path: str, case: str) -> str:
     from flame.core.projection.labels import Naming
 
     profile = flame.load(path)
-    profile.tree()
+    project(profile)
     before = peak_mib()
     begin = time.perf_counter()
     ours = sampled(profile, *CASES[case])

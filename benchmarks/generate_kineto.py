@@ -125,7 +125,7 @@ def main() -> None:
     with args.file.open("wb") as plain:
         packed = args.file.suffix == ".gz"
         target = gzip.GzipFile(fileobj=plain, mode="wb", compresslevel=1) if packed else plain
-        with io.TextIOWrapper(cast(BinaryIO, target)) as file:
+        with io.TextIOWrapper(cast("BinaryIO", target)) as file:
             write(file, args.mib << 20, args.seed)
 
 

@@ -1,4 +1,4 @@
-"""Draws the pictures of the README: the app's views on the bundled samples, after a few keys."""
+"""Draw the pictures of the manual: views of the bundled samples, after a few keys."""
 
 from __future__ import annotations
 

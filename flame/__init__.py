@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from flame import exporters
     from flame.core.loading.file import load
     from flame.core.loading.many import load_all
-    from flame.core.model.arrangement import Arrangement
     from flame.core.model.profile import Profile
-    from flame.core.model.tree import StackTree
+    from flame.core.model.tree import Arrangement, StackTree
     from flame.core.options import LoadOptions
-    from flame.core.projection.filters import where
+    from flame.core.projection.filter_options import where
 
 __all__ = [
     "Arrangement",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the injection library from the C++ files beside it, with nothing but a compiler.
+"""Builds the injection library from the C++ files below it, with nothing but a compiler.
 
 It runs before flame is installed, and so uses nothing but the standard library. All that it needs
 of CUDA are headers, from NVIDIA's wheels (`pip install '.[native]'`) or FLAME_CUDA_INCLUDE.
@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+DOUBLE = HERE / "fake"  # what the library is tested against, no part of it
 LIBRARY = ROOT / "flame" / "libflameinject.so"
 OBJECTS = ROOT / "build" / "objects"
 SAMPLES = ROOT / "samples"
@@ -111,7 +112,11 @@ def supported() -> bool:
 
 def sources() -> list[Path]:
     """All C++ files of the library."""
-    return sorted(HERE.glob("*.cpp"))
+    return _of_the_library("*.cpp")
+
+
+def _of_the_library(pattern: str) -> list[Path]:
+    return sorted(path for path in HERE.rglob(pattern) if path.parent != DOUBLE)
 
 
 def version() -> str:
@@ -155,10 +160,10 @@ def _object(file: Path, command: list[str], folder: Path) -> Path:
 
 def digest(files: Sequence[Path], command: Sequence[str]) -> str:
     """Hash of the command and of all of flame's own code that it may read."""
-    folders = {HERE, SAMPLES, *(file.parent for file in files)}
-    headers = [header for folder in folders for header in folder.glob("*.h")]
+    folders = {SAMPLES, *(file.parent for file in files)}
+    beside = {header for folder in folders for header in folder.glob("*.h")}
     summed = hashlib.sha256("\n".join(command).encode())
-    for path in sorted({*files, *headers}):
+    for path in sorted({*files, *beside, *_of_the_library("*.h")}):
         summed.update(path.read_bytes())
     return summed.hexdigest()[:16]
 

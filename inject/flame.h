@@ -1,35 +1,16 @@
-// What the parts of the library know of one another. Nothing here throws, prints or waits for
-// anything but a short lock; without a dump everything returns "none" at once.
+// Declares what the folders of the library know of one another: a call to a folder that may not be
+// included goes through here. Nothing here throws, prints or waits for anything but a short lock;
+// without a dump everything returns "none" at once.
 #pragma once
-#include <pthread.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "clock.h"
-#include "dump.h"
+#include "dump/dump.h"
 
 namespace flame {
 
-// settings.cpp: the environment, read once
-
-struct Settings {
-  char directory[4096];        // FLAME_DIR, default /tmp/flame-<uid>
-  bool debug;                  // FLAME_DEBUG: narrate on stderr
-  bool python;                 // FLAME_PYTHON, default 1
-  uint32_t flush_ms;           // FLAME_FLUSH_MS, default 100
-  uint64_t max_bytes;          // FLAME_MAX_MB, default 16384
-  uint64_t duration_ms;        // FLAME_DURATION_MS, 0: until the process ends
-  int64_t clock;               // FLAME_CLOCK: Unix time minus monotonic time, ns; 0: look
-  char pc[64];                 // FLAME_PC: off | continuous[:period] | serialized[:period]
-  char cupti_path[4096];       // FLAME_CUPTI_PATH, empty: search
-};
-const Settings& settings();
-void record_into(const char* directory);  // before anything is; null: FLAME_DIR
-void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
-
-// life.cpp: from the first entry point to the end of the process
+// process/lifecycle.cpp: from the first entry point to the end of the process
 
 // Makes the dump unless there was one, in `directory` if one is named; false: there can be none.
 bool start(const char* directory = nullptr);
@@ -40,20 +21,11 @@ void stop();             // stops recording for good and marks the dump as ended
 void at_flush(void (*work)(bool last));  // called every flush_ms by the helper thread, and at the end
 void at_fork_child(void (*work)());      // called in the child after fork, before anything else there
 
-// A thread that the program cancels ends where it opens or writes a file: not in one of ours, with
-// locks held and callers that let no exception out.
-class Uncancelled {
- public:
-  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
-  Uncancelled(const Uncancelled&) = delete;
-  Uncancelled& operator=(const Uncancelled&) = delete;
+// process/helper_thread.cpp
 
- private:
-  int before_;
-};
+void wake_helper();  // to make room in the file
 
-// thread.cpp: what belongs to the calling thread
+// dump/thread.cpp: what belongs to the calling thread
 
 enum Slot { kPythonSlot, kNvtxSlot, kCuptiSlot, kSlots };
 uint32_t thread_id();  // the kernel's (gettid)
@@ -63,7 +35,7 @@ struct Local {         // base of a part's per-thread state
 };
 Local*& local(Slot slot);  // null until set; deleted when the thread ends
 
-// writer.cpp: records into the file
+// dump/writer.cpp: records into the file
 
 // Room for one record of `size` bytes in this thread's chunk of `type`, null when there is none (the
 // drop has been counted). `commit` makes it visible.
@@ -86,7 +58,7 @@ void set_open(uint32_t depth);
 
 void dropped(DropCause cause, Type type, uint64_t count);
 
-// names.cpp: ids of what comes again and again; each writes its record when it is new
+// dump/names.cpp: ids of what comes again and again; each writes its record when it is new
 
 uint32_t text(std::string_view value);  // 0 for an empty one; cut at kMaxText
 uint32_t frame(std::string_view function, std::string_view file, uint32_t line);
@@ -96,7 +68,7 @@ void name(NameKind kind, uint32_t scope, uint32_t id, std::string_view value);
 void meta(std::string_view key, std::string_view value);
 void note(std::string_view value);  // meta "note": what the user should know; each text once
 
-// python.cpp, nvtx.cpp, cupti.cpp, sampling.cpp
+// python/stack.cpp, nvtx/nvtx.cpp, cupti/subscribe.cpp, sampling/sampling.cpp
 
 void start_python();  // after start(): looks for Python, to be checked before the first launch
 uint32_t python_stack();  // node of the calling thread's Python stack, 0: none

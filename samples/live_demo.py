@@ -28,7 +28,7 @@ def double() -> Path:
     """The folder with the double as both libraries that it stands for, compiled where it is not."""
     folder = ROOT / "build" / "live"
     first, *others = (folder / name for name in NAMES)
-    sources = sorted((build.HERE / "fake").glob("*.cpp"))
+    sources = sorted(build.DOUBLE.glob("*.cpp"))
     if not first.exists() or any(one.stat().st_mtime > first.stat().st_mtime for one in sources):
         build.compile_to(first, sources, "-O2", "-shared", "-fvisibility=hidden")
         for other in others:

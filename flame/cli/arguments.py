@@ -16,10 +16,10 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[Any]"
 """What commands are added to; generic only where types are checked."""
 
 TRACES = (
-    "a recording (the folder or a dump of it); an Nsight Systems SQLite export, or a report "
+    "a recording (its folder, or one dump of it); an Nsight Systems SQLite export, or a report "
     "(.nsys-rep) where nsys is installed; a PyTorch profiler trace; folded stacks, speedscope or "
-    "Triton Proton; kernels of Nsight Compute (see --ncu) without a trace. Several are shown as "
-    "one, each as a rank"
+    "Triton Proton; an Nsight Compute report (see --ncu) without a trace. Several files are shown "
+    "as one, each as a rank"
 )
 """What a path may name, as help."""
 

@@ -49,14 +49,14 @@ def add_parser(commands: Subparsers) -> None:
     text = "what to attach to; left out: a list to choose from"
     add("target", metavar="PID|NAME|PATH", nargs="?", help=text)
     add("--list", action="store_true", help="print what can be attached to")
-    add("--json", action="store_true", help="with --list: for scripts")
+    add("--json", action="store_true", help="with --list: print JSON, for scripts")
     add("--stop", action="store_true", help="end the recording; the program runs on")
     text = (
         "PC sampling from now on: continuous, serialized (exact launches, kernels run one by one) "
     )
     text += "or off; :N samples every 2^N cycles, N from 5 to 31"
     add("--pc", metavar="MODE[:N]", help=text)
-    text = "what is shown at first: the last 10s (default) or 60s, or all"
+    text = "window shown at first: the last 10s (default), the last 60s, or all"
     add("--window", metavar="W", help=text)
     add_selection(parser)
     # What grows would change places all the time.
@@ -65,7 +65,7 @@ def add_parser(commands: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List what can be watched, watch it in the app, stop it or switch its PC sampling."""
-    _check(args)
+    check(args)
     from flame.attach.command import listing, stop, switch_sampling, target_of
 
     if args.stop:
@@ -94,7 +94,7 @@ def _watch(args: argparse.Namespace, on_terminal: bool) -> int:
     return run_app(args.target, options, selection, window, config)
 
 
-def _check(args: argparse.Namespace) -> None:
+def check(args: argparse.Namespace) -> None:
     """Raise UsageError where options exclude or need each other."""
     if args.target == "":
         raise UsageError("no process named: flame attach --list shows what there is")

@@ -12,9 +12,9 @@ _EPILOG = "exit codes: 0 a GPU can be recorded here, 1 something for that is mis
 
 def add_parser(commands: Subparsers) -> None:
     """Add the command and its options."""
-    text = "say what works on this machine, and how to mend what does not"
+    text = "check what works on this machine, and how to fix what does not"
     parser = new_parser(commands, "doctor", text)
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.set_defaults(run=run)

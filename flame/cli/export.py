@@ -29,7 +29,7 @@ def add_parser(commands: Subparsers) -> None:
     parser = new_parser(commands, "export", "write the stacks of a trace for other tools")
     add_paths(parser)
     add = parser.add_argument
-    add("-f", "--format", required=True, choices=list(SUFFIXES), help="what to write")
+    add("-f", "--format", required=True, choices=list(SUFFIXES), help="format to write")
     text = "where to write; - is standard output (default: the trace's name with "
     text += f"{' or '.join(SUFFIXES.values())}, in this folder, never over an existing file)"
     add("-o", "--output", metavar="FILE", help=text)
@@ -57,10 +57,11 @@ def _write(
     profile: Profile, selection: Selection, target: str, write: Write, title: str
 ) -> tuple[StackTree, list[str]]:
     """Write the file; return the tree in it and notes for the user."""
-    from flame.core.projection.project import lacking
+    from flame.core.projection.levels import lacking
+    from flame.core.projection.project import project
     from flame.exporters.atomic import atomic_output
 
-    tree = selection.tree(profile)
+    tree = project(profile, selection)
     if not tree.total[0]:
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
@@ -77,9 +78,10 @@ def _amount(tree: StackTree) -> str:
 
 
 def _write_folded(profile: Profile, selection: Selection, file: BinaryIO, name: str) -> list[str]:
+    from flame.core.projection.project import project
     from flame.exporters import folded
 
-    folded.write(selection.tree(profile), file)
+    folded.write(project(profile, selection), file)
     return []
 
 

@@ -11,10 +11,10 @@ from flame.options.selection import add_ncu
 
 def add_parser(commands: Subparsers) -> None:
     """Add the command and its options."""
-    parser = new_parser(commands, "info", "say what a trace holds and what it lacks")
+    parser = new_parser(commands, "info", "print what a trace contains and what it lacks")
     add_paths(parser)
     add_ncu(parser)
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     parser.set_defaults(run=run)
 
 

@@ -79,7 +79,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
-    args, unknown = _parser().parse_known_args(words, argparse.Namespace(words=words))
+    args, unknown = build_parser().parse_known_args(words, argparse.Namespace(words=words))
     if "paths" in args:
         # argparse takes paths from one place only; others may stand behind an option.
         args.paths += [word for word in unknown if not word.startswith("-")]
@@ -123,7 +123,8 @@ def _bind_negative_times(argv: Sequence[str]) -> list[str]:
     return bound
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of all commands."""
     parser = Parser(
         prog="flame",
         description="The GPU flame graph in your terminal.",

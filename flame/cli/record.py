@@ -29,18 +29,19 @@ def add_parser(commands: Subparsers) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     add = parser.add_argument
-    text = "where to write, a new folder (default: NAME.flame here, after the script or command)"
+    text = "new folder to write to (default: NAME.flame here, after the script or command)"
     add("-o", "--output", metavar="DIR", help=text)
-    text = "Python frames of every launch (default; CPython 3.11 to 3.14)"
+    text = "Python frames of every launch (default; CPython 3.11 to 3.14); launches cost less "
+    text += "without them"
     add("--python", action=argparse.BooleanOptionalAction, default=True, help=text)
     text = "PC sampling: continuous, serialized (exact launches, kernels run one by one) or off "
     text += "(default); :N samples every 2^N cycles, N from 5 to 31"
     add("--pc", metavar="MODE[:N]", default="off", help=text)
-    text = "record each process only so long, such as 30s or 2m; the program runs on"
+    text = "record each process only for this long, such as 30s or 2m; the program runs on"
     add("--duration", metavar="TIME", help=text)
     text = "write no more than this for each process, such as 500MB or 4GB (default: 16 GiB)"
     add("--max-size", metavar="SIZE", help=text)
-    text = "no live line and no summary, only what went wrong"
+    text = "no status line while it runs and no summary after it, only what went wrong"
     add("-q", "--quiet", action="store_true", help=text)
     add("cmd", metavar="CMD", nargs=argparse.REMAINDER, help="what to run, with its arguments")
     parser.set_defaults(run=run)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 The app reads $XDG_CONFIG_HOME/flame/config.toml (default: ~/.config/flame/config.toml; FLAME_CONFIG
-names another file): theme, keys and more, see README. NO_COLOR and FLAME_ASCII=1 are respected.
+names another file): theme, keys and more, see docs/configuration.md. NO_COLOR and FLAME_ASCII=1
+are respected.
 """
 _PORT = 8000
 _PRINTED_WIDTH = 120
@@ -35,13 +36,13 @@ def add_parser(commands: Subparsers) -> None:
     parser = new_parser(commands, "view", "open a trace in the app")
     text = f"{TRACES}. With --state, if left out, those of the state"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
-    text = "come back to a place that the app gave out: JSON, a file, or the last one"
+    text = "return to a place saved by the app: JSON, a file, or (default) the last one"
     parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
-    text = "print a static view instead; so does view without a terminal"
+    text = "print a static view instead; this is the default without a terminal"
     parser.add_argument("--print", action="store_true", help=text)
-    text = "show the app in a browser instead, at an address of this machine's own"
+    text = "show the app in a browser instead, on this machine's loopback address"
     parser.add_argument("--web", action="store_true", help=text)
-    text = f"for --web (default: {_PORT}; 0: any free one)"
+    text = f"port of --web (default: {_PORT}; 0: any free port)"
     parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
     add_selection(parser)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

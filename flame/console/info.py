@@ -14,9 +14,10 @@ from flame.core.analysis.profiler_steps import step_totals
 from flame.core.analysis.wording import coverage_of
 from flame.core.columns import sum_by
 from flame.core.loading.inputs import Inputs
+from flame.core.model.meta import Device, Process, Share, Source
 from flame.core.model.metrics import Metric, metric_of
-from flame.core.model.profile import Device, Process, Profile, Share, Source
-from flame.core.projection.project import LEVELS, recorded_levels
+from flame.core.model.profile import Profile
+from flame.core.projection.levels import LEVELS, recorded_levels
 from flame.core.sampling.attach import sample_totals
 from flame.core.units import format_count, format_ns, format_percent, format_value
 

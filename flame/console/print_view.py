@@ -16,7 +16,8 @@ from flame.core.analysis.wording import Terms, coverage_of, kind_word, short_pla
 from flame.core.model.frames import PARTS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.project import lacking
+from flame.core.projection.levels import lacking
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_ns, format_percent, format_value
 
@@ -38,7 +39,7 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     Raises as `flame.core.projection.project.project`.
     """
     width = max(width, NARROWEST)
-    tree = selection.tree(profile)
+    tree = project(profile, selection)
     icicle, table = _icicle(profile, tree, width), _top(tree, terms_of(profile), width)
     sections = [_header(profile, tree, title, width), icicle, table]
     sections.append(notes(profile.warnings, width))

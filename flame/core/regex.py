@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable, Iterable
 
+from flame.core.columns import I8
 from flame.core.errors import UsageError
+
+_PLAIN = re.compile(r"[A-Za-z0-9_ ,:;<>=%&@!~'\"/-]+")
+"""Expressions without a special character: they are looked for as they stand, twice as fast."""
 
 
 def expression(text: str, flags: int = 0) -> re.Pattern[str]:
@@ -19,3 +24,21 @@ def expression(text: str, flags: int = 0) -> re.Pattern[str]:
             return re.compile(text, flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"not a regular expression: {error}") from None
+
+
+def matching(text: tuple[str, ...], frames: I8, pattern: re.Pattern[str]) -> list[int]:
+    """Those of ``frames`` whose ``text`` holds a match of ``pattern``."""
+    fits = _test(pattern)
+    chosen: Iterable[int] = frames.tolist()
+    return [frame for frame in chosen if fits(text[frame])]
+
+
+def _test(pattern: re.Pattern[str]) -> Callable[[str], object]:
+    if not _PLAIN.fullmatch(pattern.pattern):
+        return pattern.search
+    wanted = pattern.pattern
+    if not pattern.flags & re.IGNORECASE:
+        return lambda name: wanted in name
+    wanted = wanted.lower()
+    # Beyond ASCII lower() and IGNORECASE differ: ſ matches s, but is no capital of it.
+    return lambda name: wanted in name.lower() if name.isascii() else pattern.search(name)

@@ -12,6 +12,7 @@ from flame._version import __version__
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled, Shared, Unit
 from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
@@ -40,11 +41,11 @@ def write_tree(tree: StackTree, file: BinaryIO, name: str) -> list[str]:
 
 
 def _trees(profile: Profile, selection: Selection) -> Iterator[StackTree]:
-    first = selection.tree(profile)
+    first = project(profile, selection)
     yield first
     for metric in profile.metrics:
         if metric.table == first.metric.table and metric != first.metric:
-            tree = replace(selection, metric=metric.key).tree(profile)
+            tree = project(profile, replace(selection, metric=metric.key))
             if tree.own.any():
                 yield tree
 

@@ -29,10 +29,12 @@ class Config:
 DEFAULTS = Config()
 """What holds where there is no file."""
 
-_CHOICES = {
+CHOICES = {
     "theme": ("flame-dark", "flame-light", "flame-contrast", "flame-ansi"),
     "kernel_names": ("base", "demangled", "mangled"),
 }
+"""Values of the settings that have a fixed set of them."""
+
 _KINDS = {bool: "true or false", str: 'text in quotes, as in "…"', dict: "a table, as in [keys]"}
 
 _MANY = 8
@@ -93,8 +95,8 @@ def _check(word: str, value: Any) -> None:
     default = getattr(DEFAULTS, word)
     if not isinstance(value, type(default)):
         raise UsageError(f"{word} has to be {_KINDS[type(default)]}")
-    if word in _CHOICES:
-        refuse_unknown(value, _CHOICES[word], f"unknown {word}")
+    if word in CHOICES:
+        refuse_unknown(value, CHOICES[word], f"unknown {word}")
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(inner, str):

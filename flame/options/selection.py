@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from flame.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from flame.core.model.arrangement import Arrangement
+    from flame.core.model.tree import Arrangement
     from flame.core.options import LoadOptions
     from flame.core.projection.filters import Filter
     from flame.core.projection.labels import Naming
@@ -43,8 +43,8 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def add_ncu(parser: argparse.ArgumentParser) -> None:
     """Add the option that names files of Nsight Compute."""
-    text = "look into the kernels with the PC samples of this report of Nsight Compute (.ncu-rep), "
-    text += "or of its source page as CSV; may be repeated"
+    text = "add the PC samples of this Nsight Compute report (.ncu-rep, or its source page as CSV) "
+    text += "below the kernels; may be repeated"
     parser.add_argument("--ncu", metavar="FILE", action="append", default=[], help=text)
 
 
@@ -52,17 +52,17 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,kernel,"
     levels += "sass,stall"
-    add("--levels", metavar="L,L,…", help=f"the stack, root first: any of {levels}, in any order")
+    add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
     add(
         "--metric",
         metavar="M",
-        help="gpu, count, launch, queue, idle, host or stalls; or what a file of stacks measures",
+        help="gpu, count, launch, queue, idle, host, stalls, or a metric of a stack file",
     )
-    add("--invert", action="store_true", help="bottom-up: the leaves of the stacks first")
-    text = "show a frame right below itself as one"
+    add("--invert", action="store_true", help="bottom-up: leaves first, callers below")
+    text = "merge a frame with the same frame right below it"
     add("--collapse-recursion", action="store_true", help=text)
-    text = "siblings by weight, name or start: the first start of what is below them "
-    text += "(default: %(default)s)"
+    text = "order of siblings: weight, name, or start (the earliest start below them); "
+    text += "default: %(default)s"
     add("--sort", metavar="ORDER", default="weight", help=text)
 
 
@@ -70,48 +70,50 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
     def add(option: str, metavar: str, text: str) -> None:
         group.add_argument(option, metavar=metavar, action="append", default=[], help=text)
 
-    add("--time", "A/B", "what starts in this window, such as 5s/7s, 500ms/ or -20ms/1s2ms")
-    add("--step", "A-B", "what was launched in these steps of the PyTorch profiler")
-    add("--rank", "R,…", "of several traces those of these ranks or names; * and ? work")
-    text = (
-        "what was launched in such a range or operator: NAME or NAME@DOMAIN, both may hold * and ?"
-    )
+    add("--time", "A/B", _TIME_HELP)
+    add("--step", "A-B", "activities launched in these steps of the PyTorch profiler")
+    add("--rank", "R,…", "only these ranks, by number or name; * and ? are wildcards")
+    text = "activities launched inside a range or operator, NAME or NAME@DOMAIN; * and ? are "
+    text += "wildcards in both"
     add("--nvtx-range", "R", text)
     for name, text in _NUMBERED.items():
-        help_text = f"{text}; also N,N,…"
+        help_text = f"{text}; also a list N,N,…"
         group.add_argument(f"--{name}", metavar="N", type=_numbers, action="extend", help=help_text)
     add("--kernel", "RE", "kernels whose name matches this regular expression")
-    add("--include", "K,…", "only these: kernel, memcpy, memset, graph")
-    add("--show-stacks", "RE", "stacks with a frame whose shown name matches")
-    add("--hide-stacks", "RE", "stacks without any such frame")
-    add("--show-from", "RE", "stacks with such a frame, from the first one down")
-    add("--hide-frames", "RE", "without such frames: what stands above them gets their value")
-    text = "siblings of less than P percent of all are shown as one"
+    add("--include", "K,…", "only these kinds of activity: kernel, memcpy, memset, graph")
+    add("--show-stacks", "RE", "only stacks with a frame whose displayed name matches")
+    add("--hide-stacks", "RE", "only stacks without such a frame")
+    add("--show-from", "RE", "only stacks with such a frame, from the first one down")
+    add("--hide-frames", "RE", "remove such frames; their value goes to the frame above")
+    text = "merge siblings of less than P percent of the total into one [smaller frames]"
     group.add_argument("--min-percent", metavar="P", type=_percent, help=text)
 
 
 def _add_names(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "base (default), demangled or mangled"
+    text = "how much of a kernel's name: base (default), demangled or mangled"
     add("--kernel-names", metavar="NAMES", help=text)
-    text = "clean (default: without volatile ids) or raw (as recorded)"
+    text = "names of ranges: clean (default: without volatile ids) or raw (as recorded)"
     add("--nvtx-names", metavar="NAMES", default="clean", help=text)
-    add("--shapes", action="store_true", help="tensor shapes of ranges and operators as a level")
-    text = "all layers of a model as one: model.layers.18.mlp is model.layers.*.mlp"
+    add("--shapes", action="store_true", help=_SHAPES_HELP)
+    text = "merge the layers of a model: model.layers.18.mlp becomes model.layers.*.mlp"
     add("--fold-layers", action="store_true", help=text)
-    text = r"replace in names, as in 'step \d+=step'; may be repeated"
+    text = r"replace in names: 'step \d+=step' merges all steps; may be repeated"
     add("--rename", metavar="RE=REPL", action="append", default=[], help=text)
-    text = "NVTX start/end ranges too, not just push/pop"
+    text = "NVTX start/end ranges too, on the thread that started them; not only push/pop"
     add("--nvtx-start-end", action="store_true", help=text)
-    text = "work of a backward pass below the forward operator that caused it (PyTorch traces)"
+    text = "PyTorch traces: put backward work below the forward operator that caused it"
     add("--forward", action="store_true", help=text)
 
 
+_TIME_HELP = "activities that start in this window: 5s/7s, 500ms/, /1s2ms or -20ms/1; a number "
+_TIME_HELP += "without a unit is seconds"
+_SHAPES_HELP = "a level with the tensor shapes of the innermost range or operator that has some"
 _NUMBERED = {
-    "device": "what ran on this GPU",
-    "stream": "what ran on this CUDA stream",
-    "pid": "what this process launched",
-    "tid": "what this thread launched",
+    "device": "activities on this GPU",
+    "stream": "activities on this CUDA stream",
+    "pid": "activities launched by this process",
+    "tid": "activities launched by this thread",
 }
 
 
@@ -138,7 +140,7 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
 
 def selection_of(args: argparse.Namespace) -> Selection:
     """What to show of it; UsageError for values that mean nothing."""
-    from flame.core.projection.project import parse_levels, with_shapes
+    from flame.core.projection.levels import parse_levels, with_shapes
     from flame.core.projection.selection import Selection
 
     levels = None if args.levels is None else parse_levels(args.levels)
@@ -159,7 +161,7 @@ def with_kernel_names(selection: Selection, names: str) -> Selection:
 
 
 def _where(args: argparse.Namespace) -> tuple[Filter, ...]:
-    from flame.core.projection.filters import where
+    from flame.core.projection.filter_options import where
 
     ids = {name: tuple(found) for name in _NUMBERED if (found := getattr(args, name))}
     return where(
@@ -187,6 +189,6 @@ def _naming(args: argparse.Namespace) -> Naming:
 
 
 def _arrangement(args: argparse.Namespace) -> Arrangement:
-    from flame.core.model.arrangement import Arrangement
+    from flame.core.model.tree import Arrangement
 
     return Arrangement(args.invert, args.collapse_recursion, args.sort)

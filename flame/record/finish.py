@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from flame.console.terminal import cut, printable, say
 from flame.core.errors import InputError
 from flame.core.options import silent
+from flame.core.projection.project import project
+from flame.core.projection.selection import select
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
 from flame.record.plan import Plan
 from flame.record.totals import Dumps, Totals
@@ -188,9 +190,9 @@ def _host_time(profile: Profile) -> int:
 def _top(profile: Profile) -> list[str]:
     """The names with most GPU time (host time in ranges where no GPU was used), with shares."""
     if len(profile.activities):
-        tree = profile.tree("kernel", metric="gpu")
+        tree = project(profile, select("kernel", metric="gpu"))
     else:
-        tree = profile.tree("nvtx", metric="host")
+        tree = project(profile, select("nvtx", metric="host"))
     whole = int(tree.total[0])
     own: dict[str, int] = {}
     for node in range(1, len(tree)):

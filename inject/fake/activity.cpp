@@ -5,7 +5,7 @@
 #include <queue>
 #include <thread>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

@@ -1,7 +1,7 @@
 // The simulated GPU: work of a stream runs in its order, streams run side by side.
 #include <algorithm>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <set>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 

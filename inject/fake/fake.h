@@ -2,7 +2,7 @@
 // nothing is computed, but time passes on a simulated GPU and CUPTI tells of it as documented in
 // its headers. Where the headers are silent a comment says what was chosen.
 //
-// Environment: FAKE_TRUTH=FILE   what ran, as JSON lines in FILE.<pid> (truth.cpp)
+// Environment: FAKE_TRUTH=FILE   what ran, as JSON lines in FILE.<pid> (ground_truth.cpp)
 //              FAKE_DEVICES=N    number of GPUs, default 1
 //              FAKE_SAMPLES=FILE how long kernels run and what PC samples they give (scripts.cpp)
 //              FAKE_CUPTI=...    comma-separated faults, see Faults
@@ -201,7 +201,7 @@ void activity(const Operation& operation);  // has been put on the GPU: a record
 void sample(CUcontext context, const Operation& operation);
 bool reason_called(std::string_view name, uint32_t* index);
 
-// truth.cpp
+// ground_truth.cpp
 
 bool truth_wanted();
 void truth_flush();

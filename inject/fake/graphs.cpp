@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 struct CUgraphNode_st {
   uint64_t id = 0;

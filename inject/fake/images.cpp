@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

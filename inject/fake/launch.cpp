@@ -1,5 +1,5 @@
 // Kernel launches.
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

@@ -1,5 +1,5 @@
 // The driver API callbacks that the double can tell of, with CUPTI's own numbers and names.
-#include "fake.h"
+#include "fake/fake.h"
 
 #define FAKE_PLAIN_NAMES(N)                                                                       \
   N(cuCtxCreate_v2) N(cuCtxCreate_v4) N(cuCtxDestroy_v2) N(cuCtxSynchronize)                      \

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <tuple>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

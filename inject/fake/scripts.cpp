@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

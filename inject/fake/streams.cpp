@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "fake.h"
+#include "fake/fake.h"
 
 namespace fake {
 namespace {

@@ -20,6 +20,7 @@ from flame.core.live.status import State
 from flame.core.live.window import ALL, LAST_10, SINCE_MARK
 from flame.core.model.profile import Profile
 from tests.attach.conftest import Start, as_nobody, needs_root, wait_until
+from tests.support.project_tree import project_tree
 
 WORK = """
 import subprocess, sys, threading, time
@@ -86,7 +87,7 @@ def feeds() -> Iterator[list[CpuFeed]]:
 
 def functions(profile: Profile) -> dict[str, int]:
     """How often each function was seen with others that it called, or alone."""
-    tree = profile.tree("stack")
+    tree = project_tree(profile, "stack")
     found: dict[str, int] = {}
     names = [profile.frames[frame].name for frame in tree.frame]
     for name in set(names[1:]):
@@ -168,7 +169,7 @@ def test_children_are_sampled_too(start: Start, feeds: list[CpuFeed]) -> None:
     wait_until(lambda: feed.status().sources[0].state is State.ENDED)
     profile = feed.snapshot(ALL).profile
     assert len(profile.processes) == 2
-    by_process = profile.tree("process,stack")
+    by_process = project_tree(profile, "process,stack")
     shares = [
         int(by_process.total[node])
         for node in range(len(by_process))

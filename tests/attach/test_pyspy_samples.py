@@ -13,8 +13,10 @@ from flame.attach.pyspy.samples import Samples
 from flame.core.attribution.resolved import profile_of
 from flame.core.errors import InputError
 from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK, Window
-from flame.core.model.profile import Meta, Profile
+from flame.core.model.meta import Meta
+from flame.core.model.profile import Profile
 from tests.attach.speedscope_runs import Sample, speedscope
+from tests.support.project_tree import project_tree
 
 FRAMES = st.sampled_from([("main", 1), ("main", 2), ("forward", 5), ("loss", 5)])
 SAMPLES = st.builds(
@@ -78,7 +80,7 @@ def test_windows_hold_what_a_plain_count_finds(parts: list[Part], window: Window
             expected.update(part.samples)
     profile = profile_of(samples.stacks(window, now, Meta(), []))
     assert seen(profile) == expected
-    assert profile.tree("stack").total[0] == sum(expected.values())
+    assert project_tree(profile, "stack").total[0] == sum(expected.values())
 
 
 def test_processes_and_threads_are_told_apart_and_named() -> None:

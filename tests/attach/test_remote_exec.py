@@ -23,6 +23,7 @@ from flame.attach.library.remote_script import ROOM, Errand
 from flame.core.errors import InputError
 from tests.attach.conftest import NOBODY, Start, needs_root, wait_until
 from tests.cli.programs import KERNELS
+from tests.support.project_tree import project_tree
 
 INJECTED = Path(load.__code__.co_filename).with_name("injected.py")
 ME = (os.getuid(), os.getgid())
@@ -100,7 +101,7 @@ def test_kernels_are_recorded_from_then_on_with_their_python_frames(
     process.terminate()
     process.wait()
     profile = flame.load(dump)
-    tree = profile.tree("python,launch,kernel")
+    tree = project_tree(profile, "python,launch,kernel")
     paths = {tuple(profile.frames[frame].name for frame in path) for path in leaves(tree)}
     assert paths == {("<module>", "forward", "launch", "call", "cuLaunchKernel", "gemm")}
     assert profile.gpu_time == profile.counts["kernel"] * 100_000

@@ -12,7 +12,7 @@ import pytest
 
 from flame._version import __version__
 from flame.core.model.metrics import METRIC_KEYS
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 from tests.cli.conftest import Flame, folded
 from tests.conftest import NSYS_TRACES
 

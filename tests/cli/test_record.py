@@ -17,6 +17,7 @@ from flame.core.model.profile import Profile
 from flame.record.plan import Plan
 from tests.cli.conftest import PYTHON, Flame, Record, said, spawn
 from tests.cli.programs import KERNELS, RANGES
+from tests.support.project_tree import project_tree
 
 FORKED = (
     KERNELS
@@ -39,7 +40,7 @@ def only_recording(folder: Path) -> Path:
 
 def kernels_of(folder: Path) -> dict[str, int]:
     profile: Profile = load_all([folder])
-    tree = profile.tree("kernel", metric="count")
+    tree = project_tree(profile, "kernel", metric="count")
     return {tree.name(node): int(tree.own[node]) for node in range(1, len(tree))}
 
 
@@ -91,7 +92,7 @@ def test_ranks_are_one_recording(record: Record, folder: Path) -> None:
     assert "8 processes, 160 kernels" in said(done)[0]
     profile = load_all([only_recording(folder)])
     assert [one.label for one in profile.sources] == [f"rank {rank}" for rank in range(8)]
-    ranks = profile.tree("rank", metric="gpu").root.children
+    ranks = project_tree(profile, "rank", metric="gpu").root.children
     assert [node.total for node in ranks] == [1_200_000] * 8
 
 

@@ -14,6 +14,7 @@ from flame.core.model.profile import Profile
 from flame.core.sass import nvdisasm
 from tests.cli.conftest import PYTHON, Flame, Record, said
 from tests.support.paths import SAMPLES
+from tests.support.project_tree import project_tree
 
 CUBIN = SAMPLES / "llm_kernels.cubin"
 GEMM = "_ZN3llm4gemmILi16EEEvPKfS2_Pfi"
@@ -70,7 +71,7 @@ def tool() -> str:
 
 def paths(profile: Profile, levels: str) -> Counter[tuple[str, ...]]:
     """PC samples by the names on ``levels``, all of the path."""
-    tree = profile.tree(levels, metric="stalls")
+    tree = project_tree(profile, levels, metric="stalls")
     known: dict[int, tuple[str, ...]] = {0: ()}
     found: Counter[tuple[str, ...]] = Counter()
     for node in range(1, len(tree)):

@@ -22,14 +22,16 @@ from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.console.terminal import cells, cut, printable
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
-from flame.core.model.profile import Device, Profile
-from flame.core.projection.filters import where
+from flame.core.model.meta import Device
+from flame.core.model.profile import Profile
+from flame.core.projection.filter_options import where
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.core.units import format_ns
 from flame.exporters import speedscope
 from tests.conftest import NSYS_TRACES
 from tests.support.paths import SAMPLES
+from tests.support.project_tree import project_tree
 from tests.support.sampled import Run
 from tests.support.writers.nsysfile import NsysFile
 
@@ -313,7 +315,7 @@ def test_the_steps_of_a_training_are_told_with_their_times() -> None:
         times = rf"{re.escape(format_ns(step['duration_ns']))} +"
         times += re.escape(format_ns(step["gpu_time_ns"]))
         assert re.search(rf"^  {step['number']} +{times}$", text, re.MULTILINE)
-        only = profile.tree(where=where(step=(str(step["number"]),)))
+        only = project_tree(profile, where=where(step=(str(step["number"]),)))
         assert only.total[0] == step["gpu_time_ns"]
     assert re.search(r"^  operators +\d", text, re.MULTILINE) and "native" not in text
 

@@ -9,10 +9,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from flame.core.columns import I4, I8
+from flame.core.model.activities import Activities
 from flame.core.model.frames import NO_LAUNCH, Frame, FrameBuilder, Kind
 from flame.core.model.grouping import add_grouping
+from flame.core.model.meta import Device, GraphNodes, Meta, Process, Thread
 from flame.core.model.metrics import metric_of
-from flame.core.model.profile import Activities, Device, GraphNodes, Meta, Process, Profile, Thread
+from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
 from flame.core.model.tree import StackTree
 

@@ -11,6 +11,7 @@ import pytest
 import flame
 from flame.exporters.speedscope_format import SCHEMA
 from tests.exporters.profiles import Row, profile_of
+from tests.support.project_tree import project_tree
 
 LAZY = """
 import sys, flame.exporters
@@ -28,7 +29,7 @@ def test_an_exporter_is_loaded_when_it_is_named() -> None:
 
 def test_exporters_are_reached_through_the_package() -> None:
     file = io.BytesIO()
-    tree = profile_of([Row("gemm", 1)]).tree(metric="gpu")
+    tree = project_tree(profile_of([Row("gemm", 1)]), metric="gpu")
     flame.exporters.speedscope.write_tree(tree, file, "trace")
     assert SCHEMA.encode() in file.getvalue()
     assert set(dir(flame.exporters)) == {"folded", "speedscope"}

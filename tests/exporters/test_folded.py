@@ -13,10 +13,12 @@ from hypothesis import given
 
 import flame
 from flame.core.model.tree import StackTree
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters import folded
 from tests.conftest import NSYS_TRACES
 from tests.exporters.profiles import HOSTILE, LINE_ENDS, Row, chain, profile_of, some_rows
+from tests.support.project_tree import project_tree
 from tests.support.sampled import Run, runs
 
 
@@ -27,7 +29,7 @@ def written(tree: StackTree) -> bytes:
 
 
 def lines_of(*rows: Row, levels: str | None = None) -> list[str]:
-    tree = profile_of(rows).tree(levels=levels, metric="gpu")
+    tree = project_tree(profile_of(rows), levels=levels, metric="gpu")
     return written(tree).decode().splitlines()
 
 
@@ -116,7 +118,9 @@ def test_a_name_that_utf8_cannot_hold_is_spelled_out() -> None:
 
 
 def test_names_that_end_in_numbers_keep_them() -> None:
-    tree = profile_of([Row("step 103", 5), Row(" 7 ", 6)]).tree(levels="kernel", metric="gpu")
+    tree = project_tree(
+        profile_of([Row("step 103", 5), Row(" 7 ", 6)]), levels="kernel", metric="gpu"
+    )
     assert parse(written(tree)) == {"step 103": 5, " 7 ": 6}
 
 
@@ -132,14 +136,14 @@ def test_very_deep_stacks_cost_no_more_than_their_length() -> None:
 
 @given(some_rows)
 def test_lines_are_those_of_a_naive_walk(rows: list[Row]) -> None:
-    tree = profile_of(rows).tree(metric="gpu")
+    tree = project_tree(profile_of(rows), metric="gpu")
     assert parse(written(tree)) == naive((spelled(row), row.duration) for row in rows)
 
 
 @given(some_rows)
 def test_order_of_activities_does_not_matter(rows: list[Row]) -> None:
     forth, back = profile_of(rows), profile_of(rows[::-1])
-    assert written(forth.tree(metric="gpu")) == written(back.tree(metric="gpu"))
+    assert written(project_tree(forth, metric="gpu")) == written(project_tree(back, metric="gpu"))
 
 
 def test_functions_of_one_name_in_two_places_stay_apart() -> None:
@@ -156,18 +160,18 @@ def test_no_character_splits_a_line() -> None:
 def test_real_traces_add_up(trace: str, nsys_trace: Callable[[str], Path]) -> None:
     profile = flame.load(nsys_trace(trace))
     for selection in (Selection(), Selection(levels=("nvtx",)), Selection(metric="host")):
-        tree = selection.tree(profile)
+        tree = project(profile, selection)
         assert sum(parse(written(tree)).values()) == tree.total[0]
 
 
 def test_instructions_and_reasons_end_their_stacks() -> None:
     run = Run((((), (), "gemm", 70),), (((0, 0, 0, 4), (0, 3, 3, 3)),), (0,))
     profile = run.profile()
-    assert parse(written(profile.tree())) == {
+    assert parse(written(project_tree(profile))) == {
         "launch;gemm;+0x0000 LDG.E R2, [R4];Long Scoreboard": 40,
         "launch;gemm;+0x0030 BAR.SYNC;Barrier": 30,
     }
-    assert parse(written(profile.tree("stall", metric="stalls"))) == {
+    assert parse(written(project_tree(profile, "stall", metric="stalls"))) == {
         "Long Scoreboard": 4,
         "Barrier": 3,
     }
@@ -178,5 +182,5 @@ def test_lines_add_up_to_the_tree_however_it_is_split(run: Run) -> None:
     profile = run.profile()
     for levels in ("kernel,sass,stall", "stall,kernel", "sass"):
         for metric in ("gpu", "stalls"):
-            tree = profile.tree(levels, metric=metric)
+            tree = project_tree(profile, levels, metric=metric)
             assert sum(parse(written(tree)).values()) == tree.total[0]

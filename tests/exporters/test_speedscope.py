@@ -19,13 +19,15 @@ from flame.core.errors import NoMatchError
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.names.nvtx import parse_rename
-from flame.core.projection.filters import where
+from flame.core.projection.filter_options import where
 from flame.core.projection.labels import Naming
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters import speedscope
 from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled
 from tests.conftest import NSYS_TRACES
 from tests.exporters.profiles import Place, Row, chain, fan, profile_of, some_rows
+from tests.support.project_tree import project_tree
 from tests.support.sampled import Run
 
 FORWARD = Row("gemm", 70, nvtx=("forward",), launch="cudaLaunchKernel", launch_ns=9)
@@ -167,7 +169,7 @@ def test_names_are_exact_and_only_surrogates_are_spelled_out() -> None:
 
 def test_a_tree_is_a_file_of_one_profile() -> None:
     file = io.BytesIO()
-    tree = profile_of([FORWARD, LOOSE]).tree(levels="kernel", metric="count")
+    tree = project_tree(profile_of([FORWARD, LOOSE]), levels="kernel", metric="count")
     assert speedscope.write_tree(tree, file, "trace") == []
     found = checked(file.getvalue())
     assert [one.name for one in found.profiles] == ["GPU activities"]
@@ -206,7 +208,8 @@ def test_samples_are_those_of_a_naive_walk(rows: list[Row]) -> None:
 def test_real_traces_add_up(trace: str, nsys_trace: Callable[[str], Path]) -> None:
     profile = flame.load(nsys_trace(trace))
     totals = {
-        metric.title: int(Selection(metric=metric.key).tree(profile).total[0]) for metric in METRICS
+        metric.title: int(project(profile, Selection(metric=metric.key)).total[0])
+        for metric in METRICS
     }
     for metric in ("gpu", "host"):
         file = checked(export(profile, Selection(metric=metric)))

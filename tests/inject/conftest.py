@@ -19,7 +19,6 @@ from inject import build
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = Path(__file__).with_name("native")
-FAKE = ROOT / "inject" / "fake"
 BUILT = ROOT / "build" / "native"
 
 # By either of these names the double is found: the driver's, and CUPTI's.
@@ -141,7 +140,7 @@ class Environment(dict[str, str]):
 
 def fake_in(*flags: str) -> Path:
     """The double, linked under the names of what it stands for."""
-    sources = sorted(FAKE.glob("*.cpp"))
+    sources = sorted(build.DOUBLE.glob("*.cpp"))
     first = built("libfakecuda.so", sources, *SHARED, *flags)
     with locked(first.parent):
         for link in map(first.with_name, FAKE_NAMES):

@@ -1,4 +1,4 @@
-"""Runs the scenes of the C++ test program of the library's base, and reads what they recorded."""
+"""Runs the scenes of the C++ test program of dump/ and process/, and reads what they recorded."""
 
 from __future__ import annotations
 
@@ -13,23 +13,10 @@ from inject import build
 from tests.inject.conftest import NATIVE, built
 from tests.support.writers.fdumprecords import records, text
 
-BASE = [
-    "settings",
-    "schema",
-    "descriptor",
-    "file",
-    "rescue",
-    "writer",
-    "thread",
-    "names",
-    "about",
-    "helper",
-    "control",
-    "life",
-]
+BASE = ("system", "dump", "process")
 SOURCES = [
     *(NATIVE / name for name in ("writer_test.cpp", "life_scenes.cpp")),
-    *(build.HERE / f"{name}.cpp" for name in BASE),
+    *(file for folder in BASE for file in sorted((build.HERE / folder).glob("*.cpp"))),
 ]
 TIMEOUT_S = 120
 RUNNING, ENDED = 0, 1  # states of a dump

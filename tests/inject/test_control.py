@@ -66,7 +66,7 @@ def kernels(dump: Path) -> int:
     return len(records(dump)["kernel"])
 
 
-def door_of(dump: Path) -> Path:
+def socket_path_of(dump: Path) -> Path:
     return dump.with_suffix(".sock")
 
 
@@ -77,7 +77,7 @@ def connect(dump: Path) -> socket.socket:
     # An address is short; the folders of tests may be deep.
     folder = os.open(dump.parent, os.O_PATH)
     try:
-        connection.connect(f"/proc/self/fd/{folder}/{door_of(dump).name}")
+        connection.connect(f"/proc/self/fd/{folder}/{socket_path_of(dump).name}")
     except OSError:
         connection.close()
         raise
@@ -200,7 +200,7 @@ def test_a_stop_ends_the_recording_and_not_the_program(start: Start) -> None:
             dump.stat().st_size,
         )
         assert not control.stop() and control.status() is None
-    assert not door_of(dump).exists()
+    assert not socket_path_of(dump).exists()
     assert program.do(LAUNCHES) == 100
     assert kernels(dump) == 20
     assert program.end() == 0
@@ -210,7 +210,7 @@ def test_a_stop_ends_the_recording_and_not_the_program(start: Start) -> None:
 def test_the_socket_goes_with_the_recording(start: Start) -> None:
     program = start()
     dump = program.heard()
-    assert oct(door_of(dump).stat().st_mode & 0o777) == "0o600"
+    assert oct(socket_path_of(dump).stat().st_mode & 0o777) == "0o600"
     assert program.end() == 0
     assert header(dump)["state"] == ENDED
     assert list(program.folder.iterdir()) == [dump]
@@ -377,10 +377,10 @@ def test_another_user_is_sent_away(start: Start) -> None:
     program = start()
     program.heard()
     # As if somebody had opened it to all: then it is up to the library.
-    door = door_of(program.dump())
-    for folder in door.relative_to("/tmp").parents:
+    socket_path = socket_path_of(program.dump())
+    for folder in socket_path.relative_to("/tmp").parents:
         (Path("/tmp") / folder).chmod(0o755)
-    door.chmod(0o666)
+    socket_path.chmod(0o666)
     code = """
 import os, socket, sys
 connection = socket.socket(socket.AF_UNIX)
@@ -393,7 +393,7 @@ except OSError as error:
     print(b"")
 """
     done = subprocess.run(
-        [sys.executable, "-c", code, str(door)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, str(socket_path)], capture_output=True, text=True, timeout=60
     )
     assert (done.stdout, done.stderr) == ("b''\n", "")
     assert is_answered(program.dump())
@@ -474,7 +474,7 @@ def test_a_program_that_becomes_another_leaves_nobody_waiting(start: Start) -> N
     program.say("__import__('os').execlp('sleep', 'sleep', '60')")
     until(lambda: Path(f"/proc/{program.pid}/comm").read_text() == "sleep\n")
     assert Control.open(dump) is None
-    assert door_of(dump).exists()
+    assert socket_path_of(dump).exists()
 
 
 def test_a_killed_program_leaves_nobody_waiting(start: Start) -> None:
@@ -532,12 +532,12 @@ for number in range(128, 140):
 def test_what_others_put_in_its_place_stays(start: Start) -> None:
     program = start()
     dump = program.heard()
-    door = door_of(dump)
-    door.unlink()
-    door.write_text("mine")
+    socket_path = socket_path_of(dump)
+    socket_path.unlink()
+    socket_path.write_text("mine")
     assert Control.open(dump) is None
     assert program.end() == 0
-    assert door.read_text() == "mine"
+    assert socket_path.read_text() == "mine"
 
 
 def test_a_dump_that_is_cut_off_ends_no_program(start: Start) -> None:

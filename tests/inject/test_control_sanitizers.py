@@ -48,8 +48,8 @@ def stressed(
             stderr=subprocess.PIPE,
             text=True,
         )
-        (door,) = until(lambda: list(tmp_path.glob(f"{process.pid}-*.sock")))
-        return process, door.with_suffix(".fdump")
+        (socket_path,) = until(lambda: list(tmp_path.glob(f"{process.pid}-*.sock")))
+        return process, socket_path.with_suffix(".fdump")
 
     return run
 

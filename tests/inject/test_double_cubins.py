@@ -17,6 +17,7 @@ import pytest
 import flame
 from flame.core.sass.cubin import functions_in
 from samples import make_six_levels, tiny_llm
+from tests.support.project_tree import project_tree
 from tests.support.writers.fdumprecords import meta, records, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,7 +169,7 @@ def test_a_recording_of_no_machine_in_particular_holds_the_same(
     assert before.sampling is not None and after.sampling is not None
     assert before.sampling.exact.all() and len(after.sampling) == len(before.sampling)
     assert after.gpu_time == before.gpu_time and after.counts == before.counts
-    trees = [one.tree(levels="python,nvtx,kernel,sass,stall") for one in (before, after)]
+    trees = [project_tree(one, levels="python,nvtx,kernel,sass,stall") for one in (before, after)]
     assert trees[0].total.tolist() == trees[1].total.tolist()
     assert {key: meta(dump)[key] for key in ("host", "command")} == {
         "host": ["synthetic"],

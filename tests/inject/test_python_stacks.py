@@ -59,7 +59,7 @@ def run(command: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[
 @pytest.fixture(scope="module")
 def probe(compiled: Callable[..., Path]) -> Path:
     """The library with functions for ctypes."""
-    # Its doors are seen from outside, unlike all else in a library that is shipped.
+    # Its functions for ctypes are seen from outside, unlike all else in a library that is shipped.
     flags = [flag for flag in build.RELEASE if "--version-script" not in flag]
     return compiled("python_probe.cpp", "-shared", *flags, *map(str, build.sources()))
 

@@ -17,6 +17,7 @@ from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.fdump import reader
 from tests.inject.test_sampling import Sampled
+from tests.support.project_tree import project_tree
 
 Env = Callable[..., dict[str, str]]
 Found = Counter[tuple[str, int, str]]
@@ -63,7 +64,7 @@ def test_every_sample_is_in_the_tree_once(run: Sampled) -> None:
     for number in range(len(profile.sampling)):
         whole += entries(profile, number)
     assert whole == given(run, correlations=False)[0]
-    tree = profile.tree(metric="stalls")
+    tree = project_tree(profile, metric="stalls")
     assert int(tree.total[0]) == int(tree.own.sum()) == whole.total()
     of_stall = [
         n for n in range(len(tree)) if profile.frames[int(tree.frame[n])].kind == Kind.STALL
@@ -91,7 +92,7 @@ def test_in_serialized_mode_each_launch_has_its_own(tmp_path: Path, injected_env
 
 def test_the_gpu_time_is_what_it_was(run: Sampled) -> None:
     _, profile = opened(run)
-    tree = profile.tree(metric="gpu")
+    tree = project_tree(profile, metric="gpu")
     kernels = run.records["kernel"]
     assert int(tree.own.sum()) == int((kernels["end"] - kernels["start"]).sum())
     assert profile.coverage["sass"].percent == 100.0

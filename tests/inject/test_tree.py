@@ -15,8 +15,8 @@ from flame.core.loading.file import load
 from flame.core.loading.many import load_all
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from flame.core.projection.project import project
 from tests.inject.naive_process import Process, Step, Work, idle_times, launch_times
+from tests.support.project_tree import project_tree
 from tests.support.writers.fdumprecords import header
 
 WORKLOAD = Path(__file__).with_name("tree_workload.py")
@@ -151,7 +151,7 @@ def without_domains(path: Stack) -> Stack:
 
 def tree(profile: Profile, levels: tuple[str, ...], metric: str) -> dict[Stack, list[int]]:
     """Value and count of every stack of flame's tree, whose leaves add up to the root."""
-    made = project(profile, levels=levels, metric=metric)
+    made = project_tree(profile, levels=levels, metric=metric)
     assert made.own.sum() == made.total[0]
     found: dict[Stack, list[int]] = {}
     for node in range(1, len(made)):

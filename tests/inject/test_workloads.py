@@ -15,6 +15,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import Node
 from samples import tiny_llm
 from samples import workload_transformer as transformer
+from tests.support.project_tree import project_tree
 
 SAMPLES = Path(transformer.__file__).parent
 PYTHON = [sys.executable, str(SAMPLES / "workload_transformer.py")]
@@ -56,7 +57,7 @@ def test_streams(recorded: Callable[..., Profile], streams: str) -> None:
     assert profile.counts["kernel"] == threads * BATCHES * (replayed + updates)
     assert profile.counts["memcpy"] == threads * BATCHES * 2
     assert profile.counts["memset"] == threads
-    batch = below(profile.tree(levels="nvtx,kernel").root, "batch 3")
+    batch = below(project_tree(profile, levels="nvtx,kernel").root, "batch 3")
     assert below(batch, "layers", "capture", "linear", "gemm_kernel").count == threads * 4
     assert below(batch, "update", "axpy_kernel").count == threads
     assert {child.name for child in batch.children} == {"load", "layers", "update", "store"}
@@ -68,9 +69,9 @@ def test_transformer(recorded: Callable[..., Profile]) -> None:
     forward = transformer.LAYERS * (products + relus + sums)
     weights = transformer.LAYERS * 6
     assert profile.counts["kernel"] == STEPS * (2 * forward + 2 * weights)
-    ranges = below(profile.tree(levels="nvtx,kernel").root, "train_step")
+    ranges = below(project_tree(profile, levels="nvtx,kernel").root, "train_step")
     assert below(ranges, "forward", "layers.2", "attention", "qkv").count == 3 * STEPS
-    served = below(profile.tree(levels="nvtx").root, "decode_step", "capture")
+    served = below(project_tree(profile, levels="nvtx").root, "decode_step", "capture")
     assert below(served, "layers.2", "mlp").count == 4 * STEPS
     functions = {frame.name for frame in profile.frames.frames}
     assert {"Layer.__call__", "DriverGpu.launch", "serve"} <= functions
@@ -79,7 +80,7 @@ def test_transformer(recorded: Callable[..., Profile]) -> None:
 def test_tiny_llm(recorded: Callable[..., Profile]) -> None:
     profile = recorded(*TINY, "3")
     assert profile.counts["kernel"] == 3 * (tiny_llm.LAYERS * 11 + 1)
-    step = below(profile.tree(levels="nvtx,kernel").root, "decode_step")
+    step = below(project_tree(profile, levels="nvtx,kernel").root, "decode_step")
     attention = below(step, "layers.2", "self_attn", "attn")
     assert {child.name for child in attention.children} == {"aten::matmul", "aten::softmax"}
     assert below(attention, "aten::softmax", "softmax").count == 3

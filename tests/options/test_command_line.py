@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from flame.cli.main import main
 from flame.core.errors import InputError, UsageError
 from flame.core.loading.inputs import Inputs
-from flame.core.model.arrangement import ORDERS, Arrangement
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.metrics import METRIC_KEYS
+from flame.core.model.tree import ORDERS, Arrangement
 from flame.core.names.nvtx import parse_rename
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import (
@@ -40,7 +40,7 @@ from flame.core.projection.filters import (
     Time,
 )
 from flame.core.projection.labels import KERNEL_NAMES, Naming
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 from flame.core.projection.selection import Selection
 from flame.options.command_line import command_line, options_of
 from flame.options.selection import parse

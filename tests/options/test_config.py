@@ -160,9 +160,9 @@ def test_a_server_tells_by_the_driver(
     assert is_in_browser() is expected
 
 
-def test_the_example_in_the_readme_is_understood(file: Path) -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    file.write_text(readme.partition("```toml\n")[2].partition("```")[0])
+def test_the_example_in_the_manual_is_understood(file: Path) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    file.write_text(page.partition("```toml\n")[2].partition("```")[0])
     config = read_config()
     assert config.theme == "flame-light"
     assert keymap_of(config.keys)

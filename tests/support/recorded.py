@@ -10,8 +10,9 @@ import numpy as np
 from flame.core.attribution.attribute import attribute
 from flame.core.columns import I8
 from flame.core.model.frames import Frame, FrameBuilder, Kind
+from flame.core.model.meta import Device, Meta, Process, Thread
 from flame.core.model.metrics import metric_of
-from flame.core.model.profile import Device, Meta, Process, Profile, Thread
+from flame.core.model.profile import Profile
 from flame.core.model.raw import (
     OPEN,
     Activities,
@@ -25,7 +26,8 @@ from flame.core.model.raw import (
     RawTrace,
 )
 from flame.core.model.stacks import StackBuilder
-from flame.core.model.tree import Breadth, StackTree, in_preorder
+from flame.core.model.tree import StackTree
+from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 
 PROCESSES = (Process(100, "trainer"), Process(200))
 THREADS = (Thread(0, 100, "main"), Thread(0, 101), Thread(1, 200))
@@ -219,7 +221,7 @@ def stack_tree(own: Mapping[Path, int], kind: Kind = Kind.NVTX) -> StackTree:
     parent = [number[path[:-1]] if path else -1 for path in ordered]
     frame = [frames.add(Frame(kind, path[-1])) if path else 0 for path in ordered]
     values = i8(*(own.get(path, 0) for path in ordered))
-    columns = Breadth(
+    columns = BreadthFirst(
         np.array(parent, np.int32),
         np.array(frame, np.int32),
         np.array([len(path) for path in ordered], np.int32),
@@ -228,7 +230,7 @@ def stack_tree(own: Mapping[Path, int], kind: Kind = Kind.NVTX) -> StackTree:
     )
     table = frames.build()
     text = tuple(one.name for one in table.frames)
-    return in_preorder(columns, table, text, metric_of("gpu"), ("nvtx",))
+    return lay_out_preorder(columns, table, text, metric_of("gpu"), ("nvtx",))
 
 
 def leaves(tree: StackTree) -> dict[Path, Any]:

@@ -27,7 +27,7 @@ from flame.cli.main import main
 from flame.core.errors import InputError
 from flame.core.loading.file import load
 from flame.core.model.profile import Profile
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 from tests.support.hostile.bad_files import (
     KERNEL,
     PAGE,
@@ -49,6 +49,7 @@ from tests.support.hostile.bad_texts import (
 )
 from tests.support.hostile.odd_files import ACCEPTED, HOSTILE_TEXTS, NAMES, nested, wal_mode
 from tests.support.paths import ROOT
+from tests.support.project_tree import project_tree
 
 NOBODY = 65534
 LONGEST = 60  # seconds for one test, on a busy machine
@@ -102,7 +103,7 @@ def check_sums(profile: Profile) -> None:
     for metric in profile.metrics:
         table = profile.table(metric)
         for levels in (None, LEVELS):
-            tree = profile.tree(levels, metric=metric.key)
+            tree = project_tree(profile, levels, metric=metric.key)
             total = sum(metric.values(table).tolist())
             assert sum(tree.own.tolist()) == int(tree.total[0]) == total
             assert int(tree.count[0]) == len(table)

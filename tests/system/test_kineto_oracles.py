@@ -20,7 +20,7 @@ from flame.core.model.launches import LaunchConfig
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import where
+from flame.core.projection.filter_options import where
 from tests.conftest import TRACES
 from tests.support.oracles import naive_kineto as naive
 from tests.support.oracles.facts import differences
@@ -43,6 +43,7 @@ from tests.support.oracles.naive_kineto_tree import (
     range_text,
     spelled,
 )
+from tests.support.project_tree import project_tree
 from tests.support.writers.kineto_scripts import KERNELS, STEPS, Script, moments, scripts
 from tests.support.writers.kinetofile import KinetoFile
 
@@ -250,7 +251,7 @@ def test_host_time_is_that_of_a_naive_sweep(name: str) -> None:
 @every_trace
 @pytest.mark.parametrize("levels", ["python,launch,nvtx,kernel", "nvtx,shapes,kernel"])
 def test_trees_are_the_activities_grouped_by_their_stacks(name: str, levels: str) -> None:
-    tree = profile(name).tree(levels, metric="gpu", kernel_names="demangled")
+    tree = project_tree(profile(name), levels, metric="gpu", kernel_names="demangled")
     assert found_stacks(tree) == grouped(works(name), levels.split(","), "gpu", "demangled")
 
 
@@ -262,7 +263,7 @@ def test_python_functions_have_what_was_launched_below_them(name: str) -> None:
         for text in set(one.python):
             expected[text] += one.ns
             count[text] += 1
-    tree = profile(name).tree("python", metric="gpu")
+    tree = project_tree(profile(name), "python", metric="gpu")
     found = totals(tree)
     texts = [python_text(tree.frames[frame]) for frame in found.frame.tolist()]
     assert dict(zip(texts, found.total.tolist(), strict=True)) == expected
@@ -280,11 +281,11 @@ def test_each_step_has_what_was_launched_in_it(name: str) -> None:
         inside = [one for one in works(name) if in_steps(one, [step], 0, step.number)]
         if not inside:
             continue
-        tree = profile(name).tree("kernel", where(step=str(step.number)), "gpu")
+        tree = project_tree(profile(name), "kernel", where(step=str(step.number)), "gpu")
         assert (int(tree.total[0]), int(tree.count[0])) == (sum(w.ns for w in inside), len(inside))
     everything = [one for one in works(name) if in_steps(one, steps, 0, 10**9)]
     if everything:
-        tree = profile(name).tree("kernel", where(step="0-1000000000"), "gpu")
+        tree = project_tree(profile(name), "kernel", where(step="0-1000000000"), "gpu")
         assert int(tree.total[0]) == sum(one.ns for one in everything)
 
 
@@ -301,7 +302,8 @@ def test_a_launch_is_in_one_step(tmp_path: Path) -> None:
     trace.kernel("no launch", 10, 26)
     found = flame.load(trace.write(tmp_path / "trace.json"))
     sums = {
-        step: int(found.tree("kernel", where(step=step)).total[0]) for step in ("1", "2", "1-2")
+        step: int(project_tree(found, "kernel", where(step=step)).total[0])
+        for step in ("1", "2", "1-2")
     }
     assert sums == {"1": 1 + 2, "2": 4 + 16, "1-2": 1 + 2 + 4 + 16}
 
@@ -352,7 +354,7 @@ def test_random_trees_are_the_activities_grouped_by_their_stacks(
     kept = [one for one in naive.works(recorded, forward) if passes(one, chosen, steps)]
     expected = grouped(kept, levels, metric, names)
     try:
-        tree = found.tree(levels, where(**spelled(chosen)), metric, kernel_names=names)
+        tree = project_tree(found, levels, where(**spelled(chosen)), metric, kernel_names=names)
     except NoMatchError:
         assert not expected
     else:

@@ -14,7 +14,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import where
+from flame.core.projection.filter_options import where
 from tests.conftest import TRACES
 from tests.support.oracles.naive import Trace, read_calls
 from tests.support.oracles.oracles import (
@@ -29,6 +29,7 @@ from tests.support.oracles.oracles import (
     range_totals,
     report,
 )
+from tests.support.project_tree import project_tree
 
 on_all = pytest.mark.parametrize("trace", ORACLES)
 on_annotated = pytest.mark.parametrize("trace", NVTX_ORACLES)
@@ -42,7 +43,7 @@ def profile_of(trace: str) -> Profile:
 def kernel_tree(trace: str, levels: str, metric: str = "gpu") -> StackTree:
     """Of kernels only, by demangled name: what the reports show."""
     only = where(include="kernel")
-    return profile_of(trace).tree(levels, only, metric, kernel_names="demangled")
+    return project_tree(profile_of(trace), levels, only, metric, kernel_names="demangled")
 
 
 def leaves(tree: StackTree) -> Iterator[int]:
@@ -76,7 +77,7 @@ def test_kernels_as_in_cuda_gpu_kern_sum(trace: str) -> None:
 @on_all
 def test_api_time_as_in_cuda_api_sum(trace: str) -> None:
     """No call in these traces contains another, so that self time is total time."""
-    tree = profile_of(trace).tree("launch", metric="host")
+    tree = project_tree(profile_of(trace), "launch", metric="host")
     found = {tree.name(node): int(tree.total[node]) for node in tree.children(0)}
     assert found == {name: total.ns for name, total in call_totals(trace).items()}
 
@@ -142,7 +143,7 @@ def test_kernels_in_ranges_as_in_nvtx_kern_sum(trace: str) -> None:
 @on_annotated
 def test_range_time_as_in_nvtx_pushpop_sum(trace: str) -> None:
     """The report counts a range inside one of the same name as often as it is open."""
-    tree = profile_of(trace).tree("thread,nvtx", metric="host")
+    tree = project_tree(profile_of(trace), "thread,nvtx", metric="host")
     found = Counter[str]()
     for node in range(1, len(tree)):
         if tree.kind(node) == Kind.NVTX:
@@ -156,7 +157,7 @@ def test_work_in_ranges_as_in_nvtx_gpu_proj_sum(trace: str) -> None:
     expected = Counter[str]()
     for row in report(trace, "nvtx_gpu_proj_sum"):
         expected[row["Range"]] += int(row["Total GPU Ops"])
-    tree = profile_of(trace).tree("nvtx", metric="count")
+    tree = project_tree(profile_of(trace), "nvtx", metric="count")
     found = Counter[str]()
     for node in leaves(tree):
         for name in set(range_names(tree, node)):

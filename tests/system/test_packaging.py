@@ -171,7 +171,7 @@ def test_wheel_is_a_viewer_where_that_is_wanted(tmp_path: Path) -> None:
     assert wheel.name == f"{COMMON}any.whl" and "not be able to record" not in output
 
 
-@pytest.mark.parametrize("folder", ["flame", "inject", "samples", "tests", "benchmarks"])
+@pytest.mark.parametrize("folder", ["flame", "docs", "inject", "samples", "tests", "benchmarks"])
 def test_sdist_holds_the_folder_whole(folder: str, sdist_names: set[str]) -> None:
     assert below(folder, sdist_names) == files_in(folder)
 
@@ -202,29 +202,6 @@ def test_installed_command_reads_the_sample(
     command: tuple[str, ...], installed: Path, tmp_path: Path
 ) -> None:
     assert succeed(installed / "flame", *command, SAMPLE, cwd=tmp_path)
-
-
-def commands() -> list[str]:
-    """The commands `flame --help` shows, in its order."""
-    shown = re.search(r"\{([\w,-]+)\}", succeed(sys.executable, "-m", "flame", "--help"))
-    assert shown, "no {command,…} in flame --help"
-    return shown[1].split(",")
-
-
-def options(command: str) -> set[str]:
-    """The long options `flame COMMAND --help` lists; an example may have those of others."""
-    shown = succeed(sys.executable, "-m", "flame", command, "--help")
-    listed = "\n".join(re.findall(r"^ +-.*$", shown, re.MULTILINE))
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", listed)) - {"--help"}
-
-
-def test_readme_documents_every_command_and_option() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert {"record", "view", "export", "info", "doctor"} <= set(commands())
-    for command in commands():
-        assert f"flame {command}" in readme
-        missing = {name for name in options(command) if not re.search(rf"{name}(?![\w-])", readme)}
-        assert not missing, f"flame {command}: options not in README.md"
 
 
 def test_changelog_has_the_version() -> None:

@@ -15,13 +15,15 @@ import flame
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.filters import where
+from flame.core.projection.filter_options import where
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters import folded, speedscope
 from flame.exporters.stacks import encodable
 from tests.conftest import NSYS_TRACES, TRACES
 from tests.exporters.profiles import Row, chain, profile_of, some_rows
 from tests.support.paths import SAMPLES
+from tests.support.project_tree import project_tree
 from tests.support.sampled import Run, runs
 
 SAMPLE = SAMPLES / "decode_small.sqlite"
@@ -84,14 +86,14 @@ def check_speedscope(profile: Profile, selection: Selection) -> bool:
     """
     data = written(profile, selection)
     back = opened(data)
-    first = selection.tree(profile).metric
+    first = project(profile, selection).metric
     assert back.default_metric == first.key
     for metric in profile.metrics:
         if metric.table == first.table:
             chosen = Selection(selection.levels, selection.where, metric.key, selection.naming)
-            expected = stacks(chosen.tree(profile))
+            expected = stacks(project(profile, chosen))
             if expected or metric == first:
-                tree = back.tree(metric=metric.key)
+                tree = project_tree(back, metric=metric.key)
                 assert (tree.metric.title, tree.metric.unit) == (metric.title, metric.unit)
                 assert stacks(tree) == expected
             else:
@@ -103,7 +105,7 @@ def check_speedscope(profile: Profile, selection: Selection) -> bool:
 
 def check_folded(tree: StackTree) -> None:
     lines = folded_lines(tree)
-    back = opened(lines).tree()
+    back = project_tree(opened(lines))
     assert names(stacks(back)) == names(stacks(tree))
     assert folded_lines(back) == lines
 
@@ -119,8 +121,8 @@ def test_a_trace_comes_back_from_speedscope(path: Path) -> None:
 def test_a_trace_comes_back_from_folded_stacks(path: Path) -> None:
     profile = flame.load(path)
     for metric in (profile.default_metric, "host", "count"):
-        if profile.tree(metric=metric).total[0]:
-            check_folded(profile.tree(metric=metric))
+        if project_tree(profile, metric=metric).total[0]:
+            check_folded(project_tree(profile, metric=metric))
 
 
 SELECTIONS = {
@@ -136,13 +138,13 @@ SELECTIONS = {
 def test_every_selection_comes_back(name: str) -> None:
     profile = flame.load(SAMPLE)
     assert check_speedscope(profile, SELECTIONS[name])
-    check_folded(SELECTIONS[name].tree(profile))
+    check_folded(project(profile, SELECTIONS[name]))
 
 
 def test_a_deep_stack_comes_back() -> None:
     file = io.BytesIO()
     speedscope.write_tree(chain(10_000), file, "")
-    back = opened(file.getvalue()).tree()
+    back = project_tree(opened(file.getvalue()))
     assert stacks(back) == stacks(chain(10_000))
 
 
@@ -174,7 +176,7 @@ plain_rows = st.lists(
 
 @given(plain_rows)
 def test_any_tree_comes_back_from_folded_stacks(rows: list[Row]) -> None:
-    check_folded(profile_of(rows).tree())
+    check_folded(project_tree(profile_of(rows)))
 
 
 SAMPLED = st.sampled_from(
@@ -192,7 +194,7 @@ SAMPLED = st.sampled_from(
 def test_instructions_and_reasons_come_back(run: Run, selection: Selection) -> None:
     profile = run.profile()
     check_speedscope(profile, selection)
-    tree = selection.tree(profile)
+    tree = project(profile, selection)
     if tree.total[0]:
         check_folded(tree)
 

@@ -19,6 +19,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import Node, StackTree
 from flame.core.options import LoadOptions
 from samples import make_samples, make_torch_sample
+from tests.support.project_tree import project_tree
 
 TORCH = Path(make_torch_sample.__file__).with_name(make_torch_sample.NAME)
 SAMPLE = Path(make_samples.__file__).with_name("decode_small.sqlite")
@@ -174,7 +175,7 @@ def test_the_file_leads_to_the_paths_that_the_generator_knows(
 
 
 def test_flame_finds_the_same_paths(profile: Profile, truth: make_samples.Expected) -> None:
-    assert own_by_path(profile.tree(levels="nvtx")) == truth.paths
+    assert own_by_path(project_tree(profile, levels="nvtx")) == truth.paths
     assert profile.gpu_time == truth.gpu_ns
 
 
@@ -187,7 +188,7 @@ def test_flame_counts_what_it_cannot_trace_back(
 
 
 def test_flame_sees_python_frames_of_the_prefill_only(profile: Profile) -> None:
-    tree = profile.tree(levels="nvtx,python")
+    tree = project_tree(profile, levels="nvtx,python")
     steps = [step for step in tree.root.children if step.name.startswith("execute_")]
     with_python = {step.name for step in steps if "GptOssModel.forward" in names_below(step)}
     prefill = {step.name for step in steps if not step.name.startswith("execute_context_0")}
@@ -251,7 +252,7 @@ def test_trace_is_under_60_kb_labelled_and_valid() -> None:
 def test_flame_finds_the_operators_of_the_trace(
     training: Profile, trained: make_torch_sample.Expected
 ) -> None:
-    assert own_by_path(training.tree(levels="nvtx")) == trained.ranges
+    assert own_by_path(project_tree(training, levels="nvtx")) == trained.ranges
     assert training.gpu_time == trained.gpu_ns
     assert training.counts["kernel"] == sum(trained.kernels.values())
     assert training.steps is not None
@@ -264,7 +265,7 @@ def test_flame_finds_the_python_functions_of_the_trace(
     expected: Counter[NvtxPath] = Counter()
     for path, ns in trained.python.items():
         expected[tuple(map(function, path))] += ns
-    assert own_by_path(training.tree(levels="python")) == expected
+    assert own_by_path(project_tree(training, levels="python")) == expected
     lines = {(frame.name, frame.file, frame.line) for frame in training.frames.frames}
     assert ("attention", "model.py", 33) in lines
 
@@ -275,7 +276,7 @@ def function(name: str) -> str:
 
 
 def test_one_graph_launch_has_all_kernels_of_a_decode_step(training: Profile) -> None:
-    tree = training.tree(levels="launch,kernel")
+    tree = project_tree(training, levels="launch,kernel")
     (replays,) = [one for one in tree.root.children if one.name == "cudaGraphLaunch"]
     assert replays.count == 3 * 16 and len(replays.children) == 4
 
@@ -287,7 +288,7 @@ def test_work_of_the_backward_pass_has_a_forward_operator(
         ns for path, ns in trained.ranges.items() if path and path[0].startswith("autograd")
     )
     linked = flame.load(TORCH, LoadOptions(forward=True))
-    roots = {one.name for one in linked.tree(levels="nvtx").root.children}
+    roots = {one.name for one in project_tree(linked, levels="nvtx").root.children}
     assert roots == {"ProfilerStep"} and backward > trained.gpu_ns / 3
     assert linked.gpu_time == trained.gpu_ns
 

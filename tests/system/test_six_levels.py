@@ -17,6 +17,7 @@ from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from samples import make_six_levels, tiny_llm, tiny_llm_samples
+from tests.support.project_tree import project_tree
 from tests.support.sampled import per_instruction
 from tests.support.writers.fdumprecords import meta
 
@@ -78,7 +79,7 @@ def test_it_says_that_no_gpu_made_it(profile: Profile) -> None:
 
 
 def test_all_levels_add_up(profile: Profile) -> None:
-    tree = profile.tree(levels=LEVELS)
+    tree = project_tree(profile, levels=LEVELS)
     kinds = [tree.kind(node) for node in range(len(tree))]
     assert {*SIX} <= set(kinds)
     # What runs on the GPU ends in a stall reason; only copies have no instructions.
@@ -92,7 +93,9 @@ def test_all_levels_add_up(profile: Profile) -> None:
 def test_kernels_run_as_often_and_as_long_as_the_program_says(profile: Profile) -> None:
     script = scripted()
     assert profile.counts["kernel"] == sum(RUNS.values())
-    kernels = [one for one in profile.tree(levels="kernel").root.children if one.kind == "kernel"]
+    kernels = [
+        one for one in project_tree(profile, levels="kernel").root.children if one.kind == "kernel"
+    ]
     expected = sum(script[name][""] * runs for name, runs in RUNS.items())
     assert sum(one.total for one in kernels) == expected
 

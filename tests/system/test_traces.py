@@ -16,6 +16,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.oracles.naive import GPU_TABLES, Row, naive
+from tests.support.project_tree import project_tree
 
 pytestmark = needs_traces
 on_all = pytest.mark.parametrize("trace", NSYS_TRACES)
@@ -59,7 +60,7 @@ def rows_of(trace: str) -> list[Row]:
 def test_leaves_add_up_to_all_activities(trace: str, levels: str | None) -> None:
     profile, expected = profile_of(trace), recorded(trace).values()
     for metric, index in (("count", 0), ("gpu", 1)):
-        tree = profile.tree(levels, metric=metric)
+        tree = project_tree(profile, levels, metric=metric)
         assert int(tree.own.sum()) == sum(total[index] for total in expected)
         assert int(tree.total[0]) == int(tree.own.sum())
 
@@ -74,7 +75,7 @@ def test_counts_per_kind_are_those_of_the_tables(trace: str) -> None:
 @on_all
 @pytest.mark.parametrize("metric", METRIC_KEYS)
 def test_nothing_weighs_less_than_nothing(trace: str, metric: str) -> None:
-    tree = profile_of(trace).tree(metric=metric)
+    tree = project_tree(profile_of(trace), metric=metric)
     assert tree.own.min() >= 0
     assert tree.own_count.min() >= 0
 
@@ -90,7 +91,9 @@ def test_metrics_add_up_to_the_naive_sums(trace: str) -> None:
         "idle": lambda row: row.idle,
     }
     expected = {metric: sum(map(weight, rows)) for metric, weight in weights.items()}
-    assert {metric: int(profile.tree(metric=metric).total[0]) for metric in weights} == expected
+    assert {
+        metric: int(project_tree(profile, metric=metric).total[0]) for metric in weights
+    } == expected
 
 
 @on_all

@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
 from flame.core.loading.file import load
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Arrangement, StackTree
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import MinShare, Time, where
+from flame.core.projection.filter_options import where
+from flame.core.projection.filters import MinShare, Time
 from flame.core.projection.labels import Naming
+from flame.core.projection.project import project as project_selection
 from flame.core.projection.selection import Selection
 from flame.core.timeline.intervals import Timeline, Window, timeline
 from flame.core.timeline.raster import Grid, light, matches, passing
@@ -54,6 +55,7 @@ from tests.support.oracles.naive_views import (
     seen,
     union,
 )
+from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
 
 LEVELS = ("native", "launch", "nvtx", "kernel")
@@ -236,7 +238,7 @@ def test_the_top_table_of_real_traces(trace: str) -> None:
 @on_real
 def test_the_top_table_of_host_time(trace: str) -> None:
     path = path_of(trace)
-    tree = load(path, LoadOptions("raw")).tree("nvtx,launch", metric="host")
+    tree = project_tree(load(path, LoadOptions("raw")), "nvtx,launch", metric="host")
     total, own = Counter[Label](), Counter[Label]()
     for piece in naive_host(path):
         labels = [("nvtx", text) for text in piece.ranges]
@@ -572,7 +574,7 @@ def check_brush(profile: Profile, rows: list[Row], left: int, right: int, width:
     cells = {id(row): (row.start - time.origin) * width // time.whole.length for row in rows}
     expected = [row for row in rows if left <= cells[id(row)] < right]
     try:
-        tree = profile.tree(LEVELS, (Time(low, high),), "gpu")
+        tree = project_tree(profile, LEVELS, (Time(low, high),), "gpu")
     except NoMatchError:
         assert not expected
     else:
@@ -594,13 +596,13 @@ def test_the_end_of_a_brush_is_the_end_of_its_last_cell() -> None:
 def weight(profile: Profile, metric: str, *filters: Any, **arranged: Any) -> int:
     selection = Selection(LEVELS, filters, metric, arrangement=Arrangement(**arranged))
     try:
-        return int(selection.tree(profile).total[0])
+        return int(project_selection(profile, selection).total[0])
     except NoMatchError:
         return 0
 
 
 def check_algebra(profile: Profile, pattern: str, metric: str) -> None:
-    whole = profile.tree(LEVELS, metric=metric)
+    whole = project_tree(profile, LEVELS, metric=metric)
     total = int(whole.total[0])
     view = project(profile, Selection(LEVELS, (), metric)).view
     view.search(Query(f"(?-i:{pattern})"))
@@ -615,9 +617,9 @@ def check_algebra(profile: Profile, pattern: str, metric: str) -> None:
     for same in (less, (MinShare(3.0),), (*less, MinShare(50.0))):
         assert weight(profile, metric, *same) == total
     assert weight(profile, metric, collapsed=True) == total
-    folded = Selection(LEVELS, (), metric, Naming(fold=True)).tree(profile)
+    folded = project(profile, Selection(LEVELS, (), metric, Naming(fold=True)))
     assert int(folded.total[0]) == total
-    inverted = profile.tree(LEVELS, metric=metric, arrangement=Arrangement(inverted=True))
+    inverted = project_tree(profile, LEVELS, metric=metric, arrangement=Arrangement(inverted=True))
     first = {inverted.name(n): int(inverted.total[n]) for n in inverted.children(0)}
     sums = Table(whole).totals
     own = zip(sums.frame.tolist(), sums.own.tolist(), sums.count.tolist(), strict=True)

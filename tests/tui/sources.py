@@ -10,8 +10,9 @@ import numpy as np
 from flame.core.attribution.resolved import profile_of
 from flame.core.loading.file import load
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.model.profile import Meta, Process, Profile, ProfilerSteps, Source, Thread
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.meta import Meta, Process, ProfilerSteps, Source, Thread
+from flame.core.model.profile import Profile
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from tests.tui import traces
 

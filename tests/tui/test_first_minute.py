@@ -17,6 +17,7 @@ import pytest
 
 import flame
 from flame.core.model.tree import StackTree
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count
 from flame.tui.shell.commands import LEVEL_KEYS
@@ -144,13 +145,13 @@ def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: 
     if not trace.exists():
         pytest.skip(f"no real trace {trace}")
     profile = flame.load(trace)
-    tree = Selection(levels=STACK).tree(profile)
+    tree = project(profile, Selection(levels=STACK))
     hottest = tree.children(0)[0]
     span, kernel = tree.name(hottest), heaviest_kernel(tree, hottest)
 
     tmux.line(f"{FLAME} view {trace}")
     tmux.until("▏all  100.0 %")
-    tmux.press(*keys_to(Selection().tree(profile)))
+    tmux.press(*keys_to(project(profile, Selection())))
     tmux.until(r"GPU time ▾\s+nvtx › kernel")
 
     tmux.press("Down")

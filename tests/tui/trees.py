@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.metrics import metric_of
-from flame.core.model.tree import Breadth, StackTree, in_preorder
+from flame.core.model.tree import StackTree
+from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 
 Path = tuple[str | Frame, ...]
 
@@ -37,9 +38,9 @@ def stack_tree(weights: Mapping[Path, int], metric: str = "gpu", counts: int = 1
         own[nodes[path]] += value
         own_count[nodes[path]] += counts
     table = frames.build()
-    columns = Breadth(parent, frame, levels, own, own_count)
+    columns = BreadthFirst(parent, frame, levels, own, own_count)
     text = tuple(one.name for one in table.frames)
-    return in_preorder(columns, table, text, metric_of(metric), ("kernel",))
+    return lay_out_preorder(columns, table, text, metric_of(metric), ("kernel",))
 
 
 def _frame(step: str | Frame) -> Frame:

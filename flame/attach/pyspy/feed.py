@@ -19,7 +19,7 @@ from flame.core.errors import InputError
 from flame.core.live.snapshot import Snapshot
 from flame.core.live.status import Rates, SourceStatus, State, Status
 from flame.core.live.window import SECOND, Window
-from flame.core.model.profile import Meta
+from flame.core.model.meta import Meta
 
 _FORMAT = "py-spy"
 _NOTE = (

@@ -14,9 +14,10 @@ import numpy as np
 from flame.core.columns import I4, I8, distinct, sum_by
 from flame.core.errors import InputError
 from flame.core.live.window import LONGEST, Window
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.model.profile import NONE, Meta, Process, Thread
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.meta import Meta, Process, Thread
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.readers.shared.frame_text import frame_of
 from flame.core.readers.shared.stack_rows import spelled_stacks

@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8, distinct, sum_by
-from flame.core.model.profile import Activities, Profile, ProfilerSteps
+from flame.core.model.activities import Activities
+from flame.core.model.meta import ProfilerSteps
+from flame.core.model.profile import Profile
 
 
 class StepTotal(NamedTuple):

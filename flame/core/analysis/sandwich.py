@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, stretches, sum_by
-from flame.core.model.arrangement import Arrangement
-from flame.core.model.tree import NO_GROUPS, Breadth, StackTree, in_preorder
+from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
+from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ def _merged(tree: StackTree, rows: Iterator[_Level]) -> StackTree:
         columns.append(((wanted >> 32) + first, wanted & 0xFFFFFFFF, np.full(size, depth), *own))
         place, first = node, first + len(columns[-2][0]) if depth else 0
     parent, frame, depths, own_value, own_count = map(np.concatenate, zip(*columns, strict=True))
-    laid = Breadth(
+    laid = BreadthFirst(
         parent.astype(np.int32),
         frame.astype(np.int32),
         depths.astype(np.int32),
         own_value,
         own_count,
     )
-    return in_preorder(laid, tree.frames, tree.text, tree.metric, tree.levels)
+    return lay_out_preorder(laid, tree.frames, tree.text, tree.metric, tree.levels)
 
 
 def _subtree(tree: StackTree, node: int) -> StackTree:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from flame.core.columns import I8, Bool
 from flame.core.model.tree import StackTree
-
-_PLAIN = re.compile(r"[A-Za-z0-9_ ,:;<>=%&@!~'\"/-]+")
-"""Expressions without a special character: they are looked for as they stand, twice as fast."""
+from flame.core.regex import matching
 
 
 @dataclass(frozen=True)
@@ -38,21 +35,3 @@ def search(tree: StackTree, pattern: re.Pattern[str]) -> Matches:
 def _used(tree: StackTree) -> I8:
     """Frames that ``tree`` has, the root aside."""
     return np.flatnonzero(np.bincount(tree.frame[1:], minlength=len(tree.text)))
-
-
-def matching(text: tuple[str, ...], frames: I8, pattern: re.Pattern[str]) -> list[int]:
-    """Those of ``frames`` whose ``text`` holds a match of ``pattern``."""
-    fits = _test(pattern)
-    chosen: Iterable[int] = frames.tolist()
-    return [frame for frame in chosen if fits(text[frame])]
-
-
-def _test(pattern: re.Pattern[str]) -> Callable[[str], object]:
-    if not _PLAIN.fullmatch(pattern.pattern):
-        return pattern.search
-    wanted = pattern.pattern
-    if not pattern.flags & re.IGNORECASE:
-        return lambda name: wanted in name
-    wanted = wanted.lower()
-    # Beyond ASCII lower() and IGNORECASE differ: ſ matches s, but is no capital of it.
-    return lambda name: wanted in name.lower() if name.isascii() else pattern.search(name)

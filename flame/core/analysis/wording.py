@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.profile import Profile, Share
+from flame.core.model.meta import Share
+from flame.core.model.profile import Profile
 
 
 class Terms(NamedTuple):

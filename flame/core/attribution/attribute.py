@@ -16,11 +16,13 @@ from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.time_warnings import time_warnings, untimed
 from flame.core.columns import I4, I8, Column, runs
 from flame.core.errors import InputError
+from flame.core.model.activities import NONE, Activities
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.launches import Launches as LaunchTable
+from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
-from flame.core.model.profile import NONE, Activities, GraphNodes, Profile, Source
+from flame.core.model.profile import Profile
 from flame.core.model.raw import OPEN, RawTrace
 from flame.core.model.raw import Activities as RawActivities
 from flame.core.model.stacks import EMPTY

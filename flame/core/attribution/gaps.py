@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import Bool, sum_by
+from flame.core.model.activities import Activities
 from flame.core.model.frames import Kind
-from flame.core.model.profile import Activities, Profile
+from flame.core.model.profile import Profile
 from flame.core.model.stacks import EMPTY
 from flame.core.units import format_percent, format_whole_percent
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.attribution.nesting import Nesting, nest
-from flame.core.attribution.open_at import closed_at
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import I4, I8, U1, Column
+from flame.core.model.activities import NONE, Activities, off_gpu
 from flame.core.model.frames import Kind
-from flame.core.model.profile import NONE, Activities, off_gpu
-from flame.core.model.raw import Calls, Functions, Ranges
+from flame.core.model.raw import Calls, Functions, Ranges, closed_at
 from flame.core.model.stacks import EMPTY, StackBuilder
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH, Nesting, nest
-from flame.core.attribution.open_at import Moments, closed_at
+from flame.core.attribution.open_at import Moments
 from flame.core.columns import I4, I8, Column
-from flame.core.model.raw import Ranges
+from flame.core.model.activities import RangePieces
+from flame.core.model.raw import Ranges, closed_at
 from flame.core.model.stacks import StackBuilder
 
 
@@ -49,26 +48,6 @@ class RangeIndex:
         outer = self._paths[self.nesting.innermost(np.maximum(thread, 0), start)]
         found[alone] = self._stacks.extend(outer, self._ranges.frame[rows[alone]])
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class RangePieces:
-    """Ranges over time, cut into pieces that nest; ordered by (thread, depth, start).
-
-    ``thread``, ``depth`` (0: in no other one), ``frame``, ``parent`` (the piece around it, -1
-    without one) are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns. Ranges without length
-    and those of unknown threads are left out.
-    """
-
-    thread: I4
-    depth: I4
-    frame: I4
-    start: I8
-    end: I8
-    parent: I4
-
-    def __len__(self) -> int:
-        return len(self.start)
 
 
 def range_pieces(ranges: Ranges, capture_end: int) -> RangePieces:

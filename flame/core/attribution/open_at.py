@@ -6,12 +6,6 @@ import numpy as np
 
 from flame.core.attribution.nesting import clock_of, nest, outer_first
 from flame.core.columns import I8, Column
-from flame.core.model.raw import OPEN
-
-
-def closed_at(end: I8, capture_end: int) -> I8:
-    """When intervals end, ns: those still open when the capture stopped did so then."""
-    return np.where(end == OPEN, capture_end, end)
 
 
 class Moments:

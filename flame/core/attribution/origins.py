@@ -6,11 +6,11 @@ import numpy as np
 
 from flame.core.attribution.graph_capture import Captured
 from flame.core.attribution.nvtx_ranges import RangeIndex
-from flame.core.attribution.open_at import Moments, closed_at
+from flame.core.attribution.open_at import Moments
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import I4, I8, Bool, Column, pack
-from flame.core.model.profile import NONE
-from flame.core.model.raw import Activities, Operators, Ranges, RawTrace
+from flame.core.model.activities import NONE
+from flame.core.model.raw import Activities, Operators, Ranges, RawTrace, closed_at
 from flame.core.model.stack_joins import CAPTURED, FORWARD, PLACED, Joiner
 from flame.core.model.stacks import EMPTY
 

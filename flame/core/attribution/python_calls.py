@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH
-from flame.core.attribution.open_at import Moments, closed_at
+from flame.core.attribution.open_at import Moments
 from flame.core.columns import I4, I8, Bool, Column, pack
-from flame.core.model.raw import Functions
+from flame.core.model.raw import Functions, closed_at
 from flame.core.model.stacks import EMPTY, StackBuilder
 
 

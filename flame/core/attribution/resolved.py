@@ -8,11 +8,13 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
+from flame.core.model.activities import NONE, Activities, off_gpu
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import add_grouping
+from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import Metric
-from flame.core.model.profile import NONE, Activities, GraphNodes, Profile, Source, off_gpu
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.profile import Profile
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackTable
 
 _SUM_LIMIT = 1 << 62

@@ -9,8 +9,8 @@ import numpy as np
 
 from flame.core.columns import Column
 from flame.core.live.sums.activities import WorkSegment
+from flame.core.model.activities import GROUP_COLUMNS, Activities, Groups
 from flame.core.model.launches import LaunchConfig, Launches
-from flame.core.model.profile import GROUP_COLUMNS, Activities, Groups
 from flame.core.model.stacks import StackTable
 
 _TIMES = ("launch_start", "launch_end")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column
+from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping, add_grouping
-from flame.core.model.profile import NONE, Device, Process, Source, Thread
+from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.model.stacks import StackTable
-from flame.core.projection.labels import Labeller, Labels, Naming
+from flame.core.projection.labels import Labeller, Naming, keep_labels, namings_of
 from flame.core.readers.fdump.shared import Shared
 
 
@@ -20,7 +21,7 @@ from flame.core.readers.fdump.shared import Shared
 class Words:
     """The vocabulary of one snapshot. ``process`` i4: new numbers of the processes, by their old.
 
-    The last of these is for what is unknown (-1). ``labels`` are those of ``frames`` so far.
+    The last of these is for what is unknown (-1).
     """
 
     frames: FrameTable
@@ -31,7 +32,6 @@ class Words:
     sources: tuple[Source, ...]
     process: I4
     grouping: Grouping
-    labels: dict[Naming, Labels] = field(default_factory=dict)
 
 
 class Lexicon:
@@ -78,11 +78,11 @@ class Lexicon:
         listed = processes, threads, devices
         grouping = add_grouping(shared.frames, *listed, streams, sources, shapes)
         if known and len(known.frames) == len(shared.frames):
-            frames, labels = known.frames, known.labels
+            frames = known.frames
         else:
             frames = shared.frames.build()
-            labels = self._labels(frames)
-        return Words(frames, self.stacks(), *listed, sources, process, grouping, labels)
+            self._label(frames)
+        return Words(frames, self.stacks(), *listed, sources, process, grouping)
 
     def _processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
         """The processes of the dumps that are shown, and the numbers that they have now."""
@@ -94,10 +94,12 @@ class Lexicon:
         kept = [replace(known[number], source=place[known[number].source]) for number in shown]
         return numbers, tuple(kept)
 
-    def _labels(self, frames: FrameTable) -> dict[Naming, Labels]:
-        """The labels of ``frames`` under every naming that has been asked for."""
+    def _label(self, frames: FrameTable) -> None:
+        """Label ``frames`` under every naming that has been asked for."""
         if self._known is None:
-            return {}
-        for naming in list(self._known.labels):
+            return
+        for naming in namings_of(self._known.frames):
             self._labellers.setdefault(naming, Labeller(naming))
-        return {naming: one.labels(frames) for naming, one in self._labellers.items()}
+        keep_labels(
+            frames, {naming: each.labels(frames) for naming, each in self._labellers.items()}
+        )

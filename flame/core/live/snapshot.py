@@ -18,7 +18,8 @@ from flame.core.live.window import Window
 from flame.core.loading.inputs import in_order, labels_of
 from flame.core.loading.merge import common_meta, warnings_of_all
 from flame.core.model.launches import LaunchConfig
-from flame.core.model.profile import Meta, Profile, Source
+from flame.core.model.meta import Meta, Source
+from flame.core.model.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,6 @@ class Pictures:
             sources=words.sources,
             totals=tables.totals(looked, since),
             sampling=sampling,
-            _labels=words.labels,
         )
         gaps = findings(replace(profile, totals=tables.totals(everything, since)))
         said = warnings_of_all([one.remarks() for one in dumps], labels)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flame.core.model.profile import Meta
+from flame.core.model.meta import Meta
 from flame.core.readers.fdump.folder import dumps_in, is_folder
 
 

@@ -9,28 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.attribution.nvtx_ranges import RangePieces
 from flame.core.columns import I4, Column
 from flame.core.loading.clocks import align
 from flame.core.loading.merge_metrics import differences, joined_measures, joined_metrics, scales
+from flame.core.model.activities import NONE, Activities, RangePieces, timed
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
 from flame.core.model.launches import UNKNOWN, LaunchConfig, Launches
-from flame.core.model.profile import (
-    NONE,
-    Activities,
-    Device,
-    GraphNodes,
-    Meta,
-    Process,
-    Profile,
-    ProfilerSteps,
-    Source,
-    Thread,
-)
+from flame.core.model.meta import Device, GraphNodes, Meta, Process, ProfilerSteps, Source, Thread
+from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
 from flame.core.sampling.merge import joined_samplings
-from flame.core.timeline.intervals import timed
 
 _STACKS = ("python", "native", "nvtx", "stack")
 _AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched")

@@ -9,8 +9,9 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.core.errors import InputError
+from flame.core.model.activities import Activities
 from flame.core.model.metrics import Metric
-from flame.core.model.profile import Activities, Profile
+from flame.core.model.profile import Profile
 
 _SUM_LIMIT = 1 << 62
 _MOST_TOLD = 4

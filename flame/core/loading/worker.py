@@ -50,8 +50,8 @@ class LoadProcess:
         except OSError:
             self._said.close()
             raise
-        self._requests = cast(BinaryIO, self._process.stdin)
-        self._answers = cast(BinaryIO, self._process.stdout)
+        self._requests = cast("BinaryIO", self._process.stdin)
+        self._answers = cast("BinaryIO", self._process.stdout)
 
     def load(self, path: Path, options: LoadOptions, progress: Progress) -> Profile:
         """The profile of the trace at ``path``; ``progress`` is handed on.
@@ -108,7 +108,7 @@ class LoadProcess:
 def _received(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
     """The profile whose pickle of ``size`` bytes and columns of ``sizes`` bytes follow."""
     data, *columns = (_bytes(answers, number) for number in (size, *sizes))
-    return cast(Profile, pickle.loads(data, buffers=columns))
+    return cast("Profile", pickle.loads(data, buffers=columns))
 
 
 def _bytes(answers: BinaryIO, size: int) -> Any:

@@ -74,7 +74,7 @@ class Frame(NamedTuple):
         return next((value for name, value in self.extra if name == key), "")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FrameTable:
     """Frames by id (their index). Frame 0 is the root ``all``.
 

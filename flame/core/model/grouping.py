@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.columns import I4, Column
 from flame.core.model.frames import SMALLER, Frame, FrameBuilder, Kind
-from flame.core.model.profile import Device, Process, Source, Thread
+from flame.core.model.meta import Device, Process, Source, Thread
 
 
 @dataclass(frozen=True)

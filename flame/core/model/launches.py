@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from flame.core.columns import I4, I8
-from flame.core.model.profile import NONE
+from flame.core.model.activities import NONE
 
 Dim = tuple[int, int, int]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.core.errors import UsageError
-from flame.core.model.profile import Activities
+from flame.core.model.activities import Activities
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from flame.core.columns import I4, I8, Bool, Column
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.stalls import stall_of
 from flame.core.names.cuda import demangle, kernel_base
-
-if TYPE_CHECKING:
-    from flame.core.projection.sample_weights import Shares
 
 LONGEST_TEXT = 4_096
 """Characters of an instruction's text. Those of real ones are some hundred at most."""
@@ -101,8 +97,7 @@ class Sampling:
     ``of_group`` i4[groups of the activities]: the distribution, -1 for none. Distribution d has the
     entries ``bounds[d]`` to ``bounds[d + 1]`` (i8[d + 1]): samples of ``codes[code]`` at ``place``,
     with the frames ``sass`` and ``stall`` (i4 each), ``samples`` i8. ``exact`` bool[d]: of these
-    launches alone; else of all launches of the kernel, wherever they came from. ``shares`` is what
-    `sample_weights` has worked out of them, by levels, for the frames shown. ``most_parts``
+    launches alone; else of all launches of the kernel, wherever they came from. ``most_parts``
     limits how many entries are shown together, besides what `projection.sample_split` does.
     """
 
@@ -115,7 +110,6 @@ class Sampling:
     stall: I4
     samples: I8
     exact: Bool
-    shares: dict[tuple[str, ...], tuple[I4, Shares]] = field(default_factory=dict, repr=False)
     most_parts: int | None = None
 
     def __len__(self) -> int:

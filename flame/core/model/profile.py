@@ -2,241 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column, sum_by, unique_rows
+from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.model.activities import Activities, Totals
 from flame.core.model.frames import ACTIVITY_KINDS, FrameTable, Kind
-from flame.core.model.stacks import StackTable
+from flame.core.model.meta import (
+    Device,
+    GraphNodes,
+    Meta,
+    Process,
+    ProfilerSteps,
+    Share,
+    Source,
+    Thread,
+)
 
 if TYPE_CHECKING:
-    from flame.core.attribution.nvtx_ranges import RangePieces
-    from flame.core.model.arrangement import Arrangement
+    from flame.core.model.activities import RangePieces
     from flame.core.model.grouping import Grouping
     from flame.core.model.launches import Launches
     from flame.core.model.metrics import Metric
     from flame.core.model.pc_samples import Sampling
-    from flame.core.model.tree import StackTree
-    from flame.core.names.nvtx import Rename
-    from flame.core.projection.filters import Filter
-    from flame.core.projection.labels import Labels, Naming
-
-NONE = -1
-"""Absent: in index columns, and in ``launch_start``/``launch_end`` of rows without a launch."""
-
-GROUP_COLUMNS = (
-    "kind",
-    "process",
-    "thread",
-    "device",
-    "stream",
-    "python",
-    "native",
-    "launch",
-    "nvtx",
-    "frame",
-    "stack",
-)
-
-
-@dataclass(frozen=True)
-class Process:
-    """A traced process of ``Profile.sources[source]``; ``name`` is empty where nothing says it."""
-
-    pid: int
-    name: str = ""
-    source: int = 0
-
-
-@dataclass(frozen=True)
-class Thread:
-    """A traced thread; ``process`` indexes ``Profile.processes``."""
-
-    process: int
-    tid: int
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class Device:
-    """A GPU. ``id`` is the machine's GPU number where known, else the process's CUDA ordinal.
-
-    ``source`` indexes ``Profile.sources``: files may be of different machines.
-    """
-
-    id: int
-    name: str = ""
-    source: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Activities:
-    """One row per thing that took time: GPU activities, or host ranges and calls.
-
-    | column | dtype | meaning |
-    |---|---|---|
-    | kind | u8 | `Kind` of the leaf; LAUNCH, NVTX or PYTHON in a host table |
-    | start, duration | i8 | ns; duration is what the row is charged with, never negative |
-    | process, thread, device | i4 | index into the profile's lists, -1 unknown |
-    | stream | i4 | stream id, -1 unknown |
-    | launch_start, launch_end | i8 | ns of the launching API call; -1 where ``launched`` is false |
-    | launch_share | i8 | this row's part of the call's duration, ns |
-    | idle | i8 | ns the device was empty just before ``start`` |
-    | python, native, nvtx | i4 | stack ids |
-    | launch | i4 | frame id of the API call, or of ``[no launch recorded]`` (-1: host range) |
-    | frame | i4 | frame id of the leaf (-1 in a host table and in one of resolved stacks) |
-    | stack | i4 | stack id of a resolved stack, which is all there is then |
-
-    ``python``, ``native``, ``nvtx`` and ``stack`` are rows of ``stacks``; a host table has its own.
-    ``measures`` (i8 each, by metric key) is what a file of resolved stacks has measured itself, and
-    ``stalls``: PC samples.
-    """
-
-    kind: U1
-    start: I8
-    duration: I8
-    process: I4
-    thread: I4
-    device: I4
-    stream: I4
-    launch_start: I8
-    launch_end: I8
-    launch_share: I8
-    idle: I8
-    python: I4
-    native: I4
-    launch: I4
-    nvtx: I4
-    frame: I4
-    stack: I4
-    launched: Bool
-    stacks: StackTable
-    measures: Mapping[str, I8] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    @cached_property
-    def groups(self) -> Groups:
-        """Rows that differ in nothing but time and duration, counted as one."""
-        columns = [getattr(self, name) for name in GROUP_COLUMNS]
-        first, group = unique_rows(columns)
-        kept = {name: getattr(self, name)[first] for name in (*GROUP_COLUMNS, "launched")}
-        return Groups(group.astype(np.int32), **kept)
-
-
-def off_gpu(size: int) -> dict[str, Any]:
-    """Columns of `Activities` for ``size`` rows that no GPU ran: no stack, all else unknown."""
-    none, empty = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
-    no_time = np.zeros(size, np.int64)
-    return {
-        **dict.fromkeys(("process", "thread", "device", "stream", "launch", "frame"), none),
-        **dict.fromkeys(("python", "native", "nvtx", "stack"), empty),
-        **dict.fromkeys(("launch_share", "idle"), no_time),
-        **dict.fromkeys(("launch_start", "launch_end"), no_time + NONE),
-        "launched": np.zeros(size, bool),
-    }
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Distinct activities: columns as in `Activities`, and ``of`` (i4): every activity's group.
-
-    Hundreds of times fewer than activities, so that pivots and filters run on these alone.
-    """
-
-    of: I4
-    kind: U1
-    process: I4
-    thread: I4
-    device: I4
-    stream: I4
-    python: I4
-    native: I4
-    launch: I4
-    nvtx: I4
-    frame: I4
-    stack: I4
-    launched: Bool
-
-    def __len__(self) -> int:
-        return len(self.kind)
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Sums per group, of all that was recorded: more than the tables have rows for.
-
-    ``values`` by metric and ``counts`` by table (``gpu``, ``host``) are i8[groups of the table].
-    There are rows of all that started after ``since``, ns.
-    """
-
-    values: Mapping[str, I8]
-    counts: Mapping[str, I8]
-    since: int
-
-
-@dataclass(frozen=True)
-class Share:
-    """A part of the GPU time."""
-
-    ns: int
-    percent: float
-
-
-@dataclass(frozen=True, eq=False)
-class ProfilerSteps:
-    """Steps that the program told its profiler of (``ProfilerStep#12``): when, in which process."""
-
-    number: I8
-    process: I4
-    start: I8
-    end: I8
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-
-@dataclass(frozen=True)
-class Source:
-    """One of the files a profile was read from; ``label`` is the name of its group (``rank 3``)."""
-
-    label: str
-    meta: Meta
-
-
-@dataclass(frozen=True)
-class GraphNodes:
-    """Work replayed node by node from CUDA graphs; ``captured`` shows the ranges of its capture."""
-
-    activities: int = 0
-    captured: int = 0
-
-
-@dataclass(frozen=True)
-class Meta:
-    """What is known of the capture besides its events. Never holds environment variables.
-
-    ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
-    ``rank`` is the process's number in a distributed job. ``label`` is what the trace calls itself
-    among others. Traces with equal ``clock`` are of one recording: their times compare, however far
-    apart they are; empty where nothing says so.
-    """
-
-    path: str = ""
-    format: str = ""
-    origin: int | None = None
-    rank: int | None = None
-    label: str = ""
-    clock: str = ""
-    producer: str = ""
-    schema_version: str = ""
-    synthetic: bool = False
-    options: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +63,6 @@ class Profile:
     timed: bool = True
     totals: Totals | None = None
     sampling: Sampling | None = None
-    _labels: dict[Naming, Labels] = field(default_factory=dict, repr=False)
 
     @cached_property
     def host(self) -> Activities:
@@ -381,34 +172,3 @@ class Profile:
             group, values = group[rows], values[rows]
         size = len(table.groups)
         return sum_by(group, values, size), np.bincount(group, minlength=size).astype(np.int64)
-
-    def tree(
-        self,
-        levels: str | tuple[str, ...] | None = None,
-        where: tuple[Filter, ...] = (),
-        metric: str | None = None,
-        *,
-        kernel_names: str = "base",
-        shapes: bool = False,
-        rename: tuple[Rename, ...] = (),
-        fold: bool = False,
-        arrangement: Arrangement | None = None,
-    ) -> StackTree:
-        """Project to a stack tree; see `flame.core.projection.project.project`."""
-        from flame.core.projection.labels import Naming
-        from flame.core.projection.project import parse_levels, project, with_shapes
-
-        if isinstance(levels, str):
-            levels = parse_levels(levels)
-        if levels and shapes:
-            levels = with_shapes(levels)
-        naming = Naming(kernel_names, shapes, rename, fold)
-        return project(self, levels, where, metric, naming, arrangement)
-
-    def labels(self, naming: Naming) -> Labels:
-        """Display names under ``naming``, worked out once."""
-        from flame.core.projection.labels import labels
-
-        if naming not in self._labels:
-            self._labels[naming] = labels(self.frames, naming)
-        return self._labels[naming]

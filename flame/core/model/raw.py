@@ -10,8 +10,8 @@ import numpy as np
 from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.launches import Launches
+from flame.core.model.meta import Device, Meta, Process, ProfilerSteps, Thread
 from flame.core.model.pc_samples import Code
-from flame.core.model.profile import Device, Meta, Process, ProfilerSteps, Thread
 from flame.core.model.stacks import StackBuilder
 
 OPEN = np.int64(np.iinfo(np.int64).max)
@@ -175,7 +175,7 @@ class Batches(Generic[_Table]):
 
     def __init__(self, table: type[_Table]) -> None:
         self._table = table
-        names = [column.name for column in fields(cast(Any, table))]
+        names = [column.name for column in fields(cast("Any", table))]
         self._chunks: dict[str, list[Column]] = {name: [] for name in names}
 
     def add(self, **columns: Column) -> None:
@@ -221,3 +221,42 @@ class RawTrace:
     launches: Launches | None = None
     paths: Paths | None = None
     pc_samples: PcSamples | None = None
+
+
+def closed_at(end: I8, capture_end: int) -> I8:
+    """When intervals end, ns: those still open when the capture stopped did so then."""
+    return np.where(end == OPEN, capture_end, end)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One thing that a file of stacks measures.
+
+    ``unit`` is as in `flame.core.model.metrics.Metric`; ``values`` i8[rows], never negative.
+    """
+
+    key: str
+    title: str
+    unit: str
+    values: I8
+
+
+@dataclass
+class RawStacks:
+    """What a reader of resolved stacks hands over, one row per sample (or per stack).
+
+    ``stack`` i4[n] is the row's stack in ``stacks``, its frames of any kind, root first (0: the
+    empty stack). ``thread`` i4[n] indexes ``threads`` (-1: none). ``start`` i8[n] is when the
+    sample was taken, ns, None where the format has no times. The first measure is the default.
+    """
+
+    frames: FrameBuilder
+    stacks: StackBuilder
+    stack: I4
+    measures: tuple[Measure, ...]
+    meta: Meta
+    thread: I4 | None = None
+    start: I8 | None = None
+    processes: tuple[Process, ...] = ()
+    threads: tuple[Thread, ...] = ()
+    warnings: list[str] = field(default_factory=list)

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, sum_by
-from flame.core.model.arrangement import Arrangement
+from flame.core.columns import I4, I8, Bool
+from flame.core.errors import UsageError
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.metrics import Metric
 
+Order = Literal["weight", "name", "start"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+
 NO_GROUPS: I4 = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """``inverted``: bottom-up, the leaf first; ``collapsed``: a frame right below itself is one.
+
+    ``order`` is that of siblings: the widest first, by name (numbers by value), or by the first
+    start of an activity below them.
+    """
+
+    inverted: bool = False
+    collapsed: bool = False
+    order: Order = "weight"
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            choices = ", ".join(ORDERS)
+            raise UsageError(f"--sort: unknown order '{self.order}': choose from {choices}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,104 +287,3 @@ def _subtree_sums(own: I8, end: I4) -> I8:
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(own)])
     sums: I8 = before[end] - before[:-1]
     return sums
-
-
-@dataclass(frozen=True)
-class Breadth:
-    """Tree columns in breadth-first order (parents before children), as a projection makes them."""
-
-    parent: I4
-    frame: I4
-    depth: I4
-    own: I8
-    own_count: I8
-
-    def sums(self, values: I8) -> I8:
-        """Inclusive sums of ``values`` per node."""
-        result = values.copy()
-        for above, low, high in self._rows_upwards():
-            place = self.parent[low:high] - above
-            result[above:low] += sum_by(place, result[low:high], low - above)
-        return result
-
-    def minima(self, values: I8) -> I8:
-        """The least of ``values`` at each node and below it."""
-        result = values.copy()
-        for _, low, high in self._rows_upwards():
-            np.minimum.at(result, self.parent[low:high], result[low:high])
-        return result
-
-    def _rows_upwards(self) -> Iterator[tuple[int, int, int]]:
-        """(first of the row above, first, end) of every row but the root's, the deepest first."""
-        bounds = self.bounds()
-        for row in range(len(bounds) - 2, 0, -1):
-            yield bounds[row - 1], bounds[row], bounds[row + 1]
-
-    def bounds(self) -> list[int]:
-        """First node of every row, and the number of nodes."""
-        ends: list[int] = np.cumsum(np.bincount(self.depth)).tolist()
-        return [0, *ends]
-
-    def preorder(self, key: I8 | None = None) -> tuple[I8, I8]:
-        """(old index of every new node, subtree size of every new node).
-
-        Siblings stand by ``key``, the least first, and those of one key widest first.
-        """
-        total, size = self.sums(self.own), self.sums(np.ones(len(self.parent), np.int64))
-        new = np.zeros(len(self.parent), np.int64)
-        within: list[Column] = [self.frame, -total] if key is None else [self.frame, -total, key]
-        for low, high in itertools.pairwise(self.bounds()[1:]):
-            order = low + np.lexsort([column[low:high] for column in (*within, self.parent)])
-            parent = self.parent[order]
-            before = np.cumsum(size[order]) - size[order]
-            first = np.concatenate([[True], parent[1:] != parent[:-1]])
-            base = before[first][np.cumsum(first) - 1]
-            new[order] = new[parent] + 1 + before - base
-        old = np.empty(len(new), np.int64)
-        old[new] = np.arange(len(new))
-        return old, size[old]
-
-
-def by_depth(parent: Column, frame: Column, depth: Column) -> tuple[Breadth, I8]:
-    """Nodes in any order, laid out breadth-first without values; and where each of them stands."""
-    order = np.argsort(depth, kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    above = np.where(parent >= 0, place[parent], -1)
-    nothing = np.zeros(len(order), np.int64)
-    above, frame, depth = (column[order].astype(np.int32) for column in (above, frame, depth))
-    return Breadth(above, frame, depth, nothing, nothing), place
-
-
-def in_preorder(
-    columns: Breadth,
-    frames: FrameTable,
-    text: tuple[str, ...],
-    metric: Metric,
-    levels: tuple[str, ...],
-    arrangement: Arrangement | None = None,
-    key: I8 | None = None,
-    node_of_group: Column = NO_GROUPS,
-) -> StackTree:
-    """Lay breadth-first ``columns`` out as a `StackTree`, siblings by ``key`` or else by weight.
-
-    ``node_of_group`` refers to nodes of ``columns``; -1 stays -1.
-    """
-    old, size = columns.preorder(key)
-    new = np.empty(len(old) + 1, np.int32)
-    new[old] = np.arange(len(old), dtype=np.int32)
-    new[-1] = -1
-    return StackTree(
-        frames,
-        text,
-        metric,
-        levels,
-        new[columns.parent[old]],
-        columns.frame[old],
-        columns.depth[old],
-        (np.arange(len(old)) + size).astype(np.int32),
-        columns.own[old],
-        columns.own_count[old],
-        arrangement or Arrangement(),
-        new[node_of_group],
-    )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameTable, Kind
+from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import APART
-
-if TYPE_CHECKING:
-    from flame.core.names.nvtx import Rename
+from flame.core.names.nvtx import Rename, apply_renames, fold_indices, fold_module
 
 KERNEL_NAMES = ("base", "demangled", "mangled")
 
@@ -44,16 +44,12 @@ class Naming:
         if frame.kind == Kind.KERNEL and self.kernel_names != "base":
             name = frame.get(self.kernel_names) or frame.get("demangled") or name
         if self.rename:
-            from flame.core.names.nvtx import apply_renames
-
             name = apply_renames(name, self.rename)
         return _folded(frame.kind, name) if self.fold else name
 
 
 def _folded(kind: Kind, name: str) -> str:
     """The ``name`` of a frame of ``kind`` without the number of its layer or module."""
-    from flame.core.names.nvtx import fold_indices, fold_module
-
     if kind == Kind.NVTX:
         return fold_indices(name)
     return fold_module(name) if kind == Kind.PYTHON else name
@@ -97,9 +93,25 @@ def _behind_its_length(found: re.Match[str]) -> str:
     return chr(min(len(digits), 0xFFFF)) + digits
 
 
-def labels(frames: FrameTable, naming: Naming) -> Labels:
-    """Name all ``frames`` as ``naming`` says."""
-    return Labeller(naming).labels(frames)
+_KEPT: WeakKeyDictionary[FrameTable, dict[Naming, Labels]] = WeakKeyDictionary()
+
+
+def labels_of(profile: Profile, naming: Naming) -> Labels:
+    """Name the frames of ``profile`` as ``naming`` says; worked out once per table of frames."""
+    known = _KEPT.setdefault(profile.frames, {})
+    if naming not in known:
+        known[naming] = Labeller(naming).labels(profile.frames)
+    return known[naming]
+
+
+def keep_labels(frames: FrameTable, known: Mapping[Naming, Labels]) -> None:
+    """Keep the labels that are ``known`` of ``frames``, for `labels_of`."""
+    _KEPT.setdefault(frames, {}).update(known)
+
+
+def namings_of(frames: FrameTable) -> tuple[Naming, ...]:
+    """Tell under which namings ``frames`` have been labelled."""
+    return tuple(_KEPT.get(frames, ()))
 
 
 class Labeller:

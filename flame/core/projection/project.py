@@ -1,116 +1,34 @@
-"""Projection, the heart: choose and order levels, filter, weigh, and build the stack tree."""
+"""Project a profile to a stack tree: choose and order levels, filter, weigh, build."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.errors import NoMatchError, UsageError
-from flame.core.model.arrangement import Arrangement
-from flame.core.model.metrics import NO_SAMPLES, Metric, metric_of
-from flame.core.model.profile import Activities, Profile
-from flame.core.model.tree import Breadth, StackTree, in_preorder
-from flame.core.projection.absent import absences
-from flame.core.projection.filters import Filter, GroupFilter, MinShare, passing_rows
-from flame.core.projection.growth import grow
-from flame.core.projection.labels import Naming
-from flame.core.projection.level_columns import STACK_LEVELS, arranged, filtered
-from flame.core.projection.sample_split import SAMPLE_LEVELS, Weighed, Weights, weighed
-from flame.core.projection.tree_builder import merge_smaller
+from flame.core.errors import NoMatchError
+from flame.core.model.metrics import Metric, metric_of
+from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
+from flame.core.projection.filters import Filter, absences
+from flame.core.projection.labels import Labels, labels_of
+from flame.core.projection.level_columns import StackColumns, arrange_stacks, level_columns
+from flame.core.projection.levels import check_levels, default_levels
+from flame.core.projection.sample_split import WeightedStacks, split_by_samples
+from flame.core.projection.selection import Selection
+from flame.core.projection.stack_filters import filter_stacks
+from flame.core.projection.tree_builder import (
+    BreadthFirst,
+    build_nodes,
+    lay_out_preorder,
+    prune_small,
+)
+from flame.core.projection.weights import row_indices, weigh_groups
 
 _LATEST = np.iinfo(np.int64).max
 
-LEVELS = (
-    "rank",
-    "process",
-    "thread",
-    "device",
-    "stream",
-    "stack",
-    "python",
-    "native",
-    "launch",
-    "nvtx",
-    "shapes",
-    "kernel",
-    *SAMPLE_LEVELS,
-)
-"""All levels in their natural order; any subset in any order makes a tree."""
 
-
-def parse_levels(text: str) -> tuple[str, ...]:
-    """Levels from a list such as ``nvtx,kernel``; UsageError on unknown or repeated ones."""
-    levels = tuple(name.strip() for name in text.split(",") if name.strip())
-    check_levels(levels)
-    return levels
-
-
-def check_levels(levels: tuple[str, ...]) -> None:
-    """UsageError unless ``levels`` is a non-empty choice of `LEVELS` without repeats."""
-    for name in levels:
-        if name not in LEVELS:
-            raise UsageError(f"--levels: unknown level '{name}': choose from {', '.join(LEVELS)}")
-        if levels.count(name) > 1:
-            raise UsageError(f"--levels: '{name}' stands there twice")
-    if not levels:
-        raise UsageError(f"--levels: no level given: choose from {', '.join(LEVELS)}")
-
-
-def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[str, ...]:
-    """The metric's own order, files first where there are several, shapes where asked for.
-
-    What PC samples tell stands below their kernels.
-    """
-    levels = ("rank", *metric.levels) if len(profile.sources) > 1 else metric.levels
-    if profile.sampling is not None and levels[-1] == "kernel":
-        levels = (*levels, *SAMPLE_LEVELS)
-    return with_shapes(levels) if naming.shapes and "nvtx" in levels else levels
-
-
-def with_shapes(levels: tuple[str, ...]) -> tuple[str, ...]:
-    """``levels`` with ``shapes`` below the ranges whose shapes they are, unless it has a place."""
-    if "shapes" in levels:
-        return levels
-    if "nvtx" not in levels:
-        raise UsageError("--shapes: name the place of shapes in --levels, nvtx is not there")
-    place = levels.index("nvtx") + 1
-    return (*levels[:place], "shapes", *levels[place:])
-
-
-def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
-    """The levels for which the table behind ``metric`` has at least one frame."""
-    table = profile.table(metric)
-    groups = table.groups
-    shapes = table.stacks.innermost(profile.grouping.shapes)[groups.nvtx]
-    found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
-    sampled = profile.sampling is not None and table is profile.activities
-    found |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
-    found["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
-    for level in LEVELS:
-        if level not in found:
-            column = getattr(groups, level)
-            found[level] = column > 0 if level in STACK_LEVELS else column >= 0
-    return frozenset(level for level, mask in found.items() if mask.any())
-
-
-def lacking(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> str:
-    """What of ``levels`` the trace does not have, and how to get it; empty where all is well."""
-    if profile.sampling is None and not profile.resolved and set(SAMPLE_LEVELS) & set(levels):
-        return NO_SAMPLES
-    if recorded_levels(profile, metric).intersection(levels):
-        return ""
-    return f"this trace has no frames of {', '.join(levels)}"
-
-
-def project(
-    profile: Profile,
-    levels: str | tuple[str, ...] | None = None,
-    where: tuple[Filter, ...] = (),
-    metric: str | None = None,
-    naming: Naming | None = None,
-    arrangement: Arrangement | None = None,
-) -> StackTree:
-    """The stack tree of ``profile`` under ``levels``, of what passes all filters in ``where``.
+def project(profile: Profile, selection: Selection | None = None) -> StackTree:
+    """Project ``profile`` under ``selection`` to the stack tree of what passes all its filters.
 
     The order of the filters does not matter: those on activities choose first, then those on
     stacks, which see all of a stack as it is shown from the root down (so collapsing and inverting
@@ -118,71 +36,75 @@ def project(
     the activities that pass, exactly. Raises NoMatchError when filters leave nothing, UsageError
     for unknown levels or metrics and for wrong expressions.
     """
-    naming, arrangement = naming or Naming(), arrangement or Arrangement()
-    measure = metric_of(metric or profile.default_metric, profile.metrics)
-    if isinstance(levels, str):
-        levels = parse_levels(levels)
-    levels = levels or default_levels(profile, measure, naming)
-    check_levels(levels)
-    labels = profile.labels(naming)
-    table, weights = profile.table(measure), _weigh(profile, measure, where)
-    shares = weighed(profile, table, weights, levels, labels.shown)
-    stacks = filtered(shares.stacks, where, labels.text)
-    if where and not len(stacks.rows):
-        why = "".join(f": {reason}" for reason in absences(profile, where))
-        raise NoMatchError(f"nothing in the trace matches the selection{why}")
-    columns, node = grow(arranged(stacks, arrangement), *shares.weights)
-    for one in where:
-        if isinstance(one, MinShare):
-            columns, now = merge_smaller(columns, one.percent, profile.grouping.rest)
-            node = np.append(now, -1)[node]
-    key = None
-    if arrangement.order == "name":
-        key = labels.rank[columns.frame]
-    elif arrangement.order == "start":
-        key = _first_start(profile, columns, shares, node, table, where)
-    tree = in_preorder(
-        columns, profile.frames, labels.text, measure, levels, arrangement, key, node
+    selection = selection or Selection()
+    filters, arrangement = selection.where, selection.arrangement
+    metric, levels = _metric_and_levels(profile, selection)
+    labels = labels_of(profile, selection.naming)
+
+    weights = weigh_groups(profile, metric, filters)
+    kept = np.flatnonzero(weights.activities)
+    columns = level_columns(profile, profile.table(metric), kept, levels, labels.shown)
+    stacks = split_by_samples(profile, metric, columns, kept, weights, labels.shown)
+    shown = filter_stacks(stacks.columns, filters, labels.text)
+    _check_match(profile, filters, shown)
+    nodes, node = build_nodes(arrange_stacks(shown, arrangement), stacks.weights)
+    nodes, node = prune_small(nodes, node, filters, profile.grouping.rest)
+    key = _sibling_key(profile, selection, metric, labels, nodes, stacks, node)
+
+    tree = lay_out_preorder(
+        nodes, profile.frames, labels.text, metric, levels, arrangement, key, node
     )
-    return tree.with_units(shares.unit_of_group, shares.unit if shares.split else None)
+    return tree.with_units(stacks.unit_of_group, stacks.unit if stacks.split else None)
 
 
-def _weigh(profile: Profile, metric: Metric, where: tuple[Filter, ...]) -> Weights:
-    """(value, activities) per group of what passes; groups that do not pass have zeros."""
-    table = profile.table(metric)
-    value, count = profile.totals_by_group(metric, _rows(profile, table, where))
-    for one in where:
-        if isinstance(one, GroupFilter):
-            passing = one.groups(profile, table)
-            value, count = np.where(passing, value, 0), np.where(passing, count, 0)
-    return Weights(value, count)
+def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, tuple[str, ...]]:
+    metric = metric_of(selection.metric or profile.default_metric, profile.metrics)
+    levels = selection.levels or default_levels(profile, metric, selection.naming)
+    check_levels(levels)
+    return metric, levels
 
 
-def _rows(profile: Profile, table: Activities, where: tuple[Filter, ...]) -> I8 | None:
-    """Indices of the rows in all windows of time, or None for all rows."""
-    passing = passing_rows(profile, table, where)
-    return None if passing is None else np.flatnonzero(passing)
+def _check_match(profile: Profile, filters: tuple[Filter, ...], shown: StackColumns) -> None:
+    """NoMatchError, with the reason where it is known, if ``filters`` have left no stack."""
+    if filters and not len(shown.rows):
+        why = "".join(f": {reason}" for reason in absences(profile, filters))
+        raise NoMatchError(f"nothing in the trace matches the selection{why}")
 
 
-def _first_start(
+def _sibling_key(
     profile: Profile,
-    columns: Breadth,
-    shares: Weighed,
+    selection: Selection,
+    metric: Metric,
+    labels: Labels,
+    nodes: BreadthFirst,
+    stacks: WeightedStacks,
     node: I8,
-    table: Activities,
-    where: tuple[Filter, ...],
-) -> I8:
-    """Per node of ``columns`` the first start of an activity below it that passes, ns.
+) -> I8 | None:
+    """What siblings are ordered by, i8[nodes]; None: by weight. ``node`` is that of every stack."""
+    if selection.arrangement.order == "name":
+        return labels.rank[nodes.frame]
+    if selection.arrangement.order == "start":
+        return nodes.minima(_first_starts(profile, selection, metric, len(nodes), stacks, node))
+    return None
 
-    ``node`` is that of every stack of ``shares``.
-    """
-    rows = _rows(profile, table, where)
+
+def _first_starts(
+    profile: Profile,
+    selection: Selection,
+    metric: Metric,
+    size: int,
+    stacks: WeightedStacks,
+    node: I8,
+) -> I8:
+    """Per node the first start of an activity that passes and whose stack ends there, ns."""
+    table = profile.table(metric)
+    rows = row_indices(profile, table, selection.where)
     group, start = table.groups.of, table.start
     if rows is not None:
         group, start = group[rows], start[rows]
-    unit = shares.unit_of_group[group]
-    of_unit = np.full(int(shares.unit.max(initial=-1)) + 1, _LATEST)
+    unit = stacks.unit_of_group[group]
+    of_unit = np.full(int(stacks.unit.max(initial=-1)) + 1, _LATEST)
     np.minimum.at(of_unit, unit[unit >= 0], start[unit >= 0])
-    first = np.full(len(columns.parent), _LATEST)
-    np.minimum.at(first, node[node >= 0], of_unit[shares.unit[node >= 0]])
-    return columns.minima(first)
+    first = np.full(size, _LATEST)
+    np.minimum.at(first, node[node >= 0], of_unit[stacks.unit[node >= 0]])
+    return first

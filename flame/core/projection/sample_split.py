@@ -1,20 +1,21 @@
-"""What is below kernels: their value split over instructions and stall reasons by PC samples."""
+"""Split the value of kernels over instructions and stall reasons by PC samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, runs, stretches, sum_by, unique_rows
+from flame.core.model.metrics import Metric
 from flame.core.model.pc_samples import Sampling
-from flame.core.model.profile import Activities, Profile
-from flame.core.projection.level_columns import Steps, steps
-from flame.core.projection.sample_weights import Shares, shares_of
+from flame.core.model.profile import Profile
+from flame.core.projection.level_columns import StackColumns
+from flame.core.projection.sample_weights import SampleWeights, sample_weights
+from flame.core.projection.weights import Weights
 
-SAMPLE_LEVELS = ("sass", "stall")
 MOST_PARTS = 200_000
 """Instructions and their reasons that are shown together: the rarest of more are one frame."""
 
@@ -22,77 +23,62 @@ _LEAST_PARTS = 64
 _MOST_PRODUCT = float(1 << 62)
 
 
-class Weights(NamedTuple):
-    """Value and number of activities of each group, or stack; i8 each."""
-
-    value: Column
-    activities: Column
-
-
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class WeightedStacks:
     """Stacks, each with a part of the weight of a unit of groups: those that share all parts.
 
-    ``stacks.rows`` number the stacks, of which each has its weights and its ``unit`` (i8[stacks]).
+    ``columns.rows`` number the stacks, of which each has its weights and its ``unit`` (i8[stacks]).
     ``unit_of_group`` i8[groups], -1 for those that are not shown. ``split``: units have several.
     """
 
-    stacks: Steps
+    columns: StackColumns
     weights: Weights
     unit: I8
     unit_of_group: I8
     split: bool = False
 
 
-def weighed(
-    profile: Profile, table: Activities, weights: Weights, levels: Iterable[str], shown: I4
-) -> Weighed:
-    """The stacks under ``levels`` of the groups of ``table`` that have any activity.
+def split_by_samples(
+    profile: Profile,
+    metric: Metric,
+    columns: Sequence[Column | str],
+    kept: I8,
+    weights: Weights,
+    shown: I4,
+) -> WeightedStacks:
+    """Split the stacks of the groups ``kept`` at the levels of samples named in ``columns``.
 
-    ``weights`` are those of all groups, frames are those ``shown`` for them.
+    ``weights`` are those of all groups, frames are those ``shown`` for the recorded ones. Where
+    nothing was sampled these levels are left out.
     """
-    kept = np.flatnonzero(weights.activities)
-    wanted = tuple(level for level in levels if level in SAMPLE_LEVELS)
     unit_of_group = np.full(len(weights.activities), -1, np.int64)
     unit_of_group[kept] = np.arange(len(kept))
-    own = Weights(weights.value[kept], weights.activities[kept])
-    if profile.sampling is None or table is not profile.activities or not wanted:
-        usual = [level for level in levels if level not in SAMPLE_LEVELS]
+    levels = tuple(column for column in columns if isinstance(column, str))
+    if profile.sampling is None or metric.table == "host" or not levels:
         rows = np.arange(len(kept))
-        stacks = Steps(rows, steps(profile, table, kept, usual, shown))
-        return Weighed(stacks, own, rows, unit_of_group)
-    columns = _columns(profile, table, kept, levels, shown)
-    spread = _Spread(profile.sampling, shown, wanted, profile.grouping.rest)
-    return _split(spread, columns, kept, own, unit_of_group)
+        frames = tuple(column for column in columns if not isinstance(column, str))
+        stacks = StackColumns(rows, frames)
+        return WeightedStacks(stacks, weights.of(kept), rows, unit_of_group)
+    split = _Split(profile.sampling, shown, levels, profile.grouping.rest)
+    return _split_stacks(split, columns, kept, weights.of(kept), unit_of_group)
 
 
-def _columns(
-    profile: Profile, table: Activities, kept: I8, levels: Iterable[str], shown: I4
-) -> list[Column | str]:
-    """The frames of the stacks, step by step, and the names of sample levels in their places."""
-    found: list[Column | str] = []
-    for level in levels:
-        if level in SAMPLE_LEVELS:
-            found.append(level)
-        else:
-            found += steps(profile, table, kept, (level,), shown)
-    return found
-
-
-def _split(
-    spread: _Spread, columns: list[Column | str], kept: I8, own: Weights, unit_of_group: I8
-) -> Weighed:
+def _split_stacks(
+    split: _Split, columns: Sequence[Column | str], kept: I8, own: Weights, unit_of_group: I8
+) -> WeightedStacks:
     """Every stack as often as it has parts. Groups with equal stacks are split as one."""
-    known = [one for one in columns if not isinstance(one, str)]
-    distribution = spread.sampling.of_group[kept]
-    first, unit = unique_rows([distribution, *known])
+    recorded = [column for column in columns if not isinstance(column, str)]
+    distribution = split.sampling.of_group[kept]
+    first, unit = unique_rows([distribution, *recorded])
     unit_of_group[kept] = unit
     sums = Weights(*(sum_by(unit, column, len(first)) for column in own))
-    parts = spread.parts(distribution[first], sums)
+    parts = split.parts(distribution[first], sums)
     stack = first[parts.unit]
-    frames = tuple(parts.frames[one] if isinstance(one, str) else one[stack] for one in columns)
-    stacks = Steps(np.arange(len(stack)), frames)
-    return Weighed(stacks, parts.weights, parts.unit, unit_of_group, True)
+    frames = tuple(
+        parts.frames[column] if isinstance(column, str) else column[stack] for column in columns
+    )
+    stacks = StackColumns(np.arange(len(stack)), frames)
+    return WeightedStacks(stacks, parts.weights, parts.unit, unit_of_group, True)
 
 
 class _Parts(NamedTuple):
@@ -104,7 +90,7 @@ class _Parts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Spread:
+class _Split:
     """Splits by ``sampling`` over the ``levels``, frames as ``shown``; ``rest`` is what is rare."""
 
     sampling: Sampling
@@ -114,7 +100,7 @@ class _Spread:
 
     def parts(self, distribution: I4, weights: Weights) -> _Parts:
         """The parts of units with these distributions (-1: one part) and weights."""
-        shares, distribution = self._shares(distribution, weights.value)
+        shares, distribution = self._weights(distribution, weights.value)
         size = np.append(np.diff(shares.bounds), 1)[distribution]
         begin = np.append(shares.bounds[:-1], len(shares.samples))[distribution]
         unit = np.repeat(np.arange(len(distribution)), size)
@@ -122,18 +108,18 @@ class _Spread:
         frames = {name: np.append(one, np.int32(-1))[entry] for name, one in shares.frames.items()}
         samples = np.append(shares.samples, 1)[entry]
         first = np.cumsum(size) - size
-        split = Weights(*(apportioned(one, samples, unit, first) for one in weights))
+        split = Weights(*(apportion(one, samples, unit, first) for one in weights))
         some = (split.value > 0) | (split.activities > 0)
         chosen = {name: one[some] for name, one in frames.items()}
         return _Parts(unit[some], chosen, Weights(*(one[some] for one in split)))
 
-    def _shares(self, distribution: I4, value: I8) -> tuple[Shares, Column]:
+    def _weights(self, distribution: I4, value: I8) -> tuple[SampleWeights, Column]:
         """The samples by the frames of the levels, and which of them are those of each unit.
 
         Where these are too many for all units together, the heaviest of them by ``value`` have
         their most sampled instructions, and the others none.
         """
-        shares = shares_of(self.sampling, self.shown, self.levels)
+        shares = sample_weights(self.sampling, self.shown, self.levels)
         size = np.append(np.diff(shares.bounds), 0)[distribution]
         most = self.sampling.most_parts or MOST_PARTS
         if shares.whole is None or size.sum() <= most:
@@ -159,7 +145,7 @@ def _room(sizes: I8, most: int) -> int:
     return low
 
 
-def apportioned(values: I8, weights: I8, of: I8, first: I8) -> I8:
+def apportion(values: I8, weights: I8, of: I8, first: I8) -> I8:
     """``values`` split in proportion to ``weights``, exact in sum, i8[parts].
 
     The parts of values[u] are those with ``of`` u (ascending); they begin at ``first[u]``. Each is

@@ -1,25 +1,23 @@
-"""What PC samples say of each distribution, by the frames shown, the most sampled ones first."""
+"""Weigh the frames below a kernel by its PC samples, the most sampled instructions first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, stretches, sum_by, unique_rows
-
-if TYPE_CHECKING:
-    from flame.core.model.pc_samples import Sampling
+from flame.core.model.pc_samples import Sampling
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class SampleWeights:
     """Entries ``bounds[d]`` to ``bounds[d + 1]`` are those of distribution d, one for each frames.
 
     ``frames`` (i4 each) by level. The entries of an instruction stand together, and those of
     instructions with more samples first. In the order of all entries, the one of an entry's
-    instruction ends before ``last`` (i8). ``whole`` are the shares without instructions, in which
+    instruction ends before ``last`` (i8). ``whole`` are the weights without instructions, in which
     an entry is a part of ``of_whole`` (i8); None where there are no instructions.
     """
 
@@ -27,10 +25,10 @@ class Shares:
     frames: dict[str, Column]
     samples: I8
     last: I8
-    whole: Shares | None
+    whole: SampleWeights | None
     of_whole: I8
 
-    def first(self, room: int, wanted: I8, rest: int) -> Shares:
+    def first(self, room: int, wanted: I8, rest: int) -> SampleWeights:
         """Of the distributions ``wanted`` the instructions that fit ``room`` entries.
 
         The samples of their others are the instruction ``rest``. Behind all distributions they
@@ -50,7 +48,7 @@ class Shares:
             for level, column in self.frames.items()
         }
         samples = np.concatenate([self.samples[kept], left[others], whole.samples])[order]
-        return Shares(bounds, parts, samples, self.last[:0], None, self.of_whole[:0])
+        return SampleWeights(bounds, parts, samples, self.last[:0], None, self.of_whole[:0])
 
     def _kept(self, room: int, wanted: I8) -> I8:
         """The entries of the instructions that fit."""
@@ -59,18 +57,23 @@ class Shares:
         return stretches(begin, np.minimum(end, self.bounds[wanted + 1]) - begin)
 
 
-def shares_of(sampling: Sampling, shown: I4, levels: tuple[str, ...]) -> Shares:
-    """Those of ``sampling`` by the frames of ``levels``, as ``shown`` for the recorded ones.
+_Kept = dict[tuple[str, ...], tuple[I4, SampleWeights]]
+_KEPT: WeakKeyDictionary[Sampling, _Kept] = WeakKeyDictionary()
 
-    They are kept: projections differ in what the samples are split over far more often.
+
+def sample_weights(sampling: Sampling, shown: I4, levels: tuple[str, ...]) -> SampleWeights:
+    """Weigh the frames of ``levels`` (as ``shown`` for the recorded ones) by ``sampling``.
+
+    The result is kept: projections differ far more often in what the samples are split over.
     """
-    known = sampling.shares.get(levels)
+    kept = _KEPT.setdefault(sampling, {})
+    known = kept.get(levels)
     if known is None or known[0] is not shown:
-        known = sampling.shares[levels] = shown, _shares(sampling, shown, levels)
+        known = kept[levels] = shown, _weigh(sampling, shown, levels)
     return known[1]
 
 
-def _shares(sampling: Sampling, shown: I4, levels: tuple[str, ...]) -> Shares:
+def _weigh(sampling: Sampling, shown: I4, levels: tuple[str, ...]) -> SampleWeights:
     of = _owners(sampling.bounds)
     columns = [shown[getattr(sampling, level)] for level in levels]
     first, kind = unique_rows([of, *columns])
@@ -78,13 +81,13 @@ def _shares(sampling: Sampling, shown: I4, levels: tuple[str, ...]) -> Shares:
     of, columns = of[first], [column[first] for column in columns]
     order, last, whole, of_whole = np.argsort(of, kind="stable"), np.zeros(0, np.int64), None, first
     if "sass" in levels:
-        whole = shares_of(sampling, shown, tuple(level for level in levels if level != "sass"))
+        whole = sample_weights(sampling, shown, tuple(level for level in levels if level != "sass"))
         order, last = _heaviest_first(of, columns[levels.index("sass")], samples)
     frames = {level: column[order] for level, column in zip(levels, columns, strict=True)}
     if whole is not None:
         of_whole = _places(whole, of[order], frames)
     bounds = np.searchsorted(of[order], np.arange(len(sampling.bounds)))
-    return Shares(bounds, frames, samples[order], last, whole, of_whole)
+    return SampleWeights(bounds, frames, samples[order], last, whole, of_whole)
 
 
 def _heaviest_first(of: I8, sass: Column, samples: I8) -> tuple[I8, I8]:
@@ -97,7 +100,7 @@ def _heaviest_first(of: I8, sass: Column, samples: I8) -> tuple[I8, I8]:
     return np.argsort(place[instruction], kind="stable"), np.repeat(np.cumsum(size), size)
 
 
-def _places(whole: Shares, of: I8, frames: dict[str, Column]) -> I8:
+def _places(whole: SampleWeights, of: I8, frames: dict[str, Column]) -> I8:
     """For each entry with ``frames`` of the distribution ``of`` the one of ``whole``."""
     both = [np.concatenate([_owners(whole.bounds), of])]
     both += [np.concatenate([column, frames[level]]) for level, column in whole.frames.items()]

@@ -1,15 +1,14 @@
-"""What to show of a profile: levels, filters, metric, naming and arrangement together."""
+"""Say what to show of a profile: levels, filters, metric, naming and arrangement together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from flame.core.model.arrangement import Arrangement
-from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Arrangement
+from flame.core.names.nvtx import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
-from flame.core.projection.project import project
+from flame.core.projection.levels import parse_levels, with_shapes
 
 
 @dataclass(frozen=True)
@@ -22,6 +21,25 @@ class Selection:
     naming: Naming = field(default_factory=Naming)
     arrangement: Arrangement = field(default_factory=Arrangement)
 
-    def tree(self, profile: Profile) -> StackTree:
-        """The stack tree of ``profile`` under this selection."""
-        return project(profile, self.levels, self.where, self.metric, self.naming, self.arrangement)
+
+def select(
+    levels: str | tuple[str, ...] | None = None,
+    where: tuple[Filter, ...] = (),
+    metric: str | None = None,
+    *,
+    kernel_names: str = "base",
+    shapes: bool = False,
+    rename: tuple[Rename, ...] = (),
+    fold: bool = False,
+    arrangement: Arrangement | None = None,
+) -> Selection:
+    """Make a `Selection` from values as users write them; ``levels`` may be ``"nvtx,kernel"``.
+
+    Raises UsageError for unknown levels and unknown kernel names.
+    """
+    if isinstance(levels, str):
+        levels = parse_levels(levels)
+    if levels and shapes:
+        levels = with_shapes(levels)
+    naming = Naming(kernel_names, shapes, rename, fold)
+    return Selection(levels, where, metric, naming, arrangement or Arrangement())

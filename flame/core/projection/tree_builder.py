@@ -1,18 +1,38 @@
-"""The least share of the total that a subtree must have to be shown for itself."""
+"""Build the nodes of a tree from stacks, prune small subtrees, lay it out in preorder."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, sum_by
-from flame.core.model.tree import Breadth, by_depth
+from flame.core.columns import I4, I8, Bool, Column, distinct, runs, sum_by
+from flame.core.model.frames import FrameTable
+from flame.core.model.metrics import Metric
+from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
+from flame.core.projection.filters import Filter, MinShare
+from flame.core.projection.level_columns import StackColumns
+from flame.core.projection.weights import Weights
 
 
-def merge_smaller(columns: Breadth, percent: float, rest: int) -> tuple[Breadth, I8]:
-    """Per parent, one node of frame ``rest`` for its subtrees of less than ``percent`` of all.
+def prune_small(
+    nodes: BreadthFirst, node: I8, filters: Iterable[Filter], rest: int
+) -> tuple[BreadthFirst, I8]:
+    """Merge the small siblings that each `MinShare` of ``filters`` hides into frames ``rest``.
+
+    ``node`` (i8[stacks], -1: none) is where each stack ends; both are returned as they are after.
+    """
+    for filter_ in filters:
+        if isinstance(filter_, MinShare):
+            nodes, now = merge_smaller(nodes, filter_.percent, rest)
+            node = np.append(now, -1)[node]
+    return nodes, node
+
+
+def merge_smaller(columns: BreadthFirst, percent: float, rest: int) -> tuple[BreadthFirst, I8]:
+    """Merge, per parent, subtrees of less than ``percent`` of all into one node of frame ``rest``.
 
     One that is small alone among its siblings stays itself, and where one is ``rest`` already they
     go there. All sums stay what they were. Returns the tree and, for every node of ``columns``, the
@@ -33,7 +53,7 @@ def merge_smaller(columns: Breadth, percent: float, rest: int) -> tuple[Breadth,
     return replace(merged, own=own, own_count=own_count), now
 
 
-def _numbers(columns: Breadth, home: I8, kept: I8, rest: int) -> tuple[I8, I8]:
+def _numbers(columns: BreadthFirst, home: I8, kept: I8, rest: int) -> tuple[I8, I8]:
     """Parents that get a node ``rest`` after those ``kept``, and where every node goes."""
     gone, there = np.flatnonzero(home >= 0), np.full(len(home), -1, np.int64)
     known = kept[columns.frame[kept] == rest]
@@ -47,7 +67,7 @@ def _numbers(columns: Breadth, home: I8, kept: I8, rest: int) -> tuple[I8, I8]:
     return parents, number
 
 
-def _cut(columns: Breadth, percent: float) -> Bool:
+def _cut(columns: BreadthFirst, percent: float) -> Bool:
     """Nodes whose subtree is small, as that of a sibling is too."""
     total = columns.sums(columns.own)
     small = total < percent * float(total[0]) / 100
@@ -56,7 +76,7 @@ def _cut(columns: Breadth, percent: float) -> Bool:
     return small & (siblings[columns.parent] > 1)
 
 
-def _home(columns: Breadth, cut: Bool) -> I8:
+def _home(columns: BreadthFirst, cut: Bool) -> I8:
     """For nodes at or below one in ``cut``, the parent of the uppermost such one; -1 for others."""
     home = np.full(len(cut), -1, np.int64)
     bounds = columns.bounds()
@@ -65,3 +85,145 @@ def _home(columns: Breadth, cut: Bool) -> I8:
         own = np.where(cut[low:high], parent, -1)
         home[low:high] = np.where(home[parent] >= 0, home[parent], own)
     return home
+
+
+def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, I8]:
+    """Build the nodes of ``stacks``; and the node at which each of all stacks ends (-1: none).
+
+    ``weights`` are by number of the stack.
+    """
+    builder = _NodeBuilder(len(stacks.rows))
+    for step in stacks.without_gaps().frames:
+        builder.extend(step)
+    columns, place = by_depth(*map(np.concatenate, zip(*builder.columns, strict=True)))
+    node, size = place[builder.node], len(place)
+    own, own_count = (sum_by(node, values[stacks.rows], size) for values in weights)
+    node_of_row = np.full(len(weights.value), -1, np.int64)
+    node_of_row[stacks.rows] = node
+    return replace(columns, own=own, own_count=own_count), node_of_row
+
+
+class _NodeBuilder:
+    """The nodes so far, and ``node``, where every stack has come to."""
+
+    def __init__(self, stacks: int) -> None:
+        self.node = np.zeros(stacks, np.int64)
+        self.columns = [(np.array([-1]), np.array([0]), np.array([0]))]
+        self._depth = np.zeros(1, np.int64)
+
+    def extend(self, frame: Column) -> None:
+        """Move every stack with ``frame`` >= 0 to the child with that frame."""
+        rows = np.flatnonzero(frame >= 0)
+        child = (self.node[rows] << 32) | frame[rows]
+        # Stacks that PC samples split stand together, and all have the frames above in common.
+        first = runs(child)
+        wanted, place = distinct(child[first])
+        parent = wanted >> 32
+        depth = self._depth[parent] + 1
+        self.columns.append((parent, wanted & 0xFFFFFFFF, depth))
+        self.node[rows] = np.repeat(len(self._depth) + place, np.diff(np.append(first, len(rows))))
+        self._depth = np.concatenate([self._depth, depth])
+
+
+@dataclass(frozen=True)
+class BreadthFirst:
+    """Tree columns in breadth-first order (parents before children), as a projection makes them."""
+
+    parent: I4
+    frame: I4
+    depth: I4
+    own: I8
+    own_count: I8
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def sums(self, values: I8) -> I8:
+        """Inclusive sums of ``values`` per node."""
+        result = values.copy()
+        for above, low, high in self._rows_upwards():
+            place = self.parent[low:high] - above
+            result[above:low] += sum_by(place, result[low:high], low - above)
+        return result
+
+    def minima(self, values: I8) -> I8:
+        """The least of ``values`` at each node and below it."""
+        result = values.copy()
+        for _, low, high in self._rows_upwards():
+            np.minimum.at(result, self.parent[low:high], result[low:high])
+        return result
+
+    def _rows_upwards(self) -> Iterator[tuple[int, int, int]]:
+        """(first of the row above, first, end) of every row but the root's, the deepest first."""
+        bounds = self.bounds()
+        for row in range(len(bounds) - 2, 0, -1):
+            yield bounds[row - 1], bounds[row], bounds[row + 1]
+
+    def bounds(self) -> list[int]:
+        """First node of every row, and the number of nodes."""
+        ends: list[int] = np.cumsum(np.bincount(self.depth)).tolist()
+        return [0, *ends]
+
+    def preorder(self, key: I8 | None = None) -> tuple[I8, I8]:
+        """(old index of every new node, subtree size of every new node).
+
+        Siblings stand by ``key``, the least first, and those of one key widest first.
+        """
+        total, size = self.sums(self.own), self.sums(np.ones(len(self.parent), np.int64))
+        new = np.zeros(len(self.parent), np.int64)
+        within: list[Column] = [self.frame, -total] if key is None else [self.frame, -total, key]
+        for low, high in itertools.pairwise(self.bounds()[1:]):
+            order = low + np.lexsort([column[low:high] for column in (*within, self.parent)])
+            parent = self.parent[order]
+            before = np.cumsum(size[order]) - size[order]
+            first = np.concatenate([[True], parent[1:] != parent[:-1]])
+            base = before[first][np.cumsum(first) - 1]
+            new[order] = new[parent] + 1 + before - base
+        old = np.empty(len(new), np.int64)
+        old[new] = np.arange(len(new))
+        return old, size[old]
+
+
+def by_depth(parent: Column, frame: Column, depth: Column) -> tuple[BreadthFirst, I8]:
+    """Nodes in any order, laid out breadth-first without values; and where each of them stands."""
+    order = np.argsort(depth, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    above = np.where(parent >= 0, place[parent], -1)
+    nothing = np.zeros(len(order), np.int64)
+    above, frame, depth = (column[order].astype(np.int32) for column in (above, frame, depth))
+    return BreadthFirst(above, frame, depth, nothing, nothing), place
+
+
+def lay_out_preorder(
+    columns: BreadthFirst,
+    frames: FrameTable,
+    text: tuple[str, ...],
+    metric: Metric,
+    levels: tuple[str, ...],
+    arrangement: Arrangement | None = None,
+    key: I8 | None = None,
+    node_of_group: Column = NO_GROUPS,
+) -> StackTree:
+    """Lay breadth-first ``columns`` out as a `StackTree`, siblings by ``key`` or else by weight.
+
+    ``node_of_group`` refers to nodes of ``columns``; -1 stays -1.
+    """
+    old, size = columns.preorder(key)
+    new = np.empty(len(old) + 1, np.int32)
+    new[old] = np.arange(len(old), dtype=np.int32)
+    new[-1] = -1
+    return StackTree(
+        frames,
+        text,
+        metric,
+        levels,
+        new[columns.parent[old]],
+        columns.frame[old],
+        columns.depth[old],
+        (np.arange(len(old)) + size).astype(np.int32),
+        columns.own[old],
+        columns.own_count[old],
+        arrangement or Arrangement(),
+        new[node_of_group],
+    )

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flame.core.model.raw import RawTrace
-from flame.core.model.raw_stacks import RawStacks
+from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.fdump import reader as fdump
 from flame.core.readers.kineto import reader as kineto

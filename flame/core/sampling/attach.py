@@ -9,10 +9,11 @@ import numpy as np
 
 from flame.core.attribution.gaps import unsampled
 from flame.core.columns import I4, I8, stretches
+from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.metrics import STALLS
 from flame.core.model.pc_samples import Sampling
-from flame.core.model.profile import NONE, Profile
+from flame.core.model.profile import Profile
 from flame.core.sampling.sampled_rows import spread_over_rows
 
 
@@ -66,7 +67,6 @@ def with_sampling(
         activities=activities,
         grouping=replace(profile.grouping, shapes=_padded(profile.grouping.shapes, len(frames))),
         sampling=sampling,
-        _labels={},
     )
     before = set(unsampled(profile))
     told = [warning for warning in profile.warnings if warning not in before]

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.columns import I4
+from flame.core.model.activities import NONE, Groups
 from flame.core.model.pc_samples import Sampling
-from flame.core.model.profile import NONE, Groups, Profile
+from flame.core.model.profile import Profile
 
 
 def joined_samplings(

@@ -9,11 +9,13 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.model.activities import Activities, off_gpu
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.grouping import add_grouping
+from flame.core.model.meta import GraphNodes, Meta, Source
 from flame.core.model.metrics import STALLS
 from flame.core.model.pc_samples import SamplingBuilder
-from flame.core.model.profile import Activities, GraphNodes, Meta, Profile, Source, off_gpu
+from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
 from flame.core.names.cuda import demangle
 from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from flame.core.columns import Bool
+from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.metrics import STALLS
 from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
-from flame.core.model.profile import NONE, Profile
+from flame.core.model.profile import Profile
 from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks, some_names
 from flame.core.sampling.attach import with_sampling
 from flame.core.sampling.kernel_match import Kernels, Names

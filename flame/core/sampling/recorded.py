@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, distinct, pack, runs, sum_by, unique_rows
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
-from flame.core.model.profile import NONE, Profile
+from flame.core.model.profile import Profile
 from flame.core.model.raw import PcSamples, RawTrace
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.sampling.attach import with_sampling

@@ -24,7 +24,7 @@ from flame.core.sass.cubin import functions_in
 CUBINS = "cubins"
 """The folder beside the dumps of a recording that has the cubins, and their instructions."""
 
-_LARGEST_CUBIN = 1 << 31  # kMaxSaved in inject/modules.cpp
+_LARGEST_CUBIN = 1 << 31  # kMaxSaved in inject/sampling/cubins.cpp
 _FILE = re.compile(r"[0-9a-f]{16}\.(cubin|sass)")
 _PATIENCE = 600.0
 """Seconds for all cubins together."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.attribution.nvtx_ranges import RangePieces
 from flame.core.columns import I4, I8, U1, Bool, Column, pack, runs, sum_by, unique_rows
+from flame.core.model.activities import Activities, RangePieces, timed
 from flame.core.model.frames import Kind
-from flame.core.model.profile import Activities, Profile
+from flame.core.model.profile import Profile
 
 MOST_LEVELS = 8
 """Rows for the activities of one stream that lie within others; deeper ones share the last."""
@@ -265,13 +265,6 @@ def _drawn(profile: Profile, rows: I8) -> tuple[Column, Column]:
     kind = profile.frames.kind[frame]
     # What is called a range in a timeline is a piece of `RangePieces`.
     return frame, np.where(kind == Kind.NVTX, Kind.FRAME, kind)
-
-
-def timed(table: Activities) -> Bool:
-    """All but the CUDA graphs whose times were not collected: CUPTI says so with zeros."""
-    untimed = (table.kind == Kind.GRAPH) & (table.start == 0) & (table.duration == 0)
-    found: Bool = ~untimed
-    return found
 
 
 def _levels(stream: I8, start: I8, end: I8) -> I8:

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from flame.core.analysis.search import matching
-from flame.core.attribution.nvtx_ranges import RangePieces
 from flame.core.columns import I8, U1, Bool, Column
+from flame.core.model.activities import Activities, RangePieces
 from flame.core.model.frames import ACTIVITY_KINDS, Kind
-from flame.core.model.profile import Activities, Profile
+from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows
+from flame.core.regex import matching
 from flame.core.timeline.intervals import Lane, Timeline, Window
 
 F8 = NDArray[np.float64]

@@ -12,12 +12,15 @@ from flame.core.analysis.distribution import Distribution, Histogram, distributi
 from flame.core.analysis.wording import OPERATORS, terms_of
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.model.activities import Activities
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.launches import LaunchConfig, Launches
-from flame.core.model.profile import Activities, Device, Profile
+from flame.core.model.meta import Device
+from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
+from flame.core.projection.labels import labels_of
 from flame.core.units import format_percent, format_whole_percent
 from flame.tui.details.sample_facts import Sampled, sampled_of
 from flame.tui.session.session import Projection
@@ -197,7 +200,7 @@ def _shapes(shown: Projection, frame: int, groups: I8) -> Parts | None:
     if profile.frames[frame].kind != Kind.NVTX or profile.resolved:
         return None
     of_frame = profile.grouping.shapes
-    same = profile.labels(shown.selection.naming).shown[: len(of_frame)] == frame
+    same = labels_of(profile, shown.selection.naming).shown[: len(of_frame)] == frame
     of_stack = table.stacks.innermost(np.where(same, of_frame, np.int32(-1)))
     parts = _parts(of_stack[table.groups.nvtx], groups, lambda at: profile.frames[at].name)
     return parts if parts.number > 1 else None

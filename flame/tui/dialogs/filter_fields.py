@@ -15,7 +15,14 @@ from flame.core.model.frames import ACTIVITY_KINDS, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
-from flame.core.projection.filter_options import spell_range, spell_window
+from flame.core.projection.filter_options import (
+    parse_nvtx_range,
+    parse_ranks,
+    parse_steps,
+    parse_window,
+    spell_range,
+    spell_window,
+)
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -33,10 +40,6 @@ from flame.core.projection.filters import (
     Streams,
     Tids,
     Time,
-    parse_nvtx_range,
-    parse_ranks,
-    parse_steps,
-    parse_window,
 )
 from flame.core.units import format_count, format_ns
 from flame.tui.session.patterns import exact

@@ -10,8 +10,7 @@ from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from flame.core.analysis.wording import NVTX, Terms
-from flame.core.projection.project import LEVELS
-from flame.core.projection.sample_split import SAMPLE_LEVELS
+from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS
 from flame.tui.session.wording import NO_SAMPLES, level_about
 from flame.tui.shell.commands import LEVEL_KEYS
 from flame.tui.toolkit.dialog import CURSOR, Dialog

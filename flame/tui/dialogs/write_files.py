@@ -12,6 +12,7 @@ from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_value
 from flame.exporters import SUFFIXES
@@ -83,7 +84,7 @@ class Stacks:
 
     def write(self, format: str, path: str) -> str:
         """Write them to ``path``; a note. InputError where that fails, NoMatchError without any."""
-        tree = Selection().tree(self.profile) if self.tree is None else self.tree
+        tree = project(self.profile, Selection()) if self.tree is None else self.tree
         total = int(tree.total[0])
         if not total:
             raise NoMatchError(f"nothing to export: {tree.metric.title} is zero")

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from flame.core.live.status import Status
 from flame.core.live.window import SINCE_MARK, WINDOWS, Window
-from flame.core.model.arrangement import Order
+from flame.core.model.tree import Order
 from flame.core.units import format_bytes
 from flame.exporters.dumps import Source
 from flame.options.config import Config

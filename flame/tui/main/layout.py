@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from flame.core.analysis.wording import terms_of
-from flame.core.model.arrangement import Order
+from flame.core.model.tree import Order
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.tui.details.collector import Collector

@@ -13,11 +13,11 @@ from textual.widgets import Input
 from flame.core.analysis.layers import layers_apart
 from flame.core.analysis.wording import terms_of
 from flame.core.errors import FlameError, UsageError
-from flame.core.model.arrangement import ORDERS, Arrangement
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
+from flame.core.model.tree import ORDERS, Arrangement
 from flame.core.projection.filters import Filter
-from flame.core.projection.project import default_levels, lacking
+from flame.core.projection.levels import default_levels, lacking
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.state import State

@@ -13,6 +13,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import GroupFilter, passing_rows
+from flame.core.projection.labels import labels_of
 from flame.tui.sampling.version import Version, versions_of
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import NO_SAMPLES
@@ -86,7 +87,7 @@ def _subject(shown: Projection, of_group: I4, below: Bool) -> Subject:
     profile, value = shown.profile, _values(shown)
     sampling = profile.sampling
     assert sampling is not None
-    labels = profile.labels(shown.selection.naming)
+    labels = labels_of(profile, shown.selection.naming)
     kernel = labels.shown[profile.activities.groups.frame]
     rows = np.flatnonzero(below & (of_group >= 0))
     frame, number = _heaviest(kernel[rows], value[rows], sampling.totals[of_group[rows]])
@@ -162,7 +163,7 @@ def _spot_of_frame(shown: Projection, subject: Subject, frame: int) -> Spot | No
     profile, sampling = shown.profile, shown.profile.sampling
     if frame < 0 or sampling is None:
         return None
-    same = profile.labels(shown.selection.naming).shown[sampling.sass] == frame
+    same = labels_of(profile, shown.selection.naming).shown[sampling.sass] == frame
     version_of = {
         number: at for at, version in enumerate(subject.versions) for number in version.numbers
     }

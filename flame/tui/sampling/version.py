@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.columns import I4, I8, stretches, sum_by, unique_rows
 from flame.core.model.frames import FrameTable
 from flame.core.model.pc_samples import Code, Sampling
-from flame.core.projection.sample_split import apportioned
+from flame.core.projection.sample_split import apportion
 from flame.tui.sampling.codes import as_one
 
 _LINES = 1 << 32
@@ -131,7 +131,7 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     entries = stretches(sampling.bounds[used], size)
     code, place, stall = (one[entries] for one in (sampling.code, sampling.place, sampling.stall))
     samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
-    worth = apportioned(value, samples, of, np.cumsum(size) - size)
+    worth = apportion(value, samples, of, np.cumsum(size) - size)
     found = []
     for one, numbers in as_one({at: sampling.codes[at] for at in np.unique(code).tolist()}):
         mine = np.flatnonzero(np.isin(code, numbers))

@@ -12,7 +12,8 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
-from flame.core.projection.project import recorded_levels
+from flame.core.projection.levels import recorded_levels
+from flame.core.projection.project import project as project_tree
 from flame.core.projection.selection import Selection
 from flame.tui.session.tree_view import View
 
@@ -133,6 +134,6 @@ def _weighs(profile: Profile, metric: Metric) -> bool:
 
 def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
-    view = View(selection.tree(profile))
+    view = View(project_tree(profile, selection))
     view.prepare()
     return Projection(selection, view, recorded_levels(profile, view.tree.metric), profile)

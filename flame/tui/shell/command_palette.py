@@ -10,7 +10,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.keys import format_key
 from textual.widgets import LoadingIndicator
 
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 from flame.tui.shell.commands import Command, id_of
 
 _ABOUT = {"view(-1)": "previous view"} | {

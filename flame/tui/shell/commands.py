@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from textual.binding import Binding
 
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 
 _RARE = {"rank": "R", "stack": "F", "sass": "I", "stall": "r"}
 LEVEL_KEYS = {

@@ -7,6 +7,7 @@ import numpy as np
 from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
+from flame.core.projection.labels import labels_of
 from flame.core.timeline.intervals import Timeline, Window
 from flame.core.timeline.raster import Light
 from flame.tui.session.session import Projection
@@ -33,7 +34,7 @@ def _chain(shown: Projection, timeline: Timeline, piece: int) -> list[int]:
     """Frames, as shown, of a piece of a range and the pieces around it, innermost first."""
     pieces = timeline.pieces
     assert pieces is not None
-    labels = shown.profile.labels(shown.selection.naming)
+    labels = labels_of(shown.profile, shown.selection.naming)
     chain = []
     while piece >= 0:
         chain.append(int(labels.shown[pieces.frame[piece]]))
@@ -72,7 +73,7 @@ def item_of(shown: Projection, timeline: Timeline, light: Light, node: int, wind
     tree = shown.view.tree
     found = np.zeros(0, np.int64)
     if tree.kind(node) == Kind.NVTX:
-        labels = shown.profile.labels(shown.selection.naming)
+        labels = labels_of(shown.profile, shown.selection.naming)
         same = labels.shown[timeline.frame] == tree.frame[node]
         found = np.flatnonzero(same & (timeline.kind == Kind.NVTX) & light.passing)
     if not len(found) and tree.metric.table == "gpu" and len(tree.node_of_group):

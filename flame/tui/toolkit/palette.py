@@ -10,7 +10,7 @@ from rich.color import Color
 from rich.style import Style
 
 from flame.core.model.frames import Kind
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 from flame.tui.toolkit.stall_colours import StallClass, class_of_title
 
 RGB = tuple[int, int, int]

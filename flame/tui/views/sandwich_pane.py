@@ -13,6 +13,7 @@ from textual.message import Message
 
 from flame.core.model.frames import PARTS
 from flame.core.model.tree import StackTree
+from flame.core.projection.labels import labels_of
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.carry import Keeper, carry
@@ -132,7 +133,7 @@ class SandwichPane(Pane):
 
     def _renamed(self, frame: int) -> int:
         """``frame`` in a new projection, which may show other frames as one."""
-        labels = self.shown.profile.labels(self.shown.selection.naming)
+        labels = labels_of(self.shown.profile, self.shown.selection.naming)
         return int(labels.shown[frame])
 
     def _begin(self, goal: Moment, like: Halves | None = None, goes_on: bool = False) -> None:

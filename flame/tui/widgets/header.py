@@ -8,10 +8,9 @@ from itertools import takewhile
 import numpy as np
 
 from flame.core.analysis.wording import coverage_of
-from flame.core.model.arrangement import Order
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Order, StackTree
 from flame.core.projection.selection import Selection
 from flame.core.units import (
     format_count,

@@ -13,6 +13,7 @@ from flame.core.analysis.distribution import distribution
 from flame.core.analysis.frame_totals import NameTotal, outermost_of_name, spread, top, totals
 from flame.core.analysis.node_activities import Members
 from flame.core.model.frames import Kind
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Path, Recorded, stack_tree
 
 PATHS = [path for depth in range(1, 5) for path in itertools.product("abc", repeat=depth)]
@@ -59,7 +60,7 @@ def test_only_the_kinds_asked_for_are_listed() -> None:
     trace.range("step", 0, 10)
     trace.call("cudaLaunchKernel", 5, 6, corr=1)
     trace.kernel("gemm", 20, 25, corr=1)
-    tree = trace.profile().tree()
+    tree = project_tree(trace.profile())
     assert [row.name for row in top(tree, (Kind.KERNEL, Kind.NVTX))] == ["gemm", "step"]
 
 

@@ -21,6 +21,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Kernel, Streams, Time
 from tests.conftest import NSYS_TRACES, needs_traces
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded
 
 Stack = tuple[str, ...]
@@ -49,7 +50,7 @@ def profile_of(stacks: list[Stack]) -> Profile:
 def members_of(
     profile: Profile, where: tuple[Filter, ...] = (), levels: str = "nvtx,kernel"
 ) -> Members:
-    return Members.of(profile, profile.tree(levels, where), where)
+    return Members.of(profile, project_tree(profile, levels, where), where)
 
 
 def passing(stacks: list[Stack], where: tuple[Filter, ...]) -> dict[int, Stack]:
@@ -99,7 +100,7 @@ def test_of_a_frame_are_the_rows_with_it_anywhere_each_once(
 @pytest.mark.parametrize("metric", ["gpu", "count", "launch", "host"])
 def test_their_values_add_up_to_the_total(metric: str) -> None:
     profile = profile_of([("a", "b", "x"), ("a", "a", "y"), ("x",)])
-    tree = profile.tree(metric=metric)
+    tree = project_tree(profile, metric=metric)
     members = Members.of(profile, tree, ())
     values: I8 = tree.metric.values(profile.table(tree.metric))
     sums = [int(values[members.below(node)].sum()) for node in range(len(tree))]

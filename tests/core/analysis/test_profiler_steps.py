@@ -8,7 +8,8 @@ import numpy as np
 
 import flame
 from flame.core.analysis.profiler_steps import StepTotal, step_totals
-from flame.core.model.profile import Process, Profile, ProfilerSteps
+from flame.core.model.meta import Process, ProfilerSteps
+from flame.core.model.profile import Profile
 from flame.core.projection.filters import Step
 from tests.support.paths import SAMPLES
 from tests.support.recorded import Recorded

@@ -14,9 +14,9 @@ from flame.core.analysis.frame_totals import spread
 from flame.core.analysis.node_activities import Members
 from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.frames import PARTS, Kind
-from flame.core.projection.filters import where
+from flame.core.model.tree import Arrangement
+from flame.core.projection.filter_options import where
 from flame.core.timeline.intervals import timeline
 from flame.core.timeline.raster import matches, passing
 from tests.core.projection.test_sample_split import (
@@ -30,6 +30,7 @@ from tests.core.projection.test_sample_split import (
 )
 from tests.support.oracles.naive_samples import tree_stack
 from tests.support.oracles.naive_tree import Shape
+from tests.support.project_tree import project_tree
 from tests.support.sampled import Run, runs
 
 
@@ -42,7 +43,7 @@ def test_members_of_a_node_are_the_launches_of_its_parts(
     assume(is_exact(found))
     filters = where(**shape.filters)
     try:
-        tree = profile.tree(levels, filters, metric, arrangement=arrangement)
+        tree = project_tree(profile, levels, filters, metric, arrangement=arrangement)
     except NoMatchError:
         return
     members = Members.of(profile, tree, filters)
@@ -67,7 +68,7 @@ def test_percentiles_are_of_the_launches_below_each_frame_but_not_of_parts(
     found = naive(profile, run.rows(), levels, metric)
     assume(is_exact(found))
     try:
-        tree = profile.tree(levels, filters, metric)
+        tree = project_tree(profile, levels, filters, metric)
     except NoMatchError:
         return
     weights = weight(profile, metric)
@@ -98,7 +99,7 @@ def test_the_time_line_is_bright_where_anything_of_an_activity_is_shown(
     found = naive(profile, rows, levels, "gpu")
     assume(is_exact(found))
     try:
-        tree = profile.tree(levels, filters)
+        tree = project_tree(profile, levels, filters)
     except NoMatchError:
         return
     line = timeline(profile)
@@ -118,7 +119,7 @@ def test_a_search_finds_the_activities_that_have_it_in_any_part(
     profile, pattern = run.profile(), re.compile(text)
     found = naive(profile, run.rows(), levels, "gpu")
     assume(is_exact(found))
-    tree, line = profile.tree(levels), timeline(profile)
+    tree, line = project_tree(profile, levels), timeline(profile)
     assert line is not None
     bright = matches(line, tree, search(tree, pattern).mask, pattern)
     rows = set(line.source[(line.kind == Kind.KERNEL) & bright].tolist())
@@ -134,7 +135,7 @@ def test_a_group_ends_at_the_last_node_that_all_its_parts_have_in_common(
     profile = run.profile()
     found = naive(profile, run.rows(), levels, "gpu")
     assume(is_exact(found))
-    tree = profile.tree(levels)
+    tree = project_tree(profile, levels)
     for group in range(len(profile.activities.groups)):
         row = int(np.flatnonzero(profile.activities.groups.of == group)[0])
         paths = [part.path for part in found if row in {one.row for one in part.launches}]

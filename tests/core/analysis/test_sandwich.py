@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.sandwich import Sandwich, sandwich
-from flame.core.model.arrangement import Arrangement
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Arrangement, StackTree
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Path, Recorded, stack_tree
 
 own_values = st.dictionaries(
@@ -131,7 +131,7 @@ def test_callers_are_callers_in_an_inverted_tree_too(inverted: bool) -> None:
     trace.call("cudaLaunchKernel", 5, 6, corr=1)
     trace.kernel("gemm", 20, 25, corr=1)
     profile = trace.profile()
-    tree = profile.tree(levels=("nvtx", "launch", "kernel"))
+    tree = project_tree(profile, levels=("nvtx", "launch", "kernel"))
     if inverted:
         own: dict[Path, int] = {("gemm", "cudaLaunchKernel", "step"): 5}
         tree = replace(stack_tree(own), arrangement=Arrangement(inverted=True))

@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.analysis.search import Matches, matching, search
+from flame.core.analysis.search import Matches, search
+from flame.core.regex import matching
 from tests.support.recorded import Path, stack_tree
 
 NAMES = ("a", "b", "ab")

@@ -7,7 +7,9 @@ import pytest
 from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.errors import InputError
 from flame.core.model.frames import NO_LAUNCH, Kind
-from flame.core.model.profile import GraphNodes, Meta, Profile
+from flame.core.model.meta import GraphNodes, Meta
+from flame.core.model.profile import Profile
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 
 
@@ -41,7 +43,7 @@ def test_a_kernel_without_a_launch_is_kept_and_says_so() -> None:
     trace.range("step", 0, 100)
     trace.kernel("gemm", 10, 30)
     profile = trace.profile()
-    assert leaves(profile.tree()) == {(NO_LAUNCH, "gemm"): 20}
+    assert leaves(project_tree(profile)) == {(NO_LAUNCH, "gemm"): 20}
     assert profile.coverage["launch"].ns == 0
     assert profile.activities.launch_start.tolist() == [-1]
 
@@ -51,14 +53,14 @@ def test_a_kernel_may_start_before_its_call() -> None:
     trace.range("step", 0, 100)
     trace.call("cudaLaunchKernel", 50, 60, corr=1)
     trace.kernel("gemm", 40, 45, corr=1)
-    assert leaves(trace.profile().tree()) == {("cudaLaunchKernel", "step", "gemm"): 5}
+    assert leaves(project_tree(trace.profile())) == {("cudaLaunchKernel", "step", "gemm"): 5}
 
 
 def test_an_activity_that_names_no_process_gets_that_of_its_launch() -> None:
     trace = Recorded()
     trace.call("cudaLaunchKernel", 0, 1, corr=1, thread=2)
     trace.kernel("gemm", 10, 20, corr=1, process=-1)
-    assert leaves(trace.profile().tree(levels="process")) == {("process [200]",): 10}
+    assert leaves(project_tree(trace.profile(), levels="process")) == {("process [200]",): 10}
 
 
 def test_stacks_come_from_the_row_that_repeats_the_call_for_its_chain() -> None:
@@ -66,7 +68,9 @@ def test_stacks_come_from_the_row_that_repeats_the_call_for_its_chain() -> None:
     trace.call("cudaLaunchKernel", 5, 8, corr=1)
     trace.call("cuLaunch", 4, 9, corr=1, python=["main"], native=["at::mm"], chain_only=True)
     trace.kernel("gemm", 10, 20, corr=1)
-    assert leaves(trace.profile().tree()) == {("main", "at::mm", "cudaLaunchKernel", "gemm"): 10}
+    assert leaves(project_tree(trace.profile())) == {
+        ("main", "at::mm", "cudaLaunchKernel", "gemm"): 10
+    }
 
 
 def replay(*nodes: tuple[int, int, int]) -> Recorded:
@@ -117,7 +121,7 @@ def test_kernels_of_one_graph_launch_each_get_their_own_layer() -> None:
     trace.call("cudaGraphLaunch", 100, 110, corr=1)
     for layer in (2, 0, 1):
         trace.kernel(f"gemm {layer}", 200, 201, corr=1, node=layer)
-    assert leaves(trace.profile().tree(levels="nvtx,kernel")) == {
+    assert leaves(project_tree(trace.profile(), levels="nvtx,kernel")) == {
         (f"layer.{layer}", f"gemm {layer}"): 1 for layer in range(3)
     }
 

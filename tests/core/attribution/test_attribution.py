@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flame.core.loading.file import load
-from flame.core.model.profile import GraphNodes, Profile
+from flame.core.model.meta import GraphNodes
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.support.oracles.facts import differences, flame_facts, naive_facts

@@ -8,6 +8,7 @@ import flame
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import TRACES
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 
 
@@ -117,7 +118,7 @@ def test_a_forward_operator_without_length_is_inside_what_starts_with_it() -> No
 
 def test_gpu_time_stays_what_it_is() -> None:
     profile = backward(thread=1).profile()
-    assert profile.tree(levels="nvtx,kernel").total[0] == profile.gpu_time == 100
+    assert project_tree(profile, levels="nvtx,kernel").total[0] == profile.gpu_time == 100
 
 
 def test_work_without_a_launch_is_placed_by_the_ranges_of_its_stream() -> None:
@@ -153,6 +154,8 @@ def test_forward_operators_change_stacks_only_in_a_real_trace() -> None:
     if not path.exists():
         pytest.skip(f"no real trace {path}")
     plain, linked = flame.load(path), flame.load(path, LoadOptions(forward=True))
-    assert leaves(linked.tree(levels="launch,kernel")) == leaves(plain.tree(levels="launch,kernel"))
+    assert leaves(project_tree(linked, levels="launch,kernel")) == leaves(
+        project_tree(plain, levels="launch,kernel")
+    )
     assert plain.coverage["python"].percent < 40
     assert linked.coverage["python"].percent > 95

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.attribution.gaps import findings
 from flame.core.model.frames import FrameBuilder, Kind
-from flame.core.model.profile import Meta
+from flame.core.model.meta import Meta
 from flame.core.sampling.attach import with_sampling
 from tests.support.recorded import Recorded
 from tests.support.sampled import Run

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 
 Spent = dict[tuple[int, tuple[str, ...], str], int]
@@ -100,7 +101,7 @@ def test_the_default_levels_of_the_host_metric_are_thread_python_range_call() ->
     trace.function("main", 0, 100)
     trace.range("step", 0, 100)
     trace.call("cudaLaunchKernel", 50, 55)
-    tree = trace.profile().tree(metric="host")
+    tree = project_tree(trace.profile(), metric="host")
     assert tree.names(len(tree) - 1) == ("main [100]", "main", "step", "cudaLaunchKernel")
     assert tree.total[0] == 100
 
@@ -111,7 +112,7 @@ def test_functions_ranges_and_calls_nest_together() -> None:
     trace.range("aten::linear", 10, 90)
     trace.function("hook", 20, 60, 2, 1)
     trace.call("cudaLaunchKernel", 30, 35)
-    assert leaves(trace.profile().tree(levels="python,nvtx,launch", metric="host")) == {
+    assert leaves(project_tree(trace.profile(), levels="python,nvtx,launch", metric="host")) == {
         ("main",): 20,
         ("main", "aten::linear"): 40,
         ("main", "hook", "aten::linear"): 35,
@@ -124,7 +125,7 @@ def test_a_function_that_outlives_its_caller_is_still_called_by_it() -> None:
     trace.function("main", 0, 100, 1)
     trace.function("f", 10, 50, 2, 1)
     trace.function("g", 20, 51, 3, 2)
-    assert leaves(trace.profile().tree(levels="python", metric="host")) == {
+    assert leaves(project_tree(trace.profile(), levels="python", metric="host")) == {
         ("main",): 59,
         ("main", "f"): 10,
         ("main", "f", "g"): 31,

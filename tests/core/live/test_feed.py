@@ -29,7 +29,8 @@ from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import APART
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Time
-from flame.core.projection.labels import Naming
+from flame.core.projection.labels import Naming, labels_of
+from tests.support.project_tree import project_tree
 from tests.support.writers.fdumpfile import API, START, DumpFile
 from tests.support.writers.fdumpscripts import Program, Step, scripts
 
@@ -65,7 +66,7 @@ def tree_of(
 ) -> Tree:
     """(own value, own number) of each place, by the frames from the root down to it."""
     try:
-        tree = profile.tree(levels, where, metric)
+        tree = project_tree(profile, levels, where, metric)
     except NoMatchError:
         return {}
     found: Tree = {}
@@ -197,7 +198,7 @@ def test_rows_of_a_window_are_those_of_the_trace(feed: Feed, clock: Clock, tmp_p
 def test_a_filter_by_time_works_on_the_rows_of_a_window(feed: Feed, tmp_path: Path) -> None:
     feed.add(at(DumpFile(), 100, 200, 300).write(tmp_path / "100-1.fdump"))
     feed.update()
-    assert feed.snapshot(ALL).profile.tree(where=(Time(150, 250),)).total[0] == 10
+    assert project_tree(feed.snapshot(ALL).profile, where=(Time(150, 250),)).total[0] == 10
 
 
 def test_a_snapshot_stays_what_it_was(feed: Feed, clock: Clock, tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_nothing_new_is_no_change(feed: Feed, clock: Clock, tmp_path: Path) -> N
     one, other = feed.snapshot(ALL).profile, feed.snapshot(ALL).profile
     assert one.frames is other.frames and one.grouping is other.grouping
     naming = Naming()
-    assert one.labels(naming) is other.labels(naming)
+    assert labels_of(one, naming) is labels_of(other, naming)
 
 
 def test_work_that_comes_minutes_late_is_in_the_sums_of_all(

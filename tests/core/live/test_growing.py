@@ -24,7 +24,7 @@ from flame.core.live.decode.growing import Growing
 from flame.core.loading.file import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
-from flame.core.model.profile import Device, Process
+from flame.core.model.meta import Device, Process
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes
 from flame.core.readers.fdump.layout import RUNNING

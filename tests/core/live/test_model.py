@@ -32,6 +32,7 @@ from flame.core.projection.filters import (
 from flame.exporters.dumps import copy_dumps
 from tests.support.live_model import METRICS, Moment, Row, Step, Sums, sums
 from tests.support.live_program import SECOND, Process
+from tests.support.project_tree import project_tree
 from tests.support.writers.fdumpfile import START
 
 LENGTH = 150 * SECOND
@@ -51,7 +52,7 @@ FILTERS: tuple[tuple[Filter, ...], ...] = (
 def tree_of(profile: Profile, metric: str, *where: Filter) -> Sums:
     """(value, number) of each path that anything ends at."""
     try:
-        tree = profile.tree(None, where, metric)
+        tree = project_tree(profile, None, where, metric)
     except NoMatchError:
         return {}
     found = {}

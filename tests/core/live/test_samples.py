@@ -20,6 +20,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.sass.code_files import write_codes
 from tests.core.live.test_feed import Clock, at, running
+from tests.support.project_tree import project_tree
 from tests.support.writers.fdumpfile import START, DumpFile
 
 CRC = 0xAB
@@ -52,7 +53,7 @@ def sample(dump: DumpFile, function: str, offset: int, reason: int, samples: int
 
 def paths(profile: Profile, levels: str = LEVELS) -> dict[Path_, int]:
     """GPU time by names from the root down, of what has any of its own."""
-    tree = profile.tree(levels)
+    tree = project_tree(profile, levels)
     own = np.flatnonzero(tree.own).tolist()
     return {tree.names(node): int(tree.own[node]) for node in own}
 
@@ -124,7 +125,7 @@ def test_a_window_splits_what_is_in_it(tmp_path: Path, feed: Feed) -> None:
     assert sum(paths(profile).values()) == profile.gpu_time == 10
     assert sorted(paths(profile).values()) == [2, 8]
     with pytest.raises(UsageError, match="PC samples"):
-        profile.tree(metric="stalls")
+        project_tree(profile, metric="stalls")
 
 
 def test_code_stands_there_when_it_has_been_found(tmp_path: Path, feed: Feed) -> None:
@@ -149,4 +150,4 @@ def test_code_stands_there_when_it_has_been_found(tmp_path: Path, feed: Feed) ->
 
 def test_without_samples_there_is_no_level_for_them(tmp_path: Path, feed: Feed) -> None:
     profile = look(feed, at(running(), 10), tmp_path / "100-1.fdump")
-    assert profile.sampling is None and "sass" not in profile.tree().levels
+    assert profile.sampling is None and "sass" not in project_tree(profile).levels

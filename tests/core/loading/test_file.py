@@ -9,6 +9,7 @@ import pytest
 from flame.core.errors import CancelledError, InputError
 from flame.core.loading.file import load
 from flame.core.options import LoadOptions
+from tests.support.project_tree import project_tree
 from tests.support.recorded import leaves
 from tests.support.writers.nsysfile import START_END, NsysFile
 
@@ -50,7 +51,7 @@ def test_something_else_is_no_trace(path: Path) -> None:
     ],
 )
 def test_options_are_heeded(options: LoadOptions, ranges: tuple[str, ...], path: Path) -> None:
-    assert leaves(load(path, options).tree(levels="nvtx")) == {ranges: 10}
+    assert leaves(project_tree(load(path, options), levels="nvtx")) == {ranges: 10}
 
 
 def test_progress_counts_up_to_all_rows_and_names_each_stage(path: Path) -> None:

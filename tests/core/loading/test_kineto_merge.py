@@ -14,13 +14,15 @@ import flame
 from flame.core.errors import NoMatchError
 from flame.core.loading.merge import merged
 from flame.core.model.profile import Profile
-from flame.core.projection.filters import Filter, where
+from flame.core.projection.filter_options import where
+from flame.core.projection.filters import Filter
 from tests.conftest import TRACES
 from tests.support.oracles import naive_kineto as naive
 from tests.support.oracles.naive_kineto import Work
 from tests.support.oracles.naive_kineto_events import events_of
 from tests.support.oracles.naive_kineto_host import Step, host_times, in_steps, steps_of
 from tests.support.oracles.naive_kineto_tree import METRICS, Stack, found_stacks, grouped
+from tests.support.project_tree import project_tree
 from tests.support.writers.kineto_scripts import STEPS, Script, scripts
 from tests.support.writers.kinetofile import KinetoFile
 
@@ -58,7 +60,7 @@ def whole_of(parts: list[Part]) -> Profile:
 
 def stacks(found: Profile, metric: str, chosen: tuple[Filter, ...] = ()) -> Counts:
     try:
-        return found_stacks(found.tree(LEVELS, chosen, metric, kernel_names="demangled"))
+        return found_stacks(project_tree(found, LEVELS, chosen, metric, kernel_names="demangled"))
     except NoMatchError:
         return {}
 
@@ -78,7 +80,7 @@ def assert_sums_are_those_of_the_parts(whole: Profile, parts: list[Part]) -> Non
         assert stacks(whole, metric) == expected(parts, metric, lambda *_: True)
     labels = zip(LABELS, parts, strict=False)
     times = {label: sum(t.ns for t in host_times(events_of(p.path))) for label, p in labels}
-    tree = whole.tree("rank", metric="host")
+    tree = project_tree(whole, "rank", metric="host")
     found = {tree.name(node): int(tree.own[node]) for node in tree.children(0)}
     assert found == {label: ns for label, ns in times.items() if ns}
 

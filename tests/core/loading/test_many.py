@@ -15,6 +15,7 @@ from flame.core.loading.many import load_all
 from flame.core.loading.merge import merged
 from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.support.project_tree import project_tree
 from tests.support.recorded import leaves
 from tests.support.writers.fake_nsys import descendants, report, slow_nsys, until
 from tests.support.writers.nsysfile import NsysFile
@@ -49,7 +50,7 @@ def endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def test_all_are_read_and_merged(traces: list[Path]) -> None:
     whole = load_all(traces)
-    assert leaves(whole.tree("rank,kernel")) == {
+    assert leaves(project_tree(whole, "rank,kernel")) == {
         ("rank0", "gemm"): 10,
         ("rank1", "gemm"): 20,
         ("rank2", "gemm"): 30,
@@ -60,13 +61,13 @@ def test_all_are_read_and_merged(traces: list[Path]) -> None:
 def test_one_is_read_as_it_is(traces: list[Path]) -> None:
     whole = load_all(traces[:1])
     assert whole.meta.path == str(traces[0])
-    assert "rank" not in whole.tree().levels
+    assert "rank" not in project_tree(whole).levels
 
 
 def test_options_reach_the_readers(traces: list[Path]) -> None:
     raw = load_all(traces, LoadOptions(nvtx_names="raw"))
-    assert ("rank0", "step, op_id = 7") in leaves(raw.tree("rank,nvtx"))
-    assert ("rank0", "step") in leaves(load_all(traces).tree("rank,nvtx"))
+    assert ("rank0", "step, op_id = 7") in leaves(project_tree(raw, "rank,nvtx"))
+    assert ("rank0", "step") in leaves(project_tree(load_all(traces), "rank,nvtx"))
 
 
 @needs_traces
@@ -80,7 +81,9 @@ def test_real_traces_come_back_whole() -> None:
     singles = [load(path) for path in paths]
     whole, expected = load_all(paths), merged(singles, [path.stem for path in paths])
     for metric in ("gpu", "launch", "queue", "idle", "host"):
-        assert leaves(whole.tree(metric=metric)) == leaves(expected.tree(metric=metric))
+        assert leaves(project_tree(whole, metric=metric)) == leaves(
+            project_tree(expected, metric=metric)
+        )
     assert whole.warnings == expected.warnings
     assert whole.ranges is not None
     assert expected.ranges is not None

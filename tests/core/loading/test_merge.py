@@ -18,13 +18,15 @@ from flame.core.loading.inputs import Inputs, labels_of, path_labels
 from flame.core.loading.merge import merged
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
+from flame.core.model.meta import Device, Meta, ProfilerSteps
 from flame.core.model.metrics import METRICS
-from flame.core.model.profile import Device, Meta, Profile, ProfilerSteps
-from flame.core.model.raw_stacks import Measure
-from flame.core.projection.filters import where
+from flame.core.model.profile import Profile
+from flame.core.model.raw import Measure
+from flame.core.projection.filter_options import where
 from flame.core.timeline.intervals import timeline
 from tests.conftest import TRACES, needs_traces
 from tests.core.attribution.test_resolved import ROWS, resolved
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, i8, leaves
 from tests.support.strategies import Script, scripts
 
@@ -69,13 +71,13 @@ def test_ranks_are_chosen_by_number_or_name(ranks: str, left: set[tuple[str, ...
         for rank, one in enumerate([trace(), trace(gemm="relu")])
     ]
     whole = merged(parts, labels_of([one.meta for one in parts]))
-    assert set(leaves(whole.tree(levels="rank,kernel", where=where(rank=ranks)))) == left
+    assert set(leaves(project_tree(whole, levels="rank,kernel", where=where(rank=ranks)))) == left
 
 
 def test_a_rank_that_is_not_there_has_nothing() -> None:
     whole = merged([trace(), trace()], ["a", "b"])
     with pytest.raises(NoMatchError):
-        whole.tree(where=where(rank="c"))
+        project_tree(whole, where=where(rank="c"))
 
 
 # Sums
@@ -95,7 +97,7 @@ def test_every_metric_is_the_sum_of_its_parts(
             (label,): int(metric.values(one.table(metric)).sum())
             for label, one in zip(labels, profiles, strict=True)
         }
-        shown = leaves(whole.tree("rank", metric=metric.key))
+        shown = leaves(project_tree(whole, "rank", metric=metric.key))
         assert {key: value for key, value in shown.items() if value} == {
             key: value for key, value in sums.items() if value
         }
@@ -115,10 +117,10 @@ def test_the_stacks_of_a_rank_are_those_of_its_file_in_whatever_order(
         expected = {
             (label, *stack): value
             for label, one in profiles.items()
-            for stack, value in leaves(one.tree(LEVELS, metric=metric)).items()
+            for stack, value in leaves(project_tree(one, LEVELS, metric=metric)).items()
             if stack
         }
-        assert leaves(whole.tree(f"rank,{LEVELS}", metric=metric)) == expected
+        assert leaves(project_tree(whole, f"rank,{LEVELS}", metric=metric)) == expected
 
 
 @needs_traces
@@ -130,7 +132,7 @@ def test_real_traces_add_up(other: str) -> None:
     assert len(whole.host) == sum(len(one.host) for one in profiles)
     for metric in METRICS:
         sums = [int(metric.values(one.table(metric)).sum()) for one in profiles]
-        totals = leaves(whole.tree("rank", metric=metric.key))
+        totals = leaves(project_tree(whole, "rank", metric=metric.key))
         assert [totals.get((label,), 0) for label in ("a", "b")] == sums
 
 
@@ -140,11 +142,11 @@ def test_real_traces_add_up(other: str) -> None:
 def test_equal_numbers_stay_apart_and_say_of_which_file_they_are() -> None:
     whole = merged([trace(), trace()], ["rank 0", "rank 1"])
     assert [(one.id, one.source) for one in whole.devices] == [(0, 0), (1, 0), (0, 1), (1, 1)]
-    assert leaves(whole.tree("device")) == {
+    assert leaves(project_tree(whole, "device")) == {
         ("GPU 0 H100 · rank 0",): 20,
         ("GPU 0 H100 · rank 1",): 20,
     }
-    assert {name for (name,) in leaves(whole.tree("thread"))} == {
+    assert {name for (name,) in leaves(project_tree(whole, "thread"))} == {
         "main [100] · rank 0",
         "main [100] · rank 1",
     }
@@ -153,14 +155,14 @@ def test_equal_numbers_stay_apart_and_say_of_which_file_they_are() -> None:
 def test_names_that_only_one_file_has_stay_as_they_are() -> None:
     other = replace(trace(), devices=(Device(5, "A100"), Device(6)))
     whole = merged([trace(), other], ["a", "b"])
-    assert set(leaves(whole.tree("device"))) == {("GPU 0 H100",), ("GPU 5 A100",)}
+    assert set(leaves(project_tree(whole, "device"))) == {("GPU 0 H100",), ("GPU 5 A100",)}
 
 
 def test_work_of_an_unknown_process_has_its_rank_too() -> None:
     recorded = Recorded()
     recorded.kernel("gemm", 0, 7, process=-1)
     whole = merged([recorded.profile(), trace()], ["lost", "found"])
-    assert leaves(whole.tree("rank,process")) == {
+    assert leaves(project_tree(whole, "rank,process")) == {
         ("lost", "unknown process"): 7,
         ("found", whole.frames[whole.grouping.process[-2]].name): 20,
     }
@@ -173,19 +175,19 @@ def test_work_of_an_unknown_process_is_that_of_the_only_one() -> None:
     one = replace(one, processes=one.processes[:1], threads=one.threads[:2])
     whole = merged([one, trace()], ["lost", "found"])
     assert [process.pid for process in whole.processes] == [100, 100, 200]
-    assert [one for one in leaves(whole.tree("rank,process")) if one[0] == "lost"] == [
+    assert [one for one in leaves(project_tree(whole, "rank,process")) if one[0] == "lost"] == [
         ("lost", f"{process_name(one.processes[0])} · lost")
     ]
 
 
 def test_the_usual_levels_begin_with_the_rank() -> None:
-    assert merged([trace(), trace()], ["a", "b"]).tree().levels[0] == "rank"
-    assert trace().tree().levels[0] != "rank"
+    assert project_tree(merged([trace(), trace()], ["a", "b"])).levels[0] == "rank"
+    assert project_tree(trace()).levels[0] != "rank"
 
 
 def test_filters_on_numbers_choose_them_in_every_file() -> None:
     whole = merged([trace(), trace()], ["a", "b"])
-    assert leaves(whole.tree("rank", where(device=0))) == {("a",): 20, ("b",): 20}
+    assert leaves(project_tree(whole, "rank", where(device=0))) == {("a",): 20, ("b",): 20}
 
 
 def test_lanes_of_different_files_are_told_apart() -> None:
@@ -311,7 +313,7 @@ def test_profiler_steps_are_those_of_each_rank() -> None:
 def test_a_profile_survives_the_trip_between_processes(tmp_path: Path) -> None:
     profile = trace()
     there = pickle.loads(pickle.dumps(profile, protocol=5))
-    assert leaves(there.tree(metric="host")) == leaves(profile.tree(metric="host"))
+    assert leaves(there.tree(metric="host")) == leaves(project_tree(profile, metric="host"))
     assert there.ranges.start.tolist() == [0]
 
 
@@ -336,9 +338,9 @@ def test_what_is_known_of_the_files_is_kept_by_source() -> None:
 
 def test_stacks_of_several_files_add_up() -> None:
     whole = merged([resolved(ROWS), resolved(ROWS, threads=2)], ["a", "b"])
-    assert leaves(whole.tree("rank")) == {("a",): 15, ("b",): 15}
-    assert leaves(whole.tree("rank", metric="bytes")) == {("a",): 30, ("b",): 30}
-    assert whole.tree().levels == ("rank", "thread", "stack")
+    assert leaves(project_tree(whole, "rank")) == {("a",): 15, ("b",): 15}
+    assert leaves(project_tree(whole, "rank", metric="bytes")) == {("a",): 30, ("b",): 30}
+    assert project_tree(whole).levels == ("rank", "thread", "stack")
 
 
 def test_files_that_measure_different_things_are_told_apart() -> None:
@@ -361,13 +363,13 @@ def _measured(unit: str, key: str = "samples", value: int = 5) -> Profile:
 def test_plain_numbers_are_counted_in_the_smallest_of_their_parts() -> None:
     whole = merged([_measured("count"), _measured("1e-2"), _measured("1e-3")], ["a", "b", "c"])
     assert whole.metrics[0].unit == "1e-3"
-    assert leaves(whole.tree("rank")) == {("a",): 5_000, ("b",): 50, ("c",): 5}
+    assert leaves(project_tree(whole, "rank")) == {("a",): 5_000, ("b",): 50, ("c",): 5}
 
 
 def test_a_metric_that_a_file_does_not_have_is_zero_there() -> None:
     whole = merged([_measured("ns", "time"), _measured("bytes", "alloc")], ["a", "b"])
-    assert leaves(whole.tree("rank", metric="time")) == {("a",): 5}
-    assert leaves(whole.tree("rank", metric="alloc")) == {("b",): 5}
+    assert leaves(project_tree(whole, "rank", metric="time")) == {("a",): 5}
+    assert leaves(project_tree(whole, "rank", metric="alloc")) == {("b",): 5}
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import METRIC_KEYS, METRICS, metric_of
 from flame.core.model.profile import Profile
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 
 
 def weighed(profile: Profile, metric: str) -> dict[str, int]:
     """The metric by kernel name."""
-    tree = profile.tree(levels="kernel", metric=metric)
+    tree = project_tree(profile, levels="kernel", metric=metric)
     return {names[0]: value for names, value in leaves(tree).items()}
 
 
@@ -118,4 +119,4 @@ def test_an_unknown_metric_is_a_usage_error_that_names_the_choices() -> None:
 
 @pytest.mark.parametrize("metric", METRIC_KEYS)
 def test_an_empty_trace_weighs_nothing(metric: str) -> None:
-    assert Recorded().profile().tree(metric=metric).total.tolist() == [0]
+    assert project_tree(Recorded().profile(), metric=metric).total.tolist() == [0]

@@ -14,8 +14,9 @@ from flame.core.model.metrics import metric_of
 from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
-from flame.core.projection.project import default_levels, recorded_levels
+from flame.core.projection.levels import default_levels, recorded_levels
 from flame.core.sampling.attach import with_sampling
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, i8
 from tests.support.sampled import CODES, REASONS, Run, per_instruction, runs
 
@@ -155,7 +156,7 @@ def test_a_profile_without_samples_says_how_to_get_some() -> None:
     assert "sass" not in profile.coverage
     assert recorded_levels(profile, metric_of("gpu")).isdisjoint({"sass", "stall"})
     with pytest.raises(UsageError, match=r"no PC samples here.*--ncu"):
-        profile.tree(metric="stalls")
+        project_tree(profile, metric="stalls")
 
 
 def test_samples_of_all_launches_are_spread_over_these_by_time() -> None:
@@ -165,7 +166,7 @@ def test_samples_of_all_launches_are_spread_over_these_by_time() -> None:
 def test_samples_of_each_launch_are_its_own() -> None:
     profile = sampled(exact=True, own=[1, 6, 0])
     assert profile.activities.measures["stalls"].tolist() == [1, 6, 0]
-    assert profile.tree("kernel", metric="stalls").total[0] == 7
+    assert project_tree(profile, "kernel", metric="stalls").total[0] == 7
 
 
 def test_what_a_profile_has_stays() -> None:
@@ -174,7 +175,10 @@ def test_what_a_profile_has_stays() -> None:
     assert profile.activities.groups.of.tolist() == plain.activities.groups.of.tolist()
     assert len(profile.grouping.shapes) == len(profile.frames)
     for levels in ("nvtx,kernel", "shapes,launch"):
-        assert profile.tree(levels).total.tolist() == plain.tree(levels).total.tolist()
+        assert (
+            project_tree(profile, levels).total.tolist()
+            == project_tree(plain, levels).total.tolist()
+        )
 
 
 @given(runs)
@@ -184,4 +188,4 @@ def test_all_samples_of_distributions_in_use_are_somewhere(run: Run) -> None:
     used = np.unique(profile.sampling.of_group)
     expected = profile.sampling.totals[used[used >= 0]].sum()
     assert profile.activities.measures["stalls"].sum() == expected
-    assert profile.tree("kernel", metric="stalls").total[0] == expected
+    assert project_tree(profile, "kernel", metric="stalls").total[0] == expected

@@ -8,9 +8,11 @@ import pytest
 
 import flame
 from flame.core.errors import NoMatchError
-from flame.core.model.profile import Profile, Source
+from flame.core.model.meta import Source
+from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Kernel, Ranks, Step
 from tests.support.paths import SAMPLES
+from tests.support.project_tree import project_tree
 
 SAMPLE = SAMPLES / "torch_small.pt.trace.json.gz"
 NOTHING = "nothing in the trace matches the selection"
@@ -24,7 +26,7 @@ def profile() -> Profile:
 
 def reason(profile: Profile, one: Filter) -> str:
     with pytest.raises(NoMatchError) as raised:
-        profile.tree(where=(one,))
+        project_tree(profile, where=(one,))
     return str(raised.value).removeprefix(NOTHING)
 
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from flame.core.columns import I8, sum_by
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.loading.file import load
-from flame.core.model.arrangement import ORDERS, Arrangement
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import ORDERS, Arrangement, StackTree
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import MinShare, passing_rows, where
+from flame.core.projection.filter_options import where
+from flame.core.projection.filters import MinShare, passing_rows
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.core.projection.test_projection import (
     assert_preorder,
@@ -46,6 +46,7 @@ from tests.support.oracles.naive_tree import (
     weighed,
     without_smaller,
 )
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 from tests.support.strategies import Script, scripts
 
@@ -86,7 +87,9 @@ def project(
     """The tree under `shape` and `more` filters; None where nothing is left."""
     arrangement = Arrangement(shape.inverted, shape.collapsed)
     try:
-        return profile.tree(levels, where(**shape.filters, **more), metric, arrangement=arrangement)
+        return project_tree(
+            profile, levels, where(**shape.filters, **more), metric, arrangement=arrangement
+        )
     except NoMatchError:
         return None
 
@@ -247,7 +250,7 @@ def test_the_order_of_filters_does_not_matter(
     trees = []
     for one in (chosen, shuffled):
         try:
-            trees.append(tree_stacks(profile.tree("nvtx,kernel", tuple(one))))
+            trees.append(tree_stacks(project_tree(profile, "nvtx,kernel", tuple(one))))
         except NoMatchError:
             trees.append({})
     assert trees[0] == trees[1]
@@ -259,7 +262,7 @@ def test_siblings_stand_in_order(
     script: Script, levels: tuple[str, ...], metric: str, order: Any, trace_file: Path
 ) -> None:
     profile, rows = loaded(script, trace_file)
-    tree = profile.tree(levels, metric=metric, arrangement=Arrangement(order=order))
+    tree = project_tree(profile, levels, metric=metric, arrangement=Arrangement(order=order))
     assert found(tree) == shaped(weighed(rows, levels, metric), Shape())
     assert_preorder(tree)
     key = sort_key(tree, order, rows, levels)
@@ -338,13 +341,13 @@ def test_what_each_filter_leaves_of_a_few_stacks(shape: Shape, expected: dict[st
 
 def test_a_lone_small_sibling_stays_itself_and_several_are_one() -> None:
     profile = recorded({"wide": 90, "one": 5, "other": 4, "least": 1})
-    assert leaves(profile.tree("kernel", where(min_percent=2))) == {
+    assert leaves(project_tree(profile, "kernel", where(min_percent=2))) == {
         ("wide",): 90,
         ("one",): 5,
         ("other",): 4,
         ("least",): 1,
     }
-    tree = profile.tree("kernel", where(min_percent=5))
+    tree = project_tree(profile, "kernel", where(min_percent=5))
     assert leaves(tree) == {("wide",): 90, ("one",): 5, ("[smaller frames]",): 5}
     rest = tree.find(("[smaller frames]",))
     assert (tree.kind(rest), int(tree.count[rest])) == (Kind.REST, 2)
@@ -353,19 +356,22 @@ def test_a_lone_small_sibling_stays_itself_and_several_are_one() -> None:
 def test_of_several_shares_the_largest_counts() -> None:
     profile = recorded({"wide": 90, "one": 5, "other": 4, "least": 1})
     both = (MinShare(1.0), MinShare(6.0), MinShare(2.0))
-    assert leaves(profile.tree("kernel", both)) == {("wide",): 90, ("[smaller frames]",): 10}
+    assert leaves(project_tree(profile, "kernel", both)) == {
+        ("wide",): 90,
+        ("[smaller frames]",): 10,
+    }
 
 
 def test_a_tree_without_any_value_has_no_small_frames() -> None:
     profile = recorded({"one": 0, "other": 0})
-    tree = profile.tree("kernel", where(min_percent=50))
+    tree = project_tree(profile, "kernel", where(min_percent=50))
     assert [tree.name(node) for node in tree.children(0)] == ["one", "other"]
 
 
 def test_numbers_in_names_are_sorted_by_value() -> None:
     names = ["layer.10", "layer.9", "layer.09b", "layer", "Layer.11", "layer." + "9" * 5000]
     profile = recorded(dict.fromkeys(names, 1))
-    tree = profile.tree("kernel", arrangement=Arrangement(order="name"))
+    tree = project_tree(profile, "kernel", arrangement=Arrangement(order="name"))
     ordered = ["Layer.11", "layer", "layer.9", "layer.09b", "layer.10", "layer." + "9" * 5000]
     assert [tree.name(node) for node in tree.children(0)] == ordered
 
@@ -376,8 +382,8 @@ def test_the_first_start_is_that_of_what_passes() -> None:
         trace.kernel(name, start, start + 5)
     orders = {}
     for window in (None, "5ns/"):
-        tree = trace.profile().tree(
-            "kernel", where(time=window), arrangement=Arrangement(order="start")
+        tree = project_tree(
+            trace.profile(), "kernel", where(time=window), arrangement=Arrangement(order="start")
         )
         orders[window] = [tree.name(node) for node in tree.children(0)]
     assert orders == {None: ["both", "late"], "5ns/": ["late", "both"]}

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError, UsageError
 from flame.core.model.frames import Kind
-from flame.core.model.profile import Profile, ProfilerSteps
+from flame.core.model.meta import ProfilerSteps
+from flame.core.model.profile import Profile
+from flame.core.projection.filter_options import (
+    parse_include,
+    parse_nvtx_range,
+    parse_steps,
+    parse_window,
+    where,
+)
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -24,13 +32,9 @@ from flame.core.projection.filters import (
     Streams,
     Tids,
     Time,
-    parse_include,
-    parse_nvtx_range,
-    parse_steps,
-    parse_window,
-    where,
 )
 from flame.core.units import parse_time
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 
 S, MS, US = 1_000_000_000, 1_000_000, 1_000
@@ -38,7 +42,7 @@ S, MS, US = 1_000_000_000, 1_000_000, 1_000
 
 def kept(profile: Profile, *filters: Filter) -> set[str]:
     """Names of the activities that pass."""
-    tree = profile.tree(levels="kernel", where=filters, metric="count")
+    tree = project_tree(profile, levels="kernel", where=filters, metric="count")
     return {names[0] for names in leaves(tree)}
 
 
@@ -270,7 +274,7 @@ def test_a_filter_keeps_what_it_names(one: Filter, kernels: set[str], placed: Pr
 )
 def test_a_filter_that_keeps_nothing_is_no_match(one: Filter, placed: Profile) -> None:
     with pytest.raises(NoMatchError):
-        placed.tree(where=(one,))
+        project_tree(placed, where=(one,))
 
 
 def test_filters_hold_together(placed: Profile) -> None:

@@ -7,7 +7,7 @@ import pytest
 from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.names.nvtx import parse_rename
-from flame.core.projection.labels import Naming, labels
+from flame.core.projection.labels import Labeller, Naming
 
 GEMM = Frame(
     Kind.KERNEL, "gemm", extra=(("demangled", "void gemm<float>(float*)"), ("mangled", "_Z4gemm"))
@@ -18,7 +18,7 @@ def shown(frames: list[Frame], naming: Naming | None = None) -> list[tuple[str, 
     """(name, place of the frame it is shown as) of each of ``frames``."""
     builder = FrameBuilder()
     ids = [builder.add(frame) for frame in frames]
-    found = labels(builder.build(), naming or Naming())
+    found = Labeller(naming or Naming()).labels(builder.build())
     return [(found.text[index], ids.index(int(found.shown[index]))) for index in ids]
 
 
@@ -125,7 +125,7 @@ def test_numbers_in_names_sort_by_value_and_so_do_offsets() -> None:
     ]
     builder = FrameBuilder()
     ids = [builder.add(Frame(Kind.SASS, name)) for name in reversed(ordered)]
-    rank = labels(builder.build(), Naming()).rank
+    rank = Labeller(Naming()).labels(builder.build()).rank
     assert sorted(ids, key=rank.__getitem__) == ids[::-1]
 
 

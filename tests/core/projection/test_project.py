@@ -13,8 +13,10 @@ from flame.core.model.profile import Profile
 from flame.core.names.nvtx import parse_rename
 from flame.core.projection.filters import Include, Time
 from flame.core.projection.labels import Naming
-from flame.core.projection.project import LEVELS, default_levels, parse_levels, project
+from flame.core.projection.levels import LEVELS, default_levels, parse_levels
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 
 
@@ -35,7 +37,7 @@ def profile() -> Profile:
 
 
 def test_the_default_stack_is_python_native_launch_ranges_kernel(profile: Profile) -> None:
-    assert leaves(profile.tree()) == {
+    assert leaves(project_tree(profile)) == {
         ("main", "run", "at::mm", "cudaLaunchKernel", "step", "forward", "gemm"): 100,
         ("cudaLaunchKernel", "gemm"): 50,
         ("cudaMemcpyAsync", "step", "memcpy HtoD"): 20,
@@ -81,24 +83,24 @@ def test_the_default_stack_is_python_native_launch_ranges_kernel(profile: Profil
 def test_levels_choose_and_order_the_stack(
     levels: str, expected: dict[tuple[str, ...], int], profile: Profile
 ) -> None:
-    assert leaves(profile.tree(levels=levels)) == expected
+    assert leaves(project_tree(profile, levels=levels)) == expected
 
 
 def test_the_total_is_the_same_whatever_the_levels(profile: Profile) -> None:
     for levels in itertools.permutations(LEVELS, 2):
-        tree = profile.tree(levels=levels)
+        tree = project_tree(profile, levels=levels)
         assert (tree.total[0], tree.count[0]) == (173, 4)
 
 
 def test_unknown_places_add_no_frame() -> None:
     trace = Recorded()
     trace.kernel("gemm", 0, 10, process=-1, device=-1, stream=-1)
-    tree = trace.profile().tree(levels="process,thread,device,stream,kernel")
+    tree = project_tree(trace.profile(), levels="process,thread,device,stream,kernel")
     assert leaves(tree) == {("gemm",): 10}
 
 
 def test_shapes_stand_below_the_ranges_where_asked_for(profile: Profile) -> None:
-    tree = profile.tree(shapes=True)
+    tree = project_tree(profile, shapes=True)
     deepest = max((tree.names(node) for node in range(len(tree))), key=len)
     assert deepest[-3:] == ("forward", "[2, 3]", "gemm")
     assert tree.levels == ("python", "native", "launch", "nvtx", "shapes", "kernel")
@@ -110,7 +112,7 @@ def test_shapes_are_those_of_the_innermost_range_that_has_some() -> None:
     trace.range("inner", 10, 90)
     trace.call("cudaLaunchKernel", 20, 25, corr=1)
     trace.kernel("gemm", 1_000, 1_010, corr=1)
-    assert leaves(trace.profile().tree(levels="shapes")) == {("[2]",): 10}
+    assert leaves(project_tree(trace.profile(), levels="shapes")) == {("[2]",): 10}
 
 
 def test_only_the_host_metric_has_its_own_default_levels(profile: Profile) -> None:
@@ -136,32 +138,32 @@ def test_names_that_a_rule_makes_equal_become_one_node() -> None:
         trace.range(f"layers.{layer}", 10 * layer, 10 * layer + 9)
         trace.call("cudaLaunchKernel", 10 * layer + 1, 10 * layer + 2, corr=layer + 1)
         trace.kernel("gemm", 1_000 * layer, 1_000 * layer + 5, corr=layer + 1)
-    tree = trace.profile().tree(levels="nvtx,kernel", rename=(parse_rename(r"\d+=*"),))
+    tree = project_tree(trace.profile(), levels="nvtx,kernel", rename=(parse_rename(r"\d+=*"),))
     assert leaves(tree) == {("layers.*", "gemm"): 15}
 
 
 def test_filters_leave_the_rest_of_the_stack_as_it_is(profile: Profile) -> None:
-    tree = profile.tree(where=(Include((Kind.MEMCPY,)),))
+    tree = project_tree(profile, where=(Include((Kind.MEMCPY,)),))
     assert leaves(tree) == {("cudaMemcpyAsync", "step", "memcpy HtoD"): 20}
 
 
 def test_an_activity_without_duration_matches_all_the_same() -> None:
     trace = Recorded()
     trace.kernel("empty", 5, 5)
-    tree = trace.profile().tree(levels="kernel", where=(Time(0, 10),))
+    tree = project_tree(trace.profile(), levels="kernel", where=(Time(0, 10),))
     assert (tree.names(1), tree.total[1], tree.count[1]) == (("empty",), 0, 1)
 
 
 def test_nothing_that_matches_is_an_error_and_an_empty_trace_is_none(profile: Profile) -> None:
     with pytest.raises(NoMatchError):
-        profile.tree(where=(Time(10_000, None),))
-    assert len(Recorded().profile().tree(metric="gpu")) == 1
+        project_tree(profile, where=(Time(10_000, None),))
+    assert len(project_tree(Recorded().profile(), metric="gpu")) == 1
 
 
 def test_a_selection_projects_what_it_says(profile: Profile) -> None:
     selection = Selection(("kernel",), (Include((Kind.KERNEL,)),), "count")
-    assert leaves(selection.tree(profile)) == {("gemm",): 2, ("stray",): 1}
-    assert leaves(Selection().tree(profile)) == leaves(project(profile))
+    assert leaves(project(profile, selection)) == {("gemm",): 2, ("stray",): 1}
+    assert leaves(project(profile, Selection())) == leaves(project(profile))
 
 
 def test_levels_are_a_list_with_room_around_commas() -> None:
@@ -178,4 +180,4 @@ def test_levels_are_a_list_with_room_around_commas() -> None:
 )
 def test_wrong_levels_are_a_usage_error(levels: str, said: str, profile: Profile) -> None:
     with pytest.raises(UsageError, match=said):
-        profile.tree(levels=levels)
+        project_tree(profile, levels=levels)

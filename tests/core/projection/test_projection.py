@@ -20,7 +20,7 @@ from flame.core.loading.file import load
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import where
+from flame.core.projection.filter_options import where
 from tests.support.oracles.naive import Row, naive
 from tests.support.oracles.naive_tree import (
     WEIGHTS,
@@ -32,6 +32,7 @@ from tests.support.oracles.naive_tree import (
     tree_label,
     tree_stacks,
 )
+from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
 
 LEVELS = ("process", "thread", "device", "stream", "python", "native", "launch", "nvtx", "kernel")
@@ -81,7 +82,7 @@ def projected(
 ) -> dict[Stack, tuple[int, int]]:
     """Own values of the tree; nothing where nothing matches."""
     try:
-        return tree_stacks(profile.tree(levels, where(**chosen), metric))
+        return tree_stacks(project_tree(profile, levels, where(**chosen), metric))
     except NoMatchError:
         return {}
 
@@ -92,7 +93,7 @@ def test_a_tree_is_the_activities_grouped_by_their_stacks(
     script: Script, levels: tuple[str, ...], metric: str, trace_file: Path
 ) -> None:
     profile, rows = loaded(script, trace_file)
-    tree = profile.tree(levels, metric=metric)
+    tree = project_tree(profile, levels, metric=metric)
     assert tree_stacks(tree) == totals(rows, levels, metric)
     assert int(tree.total[0]) == sum(map(WEIGHTS[metric], rows))
 
@@ -124,7 +125,7 @@ def test_adjoining_windows_partition_the_trace(
         for path, own in projected(profile, LEVELS, {"time": f"{begin}/{end}"}, metric).items():
             value[path] += own[0]
             count[path] += own[1]
-    whole = tree_stacks(profile.tree(LEVELS, metric=metric))
+    whole = tree_stacks(project_tree(profile, LEVELS, metric=metric))
     assert {path: (value[path], count[path]) for path in count} == whole
 
 
@@ -134,8 +135,8 @@ def test_the_order_of_levels_changes_no_kernels_total(
     script: Script, order: list[str], metric: str, trace_file: Path
 ) -> None:
     profile, _ = loaded(script, trace_file)
-    alone = {row.name: row for row in top(profile.tree("kernel", metric=metric))}
-    shuffled = top(profile.tree(tuple(order), metric=metric))
+    alone = {row.name: row for row in top(project_tree(profile, "kernel", metric=metric))}
+    shuffled = top(project_tree(profile, tuple(order), metric=metric))
     kinds = {row.kind for row in alone.values()}
     found = {row.name: row.total for row in shuffled if row.kind in kinds}
     assert found == {name: row.total for name, row in alone.items()}
@@ -147,7 +148,7 @@ def test_a_search_counts_nested_matches_once(
     script: Script, levels: tuple[str, ...], metric: str, pattern: str, trace_file: Path
 ) -> None:
     profile, rows = loaded(script, trace_file)
-    matches = search(profile.tree(levels, metric=metric), re.compile(pattern))
+    matches = search(project_tree(profile, levels, metric=metric), re.compile(pattern))
     expected = sum(
         WEIGHTS[metric](row)
         for row in rows
@@ -165,7 +166,7 @@ def test_the_top_table_counts_recursion_once(
     profile, rows = loaded(script, trace_file)
     found = Counter(
         (row.kind.title, row.name, row.total, row.own, row.count)
-        for row in top(profile.tree(levels, metric=metric))
+        for row in top(project_tree(profile, levels, metric=metric))
     )
     total, own, count = Counter[Any](), Counter[Any](), Counter[Any]()
     for row in rows:
@@ -187,7 +188,7 @@ def test_the_top_table_counts_recursion_once(
 def test_tree_columns_are_a_preorder_with_the_widest_child_first(
     script: Script, levels: tuple[str, ...], metric: str, trace_file: Path
 ) -> None:
-    tree = loaded(script, trace_file)[0].tree(levels, metric=metric)
+    tree = project_tree(loaded(script, trace_file)[0], levels, metric=metric)
     assert_preorder(tree)
     for node in range(len(tree)):
         children = tree.children(node)

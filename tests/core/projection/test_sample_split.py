@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.frames import SMALLER, Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
+from flame.core.model.tree import Arrangement, StackTree
 from flame.core.names.nvtx import parse_rename
 from flame.core.projection import sample_split as spread
-from flame.core.projection.filters import where
-from flame.core.projection.labels import Naming
-from flame.core.projection.sample_split import apportioned
+from flame.core.projection.filter_options import where
+from flame.core.projection.labels import Naming, labels_of
+from flame.core.projection.sample_split import apportion
 from tests.support.oracles.naive_samples import Launch, Part, check, hamilton, parts, tree_stack
 from tests.support.oracles.naive_tree import Shape, Stack, without_smaller
+from tests.support.project_tree import project_tree
 from tests.support.recorded import leaves
 from tests.support.sampled import FIRST_START, Entry, Run, runs
 
@@ -56,7 +56,7 @@ def split(values: list[int], weights: list[list[int]]) -> list[list[int]]:
     sizes = [len(one) for one in weights]
     of, first = np.repeat(np.arange(len(sizes)), sizes), np.cumsum([0, *sizes[:-1]])
     flat = np.array([weight for one in weights for weight in one], np.int64)
-    found: I8 = apportioned(np.array(values, np.int64), flat, of, first)
+    found: I8 = apportion(np.array(values, np.int64), flat, of, first)
     return [part.tolist() for part in np.split(found, first[1:])]
 
 
@@ -97,7 +97,7 @@ def test_the_largest_values_and_weights_lose_nothing() -> None:
 
 def test_nothing_has_no_parts() -> None:
     none = np.zeros(0, np.int64)
-    assert apportioned(none, none, none, none).tolist() == []
+    assert apportion(none, none, none, none).tolist() == []
 
 
 # The tree
@@ -121,7 +121,7 @@ def is_exact(found: list[Part]) -> bool:
 @given(runs, orders, metrics)
 def test_every_node_has_what_the_samples_say(run: Run, levels: str, metric: str) -> None:
     profile = run.profile()
-    tree = profile.tree(levels, metric=metric)
+    tree = project_tree(profile, levels, metric=metric)
     check(tree, naive(profile, run.rows(), levels, metric))
     assert (tree.total[0], tree.count[0]) == (sum(weight(profile, metric)), len(run.launches))
 
@@ -130,7 +130,7 @@ def test_every_node_has_what_the_samples_say(run: Run, levels: str, metric: str)
 @given(runs, orders, metrics)
 def test_instructions_that_are_renamed_alike_are_one(run: Run, levels: str, metric: str) -> None:
     profile = run.profile()
-    tree = profile.tree(levels, metric=metric, rename=(parse_rename(BY_OPCODE),))
+    tree = project_tree(profile, levels, metric=metric, rename=(parse_rename(BY_OPCODE),))
     check(
         tree,
         parts(
@@ -145,8 +145,8 @@ def test_instructions_that_are_renamed_alike_are_one(run: Run, levels: str, metr
 
 def test_instructions_of_one_line_that_are_called_alike_are_one() -> None:
     profile = one_kernel(((0, 0, 0, 3), (0, 1, 0, 4), (0, 2, 0, 3))).profile()
-    assert len(leaves(profile.tree("kernel,sass"))) == 3
-    assert leaves(profile.tree("kernel,sass", rename=(parse_rename(BY_OPCODE),))) == {
+    assert len(leaves(project_tree(profile, "kernel,sass"))) == 3
+    assert leaves(project_tree(profile, "kernel,sass", rename=(parse_rename(BY_OPCODE),))) == {
         ("kernel 0", "LDG.E R2, [R4]"): 300,
         ("kernel 0", "HFMA2 R0, R1"): 700,
     }
@@ -170,7 +170,9 @@ def test_filters_and_arrangements_see_instructions_and_reasons(
     profile, arrangement = run.profile(), Arrangement(shape.inverted, shape.collapsed)
     found = naive(profile, run.rows(), levels, metric)
     try:
-        tree = profile.tree(levels, where(**shape.filters), metric, arrangement=arrangement)
+        tree = project_tree(
+            profile, levels, where(**shape.filters), metric, arrangement=arrangement
+        )
     except NoMatchError:
         # Parts that may be nothing are not there for certain.
         left = [part for part in found if shape.apply(part.path) is not None]
@@ -200,9 +202,9 @@ def test_only_what_passes_is_split(run: Run, levels: str, metric: str, chosen: A
     rows = [one for one in run.rows() if passes(one, starts[one.row])]
     if not rows:
         with pytest.raises(NoMatchError):
-            profile.tree(levels, where(**options), metric)
+            project_tree(profile, levels, where(**options), metric)
         return
-    tree = profile.tree(levels, where(**options), metric)
+    tree = project_tree(profile, levels, where(**options), metric)
     check(tree, naive(profile, rows, levels, metric))
     passed = weight(profile, metric)
     assert tree.total[0] == sum(passed[one.row] for one in rows)
@@ -220,7 +222,7 @@ def test_what_is_small_is_merged_after_the_split(
         stacks[0][part.path] += part.value[0]
         stacks[1][part.path] += part.count[0]
     whole = {path: (stacks[0][path], stacks[1][path]) for path in stacks[0] | stacks[1]}
-    tree = profile.tree(levels, where(min_percent=percent), metric)
+    tree = project_tree(profile, levels, where(min_percent=percent), metric)
     assert {
         tree_stack(tree, node): (int(tree.own[node]), int(tree.own_count[node]))
         for node in range(len(tree))
@@ -233,7 +235,7 @@ def test_siblings_stand_by_their_first_start(run: Run, levels: str, metric: str)
     profile = run.profile()
     found = naive(profile, run.rows(), levels, metric)
     assume(is_exact(found))
-    tree = profile.tree(levels, metric=metric, arrangement=Arrangement(order="start"))
+    tree = project_tree(profile, levels, metric=metric, arrangement=Arrangement(order="start"))
     starts = profile.activities.start
     firsts: dict[Stack, int] = {}
     for part in found:
@@ -249,8 +251,8 @@ def test_siblings_stand_by_their_first_start(run: Run, levels: str, metric: str)
 @given(runs, orders)
 def test_siblings_stand_by_name(run: Run, levels: str) -> None:
     profile = run.profile()
-    tree = profile.tree(levels, arrangement=Arrangement(order="name"))
-    rank = profile.labels(Naming()).rank
+    tree = project_tree(profile, levels, arrangement=Arrangement(order="name"))
+    rank = labels_of(profile, Naming()).rank
     for node in range(len(tree)):
         ordered = rank[tree.frame[tree.children(node)]].tolist()
         assert ordered == sorted(ordered)
@@ -258,7 +260,7 @@ def test_siblings_stand_by_name(run: Run, levels: str) -> None:
 
 def test_instructions_stand_by_offset_where_siblings_stand_by_name() -> None:
     run = one_kernel(((2, 2, 0, 5), (2, 0, 0, 9), (2, 1, 0, 7)))
-    tree = run.profile().tree("sass", arrangement=Arrangement(order="name"))
+    tree = project_tree(run.profile(), "sass", arrangement=Arrangement(order="name"))
     names = [tree.name(node) for node in tree.children(0)]
     assert names == ["softmax+0x0", "softmax+0x40", "softmax+0x400"]
 
@@ -278,7 +280,7 @@ def test_pc_samples_at_an_instruction_are_those_counted_there(run: Run) -> None:
     profile = run.profile()
     sampling = profile.sampling
     assert sampling is not None
-    tree = profile.tree("sass,stall", metric="stalls")
+    tree = project_tree(profile, "sass,stall", metric="stalls")
     counted = Counter[tuple[int, int]]()
     for distribution in np.unique(sampling.of_group).tolist():
         if distribution >= 0:
@@ -302,7 +304,7 @@ def test_kernels_without_samples_are_leaves(run: Run) -> None:
     of = profile.activities.groups.of
     assert profile.sampling is not None
     bare = [one for one in run.rows() if profile.sampling.of_group[of[one.row]] < 0]
-    tree = profile.tree("kernel,sass,stall", metric="count")
+    tree = project_tree(profile, "kernel,sass,stall", metric="count")
     ends = [node for node in np.flatnonzero(tree.own).tolist() if tree.kind(node) == Kind.KERNEL]
     assert sum(int(tree.own[node]) for node in ends) == len(bare)
     assert {tree.name(node) for node in ends} == {one.kernel for one in bare}
@@ -311,8 +313,8 @@ def test_kernels_without_samples_are_leaves(run: Run) -> None:
 @given(runs)
 def test_the_host_table_knows_no_instructions(run: Run) -> None:
     profile = run.profile()
-    tree = profile.tree("nvtx,sass,stall", metric="host")
-    assert leaves(tree) == leaves(profile.tree("nvtx", metric="host"))
+    tree = project_tree(profile, "nvtx,sass,stall", metric="host")
+    assert leaves(tree) == leaves(project_tree(profile, "nvtx", metric="host"))
 
 
 # More instructions than can be shown
@@ -348,7 +350,7 @@ def instructions(tree: StackTree, kernel: str) -> dict[str, int]:
 
 def test_the_most_sampled_instructions_are_kept_whole() -> None:
     with few_parts(12):
-        tree = one_kernel(MANY, MANY, duration=57).profile().tree("kernel,sass,stall")
+        tree = project_tree(one_kernel(MANY, MANY, duration=57).profile(), "kernel,sass,stall")
     for kernel in ("kernel 0", "kernel 1"):
         # 12 parts for two: 6 each, and the third instruction would be the 5th and 6th.
         assert instructions(tree, kernel) == {
@@ -364,7 +366,7 @@ def test_the_most_sampled_instructions_are_kept_whole() -> None:
 
 def test_they_are_all_shown_where_they_are_few_enough() -> None:
     with few_parts(16):
-        tree = one_kernel(MANY, MANY, duration=57).profile().tree("kernel,sass,stall")
+        tree = project_tree(one_kernel(MANY, MANY, duration=57).profile(), "kernel,sass,stall")
     assert len(instructions(tree, "kernel 1")) == 5
 
 
@@ -376,7 +378,7 @@ def test_of_many_kernels_the_heaviest_have_instructions() -> None:
         run.of_group,
     )
     with few_parts(12):
-        tree = run.profile().tree("kernel,sass,stall")
+        tree = project_tree(run.profile(), "kernel,sass,stall")
     shown = [set(instructions(tree, f"kernel {at}")) != {SMALLER} for at in range(9)]
     # Two parts each are enough for six.
     assert shown == [False, True, True, True, True, False, True, False, True]
@@ -386,7 +388,7 @@ def test_of_many_kernels_the_heaviest_have_instructions() -> None:
 def test_sums_are_exact_however_few_are_shown(run: Run, levels: str, metric: str) -> None:
     profile = run.profile()
     with few_parts():
-        tree = profile.tree(levels, metric=metric)
+        tree = project_tree(profile, levels, metric=metric)
     assert (tree.total[0], tree.count[0]) == (sum(weight(profile, metric)), len(run.launches))
 
 
@@ -395,16 +397,16 @@ def test_samples_per_reason_are_exact_however_few_are_shown(run: Run) -> None:
     """Each distribution is split as one here: there is nothing to round."""
     profile = run.profile()
     with few_parts():
-        tree = profile.tree("sass,stall", metric="stalls")
-    assert by_reason(tree) == by_reason(profile.tree("stall", metric="stalls"))
+        tree = project_tree(profile, "sass,stall", metric="stalls")
+    assert by_reason(tree) == by_reason(project_tree(profile, "stall", metric="stalls"))
 
 
 @given(runs)
 def test_few_or_not_a_kernel_has_what_it_has(run: Run) -> None:
     profile = run.profile()
     with few_parts():
-        tree = profile.tree("python,kernel,sass,stall")
-    plain = leaves(profile.tree("python,kernel"))
+        tree = project_tree(profile, "python,kernel,sass,stall")
+    plain = leaves(project_tree(profile, "python,kernel"))
     kernels = np.flatnonzero(tree.frames.kind[tree.frame] == Kind.KERNEL)
     found = {tree.names(node): int(tree.total[node]) for node in kernels.tolist()}
     assert {path: value for path, value in found.items() if value} == plain
@@ -416,7 +418,10 @@ def test_what_is_small_joins_the_instructions_that_are_rare(
 ) -> None:
     profile = run.profile()
     with few_parts():
-        whole, tree = profile.tree(levels), profile.tree(levels, where(min_percent=percent))
+        whole, tree = (
+            project_tree(profile, levels),
+            project_tree(profile, levels, where(min_percent=percent)),
+        )
     assert (tree.total[0], tree.count[0]) == (whole.total[0], whole.count[0])
     for node in range(len(tree)):
         below = tree.frame[tree.children(node)].tolist()

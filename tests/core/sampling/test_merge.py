@@ -14,6 +14,7 @@ from flame.core.loading.merge import merged
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from tests.support.oracles.naive_samples import Part, check, parts
+from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded
 from tests.support.sampled import Run, runs
 
@@ -51,7 +52,7 @@ def test_below_its_rank_every_profile_is_split_as_it_is_alone(
     bare = (("rank", labels[-1]), *((("kernel", "gemm"),) if "kernel" in levels else ()))
     weight = {"gpu": 10, "count": 1, "stalls": 0}[metric]
     found.append(Part(bare, (weight, weight), (1, 1), ()))
-    check(whole.tree(f"rank,{levels}", metric=metric), found)
+    check(project_tree(whole, f"rank,{levels}", metric=metric), found)
 
 
 @settings(max_examples=50)

@@ -12,6 +12,7 @@ from flame.core.loading.many import load_all
 from flame.core.options import LoadOptions
 from tests.conftest import TRACES
 from tests.core.readers.ncu.test_page import added_up
+from tests.support.project_tree import project_tree
 from tests.support.writers.ncufile import Row, sass_page
 
 WAIT, LONG = "stall_wait", "stall_long_sb"
@@ -31,7 +32,7 @@ def page(tmp_path: Path) -> Path:
 
 def test_it_has_kernels_instructions_and_reasons(page: Path) -> None:
     profile = flame.load(page)
-    tree = profile.tree()
+    tree = project_tree(profile)
     assert tree.levels == ("kernel", "sass", "stall")
     paths = {tuple(tree.name(at) for at in tree.path(node)): node for node in range(len(tree))}
     assert tree.total[paths["all",]] == 30
@@ -52,11 +53,11 @@ def test_rows_are_results(page: Path) -> None:
 
 def test_other_metrics_are_not_there(page: Path) -> None:
     with pytest.raises(UsageError, match="choose from stalls"):
-        flame.load(page).tree(metric="gpu")
+        project_tree(flame.load(page), metric="gpu")
 
 
 def test_names_are_chosen_as_in_a_trace(page: Path) -> None:
-    tree = flame.load(page).tree("kernel", kernel_names="demangled")
+    tree = project_tree(flame.load(page), "kernel", kernel_names="demangled")
     names = {tree.name(node) for node in range(1, len(tree))}
     assert names == {"void gemm<1>(float*)", "copy(int)", "idle"}
 
@@ -79,7 +80,7 @@ def test_two_pages_among_paths_are_refused(page: Path) -> None:
 
 @pytest.mark.skipif(not REAL.exists(), reason=f"no real page {REAL}")
 def test_the_real_page_adds_up_in_the_tree() -> None:
-    tree = flame.load(REAL).tree()
+    tree = project_tree(flame.load(REAL))
     for name, places in added_up(REAL):
         (node,) = (at for at in range(len(tree)) if name.startswith(f"{tree.name(at)}("))
         assert tree.total[node] == sum(sum(samples.values()) for samples in places.values())

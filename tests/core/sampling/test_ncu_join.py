@@ -22,6 +22,7 @@ from flame.core.readers.ncu.result import NcuFile
 from flame.core.sampling.attach import with_sampling
 from flame.core.sampling.ncu_join import join
 from tests.conftest import TRACES
+from tests.support.project_tree import project_tree
 from tests.support.writers.kinetofile import KinetoFile
 from tests.support.writers.ncufile import BASE, Line, Row, cuda_page, sass_page
 from tests.support.writers.nsysfile import HTOD, NsysFile
@@ -63,7 +64,7 @@ def ncu_files(trace: Path, *pages: str) -> list[NcuFile]:
 
 def samples(profile: Profile) -> Counter[tuple[str, str, str]]:
     """Samples by kernel, instruction and reason, from the tree."""
-    tree = profile.tree("kernel,sass,stall", metric="stalls")
+    tree = project_tree(profile, "kernel,sass,stall", metric="stalls")
     found: Counter[tuple[str, str, str]] = Counter()
     for node in range(len(tree)):
         path = tuple(tree.name(at) for at in tree.path(node))[1:]
@@ -93,7 +94,7 @@ def test_samples_stand_below_their_kernel(name: str, trace: Path) -> None:
     profile = load(trace, sass_page(name, CODE))
     assert samples(profile) == IN_GEMM
     assert told(profile) == []
-    assert profile.tree(metric="stalls").total[0] == 10
+    assert project_tree(profile, metric="stalls").total[0] == 10
 
 
 def test_launches_have_samples_by_their_time(trace: Path) -> None:
@@ -102,10 +103,13 @@ def test_launches_have_samples_by_their_time(trace: Path) -> None:
 
 def test_gpu_time_is_what_it_was(trace: Path) -> None:
     profile, bare = load(trace, sass_page(GEMM, CODE)), flame.load(trace)
-    tree = profile.tree("kernel,sass,stall")
+    tree = project_tree(profile, "kernel,sass,stall")
     assert tree.total[0] == bare.gpu_time == profile.gpu_time
     assert tree.own.sum() == bare.gpu_time
-    assert profile.tree("kernel").total.tolist() == bare.tree("kernel").total.tolist()
+    assert (
+        project_tree(profile, "kernel").total.tolist()
+        == project_tree(bare, "kernel").total.tolist()
+    )
 
 
 def test_a_symbol_is_what_the_code_is_called(trace: Path) -> None:
@@ -155,7 +159,7 @@ def test_each_kernel_has_its_own(trace: Path) -> None:
 def test_source_lines_are_kept(trace: Path) -> None:
     lines = [Line(7, "x = y[i];", [(0, CODE[0])]), Line(9, "}", [(1, CODE[1])])]
     profile = load(trace, cuda_page("gemm", "/a/gemm.cu", lines, [LONG, WAIT]))
-    tree = profile.tree("sass", metric="stalls")
+    tree = project_tree(profile, "sass", metric="stalls")
     frames = [tree.frames[at] for at in tree.frame[1:].tolist()]
     assert {(frame.file, frame.line) for frame in frames} == {("/a/gemm.cu", 7), ("/a/gemm.cu", 9)}
 
@@ -307,5 +311,5 @@ def test_the_real_page_in_a_trace_of_its_kernels(tmp_path: Path) -> None:
             file.kernel(name, 100 * at, 100 * at + 50 + at)
     profile = flame.load(tmp_path / "trace.sqlite", LoadOptions(ncu=(str(REAL),)))
     assert rows(profile) == [48443, 956805]
-    tree = profile.tree("kernel,sass,stall")
+    tree = project_tree(profile, "kernel,sass,stall")
     assert tree.total[0] == tree.own.sum() == 101

@@ -19,14 +19,17 @@ from flame.core.attribution.resolved import profile_of
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
 from flame.core.loading.file import load
+from flame.core.model.activities import timed
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.model.profile import Meta, Process, Profile, Thread
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.meta import Meta, Process, Thread
+from flame.core.model.profile import Profile
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.projection.filters import where
-from flame.core.timeline.intervals import Lane, Timeline, Window, timed, timeline
+from flame.core.projection.filter_options import where
+from flame.core.timeline.intervals import Lane, Timeline, Window, timeline
 from flame.core.timeline.raster import Grid, Light, Shading, light, matches, passing, shade
+from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
 from tests.support.writers.nsysfile import NsysFile
 
@@ -164,7 +167,7 @@ def test_filters_leave_what_passes_and_the_ranges_that_launched_it(
         chosen = {"time": f"{script.offset + 2}ns/{script.offset + 6}ns"}
     filters = where(**chosen)  # type: ignore[arg-type]
     try:
-        tree = profile.tree(where=filters, metric="gpu")
+        tree = project_tree(profile, where=filters, metric="gpu")
     except NoMatchError:
         return
     time, table, pieces = timeline(profile), profile.activities, profile.ranges
@@ -236,7 +239,7 @@ def test_search_finds_ranges_by_name_and_work_also_by_what_is_above_it(tmp_path:
             trace.api("cudaLaunchKernel", begin + 200, begin + 210, corr)
             trace.kernel("gemm", begin + 300, begin + 400, corr)
     profile = load(tmp_path / "t.sqlite")
-    time, tree, pattern = timeline(profile), profile.tree(), re.compile("mlp")
+    time, tree, pattern = timeline(profile), project_tree(profile), re.compile("mlp")
     found = matches(time, tree, search(tree, pattern).mask, pattern)
     names = [profile.frames[int(frame)].name for frame in time.frame]
     assert list(zip(names, found.tolist(), strict=True)) == [
@@ -256,9 +259,13 @@ def test_on_the_host_only_ranges_are_bright(tmp_path: Path) -> None:
         trace.kernel("gemm", 300, 400, corr=None)
     profile = load(tmp_path / "t.sqlite")
     time = timeline(profile)
-    assert passing(time, profile, profile.tree(metric="host"), ()).tolist() == [True, True, False]
+    assert passing(time, profile, project_tree(profile, metric="host"), ()).tolist() == [
+        True,
+        True,
+        False,
+    ]
     filters = where(time="50ns/900ns")
-    tree = profile.tree(metric="host", where=filters)
+    tree = project_tree(profile, metric="host", where=filters)
     assert passing(time, profile, tree, filters).tolist() == [False, True, False]
 
 
@@ -338,7 +345,7 @@ def test_samples_have_a_row_per_thread_with_the_innermost_frame(
         assert [time.window(item) for item in items] == [(0, 10), (10, 20), (20, 30)]
     # What a file calls a range is a sample here, and passes as such.
     assert Kind.NVTX not in time.kind
-    assert passing(time, profile, profile.tree(), ()).all()
+    assert passing(time, profile, project_tree(profile), ()).all()
 
 
 def test_work_of_no_known_process_names_none(tmp_path: Path) -> None:

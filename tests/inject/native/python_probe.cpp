@@ -1,27 +1,27 @@
-// The library with doors for ctypes: what the tests ask of it from inside a Python program.
+// Exports functions of the library for ctypes: what tests ask of it from inside a Python program.
 #include <thread>
 
-#include "../../../inject/clock.h"
-#include "../../../inject/flame.h"
-#include "../../../inject/python_api.h"
-#include "../../../inject/python_text.h"
+#include "system/clock.h"
+#include "flame.h"
+#include "python/api.h"
+#include "python/code_text.h"
 
-#define DOOR extern "C" __attribute__((visibility("default")))
+#define EXPORTED extern "C" __attribute__((visibility("default")))
 
-DOOR int probe_start() { return flame::start(); }
-DOOR uint32_t probe_stack() { return flame::python_stack(); }
-DOOR uint32_t probe_begin() { return flame::start() ? flame::python_stack() : UINT32_MAX; }
-DOOR void probe_stop() { flame::stop(); }
+EXPORTED int probe_start() { return flame::start(); }
+EXPORTED uint32_t probe_stack() { return flame::python_stack(); }
+EXPORTED uint32_t probe_begin() { return flame::start() ? flame::python_stack() : UINT32_MAX; }
+EXPORTED void probe_stop() { flame::stop(); }
 
 // From a thread that Python does not know.
-DOOR uint32_t probe_elsewhere() {
+EXPORTED uint32_t probe_elsewhere() {
   uint32_t node = 1;
   std::thread([&] { node = flame::python_stack(); }).join();
   return node;
 }
 
 // The same stack many times; ns for each.
-DOOR double probe_many(uint32_t count) {
+EXPORTED double probe_many(uint32_t count) {
   const uint64_t begin = flame::now();
   for (uint32_t i = 0; i < count; i++) flame::python_stack();
   return static_cast<double>(flame::now() - begin) / count;
@@ -33,13 +33,13 @@ static bool offsets(flame::python::Offsets* found) {
          flame::python::find_offsets(api.minor, api.runtime, found);
 }
 
-DOOR int probe_line(const char* code, int32_t lasti) {
+EXPORTED int probe_line(const char* code, int32_t lasti) {
   flame::python::Offsets found;
   return offsets(&found) ? static_cast<int>(flame::python::line_of(code, lasti, found)) : -1;
 }
 
 // The text into `room`, kTextRoom bytes; its size.
-DOOR int probe_text(const char* text, char* room) {
+EXPORTED int probe_text(const char* text, char* room) {
   flame::python::Offsets found;
   if (!offsets(&found)) return -1;
   const std::string_view utf8 = flame::python::utf8(text, found, room);
@@ -48,7 +48,7 @@ DOOR int probe_text(const char* text, char* room) {
 }
 
 // In the order of the struct, without the flag and the tag.
-DOOR int probe_offsets(uint16_t* out) {
+EXPORTED int probe_offsets(uint16_t* out) {
   flame::python::Offsets o;
   if (!offsets(&o)) return 0;
   const uint16_t all[] = {

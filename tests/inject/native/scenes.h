@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "clock.h"
+#include "system/clock.h"
 #include "flame.h"
 
 using namespace flame;

@@ -131,7 +131,7 @@ class Shape:
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The filters of it as `flame.core.projection.filters.where` takes them."""
+        """The filters of it as `flame.core.projection.filter_options.where` takes them."""
         names = ("show_stacks", "hide_stacks", "show_from", "hide_frames")
         return {name: getattr(self, name) for name in names}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.support.paths import ROOT
 from tests.support.writers.fdumprecords import CHUNK, HEADER, MAGIC
 
-DUMP_H = ROOT / "inject" / "dump.h"
+DUMP_H = ROOT / "inject" / "dump" / "dump.h"
 SIZE = 1 << 16
 ROOM = SIZE - 64
 START = 5_000_000_000_000

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.model.raw_stacks import RawStacks
+from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.stacks import speedscope
 

@@ -21,11 +21,13 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters import folded, speedscope
 from flame.exporters.speedscope_format import Evented, File, OpenFrame
 from tests.exporters.profiles import HOSTILE, Row, chain, profile_of
 from tests.support.paths import SAMPLES
+from tests.support.project_tree import project_tree
 from tests.system.browser.chromium import asking
 
 HERE = Path(__file__).parent
@@ -149,7 +151,7 @@ def assert_table(rows: list[dict[str, str]], expected: list[dict[str, str]]) -> 
 
 
 def trees_of(profile: Profile, *metrics: str) -> list[StackTree]:
-    return [Selection(metric=metric).tree(profile) for metric in metrics]
+    return [project(profile, Selection(metric=metric)) for metric in metrics]
 
 
 def test_the_sample_with_all_its_metrics(view: View, tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_folded_stacks(view: View, tmp_path: Path) -> None:
     rows = [Row("gemm 7", 5, nvtx=("", HOSTILE)), Row("", 2, launch=""), Row("a;b", 3)]
     path = tmp_path / "trace.collapsedstack.txt"
     with path.open("wb") as file:
-        folded.write(profile_of(rows).tree(metric="gpu"), file)
+        folded.write(project_tree(profile_of(rows), metric="gpu"), file)
     page = view(path)
     [(profile, stacks)] = loaded(page)
     lines = path.read_text("utf-8").split("\n")[:-1]

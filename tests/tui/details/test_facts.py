@@ -12,10 +12,10 @@ from textual.message import Message
 
 import flame
 from flame.core.analysis.sandwich import sandwich
-from flame.core.model.arrangement import Arrangement
 from flame.core.model.frames import NO_LAUNCH
 from flame.core.model.launches import LaunchConfig
-from flame.core.model.profile import Process, Source
+from flame.core.model.meta import Process, Source
+from flame.core.model.tree import Arrangement
 from flame.core.projection.filters import Filter, Streams, Time
 from flame.core.projection.selection import Selection
 from flame.tui.details.collector import Collected, Collector

@@ -20,6 +20,7 @@ from flame.tui.session.row_layout import Span
 from flame.tui.session.tree_view import View, Zoom
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
+from tests.support.project_tree import project_tree
 from tests.tui import sources
 from tests.tui.trees import node, stack_tree
 
@@ -377,7 +378,7 @@ def test_operators_are_ranges_and_say_why_they_stand_there() -> None:
 
 
 def test_samples_have_no_count_no_mean_and_no_spread() -> None:
-    tree = sources.stacks().tree()
+    tree = project_tree(sources.stacks())
     view = View(tree, 100)
     view.select(node(tree, "main [7]", "main", "work"))
     lines = [text(line) for line in details(view, PALETTE, 60)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.wording import NVTX, OPERATORS
-from flame.core.projection.project import LEVELS
+from flame.core.projection.levels import LEVELS
 from flame.tui.dialogs.levels import PRESETS, Choice, LevelsChoice, LevelsDialog, offered, toggled
 from flame.tui.session.wording import level_about
 from flame.tui.shell.commands import LEVEL_KEYS

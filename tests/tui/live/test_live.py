@@ -21,7 +21,7 @@ from flame.core.live.feed import Feed
 from flame.core.live.status import Rates, State
 from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND, Window
-from flame.core.model.arrangement import Arrangement
+from flame.core.model.tree import Arrangement
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config

@@ -11,7 +11,7 @@ from textual.widgets import Input
 from flame.core.errors import CancelledError, InputError, NoMatchError
 from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, Progress
-from flame.core.projection.filters import where
+from flame.core.projection.filter_options import where
 from flame.core.projection.selection import Selection
 from flame.tui.main.app import FlameApp
 from flame.tui.shell.loading_screen import LoadingScreen

@@ -7,6 +7,7 @@ from flame.core.model.tree import StackTree
 from flame.core.units import format_count
 from samples.make_six_levels import FOLDER
 from tests.support.paths import ROOT, SAMPLES
+from tests.support.project_tree import project_tree
 from tests.tui.test_first_minute import FLAME, Tmux, ended
 from tests.tui.test_first_minute import pytestmark as pytestmark
 from tests.tui.test_first_minute import tmux as tmux
@@ -24,7 +25,7 @@ def heaviest(tree: StackTree) -> list[int]:
 
 def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
     profile = flame.load(FOLDER)
-    samples = profile.tree(levels="kernel,sass,stall", metric="stalls")
+    samples = project_tree(profile, levels="kernel,sass,stall", metric="stalls")
     kernel, instruction, reason = heaviest(samples)
     frame, number = samples.frames[int(samples.frame[instruction])], int(samples.total[instruction])
     offset, text = samples.name(instruction).removeprefix("+").split(" ", 1)
@@ -53,7 +54,7 @@ def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
     tmux.press("q")
     tmux.until("▏<module>", rf"▸ {samples.name(reason)}")
 
-    tree = profile.tree(levels="stall,nvtx,kernel")
+    tree = project_tree(profile, levels="stall,nvtx,kernel")
     worst = tree.name(tree.children(0)[0])
     tmux.press("L")
     tmux.until("by stall reason")

@@ -18,14 +18,16 @@ from flame.core.analysis.wording import (
 )
 from flame.core.loading.file import load
 from flame.core.model.frames import Frame, Kind
+from flame.core.model.meta import ProfilerSteps, Source
 from flame.core.model.metrics import METRICS
-from flame.core.model.profile import Profile, ProfilerSteps, Source
+from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
 from flame.tui.session.wording import lasts, mark_of, whole_of
 from flame.tui.toolkit.lines import Line
 from flame.tui.toolkit.palette import Palette
 from flame.tui.widgets.header import coverage_gap, header, shown_levels
 from flame.tui.widgets.pages import coverage_lines
+from tests.support.project_tree import project_tree
 from tests.tui import sources, traces
 
 PALETTE = Palette((18, 18, 18), (224, 224, 224))
@@ -73,7 +75,7 @@ def test_only_times_of_single_activities_have_a_mean_and_a_spread() -> None:
 
 def test_the_header_of_stacks_says_what_was_measured() -> None:
     profile = sources.stacks()
-    tree = profile.tree()
+    tree = project_tree(profile)
     line = text([header("cpu.folded", profile, Selection(), tree, PALETTE, 120)])
     assert line.startswith(" flame  cpu.folded · 40 samples · 2 stacks  ")
     assert line.endswith("samples ▾   thread › stack ")

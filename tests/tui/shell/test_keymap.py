@@ -15,10 +15,7 @@ from flame.tui.main.app import run
 from flame.tui.shell.commands import COMMANDS, GROUPS, Command
 from flame.tui.shell.keymap import keymap_of, remapped, short_id
 from flame.tui.toolkit.themes import NAMES
-from tests.support.paths import ROOT
 from tests.tui.conftest import open_app
-
-README = ROOT / "README.md"
 
 
 def shown(command: str, **keys: str) -> str:

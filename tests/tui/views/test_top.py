@@ -356,7 +356,7 @@ async def test_hostile_names_stay_on_their_rows(tmp_path: Path) -> None:
 
 
 async def test_percentiles_follow_the_filters(decode: Path) -> None:
-    from flame.core.projection.filters import where
+    from flame.core.projection.filter_options import where
 
     chosen = Selection(where=where(kernel="gemm"))
     async with open_app(decode, selection=chosen) as user:

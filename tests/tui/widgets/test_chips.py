@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from flame.core.loading.file import load
 from flame.core.model.frames import Kind
-from flame.core.model.profile import Device, Profile
+from flame.core.model.meta import Device
+from flame.core.model.profile import Profile
 from flame.core.projection.filters import (
     Devices,
     Filter,

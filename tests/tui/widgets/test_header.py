@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.file import load
-from flame.core.model.arrangement import Arrangement
+from flame.core.model.tree import Arrangement
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import View
@@ -13,6 +14,7 @@ from flame.tui.shell.commands import COMMANDS, footer_of
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.widgets import header
+from tests.support.project_tree import project_tree
 from tests.tui import traces
 from tests.tui.trees import node, stack_tree
 
@@ -41,7 +43,9 @@ def at(*names: str, zoom: tuple[str, ...] = (), width: int = 100) -> View:
 
 def test_the_header_names_file_gpus_time_metric_levels_and_coverage(decode: Path) -> None:
     profile = load(decode)
-    line = text(header.header("decode.sqlite", profile, Selection(), profile.tree(), PALETTE, 140))
+    line = text(
+        header.header("decode.sqlite", profile, Selection(), project_tree(profile), PALETTE, 140)
+    )
     assert line.startswith(" flame  decode.sqlite · 1×H100 · 456 µs · 66 GPU activities ")
     assert line.rstrip().endswith(
         "GPU time ▾   launch › nvtx › kernel   coverage 93 % launch 93 % NVTX"
@@ -51,7 +55,9 @@ def test_the_header_names_file_gpus_time_metric_levels_and_coverage(decode: Path
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_header_fits_and_keeps_file_time_and_metric(decode: Path, width: int) -> None:
     profile = load(decode)
-    line = header.header("decode.sqlite", profile, Selection(), profile.tree(), PALETTE, width)
+    line = header.header(
+        "decode.sqlite", profile, Selection(), project_tree(profile), PALETTE, width
+    )
     assert line_width(line) <= width
     assert "decode.sqlite · " in text(line) and "456 µs" in text(line)
     assert "GPU time ▾" in text(line)
@@ -61,7 +67,7 @@ def test_the_header_fits_and_keeps_file_time_and_metric(decode: Path, width: int
 def test_the_header_says_what_is_other_than_usual(decode: Path, width: int) -> None:
     arrangement = Arrangement(inverted=True, order="name")
     profile, turned = load(decode), Selection(arrangement=arrangement)
-    line = header.header("decode.sqlite", profile, turned, turned.tree(profile), PALETTE, width)
+    line = header.header("decode.sqlite", profile, turned, project(profile, turned), PALETTE, width)
     assert "inverted  by name  GPU time" in text(line)
     assert line_width(line) <= width
 
@@ -69,7 +75,7 @@ def test_the_header_says_what_is_other_than_usual(decode: Path, width: int) -> N
 def test_the_header_says_when_nothing_ran_on_a_gpu(tmp_path: Path) -> None:
     path = traces.host_only(tmp_path / "host.sqlite")
     profile = load(path)
-    line = text(header.header(path.name, profile, Selection(), profile.tree(), PALETTE, 120))
+    line = text(header.header(path.name, profile, Selection(), project_tree(profile), PALETTE, 120))
     assert "nothing ran on a GPU" in line
     assert "host self time" in line
     assert "coverage" not in line

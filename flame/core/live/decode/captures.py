@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, unique_rows
-from flame.core.model.profile import NONE
+from flame.core.model.activities import NONE
 from flame.core.model.stack_joins import CAPTURED, Joiner
 from flame.core.model.stacks import EMPTY
 from flame.core.readers.fdump.ids import ABSENT, Ids

@@ -14,7 +14,8 @@ from flame.core.live.decode.batch import Batch, Calls, Spans, Work
 from flame.core.live.decode.captures import Captures
 from flame.core.live.decode.pending import Rows, Told
 from flame.core.live.decode.snapshot_copy import copy
-from flame.core.model.profile import NONE, Meta
+from flame.core.model.activities import NONE
+from flame.core.model.meta import Meta
 from flame.core.model.raw import Batches
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump import gpu, host, machine

@@ -34,7 +34,7 @@ class Rows(Generic[_Table]):
         if now.all():
             return rows, 0
         self._rows.add(**_columns(rows, ~now))
-        return replace(cast(Any, rows), **_columns(rows, now)), int((~now).sum())
+        return replace(cast("Any", rows), **_columns(rows, now)), int((~now).sum())
 
 
 def _columns(table: Any, rows: Bool) -> dict[str, Column]:

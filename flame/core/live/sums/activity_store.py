@@ -14,8 +14,8 @@ from flame.core.live.sums.groups import WORK_COLUMNS, WorkGroups
 from flame.core.live.sums.pending_calls import NEVER, CallTable, among, ids_of
 from flame.core.live.sums.rates import Bins
 from flame.core.live.sums.segment import Kept
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
-from flame.core.model.profile import NONE
 
 _SEGMENT = 1 << 14
 _ALWAYS = -(1 << 62)

@@ -8,8 +8,8 @@ import numpy as np
 
 from flame.core.columns import I4, Column, unique_rows
 from flame.core.errors import InputError
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
-from flame.core.model.profile import NONE
 from flame.core.model.stack_joins import Joiner
 from flame.core.model.stacks import EMPTY
 

@@ -20,7 +20,7 @@ from flame.core.live.sums.groups import HostGroups
 from flame.core.live.sums.rates import Bins
 from flame.core.live.sums.segment import GroupSums, Kept
 from flame.core.live.window import SECOND
-from flame.core.model.profile import NONE
+from flame.core.model.activities import NONE
 from flame.core.model.stacks import EMPTY
 
 MEASURES = ("count", "host")

@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Column, distinct, runs
 from flame.core.live.decode.batch import Calls
 from flame.core.live.sums.column_table import Table
-from flame.core.model.profile import NONE
+from flame.core.model.activities import NONE
 
 _PART = 1 << 15
 _MOST = 1 << 22

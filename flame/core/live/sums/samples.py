@@ -16,9 +16,9 @@ from flame.core.columns import I4, I8
 from flame.core.errors import CancelledError
 from flame.core.live.decode.growing import Growing
 from flame.core.live.sums.groups import WorkGroups
+from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.pc_samples import Code, Sampling, SamplingBuilder
-from flame.core.model.profile import NONE
 from flame.core.model.raw import PcSamples
 from flame.core.readers.fdump.samples import Sampled
 from flame.core.sampling.recorded import distributions

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
-from flame.core.model.profile import NONE, Thread
+from flame.core.model.meta import Thread
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump import machine
 from flame.core.readers.fdump.ids import Made

@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I8, Column
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig
-from flame.core.model.profile import NONE
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.ids import Made

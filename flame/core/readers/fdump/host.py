@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, pack
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.profile import NONE
 from flame.core.names.nvtx import api_name, payload_text
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.ids import Made

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column, runs, unique_rows
-from flame.core.model.profile import NONE
+from flame.core.model.activities import NONE
 
 ABSENT = -1
 

@@ -37,7 +37,7 @@ _TYPES = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "u8": "<u8"}
 
 
 class Header(NamedTuple):
-    """The fixed part of the header, see ``inject/dump.h``. ``state`` 0 is `RUNNING`."""
+    """The fixed part of the header, see ``inject/dump/dump.h``. ``state`` 0 is `RUNNING`."""
 
     magic: bytes
     version: int

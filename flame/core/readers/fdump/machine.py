@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from flame.core.model.profile import Device, Meta, Process
+from flame.core.model.meta import Device, Meta, Process
 from flame.core.readers.fdump.layout import Header
 from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
+from flame.core.model.activities import NONE
 from flame.core.model.launches import Launches
-from flame.core.model.profile import NONE
 from flame.core.model.raw import (
     OPEN,
     Activities,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.launches import LaunchConfig
-from flame.core.model.profile import Device, Process, Thread
+from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.stacks import StackBuilder
 
 

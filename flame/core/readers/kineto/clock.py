@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from flame.core.model.profile import ProfilerSteps
+from flame.core.model.meta import ProfilerSteps
 from flame.core.model.raw import Activities, Calls, Functions, GpuRanges, Ranges, RawTrace
 
 _Table = TypeVar("_Table", Activities, Calls, Functions, GpuRanges, ProfilerSteps, Ranges)

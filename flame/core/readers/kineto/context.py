@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I4, I8
+from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.profile import NONE
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto.events import Args, Event, Number

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.model.profile import ProfilerSteps
+from flame.core.model.meta import ProfilerSteps
 from flame.core.model.raw import Batches, Calls, Functions, Operators, Ranges
 from flame.core.model.stacks import EMPTY
 from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers

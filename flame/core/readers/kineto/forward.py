@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, pack, unique_rows
-from flame.core.model.profile import NONE
+from flame.core.model.activities import NONE
 from flame.core.model.raw import Ranges
 from flame.core.readers.kineto.context import AnyEvent, Context, numbers
 from flame.core.readers.kineto.events import Args

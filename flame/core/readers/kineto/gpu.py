@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from flame.core.columns import Column
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, Launches
-from flame.core.model.profile import NONE
 from flame.core.model.raw import Activities, Batches, GpuRanges
 from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers, small
 from flame.core.readers.kineto.vocabulary import (

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from flame.core.columns import I4
-from flame.core.model.profile import NONE, Device, Meta, Process, Thread
+from flame.core.model.activities import NONE
+from flame.core.model.meta import Device, Meta, Process, Thread
 from flame.core.readers.kineto.context import Context, Place
 from flame.core.readers.kineto.events import Number
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.columns import I4, pack
-from flame.core.model.profile import NONE
+from flame.core.model.activities import NONE
 from flame.core.model.raw import Activities, Calls
 
 

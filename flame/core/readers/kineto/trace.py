@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I4, I8, Column
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
-from flame.core.model.profile import NONE
 from flame.core.model.raw import Activities, Batches, GpuRanges, Nodes, Ranges, RawTrace
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto import machine

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, unique_rows
+from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.profile import NONE
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared import cupti

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from flame.core.columns import I4, Column
+from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.profile import NONE
 from flame.core.model.raw import Activities, Batches, Nodes
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.nsys.context import Context, FrameOf, process_key

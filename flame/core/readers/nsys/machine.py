@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flame.core.model.profile import Device, Meta, Process, Thread
+from flame.core.model.meta import Device, Meta, Process, Thread
 from flame.core.readers.nsys.context import TIME_LIMIT, Context, pid_of, tid_of
 
 _SCHEMA, _PRODUCT, _SYNTHETIC = "EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION", "FLAME_SYNTHETIC"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
+from flame.core.model.activities import NONE
 from flame.core.model.launches import Dim
-from flame.core.model.profile import NONE
 
 # CUpti_ActivityMemcpyKind in cupti_activity.h
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}

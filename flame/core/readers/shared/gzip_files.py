@@ -27,7 +27,7 @@ def open_binary(path: Path) -> BinaryIO:
         file.seek(0)
         return file
     file.close()
-    return cast(BinaryIO, _Unpacked(path, "rb"))
+    return cast("BinaryIO", _Unpacked(path, "rb"))
 
 
 class _Unpacked(gzip.GzipFile):
@@ -42,7 +42,7 @@ class _Unpacked(gzip.GzipFile):
         return self._checked(super().read1(size))
 
     def _checked(self, data: bytes) -> bytes:
-        if self.tell() > _FREE + _MOST_PER_BYTE * raw_position(cast(BinaryIO, self)):
+        if self.tell() > _FREE + _MOST_PER_BYTE * raw_position(cast("BinaryIO", self)):
             raise gzip.BadGzipFile(f"unpacks to more than {_MOST_PER_BYTE} times its size")
         return data
 

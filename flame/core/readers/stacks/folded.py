@@ -15,8 +15,8 @@ import numpy as np
 from flame.core.columns import I4, I8, distinct, sum_by
 from flame.core.errors import InputError
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.profile import Meta
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.meta import Meta
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, Decimals, unit_of
 from flame.core.readers.shared.frame_text import frame_of

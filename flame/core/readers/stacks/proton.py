@@ -20,8 +20,8 @@ import numpy as np
 from flame.core.columns import I4, I8
 from flame.core.errors import InputError
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.model.profile import Meta
-from flame.core.model.raw_stacks import Measure, RawStacks
+from flame.core.model.meta import Meta
+from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.options import LoadOptions, Progress

@@ -18,8 +18,8 @@ import numpy as np
 from flame.core.columns import I4
 from flame.core.errors import InputError
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.model.profile import Meta
-from flame.core.model.raw_stacks import RawStacks
+from flame.core.model.meta import Meta
+from flame.core.model.raw import RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.frame_text import frame_of, is_instruction

@@ -13,9 +13,10 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, sum_by
 from flame.core.errors import InputError
+from flame.core.model.activities import NONE
+from flame.core.model.meta import Thread
 from flame.core.model.metrics import METRICS, STALLS
-from flame.core.model.profile import NONE, Thread
-from flame.core.model.raw_stacks import Measure
+from flame.core.model.raw import Measure
 from flame.core.readers.shared import decimals
 from flame.core.readers.shared.decimals import MAX_DECIMALS
 from flame.core.readers.stacks.speedscope_schema import Number

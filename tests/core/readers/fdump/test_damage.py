@@ -11,6 +11,7 @@ import pytest
 from flame.core.errors import InputError
 from flame.core.loading.file import load
 from flame.core.model.profile import Profile
+from tests.support.project_tree import project_tree
 from tests.support.writers.fdumpfile import API, DumpFile
 from tests.support.writers.fdumpscripts import Step, recorded
 
@@ -45,7 +46,7 @@ def opened(data: bytes, folder: Path) -> Profile:
     assert profile.launches is not None
     assert len(profile.launches) == len(profile.activities)
     if len(profile.activities):
-        tree = profile.tree()
+        tree = project_tree(profile)
         assert int(tree.total[0]) == int(tree.own.sum()) == profile.gpu_time
     return profile
 

@@ -16,6 +16,7 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.support.oracles.naive_fdump import Dump, Row
+from tests.support.project_tree import project_tree
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.fdumpscripts import Step, recorded, scripts
 
@@ -68,7 +69,7 @@ def test_activities_are_those_of_the_plain_reading(script: list[Step], rows: int
     total = sum(row.duration for row in expected)
     assert profile.gpu_time == total
     if expected:
-        tree = profile.tree()
+        tree = project_tree(profile)
         assert int(tree.total[0]) == total == int(tree.own.sum())
 
 

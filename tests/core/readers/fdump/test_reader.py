@@ -12,10 +12,12 @@ import pytest
 from flame.core.loading.file import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
-from flame.core.model.profile import Device, Process, Profile, Thread
+from flame.core.model.meta import Device, Process, Thread
+from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Chunks
 from flame.core.readers.fdump.records import AT_ONCE
+from tests.support.project_tree import project_tree
 from tests.support.writers import fdumpfile
 from tests.support.writers.fdumpfile import (
     API,
@@ -429,7 +431,7 @@ def test_what_is_still_open_lasts_as_long_as_the_recording(file: DumpFile, tmp_p
     file.open_range(["hangs"], 10)
     profile = read(file, tmp_path)
     assert profile.duration == 1000
-    tree = profile.tree("nvtx", metric="host")
+    tree = project_tree(profile, "nvtx", metric="host")
     assert {tree.name(node): int(tree.total[node]) for node in range(1, len(tree))} == {
         "done": 5,
         "hangs": 990,

@@ -18,6 +18,7 @@ from flame.core.loading.many import load_all
 from flame.core.model.pc_samples import Code
 from flame.core.model.profile import Profile
 from flame.core.sass.code_files import write_codes
+from tests.support.project_tree import project_tree
 from tests.support.sampled import per_instruction
 from tests.support.writers.fdumpfile import STALL_REASON, DumpFile
 
@@ -94,7 +95,7 @@ def check(profile: Profile) -> None:
     whole = int(sampling.totals.sum())
     assert int(profile.activities.measures["stalls"].sum()) == whole
     for metric, expected in (("stalls", whole), ("gpu", profile.gpu_time)):
-        tree = profile.tree("python,kernel,sass,stall", metric=metric)
+        tree = project_tree(profile, "python,kernel,sass,stall", metric=metric)
         assert int(tree.total[0]) == int(tree.own.sum()) == expected
     for number in range(len(sampling)):
         counted = [per_instruction(sampling, number, code) for code in range(len(sampling.codes))]
@@ -109,7 +110,7 @@ def found(profile: Profile, levels: str = "kernel,sass,stall") -> Found:
     counts: Found = Counter()
     if profile.sampling is None:
         return counts
-    tree = profile.tree(levels, metric="stalls")
+    tree = project_tree(profile, levels, metric="stalls")
     paths: dict[int, tuple[str, ...]] = {0: ()}
     for node in range(1, len(tree)):
         paths[node] = (*paths[int(tree.parent[node])], tree.name(node))

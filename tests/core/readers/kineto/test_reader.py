@@ -13,7 +13,7 @@ import pytest
 from flame.core.errors import InputError
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import UNKNOWN, LaunchConfig
-from flame.core.model.profile import Device, Process, Thread
+from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.kineto import reader as kineto

@@ -6,7 +6,7 @@ import pytest
 
 from flame.core.errors import CancelledError
 from flame.core.model.frames import Kind
-from flame.core.model.profile import Device, Process, Thread
+from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.raw import RawTrace
 from tests.core.conftest import Read
 from tests.support.writers.nsysfile import NsysFile, gpid, gtid

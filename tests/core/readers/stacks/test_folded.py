@@ -17,13 +17,15 @@ from hypothesis import strategies as st
 import flame
 from flame.core.errors import CancelledError, InputError
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.raw_stacks import RawStacks
+from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.readers.shared.frame_text import NO_NAME, frame_of
 from flame.core.readers.stacks import folded
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
+from tests.support.project_tree import project_tree
 
 SAMPLES = sorted(TRACES.glob("speedscope/profiles/stackcollapse/*"))
 OTHERS = [
@@ -333,7 +335,7 @@ def test_other_formats_are_not_taken(path: Path) -> None:
 
 def exported(profile: flame.Profile) -> bytes:
     file = io.BytesIO()
-    writer.write(Selection().tree(profile), file)
+    writer.write(project(profile, Selection()), file)
     return file.getvalue()
 
 
@@ -348,5 +350,5 @@ def test_quartet(tmp_path: Path, path: Path) -> None:
     again.write_bytes(once)
     loaded = flame.load(again)
     assert exported(loaded) == once
-    assert loaded.tree().own.sum() == known.tree().own.sum()
-    assert len(loaded.tree()) == len(known.tree())
+    assert project_tree(loaded).own.sum() == project_tree(known).own.sum()
+    assert len(project_tree(loaded)) == len(project_tree(known))

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 import flame
 from flame.core.errors import CancelledError, InputError
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.raw_stacks import RawStacks
+from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
+from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.readers.stacks import folded, proton
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
+from tests.support.project_tree import project_tree
 
 REAL = TRACES / "proton" / "tritonbench.hatchet"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason=f"no real trace {REAL}")
@@ -295,7 +297,7 @@ def test_what_is_taken(head: bytes, taken: bool) -> None:
 
 def exported(profile: flame.Profile) -> bytes:
     file = io.BytesIO()
-    writer.write(Selection().tree(profile), file)
+    writer.write(project(profile, Selection()), file)
     return file.getvalue()
 
 
@@ -310,4 +312,4 @@ def test_quartet(tmp_path: Path) -> None:
     again.write_bytes(once)
     loaded = flame.load(again)
     assert exported(loaded) == once
-    assert int(loaded.tree().own.sum()) == 91_711
+    assert int(project_tree(loaded).own.sum()) == 91_711

@@ -1,0 +1,226 @@
+"""Write the generated parts of the manual: keys, options, settings and packages.
+
+A page holds a part between ``<!-- NAME: begin -->`` and ``<!-- NAME: end -->``. With ``--check``
+nothing is written; the pages that are out of date are named, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from flame.cli.main import build_parser
+from flame.options.config import CHOICES, DEFAULTS, Config
+from flame.options.selection import add_selection
+from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS, Command
+from flame.tui.shell.keymap import short_id
+from flame.tui.shell.sass_commands import SASS_COMMANDS
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+_MARK = re.compile(r"<!-- ([\w -]+): begin -->\n.*?<!-- \1: end -->\n", re.DOTALL)
+_TOP = "flame"
+
+
+# Keys and settings
+
+
+def key_table(commands: Sequence[Command]) -> str:
+    """Return the keys of ``commands`` as a Markdown table."""
+    return _table("key", ((_code(one.shown), one.help) for one in commands if one.help))
+
+
+def command_names() -> str:
+    """Return the names by which the configuration file calls commands."""
+    commands = (*COMMANDS, *LIVE_COMMANDS, *SASS_COMMANDS)
+    return ", ".join(map(_code, dict.fromkeys(map(short_id, commands)))) + "\n"
+
+
+def setting_table() -> str:
+    """Return the settings of the configuration file, their defaults and their values."""
+    return _table("setting", map(_setting, (field.name for field in fields(Config))), "values")
+
+
+def _setting(name: str) -> tuple[str, str]:
+    default = getattr(DEFAULTS, name)
+    if isinstance(default, dict):
+        return _code(f"[{name}]"), "a table: keys by command"
+    if name in CHOICES:
+        others = [f'`"{value}"`' for value in CHOICES[name] if value != default]
+        return _code(name), ", ".join([f'`"{default}"` (default)', *others])
+    if isinstance(default, bool):
+        first, second = ("true", "false") if default else ("false", "true")
+        return _code(name), f"`{first}` (default), `{second}`"
+    return _code(name), "text in quotes"
+
+
+# Options
+
+
+def command_options() -> dict[str, str]:
+    """Return a table of options by command; those of the selection have tables of their own."""
+    shared = {action.dest for action in _actions(_selection())}
+    return {
+        f"options of {name}": _option_table(
+            action
+            for action in _actions(parser)
+            if not shared <= {one.dest for one in _actions(parser)} or action.dest not in shared
+        )
+        for name, parser in command_parsers().items()
+    }
+
+
+def command_parsers() -> Mapping[str, argparse.ArgumentParser]:
+    """Return the parser of each command by its name."""
+    found: Mapping[str, argparse.ArgumentParser] = next(
+        action.choices
+        for action in build_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    return found
+
+
+def selection_options() -> dict[str, str]:
+    """Return a table of options for each group of the selection."""
+    groups = [group._group_actions for group in _selection()._action_groups]
+    names = ("samples", "stacks", "filters", "names")
+    return {
+        f"options of {name}": _option_table(actions)
+        for name, actions in zip(names, filter(None, groups), strict=True)
+    }
+
+
+def _selection() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    add_selection(parser)
+    return parser
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [one for one in parser._actions if one.option_strings and one.dest != "help"]
+
+
+def _option_table(actions: Iterable[argparse.Action]) -> str:
+    return _table("option", ((_spelling(one), _meaning(one)) for one in actions))
+
+
+def _spelling(action: argparse.Action) -> str:
+    value = action.metavar or "|".join(action.choices or ())
+    words = (f"{option} {value}".strip() for option in action.option_strings)
+    return ", ".join(_code(word.replace("|", r"\|")) for word in words)
+
+
+def _meaning(action: argparse.Action) -> str:
+    text = (action.help or "") % vars(action)
+    return re.sub(r"([*|<>\\`_])", r"\\\1", text)
+
+
+# Packages
+
+
+def package_list() -> str:
+    """Return every package of flame with its charter, the first line of its docstring."""
+    rows = ((_code(f"{package}/"), _charter(ROOT / package)) for package in _packages(Path(_TOP)))
+    return _table("package", rows, "what belongs there")
+
+
+def _charter(package: Path) -> str:
+    tree = ast.parse((package / "__init__.py").read_text("utf-8"))
+    return (ast.get_docstring(tree) or "").partition("\n")[0].replace("``", "`")
+
+
+def _packages(package: Path) -> Iterator[str]:
+    """Yield the packages below ``package``, importers before what they import."""
+    inner = [path.parent.name for path in (ROOT / package).glob("*/__init__.py")]
+    order = _layers().get(".".join(package.parts), [])
+    for name in sorted(inner, key=lambda one: (_place(order, one), one)):
+        yield (package / name).as_posix()
+        yield from _packages(package / name)
+
+
+def _place(order: Sequence[str], name: str) -> int:
+    return order.index(name) if name in order else len(order)
+
+
+def _layers() -> dict[str, list[str]]:
+    """Return the order of modules in each container, as the import contracts have it."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    return {
+        container: [name for layer in contract["layers"] for name in re.findall(r"\w+", layer)]
+        for contract in settings["tool"]["importlinter"]["contracts"]
+        for container in contract.get("containers", ())
+        if contract["type"] == "layers"
+    }
+
+
+# Pages
+
+
+def parts() -> dict[str, str]:
+    """Return the text of every generated part by its name."""
+    return {
+        "keys": key_table(COMMANDS),
+        "live keys": key_table(LIVE),
+        "sass keys": key_table(SASS_COMMANDS),
+        "command names": command_names(),
+        "settings": setting_table(),
+        **selection_options(),
+        **command_options(),
+        "packages": package_list(),
+    }
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of the generated parts of a page."""
+    return [mark[1] for mark in _MARK.finditer(text)]
+
+
+def generated(text: str, parts: Mapping[str, str]) -> str:
+    """Return the page ``text`` with its generated parts as they should be."""
+    return _MARK.sub(lambda mark: _marked(mark[1], parts[mark[1]]), text)
+
+
+def _marked(name: str, part: str) -> str:
+    return f"<!-- {name}: begin -->\n{part}<!-- {name}: end -->\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the generated parts, or check them; return the exit code."""
+    parser = argparse.ArgumentParser(description="Write the generated parts of the manual.")
+    parser.add_argument("--check", action="store_true", help="write nothing, name what differs")
+    check = parser.parse_args(argv).check
+    outdated = list(_outdated())
+    for path, text in outdated:
+        print(f"{path.relative_to(ROOT)}: {'is out of date' if check else 'written'}")
+        if not check:
+            path.write_text(text, "utf-8")
+    return int(check and bool(outdated))
+
+
+def _outdated() -> Iterator[tuple[Path, str]]:
+    """Yield the pages whose generated parts differ, with their new text."""
+    found = parts()
+    for path in sorted(DOCS.glob("*.md")):
+        text = path.read_text("utf-8")
+        if (new := generated(text, found)) != text:
+            yield path, new
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def _table(title: str, rows: Iterable[tuple[str, str]], second: str = "") -> str:
+    lines = [f"| {first} | {text} |" for first, text in rows]
+    head = f"| {title} | {second} |".replace("  ", " ")
+    return "\n".join([head, "|---|---|", *lines, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Hold one row per activity as columns, and the groups of rows that differ in time alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from flame.core.columns import I4, I8, U1, Bool, unique_rows
+from flame.core.model.frames import Kind
+from flame.core.model.stacks import StackTable
+
+NONE = -1
+"""Absent: in index columns, and in ``launch_start``/``launch_end`` of rows without a launch."""
+
+
+GROUP_COLUMNS = (
+    "kind",
+    "process",
+    "thread",
+    "device",
+    "stream",
+    "python",
+    "native",
+    "launch",
+    "nvtx",
+    "frame",
+    "stack",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Activities:
+    """One row per thing that took time: GPU activities, or host ranges and calls.
+
+    | column | dtype | meaning |
+    |---|---|---|
+    | kind | u8 | `Kind` of the leaf; LAUNCH, NVTX or PYTHON in a host table |
+    | start, duration | i8 | ns; duration is what the row is charged with, never negative |
+    | process, thread, device | i4 | index into the profile's lists, -1 unknown |
+    | stream | i4 | stream id, -1 unknown |
+    | launch_start, launch_end | i8 | ns of the launching API call; -1 where ``launched`` is false |
+    | launch_share | i8 | this row's part of the call's duration, ns |
+    | idle | i8 | ns the device was empty just before ``start`` |
+    | python, native, nvtx | i4 | stack ids |
+    | launch | i4 | frame id of the API call, or of ``[no launch recorded]`` (-1: host range) |
+    | frame | i4 | frame id of the leaf (-1 in a host table and in one of resolved stacks) |
+    | stack | i4 | stack id of a resolved stack, which is all there is then |
+
+    ``python``, ``native``, ``nvtx`` and ``stack`` are rows of ``stacks``; a host table has its own.
+    ``measures`` (i8 each, by metric key) is what a file of resolved stacks has measured itself, and
+    ``stalls``: PC samples.
+    """
+
+    kind: U1
+    start: I8
+    duration: I8
+    process: I4
+    thread: I4
+    device: I4
+    stream: I4
+    launch_start: I8
+    launch_end: I8
+    launch_share: I8
+    idle: I8
+    python: I4
+    native: I4
+    launch: I4
+    nvtx: I4
+    frame: I4
+    stack: I4
+    launched: Bool
+    stacks: StackTable
+    measures: Mapping[str, I8] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Rows that differ in nothing but time and duration, counted as one."""
+        columns = [getattr(self, name) for name in GROUP_COLUMNS]
+        first, group = unique_rows(columns)
+        kept = {name: getattr(self, name)[first] for name in (*GROUP_COLUMNS, "launched")}
+        return Groups(group.astype(np.int32), **kept)
+
+
+def off_gpu(size: int) -> dict[str, Any]:
+    """Columns of `Activities` for ``size`` rows that no GPU ran: no stack, all else unknown."""
+    none, empty = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
+    no_time = np.zeros(size, np.int64)
+    return {
+        **dict.fromkeys(("process", "thread", "device", "stream", "launch", "frame"), none),
+        **dict.fromkeys(("python", "native", "nvtx", "stack"), empty),
+        **dict.fromkeys(("launch_share", "idle"), no_time),
+        **dict.fromkeys(("launch_start", "launch_end"), no_time + NONE),
+        "launched": np.zeros(size, bool),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Distinct activities: columns as in `Activities`, and ``of`` (i4): every activity's group.
+
+    Hundreds of times fewer than activities, so that pivots and filters run on these alone.
+    """
+
+    of: I4
+    kind: U1
+    process: I4
+    thread: I4
+    device: I4
+    stream: I4
+    python: I4
+    native: I4
+    launch: I4
+    nvtx: I4
+    frame: I4
+    stack: I4
+    launched: Bool
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums per group, of all that was recorded: more than the tables have rows for.
+
+    ``values`` by metric and ``counts`` by table (``gpu``, ``host``) are i8[groups of the table].
+    There are rows of all that started after ``since``, ns.
+    """
+
+    values: Mapping[str, I8]
+    counts: Mapping[str, I8]
+    since: int
+
+
+@dataclass(frozen=True, eq=False)
+class RangePieces:
+    """Ranges over time, cut into pieces that nest; ordered by (thread, depth, start).
+
+    ``thread``, ``depth`` (0: in no other one), ``frame``, ``parent`` (the piece around it, -1
+    without one) are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns. Ranges without length
+    and those of unknown threads are left out.
+    """
+
+    thread: I4
+    depth: I4
+    frame: I4
+    start: I8
+    end: I8
+    parent: I4
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def timed(table: Activities) -> Bool:
+    """All but the CUDA graphs whose times were not collected: CUPTI says so with zeros."""
+    untimed = (table.kind == Kind.GRAPH) & (table.start == 0) & (table.duration == 0)
+    found: Bool = ~untimed
+    return found

@@ -1,0 +1,74 @@
+"""Apply the filters on stacks: show or hide whole stacks, cut them, hide frames in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+import numpy as np
+
+from flame.core.columns import Bool
+from flame.core.projection.filters import (
+    Filter,
+    HideFrames,
+    HideStacks,
+    ShowFrom,
+    ShowStacks,
+    StackFilter,
+)
+from flame.core.projection.level_columns import StackColumns
+from flame.core.regex import matching
+
+
+def filter_stacks(
+    stacks: StackColumns, filters: Iterable[Filter], text: tuple[str, ...]
+) -> StackColumns:
+    """Apply the stack filters in ``filters`` to ``stacks``, whose frames are called ``text``.
+
+    Whole stacks are shown or hidden first, then those left are cut, then frames are hidden. Several
+    `ShowFrom` must all match, and the stack begins where the last of them first has.
+    """
+    marks = _marks(stacks, [each for each in filters if isinstance(each, StackFilter)], text)
+    for filter_, marked in marks:
+        if isinstance(filter_, ShowStacks | ShowFrom):
+            stacks = stacks.only(stacks.anywhere(marked))
+        elif isinstance(filter_, HideStacks):
+            stacks = stacks.only(~stacks.anywhere(marked))
+    first = [marked for filter_, marked in marks if isinstance(filter_, ShowFrom)]
+    hidden = [marked for filter_, marked in marks if isinstance(filter_, HideFrames)]
+    if first:
+        stacks = _from_first(stacks, first)
+    return _without(stacks, reduce(np.logical_or, hidden)) if hidden else stacks
+
+
+def _marks(
+    stacks: StackColumns, filters: list[StackFilter], text: tuple[str, ...]
+) -> list[tuple[StackFilter, Bool]]:
+    """For each filter the frames whose name it matches, as `StackColumns.anywhere` takes them."""
+    if not filters:
+        return []
+    used = np.zeros(len(text) + 1, bool)
+    for step in stacks.frames:
+        used[step] = True
+    frames = np.flatnonzero(used[:-1])
+    marks = []
+    for filter_ in filters:
+        marked = np.zeros(len(text) + 1, bool)
+        marked[matching(text, frames, filter_.compile())] = True
+        marks.append((filter_, marked))
+    return marks
+
+
+def _from_first(stacks: StackColumns, marks: list[Bool]) -> StackColumns:
+    """Stacks from the step on by which each of ``marks`` has had its first match."""
+    seen = np.zeros((len(marks), len(stacks.rows)), bool)
+    kept = []
+    for step in stacks.frames:
+        seen |= [marked[step] for marked in marks]
+        kept.append(np.where(seen.all(axis=0), step, -1))
+    return StackColumns(stacks.rows, tuple(kept))
+
+
+def _without(stacks: StackColumns, marked: Bool) -> StackColumns:
+    frames = tuple(np.where(marked[step], -1, step) for step in stacks.frames)
+    return StackColumns(stacks.rows, frames)

@@ -1,0 +1,41 @@
+"""Weigh the groups of activities by a metric, under the filters on activities."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import I8, Column
+from flame.core.model.activities import Activities
+from flame.core.model.metrics import Metric
+from flame.core.model.profile import Profile
+from flame.core.projection.filters import Filter, GroupFilter, passing_rows
+
+
+class Weights(NamedTuple):
+    """Value and number of activities of each group, or stack; i8 each."""
+
+    value: Column
+    activities: Column
+
+    def of(self, rows: Column) -> Weights:
+        """The weights of ``rows`` (indices or a mask)."""
+        return Weights(self.value[rows], self.activities[rows])
+
+
+def weigh_groups(profile: Profile, metric: Metric, filters: tuple[Filter, ...]) -> Weights:
+    """Weigh every group of the metric's table; those not passing ``filters`` weigh 0."""
+    table = profile.table(metric)
+    value, count = profile.totals_by_group(metric, row_indices(profile, table, filters))
+    for filter_ in filters:
+        if isinstance(filter_, GroupFilter):
+            passing = filter_.groups(profile, table)
+            value, count = np.where(passing, value, 0), np.where(passing, count, 0)
+    return Weights(value, count)
+
+
+def row_indices(profile: Profile, table: Activities, filters: tuple[Filter, ...]) -> I8 | None:
+    """Find the rows of ``table`` that pass the row filters in ``filters``; None stands for all."""
+    passing = passing_rows(profile, table, filters)
+    return None if passing is None else np.flatnonzero(passing)

@@ -1,0 +1,235 @@
+// Writes Kernel and Memop records from CUPTI's activity buffers.
+#include "cupti/activity.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+
+#include "cupti/buffers.h"
+#include "cupti/launches.h"
+#include "cupti/state.h"
+#include "flame.h"
+#include "sampling/sampling.h"
+#include "system/clock.h"
+
+namespace flame {
+namespace {
+
+// CUPTI 12.0 and later write the same places, whatever they have appended since.
+using KernelRecord = CUpti_ActivityKernel9;
+using CopyRecord = CUpti_ActivityMemcpy5;
+using PeerCopyRecord = CUpti_ActivityMemcpyPtoP4;
+using SetRecord = CUpti_ActivityMemset4;
+#define FLAME_AT(Record, field, offset) \
+  static_assert(offsetof(Record, field) == offset, "another layout than CUPTI 12.0's");
+#define FLAME_KERNEL_LAYOUT(Record)                                                     \
+  FLAME_AT(Record, registersPerThread, 6) FLAME_AT(Record, start, 16)                   \
+  FLAME_AT(Record, end, 24) FLAME_AT(Record, deviceId, 40)                              \
+  FLAME_AT(Record, streamId, 48) FLAME_AT(Record, gridX, 52)                            \
+  FLAME_AT(Record, blockX, 64) FLAME_AT(Record, staticSharedMemory, 76)                 \
+  FLAME_AT(Record, localMemoryPerThread, 84) FLAME_AT(Record, correlationId, 92)        \
+  FLAME_AT(Record, name, 104) FLAME_AT(Record, graphNodeId, 144)                        \
+  FLAME_AT(Record, graphId, 156) FLAME_AT(Record, clusterX, 176)
+FLAME_KERNEL_LAYOUT(CUpti_ActivityKernel9)
+#if CUPTI_API_VERSION >= 130000
+FLAME_KERNEL_LAYOUT(CUpti_ActivityKernel10)
+#endif
+#define FLAME_COPY_LAYOUT(Record)                                                       \
+  FLAME_AT(Record, copyKind, 4) FLAME_AT(Record, bytes, 8) FLAME_AT(Record, start, 16)  \
+  FLAME_AT(Record, end, 24) FLAME_AT(Record, deviceId, 32)                              \
+  FLAME_AT(Record, streamId, 40) FLAME_AT(Record, correlationId, 44)                    \
+  FLAME_AT(Record, graphNodeId, 64) FLAME_AT(Record, graphId, 72)
+FLAME_COPY_LAYOUT(CUpti_ActivityMemcpy5)
+FLAME_COPY_LAYOUT(CUpti_ActivityMemcpy6)
+FLAME_AT(PeerCopyRecord, correlationId, 60)
+FLAME_AT(PeerCopyRecord, graphNodeId, 72)
+FLAME_AT(PeerCopyRecord, graphId, 80)
+FLAME_AT(SetRecord, bytes, 8)
+FLAME_AT(SetRecord, correlationId, 44)
+FLAME_AT(SetRecord, memoryKind, 50)
+FLAME_AT(SetRecord, graphNodeId, 64)
+FLAME_AT(SetRecord, graphId, 72)
+
+// What CUPTI's clock must be moved by; 0 when it reads ours.
+std::atomic<int64_t> shift{0};
+std::atomic<bool> own_clock{false};
+
+uint64_t CUPTIAPI timestamp() { return now(); }
+
+void look_at_clock() {
+  uint64_t theirs = 0, before = now();
+  if (cupti()->cuptiGetTimestamp(&theirs)) return;
+  uint64_t ours = before + (now() - before) / 2;
+  shift.store(static_cast<int64_t>(ours - theirs), std::memory_order_relaxed);
+}
+
+// Both ends of an activity by one look, so that it lasts as long as it did.
+template <class From, class To>
+void set_times(const From& from, To* to) {
+  const auto by = static_cast<uint64_t>(shift.load(std::memory_order_relaxed));
+  to->start = from.start + by;
+  to->end = from.end + by;
+}
+
+template <class To, class From>
+To clamped(From value) {
+  return static_cast<To>(std::clamp<int64_t>(value, 0, static_cast<To>(~To{0})));
+}
+
+// What all records of GPU work have; false when CUPTI could not tell when it ran.
+template <class From, class To>
+bool fill(const From& from, To* to) {
+  if (!from.start || !from.end) {
+    dropped(kCuptiDropped, To::kType, 1);
+    return false;
+  }
+  Origin origin = origin_of(from.correlationId);
+  set_times(from, to);
+  to->graph_node = from.graphNodeId;
+  to->correlation = from.correlationId;
+  to->python = origin.python;
+  to->nvtx = origin.nvtx;
+  to->tid = origin.tid;
+  to->device = from.deviceId;
+  to->context = from.contextId;
+  to->stream = from.streamId;
+  to->graph = from.graphId;
+  see_device(from.deviceId);
+  return true;
+}
+
+void write_kernel(const KernelRecord& from) {
+  Kernel to{};
+  if (!fill(from, &to)) return;
+  to.symbol = kernel_name_text(from.name);
+  to.grid_x = clamped<uint32_t>(from.gridX);
+  to.grid_y = clamped<uint16_t>(from.gridY);
+  to.grid_z = clamped<uint16_t>(from.gridZ);
+  to.block_x = clamped<uint16_t>(from.blockX);
+  to.block_y = clamped<uint16_t>(from.blockY);
+  to.block_z = clamped<uint16_t>(from.blockZ);
+  to.registers = from.registersPerThread;
+  to.static_shared = clamped<uint32_t>(from.staticSharedMemory);
+  to.dynamic_shared = clamped<uint32_t>(from.dynamicSharedMemory);
+  to.local = from.localMemoryPerThread;
+  to.cluster_x = clamped<uint8_t>(from.clusterX);
+  to.cluster_y = clamped<uint8_t>(from.clusterY);
+  to.cluster_z = clamped<uint8_t>(from.clusterZ);
+  put(to);
+}
+
+enum MemopKind : uint8_t { kCopy = 0, kSet = 1 };
+
+template <class From>
+void write_copy(const From& from) {
+  Memop to{};
+  if (!fill(from, &to)) return;
+  to.bytes = from.bytes;
+  to.kind = kCopy;
+  to.copy_kind = from.copyKind;
+  to.source = from.srcKind;
+  to.target = from.dstKind;
+  put(to);
+}
+
+void write_set(const SetRecord& from) {
+  Memop to{};
+  if (!fill(from, &to)) return;
+  to.bytes = from.bytes;
+  to.kind = kSet;
+  to.target = clamped<uint8_t>(from.memoryKind);
+  put(to);
+}
+
+void write(const CUpti_Activity& record) {
+  switch (record.kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return write_kernel(reinterpret_cast<const KernelRecord&>(record));
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return write_copy(reinterpret_cast<const CopyRecord&>(record));
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return write_copy(reinterpret_cast<const PeerCopyRecord&>(record));
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return write_set(reinterpret_cast<const SetRecord&>(record));
+    default:
+      return;
+  }
+}
+
+// Called by CUPTI's own thread or in a flush. Records behind one that is broken cannot be found:
+// how many there were is not known.
+void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  CUpti_Activity* record = nullptr;
+  CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
+  while (result == CUPTI_SUCCESS) {
+    result = cupti()->cuptiActivityGetNextRecord(buffer, valid, &record);
+    if (result == CUPTI_SUCCESS) write(*record);
+  }
+  if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) dropped(kCuptiDropped, Type{}, 1);
+  give_back_buffer(buffer);
+}
+
+void CUPTIAPI requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  *buffer = take_buffer();
+  *size = *buffer ? kBufferSize : 0;
+  *max_records = 0;  // as many as fit
+}
+
+void use_our_clock() {
+  Cupti& api = *cupti();
+  bool registered = api.cuptiActivityRegisterTimestampCallback &&
+                    !api.cuptiActivityRegisterTimestampCallback(timestamp);
+  own_clock.store(!registered, std::memory_order_relaxed);
+  if (registered) return;
+  look_at_clock();
+  note("CUPTI has a clock of its own here: times of GPU work are converted, and less exact");
+}
+
+// Where sampling begins later it stays: kernels that run one by one can be told of in either way.
+CUpti_ActivityKind kernel_kind() {
+  static const CUpti_ActivityKind kind = sampling_serialized()
+                                             ? CUPTI_ACTIVITY_KIND_KERNEL
+                                             : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  return kind;
+}
+
+constexpr CUpti_ActivityKind kMemoryKinds[] = {
+    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
+
+}  // namespace
+
+bool register_buffers() {
+  use_our_clock();
+  return !refused("cuptiActivityRegisterCallbacks",
+                  cupti()->cuptiActivityRegisterCallbacks(requested, completed));
+}
+
+// Launches can be recorded without the work that they start.
+void enable_kinds() {
+  for (CUpti_ActivityKind kind : kMemoryKinds)
+    if (cupti()->cuptiActivityEnable(kind)) note("CUPTI does not report all copies and sets here");
+  CUptiResult result = cupti()->cuptiActivityEnable(kernel_kind());
+  if (!result) return;
+  char text[160];
+  snprintf(text, sizeof text, "CUPTI does not report kernels here: %s (%d)", result_name(result),
+           result);
+  note(text);
+}
+
+void disable_kinds() {
+  cupti()->cuptiActivityDisable(kernel_kind());
+  for (CUpti_ActivityKind kind : kMemoryKinds) cupti()->cuptiActivityDisable(kind);
+}
+
+void flush_activity(bool last) {
+  Cupti& api = *cupti();
+  if (own_clock.load(std::memory_order_relaxed)) look_at_clock();
+  api.cuptiActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  size_t lost = 0;
+  if (!api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &lost) && lost)
+    dropped(kCuptiDropped, Type{}, lost);
+}
+
+}  // namespace flame

@@ -1,0 +1,43 @@
+// Loads CUPTI by dlopen: the library has no link dependency on CUDA and runs with CUPTI 12 and 13.
+#pragma once
+#include <cupti_activity.h>
+#include <cupti_callbacks.h>
+#include <cupti_pcsampling.h>
+#include <cupti_result.h>
+#include <cupti_version.h>
+
+namespace flame {
+
+#define FLAME_CUPTI_REQUIRED(F)                                                             \
+  F(cuptiSubscribe) F(cuptiUnsubscribe) F(cuptiEnableCallback) F(cuptiGetVersion)           \
+  F(cuptiActivityRegisterCallbacks) F(cuptiActivityEnable) F(cuptiActivityDisable)          \
+  F(cuptiActivityGetNextRecord) F(cuptiActivityFlushAll) F(cuptiActivityGetNumDroppedRecords) \
+  F(cuptiGetTimestamp) F(cuptiGetCallbackName)
+
+#define FLAME_CUPTI_OPTIONAL(F)                                                             \
+  F(cuptiGetResultString) F(cuptiActivityRegisterTimestampCallback)                        \
+  F(cuptiActivitySetAttribute) F(cuptiGetContextId) F(cuptiGetDeviceId) F(cuptiGetStreamIdEx) \
+  F(cuptiGetGraphId) F(cuptiGetGraphNodeId) F(cuptiGetGraphExecId) F(cuptiGetCubinCrc)      \
+  F(cuptiPCSamplingEnable) F(cuptiPCSamplingDisable) F(cuptiPCSamplingStart)                \
+  F(cuptiPCSamplingStop) F(cuptiPCSamplingGetData) F(cuptiPCSamplingGetNumStallReasons)     \
+  F(cuptiPCSamplingGetStallReasons) F(cuptiPCSamplingSetConfigurationAttribute)             \
+  F(cuptiPCSamplingGetConfigurationAttribute)
+
+struct Cupti {
+#define FLAME_POINTER(function) decltype(&::function) function;
+  FLAME_CUPTI_REQUIRED(FLAME_POINTER)  // never null
+  FLAME_CUPTI_OPTIONAL(FLAME_POINTER)  // null where this CUPTI lacks it
+#undef FLAME_POINTER
+};
+
+// The CUPTI of this process, found at the first call; null when there is none: the meta "cupti"
+// then says why.
+Cupti* cupti();
+
+// CUPTI's name of a result: never null.
+const char* result_name(CUptiResult result);
+
+// What libcuda.so.1 of this process exports under `name`; null when there is none.
+void* driver_function(const char* name);
+
+}  // namespace flame

@@ -1,0 +1,23 @@
+// Records driver API calls that put work on a GPU.
+#pragma once
+#include "cupti/api/functions.h"
+#include "cupti/launch_origins.h"
+
+namespace flame {
+
+// Enables the callbacks of all driver functions that launch, copy or set, whatever this CUPTI calls
+// them; false: there is none.
+bool enable_driver_calls(CUpti_SubscriberHandle subscriber);
+// `begin`: calls that begin are recorded; those that have begun are in any case.
+void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin);
+
+// Id of the text of a kernel's mangled name, 0 for null.
+uint32_t kernel_name_text(const char* symbol);
+
+// The origin of what the calling thread does now: that of the driver call it is in, if any.
+Origin origin_here();
+
+// Whether the calling thread is in a driver call that makes graph nodes as copies of others.
+bool copying_graph();
+
+}  // namespace flame

@@ -1,0 +1,232 @@
+// Subscribes to CUPTI, hands its callbacks to those they concern, and flushes it.
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "cupti/activity.h"
+#include "cupti/launches.h"
+#include "cupti/state.h"
+#include "flame.h"
+#include "sampling/sampling.h"
+#include "system/settings.h"
+
+namespace flame {
+namespace {
+
+constexpr uint32_t kOldest = 18;  // CUPTI 11.8, the first with today's records
+
+std::atomic<bool> on{false};       // what begins now is recorded
+std::atomic<bool> exiting{false};  // the process ends: CUPTI is left as it is
+std::mutex flush_lock;
+CUpti_SubscriberHandle subscriber;
+
+// 0 when CUPTI cannot tell
+uint32_t context_id(CUcontext context) {
+  uint32_t id = 0;
+  auto look = cupti()->cuptiGetContextId;
+  return look && !look(context, &id) ? id : 0;
+}
+
+void context_created(CUcontext context) {
+  sample_context(context, context_id(context));
+}
+
+void resource(CUpti_CallbackId id, const CUpti_ResourceData& data) {
+  const void* more = data.resourceDescriptor;
+  switch (id) {
+    case CUPTI_CBID_RESOURCE_CONTEXT_CREATED:
+      return context_created(data.context);
+    case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
+      return forget_context(data.context);
+    case CUPTI_CBID_RESOURCE_MODULE_LOADED:
+      return module_loaded(data.context, *static_cast<const CUpti_ModuleResourceData*>(more));
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
+      return graph_node_created(*static_cast<const CUpti_GraphData*>(more));
+    case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
+      return graph_node_cloned(*static_cast<const CUpti_GraphData*>(more));
+    default:
+      return;
+  }
+}
+
+constexpr CUpti_CallbackIdResource kResources[] = {
+    CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
+    CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+
+void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+  bool live = on.load(std::memory_order_acquire);
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+    driver_call(id, *static_cast<const CUpti_CallbackData*>(data), live);
+  else if (domain == CUPTI_CB_DOMAIN_RESOURCE && live && recording())
+    resource(id, *static_cast<const CUpti_ResourceData*>(data));
+}
+
+// devices
+
+constexpr uint32_t kDevices = 64;
+std::atomic<uint64_t> seen_devices{0};
+uint64_t named_devices = 0;  // under flush_lock
+
+void name_device(uint32_t ordinal) {
+  auto get = reinterpret_cast<decltype(&::cuDeviceGet)>(driver_function("cuDeviceGet"));
+  auto get_name =
+      reinterpret_cast<decltype(&::cuDeviceGetName)>(driver_function("cuDeviceGetName"));
+  CUdevice device;
+  char called[256] = "";
+  if (!get || !get_name || get(&device, static_cast<int>(ordinal))) return;
+  if (!get_name(called, sizeof called - 1, device)) name(kDevice, 0, ordinal, called);
+}
+
+void name_devices() {
+  uint64_t fresh = seen_devices.load(std::memory_order_relaxed) & ~named_devices;
+  named_devices |= fresh;
+  for (uint32_t ordinal = 0; ordinal < kDevices; ordinal++)
+    if (fresh >> ordinal & 1) name_device(ordinal);
+}
+
+// flushing
+
+// No more calls are recorded before their kernels are not reported any more. CUPTI is not touched
+// after this.
+void end() {
+  on.store(false, std::memory_order_relaxed);
+  if (sampling_wanted()) flush_sampling(true);
+  disable_kinds();
+  flush_activity(true);
+  name_devices();
+  if (!exiting.load(std::memory_order_relaxed)) cupti()->cuptiUnsubscribe(subscriber);
+}
+
+// In a forked child, where the lock may be held for ever, it is off.
+void flush(bool last) {
+  if (!on.load(std::memory_order_acquire)) return;
+  std::lock_guard<std::mutex> guard(flush_lock);
+  if (!on.load(std::memory_order_relaxed)) return;
+  if (last) return end();
+  if (sampling_wanted()) flush_sampling(false);
+  flush_activity(false);
+  name_devices();
+}
+
+// Registered after CUPTI was loaded, so that it runs before CUPTI takes itself down.
+void at_exit() {
+  if (!on.load(std::memory_order_relaxed)) return;
+  exiting.store(true, std::memory_order_relaxed);
+  stop();
+}
+
+// CUDA does not work in a forked child.
+void leave_to_parent() { on.store(false, std::memory_order_relaxed); }
+
+// start
+
+struct Release {
+  uint32_t number;
+  const char* name;
+};
+constexpr Release kReleases[] = {{18, "11.8"}, {19, "12.0"}, {20, "12.2"}, {21, "12.3"},
+                                 {22, "12.4"}, {23, "12.5"}, {24, "12.6"}, {26, "12.8"},
+                                 {27, "12.9"}, {28, "12.9.1"}};
+
+void describe_version(uint32_t version) {
+  char text[64];
+  snprintf(text, sizeof text, "API %u", version);
+  for (const Release& release : kReleases)
+    if (release.number == version) snprintf(text, sizeof text, "%s", release.name);
+  if (version >= 100000)
+    snprintf(text, sizeof text, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+  meta("cupti", text);
+}
+
+// The test double says so of itself when it is loaded, which may be long after the dump began.
+void describe_double() {
+  const char* value = getenv("FLAME_SYNTHETIC");
+  if (value && !strcmp(value, "1")) meta("synthetic", "yes");
+}
+
+void describe_driver() {
+  auto get = reinterpret_cast<decltype(&::cuDriverGetVersion)>(
+      driver_function("cuDriverGetVersion"));
+  int version = 0;
+  if (!get || get(&version)) return;
+  char text[32];
+  snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
+  meta("driver", text);
+}
+
+bool subscribe() {
+  CUptiResult result = cupti()->cuptiSubscribe(&subscriber, callback, nullptr);
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+    note("another tool uses CUPTI in this process (Nsight Systems, torch.profiler …): "
+         "launches and kernels are not recorded, NVTX ranges are");
+  return !refused("cuptiSubscribe", result);
+}
+
+void enable_resources() {
+  for (CUpti_CallbackIdResource id : kResources)
+    if (cupti()->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id))
+      log("no callback for resource %d", id);
+}
+
+bool enable_all() {
+  if (!register_buffers() || !enable_driver_calls(subscriber)) return false;
+  enable_kinds();
+  enable_resources();
+  return true;
+}
+
+bool version_fits(uint32_t* version) {
+  if (refused("cuptiGetVersion", cupti()->cuptiGetVersion(version))) return false;
+  if (*version < kOldest) meta("cupti", "older than 11.8");
+  return *version >= kOldest;
+}
+
+bool begin() {
+  describe_double();
+  describe_driver();
+  want_sampling();
+  uint32_t version = 0;
+  if (!cupti() || !version_fits(&version) || !subscribe()) return false;
+  if (!enable_all()) {
+    cupti()->cuptiUnsubscribe(subscriber);
+    return false;
+  }
+  describe_version(version);
+  at_flush(flush);
+  at_fork_child(leave_to_parent);
+  atexit(at_exit);
+  on.store(true, std::memory_order_release);
+  return true;
+}
+
+}  // namespace
+
+bool refused(const char* function, CUptiResult result) {
+  if (result == CUPTI_SUCCESS) return false;
+  char why[256];
+  snprintf(why, sizeof why, "%s: %s (%d)", function, result_name(result), result);
+  log("%s", why);
+  meta("cupti", why);
+  return true;
+}
+
+void see_device(uint32_t ordinal) {
+  if (ordinal >= kDevices) return;
+  uint64_t bit = uint64_t{1} << ordinal;
+  if (!(seen_devices.load(std::memory_order_relaxed) & bit))
+    seen_devices.fetch_or(bit, std::memory_order_relaxed);
+}
+
+bool start_cupti() {
+  static const bool started = begin();
+  return started;
+}
+
+bool reads_cupti() { return on.load(std::memory_order_acquire); }
+
+}  // namespace flame

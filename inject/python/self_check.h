@@ -1,0 +1,13 @@
+// Checks whether the walk over private structs is right in this process.
+#pragma once
+#include "python/api.h"
+#include "python/offsets.h"
+
+namespace flame::python {
+
+enum Verdict { kEqual, kDifferent, kNothingToCompare };
+
+// Compares the stack of the calling thread, which holds the GIL, with what the public API says.
+Verdict check_walk(const Api& api, ThreadState* own, const Offsets& offsets);
+
+}  // namespace flame::python

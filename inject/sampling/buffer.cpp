@@ -1,0 +1,55 @@
+// Writes Sample records from memory that CUPTI has filled with PC samples.
+#include "sampling/buffer.h"
+
+#include <new>
+
+#include "flame.h"
+#include "system/clock.h"
+
+namespace flame {
+namespace {
+
+constexpr size_t kPcs = 4096;  // what is more comes in a second round
+
+}  // namespace
+
+bool PcBuffer::allocate(size_t reasons) {
+  if (pcs) return true;  // sampling began, was refused and begins again
+  stalls.reset(new (std::nothrow) CUpti_PCSamplingStallReason[kPcs * reasons]());
+  if (!stalls) return false;
+  pcs.reset(new (std::nothrow) CUpti_PCSamplingPCData[kPcs]());
+  if (!pcs) return false;
+  for (size_t i = 0; i < kPcs; ++i) {
+    pcs[i].size = sizeof pcs[i];
+    pcs[i].stallReason = &stalls[i * reasons];
+  }
+  data.size = sizeof data;
+  data.collectNumPcs = kPcs;
+  data.pPcData = pcs.get();
+  return true;
+}
+
+void PcBuffer::clear() {
+  data.totalSamples = data.droppedSamples = data.nonUsrKernelsTotalSamples = 0;
+  data.totalNumPcs = data.remainingNumPcs = 0;
+  data.hardwareBufferFull = 0;
+}
+
+// CUPTI leaves it to us to free the name, but may share it with records of kernels that are still
+// to come: it is left alone. There is one for each function, not for each sample.
+void write_samples(const CUpti_PCSamplingPCData& pc, uint32_t context) {
+  Sample sample{};
+  sample.crc = pc.cubinCrc;
+  sample.time = now();
+  sample.offset = pc.pcOffset;
+  sample.function = pc.functionName ? text(pc.functionName) : 0;
+  sample.correlation = pc.correlationId;
+  sample.context = context;
+  for (size_t i = 0; i < pc.stallReasonCount; ++i) {
+    sample.reason = pc.stallReason[i].pcSamplingStallReasonIndex;
+    sample.samples = pc.stallReason[i].samples;
+    if (sample.samples) put(sample);
+  }
+}
+
+}  // namespace flame

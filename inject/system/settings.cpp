@@ -1,0 +1,99 @@
+// Reads the environment, once.
+#include "system/settings.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace flame {
+namespace {
+
+const char* variable(const char* name) {
+  const char* value = getenv(name);
+  return value ? value : "";
+}
+
+uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t most) {
+  const char* value = variable(name);
+  char* end = nullptr;
+  errno = 0;
+  uint64_t result = strtoull(value, &end, 10);
+  if (end == value || *end || errno || *value == '-') return otherwise;
+  return result < least ? least : result > most ? most : result;
+}
+
+int64_t signed_number(const char* name) {
+  return strtoll(variable(name), nullptr, 10);
+}
+
+template <size_t kSize>
+void copy(char (&to)[kSize], const char* value) {
+  snprintf(to, kSize, "%s", value);
+}
+
+// Absolute, because the program may change its working directory before it forks.
+void set_directory(Settings* result, const char* value) {
+  char here[2048];
+  int size;
+  if (!*value) {
+    size = snprintf(result->directory, sizeof result->directory, "/tmp/flame-%u", geteuid());
+  } else if (*value != '/' && getcwd(here, sizeof here)) {
+    size = snprintf(result->directory, sizeof result->directory, "%s/%s", here, value);
+  } else {
+    size = snprintf(result->directory, sizeof result->directory, "%s", value);
+  }
+  if (size >= int(sizeof result->directory)) result->directory[0] = 0;
+  // A slash at the end would follow a link.
+  for (size_t end = strlen(result->directory); end > 1 && result->directory[end - 1] == '/'; end--) {
+    result->directory[end - 1] = 0;
+  }
+}
+
+Settings read_settings() {
+  Settings result = {};
+  set_directory(&result, variable("FLAME_DIR"));
+  const char* debug = variable("FLAME_DEBUG");
+  result.debug = *debug && strcmp(debug, "0") != 0;
+  result.python = strcmp(variable("FLAME_PYTHON"), "0") != 0;
+  result.flush_ms = uint32_t(number("FLAME_FLUSH_MS", 100, 1, 60000));
+  result.max_bytes = number("FLAME_MAX_MB", 16384, 1, 1u << 20) << 20;
+  result.duration_ms = number("FLAME_DURATION_MS", 0, 0, UINT32_MAX);
+  result.clock = signed_number("FLAME_CLOCK");
+  copy(result.pc, variable("FLAME_PC"));
+  if (!*result.pc) copy(result.pc, "off");
+  copy(result.cupti_path, variable("FLAME_CUPTI_PATH"));
+  return result;
+}
+
+Settings& all() {
+  static Settings result = read_settings();
+  return result;
+}
+
+}  // namespace
+
+const Settings& settings() { return all(); }
+
+void record_into(const char* directory) {
+  set_directory(&all(), directory ? directory : variable("FLAME_DIR"));
+}
+
+void log(const char* format, ...) {
+  if (!settings().debug) return;
+  char line[1024];
+  int size = snprintf(line, sizeof line, "flame[%d]: ", getpid());
+  va_list arguments;
+  va_start(arguments, format);
+  size += vsnprintf(line + size, sizeof line - size_t(size) - 1, format, arguments);
+  va_end(arguments);
+  if (size > int(sizeof line) - 2) size = int(sizeof line) - 2;
+  line[size] = '\n';
+  // One write: lines of several processes do not mix. Nothing can be done where it fails.
+  if (write(STDERR_FILENO, line, size_t(size) + 1) < 0) return;
+}
+
+}  // namespace flame

@@ -1,0 +1,22 @@
+// Reads the settings of the recording from the environment, once.
+#pragma once
+#include <cstdint>
+
+namespace flame {
+
+struct Settings {
+  char directory[4096];        // FLAME_DIR, default /tmp/flame-<uid>
+  bool debug;                  // FLAME_DEBUG: narrate on stderr
+  bool python;                 // FLAME_PYTHON, default 1
+  uint32_t flush_ms;           // FLAME_FLUSH_MS, default 100
+  uint64_t max_bytes;          // FLAME_MAX_MB, default 16384
+  uint64_t duration_ms;        // FLAME_DURATION_MS, 0: until the process ends
+  int64_t clock;               // FLAME_CLOCK: Unix time minus monotonic time, ns; 0: look
+  char pc[64];                 // FLAME_PC: off | continuous[:period] | serialized[:period]
+  char cupti_path[4096];       // FLAME_CUPTI_PATH, empty: search
+};
+const Settings& settings();
+void record_into(const char* directory);  // before anything is; null: FLAME_DIR
+void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
+
+}  // namespace flame
