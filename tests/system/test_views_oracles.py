@@ -617,7 +617,7 @@ def check_algebra(profile: Profile, pattern: str, metric: str) -> None:
     for same in (less, (MinShare(3.0),), (*less, MinShare(50.0))):
         assert weight(profile, metric, *same) == total
     assert weight(profile, metric, collapsed=True) == total
-    folded = project(profile, Selection(LEVELS, (), metric, Naming(fold=True)))
+    folded = project_selection(profile, Selection(LEVELS, (), metric, Naming(fold=True)))
     assert int(folded.total[0]) == total
     inverted = project_tree(profile, LEVELS, metric=metric, arrangement=Arrangement(inverted=True))
     first = {inverted.name(n): int(inverted.total[n]) for n in inverted.children(0)}
