@@ -21,8 +21,6 @@ from pathlib import Path
 
 import numpy as np
 
-from flame.core.projection.project import project
-
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
@@ -149,7 +147,7 @@ def reading(bench: Bench) -> None:
     total = naive(path)
     plain = time.perf_counter() - begin
     begin = time.perf_counter()
-    tree = project(flame.load(path))
+    tree = flame.load(path).tree()
     took = time.perf_counter() - begin
     assert tree.root.total == total
     print(

@@ -34,15 +34,15 @@ LOAD = """
 import json, resource, sys, time
 begin = time.perf_counter()
 import flame
-profile = flame.load(sys.argv[1])
+trace = flame.load(sys.argv[1])
 loaded = time.perf_counter()
-tree = profile.tree()
+tree = trace.tree()
 done = time.perf_counter()
 print(json.dumps({
     "load": loaded - begin,
     "tree": done - loaded,
     "nodes": len(tree),
-    "kernels": profile.counts["kernel"],
+    "kernels": trace.profile.counts["kernel"],
     "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
 }))
 """

@@ -24,8 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flame.core.projection.project import project
-
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
@@ -86,15 +84,15 @@ def peak_mib() -> float:
 def measure(path: str, case: str) -> str:
     """What one case takes, as JSON."""
     import flame
-    from flame.core.projection.labels import Naming
+    from flame.core.projection.labels import Naming, labels_of
 
-    profile = flame.load(path)
-    project(profile)
+    trace = flame.load(path)
+    trace.tree()
     before = peak_mib()
     begin = time.perf_counter()
-    ours = sampled(profile, *CASES[case])
+    ours = flame.Trace(sampled(trace.profile, *CASES[case]))
     made = time.perf_counter()
-    ours.labels(Naming())
+    labels_of(ours.profile, Naming())
     named = time.perf_counter()
     orders = {}
     for levels in ORDERS:
@@ -107,7 +105,7 @@ def measure(path: str, case: str) -> str:
         nodes = len(ours.tree(plain)) if plain else 1
         orders[levels] = (first, again, without, len(tree), nodes)
     found = {"made": made - begin, "named": named - made, "orders": orders}
-    return json.dumps(found | {"mib": peak_mib() - before, "kernels": len(ours.activities)})
+    return json.dumps(found | {"mib": peak_mib() - before, "kernels": len(ours.profile.activities)})
 
 
 def report(path: Path, case: str) -> str:
@@ -138,7 +136,7 @@ def report_ncu(path: Path) -> str:
     with path.open(newline="") as file:
         cells = sum(map(len, csv.reader(file)))
     read = time.perf_counter()
-    profile = flame.load(path)
+    profile = flame.load(path).profile
     loaded = time.perf_counter() - read
     return (
         f"{path.name}: {path.stat().st_size / 2**20:.0f} MiB, {cells:,} cells, "

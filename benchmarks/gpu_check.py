@@ -41,7 +41,7 @@ def recorded(folder: Path, *options: str, steps: int = STEPS) -> Profile:
     """What `flame record` makes of the workload; CalledProcessError where that fails."""
     words = [*FLAME, "record", "-q", "-o", str(folder), *options, "--", *WORKLOAD, str(steps)]
     subprocess.run(words, check=True, cwd=ROOT, timeout=PATIENCE, capture_output=True)
-    return flame.load(folder)
+    return flame.load(folder).profile
 
 
 # Checks
@@ -100,7 +100,7 @@ def later(folder: Path) -> Finding:
         finally:
             process.terminate()
             process.wait(PATIENCE)
-    ok, found = samples(flame.load(folder), exact=False)
+    ok, found = samples(flame.load(folder).profile, exact=False)
     return ok, f"{'; '.join(said)}: {found}"
 
 

@@ -19,7 +19,6 @@ from textual.binding import BindingType
 from textual.widget import Widget
 
 import flame
-from flame.core.projection.project import project
 
 COLOURS = tuple(
     Style(color="#101010", bgcolor=f"#{red:02x}{green:02x}60")
@@ -50,7 +49,7 @@ class Box(NamedTuple):
 
 def read(path: str) -> Node:
     """The root of the default tree of the trace at ``path``."""
-    tree = project(flame.load(path))
+    tree = flame.load(path).tree()
     nodes: list[Node] = []
     for place, (parent, total) in enumerate(
         zip(tree.parent.tolist(), tree.total.tolist(), strict=True)

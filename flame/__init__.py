@@ -1,7 +1,7 @@
 """The GPU flame graph in your terminal.
 
-``load`` reads a trace as a `Profile` (`LoadOptions` say how), ``load_all`` several as one,
-``Profile.tree`` projects it to a `StackTree`, ``where`` makes filters, ``exporters`` holds one
+``load`` opens a trace as a `Trace` (`LoadOptions` say how), ``load_all`` several as one,
+``Trace.tree`` projects it to a `StackTree`, ``where`` makes filters, ``exporters`` holds one
 module per format. Each is imported on first use.
 """
 
@@ -14,18 +14,18 @@ from flame._version import __version__
 
 if TYPE_CHECKING:
     from flame import exporters
-    from flame.core.loading.file import load
-    from flame.core.loading.many import load_all
     from flame.core.model.profile import Profile
     from flame.core.model.tree import Arrangement, StackTree
     from flame.core.options import LoadOptions
     from flame.core.projection.filter_options import where
+    from flame.trace import Trace, load, load_all
 
 __all__ = [
     "Arrangement",
     "LoadOptions",
     "Profile",
     "StackTree",
+    "Trace",
     "__version__",
     "exporters",
     "load",
@@ -34,13 +34,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Arrangement": "flame.core.model.arrangement",
+    "Arrangement": "flame.core.model.tree",
     "LoadOptions": "flame.core.options",
     "Profile": "flame.core.model.profile",
     "StackTree": "flame.core.model.tree",
-    "load": "flame.core.loading.file",
-    "load_all": "flame.core.loading.many",
-    "where": "flame.core.projection.filters",
+    "Trace": "flame.trace",
+    "load": "flame.trace",
+    "load_all": "flame.trace",
+    "where": "flame.core.projection.filter_options",
 }
 
 

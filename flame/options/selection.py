@@ -181,7 +181,7 @@ def _where(args: argparse.Namespace) -> tuple[Filter, ...]:
 
 
 def _naming(args: argparse.Namespace) -> Naming:
-    from flame.core.names.nvtx import parse_rename
+    from flame.core.names.rename import parse_rename
     from flame.core.projection.labels import Naming
 
     rename = tuple(map(parse_rename, args.rename))

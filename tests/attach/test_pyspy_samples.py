@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.attach.pyspy.samples import Samples
-from flame.core.attribution.resolved import profile_of
+from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
 from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK, Window
 from flame.core.model.meta import Meta
@@ -78,7 +78,7 @@ def test_windows_hold_what_a_plain_count_finds(parts: list[Part], window: Window
             else not window.length or middle >= now - window.length
         ):
             expected.update(part.samples)
-    profile = profile_of(samples.stacks(window, now, Meta(), []))
+    profile = resolve_stacks(samples.stacks(window, now, Meta(), []))
     assert seen(profile) == expected
     assert project_tree(profile, "stack").total[0] == sum(expected.values())
 
@@ -87,7 +87,7 @@ def test_processes_and_threads_are_told_apart_and_named() -> None:
     samples = Samples()
     stack = (("main", 1),)
     samples.add(speedscope([Sample(1, 7, stack), Sample(2, 7, stack)]), 0, 1)
-    profile = profile_of(samples.stacks(ALL, 1, Meta(), []))
+    profile = resolve_stacks(samples.stacks(ALL, 1, Meta(), []))
     assert [(one.pid, one.name) for one in profile.processes] == [
         (1, "python work.py"),
         (2, "python work.py"),
@@ -106,7 +106,7 @@ def test_of_nested_processes_the_innermost_counts() -> None:
     data = data.replace(b"[[0, 1]]", b"[[0, 1, 2]]")
     samples = Samples()
     samples.add(data, 0, 1)
-    profile = profile_of(samples.stacks(ALL, 1, Meta(), []))
+    profile = resolve_stacks(samples.stacks(ALL, 1, Meta(), []))
     assert [(one.pid, one.name) for one in profile.processes] == [(5, "python -c x = 5")]
 
 
@@ -125,7 +125,7 @@ def test_damage_is_said_and_counts_nothing(data: bytes) -> None:
     samples = Samples()
     with pytest.raises(InputError):
         samples.add(data, 0, 1)
-    assert not seen(profile_of(samples.stacks(ALL, 1, Meta(), [])))
+    assert not seen(resolve_stacks(samples.stacks(ALL, 1, Meta(), [])))
 
 
 def test_memory_does_not_grow_with_time() -> None:
@@ -134,4 +134,4 @@ def test_memory_does_not_grow_with_time() -> None:
         data = speedscope([Sample(1, 7, (("f", 1),))])
         samples.add(data, second * SECOND, (second + 1) * SECOND)
     assert len(samples._segments) <= 61
-    assert seen(profile_of(samples.stacks(ALL, 1000 * SECOND, Meta(), []))).total() == 1000
+    assert seen(resolve_stacks(samples.stacks(ALL, 1000 * SECOND, Meta(), []))).total() == 1000

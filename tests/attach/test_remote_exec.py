@@ -21,6 +21,7 @@ from flame.attach.library.control import Control
 from flame.attach.library.remote_exec import load
 from flame.attach.library.remote_script import ROOM, Errand
 from flame.core.errors import InputError
+from flame.core.loading.many import load as load_trace
 from tests.attach.conftest import NOBODY, Start, needs_root, wait_until
 from tests.cli.programs import KERNELS
 from tests.support.project_tree import project_tree
@@ -100,7 +101,7 @@ def test_kernels_are_recorded_from_then_on_with_their_python_frames(
     wait_until(lambda: dump.stat().st_size > 0 and launches(dump) > 50)
     process.terminate()
     process.wait()
-    profile = flame.load(dump)
+    profile = load_trace(dump)
     tree = project_tree(profile, "python,launch,kernel")
     paths = {tuple(profile.frames[frame].name for frame in path) for path in leaves(tree)}
     assert paths == {("<module>", "forward", "launch", "call", "cuLaunchKernel", "gemm")}
@@ -108,7 +109,7 @@ def test_kernels_are_recorded_from_then_on_with_their_python_frames(
 
 
 def launches(dump: Path) -> int:
-    return flame.load(dump).counts["kernel"]
+    return load_trace(dump).counts["kernel"]
 
 
 def leaves(tree: flame.StackTree) -> Iterator[list[int]]:

@@ -110,6 +110,6 @@ def test_interrupted_load_is_quiet(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flame.core.loading.file.load", interrupted)
+    monkeypatch.setattr("flame.core.loading.many.load_file", interrupted)
     result = flame("info", trace)
     assert (result.code, result.out, result.err) == (130, "", "")

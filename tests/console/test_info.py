@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flame
 from flame.console.info import as_text, facts, gpus
 from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.console.terminal import cells, cut, printable
 from flame.core.analysis.trace_summary import summarize
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
+from flame.core.loading.many import load
 from flame.core.model.meta import Device
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import where
@@ -45,12 +45,12 @@ Arrange = Callable[[NsysFile], None]
 def profile_of(tmp_path: Path) -> Callable[[Arrange], Profile]:
     """The profile of a trace that a function arranges."""
 
-    def load(arrange: Arrange) -> Profile:
+    def arranged(arrange: Arrange) -> Profile:
         with NsysFile(tmp_path / "trace.sqlite") as file:
             arrange(file)
-        return flame.load(tmp_path / "trace.sqlite")
+        return load(tmp_path / "trace.sqlite")
 
-    return load
+    return arranged
 
 
 Load = Callable[[Arrange], Profile]
@@ -68,7 +68,7 @@ def drawn(profile: Profile, width: int = 120, **selection: object) -> list[str]:
 
 def torch_profile() -> Profile:
     """The sample of PyTorch."""
-    return flame.load(SAMPLE)
+    return load(SAMPLE)
 
 
 def icicle(lines: list[str]) -> list[str]:
@@ -228,7 +228,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, profile_of: Load) -> Non
 
 @pytest.mark.parametrize("name", NSYS_TRACES)
 def test_real_traces_fit(name: str, nsys_trace: Callable[[str], Path]) -> None:
-    profile = flame.load(nsys_trace(name))
+    profile = load(nsys_trace(name))
     for width in (NARROWEST, 120):
         lines = drawn(profile, width=width, naming=Naming("demangled", shapes=True))
         assert max(map(cells, lines)) <= width
@@ -302,7 +302,7 @@ def test_levels_that_the_trace_lacks_are_named(profile_of: Load) -> None:
 
 def test_billions_of_samples_keep_their_column(tmp_path: Path) -> None:
     (tmp_path / "many.folded").write_text("main;work 12345678901\nmain 2\n")
-    lines = drawn(flame.load(tmp_path / "many.folded"))
+    lines = drawn(load(tmp_path / "many.folded"))
     bars = {line.index("█") for line in icicle(lines)}
     assert len(bars) == 1
     assert not [line for line in lines if "count" in line or "mean" in line]
@@ -324,7 +324,7 @@ def test_the_steps_of_a_training_are_told_with_their_times() -> None:
 def test_what_files_of_stacks_measure_stands_apart_from_its_title(tmp_path: Path) -> None:
     with (tmp_path / "x.json").open("wb") as file:
         speedscope.write(torch_profile(), Selection(), file, name="x")
-    text = as_text(flame.load(tmp_path / "x.json"), inputs("x.json"))
+    text = as_text(load(tmp_path / "x.json"), inputs("x.json"))
     assert re.search(r"^GPU activities +226$", text, re.MULTILINE)
 
 
@@ -456,7 +456,7 @@ def test_a_load_without_a_terminal_shows_nothing(tmp_path: Path) -> None:
 
 def test_info_says_what_no_gpu_ran() -> None:
     decode = SAMPLE.with_name("decode_small.sqlite")
-    lines = as_text(flame.load(decode), Inputs((decode,))).splitlines()
+    lines = as_text(load(decode), Inputs((decode,))).splitlines()
     assert [line.split() for line in lines if line.startswith("synthetic")] == [
         ["synthetic", "no", "GPU", "ran", "this"]
     ]

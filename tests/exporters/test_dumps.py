@@ -11,13 +11,13 @@ from typing import BinaryIO
 
 import pytest
 
-import flame
 from flame.core.errors import CancelledError, InputError
 from flame.core.live.decode.growing import Growing
+from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes, named
+from flame.core.readers.fdump.context import Shared
 from flame.core.readers.fdump.layout import Header, header_of
-from flame.core.readers.fdump.shared import Shared
 from flame.exporters.dumps import copy_dumps
 from tests.support.writers.fdumpfile import SIZE, DumpFile
 
@@ -66,7 +66,7 @@ def test_a_copy_has_the_same_bytes_and_the_librarys_name(tmp_path: Path) -> None
 
 def test_a_copy_opens_with_the_same_sums(tmp_path: Path) -> None:
     copy_dumps([dump(7, 5), dump(8, 3)], str(tmp_path / "run.flame"), silent)
-    assert flame.load(tmp_path / "run.flame").gpu_time == 8 * 70
+    assert load(tmp_path / "run.flame").gpu_time == 8 * 70
 
 
 def test_a_dump_that_grows_and_is_gone_is_copied_as_it_is(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_dump_that_grows_and_is_gone_is_copied_as_it_is(tmp_path: Path) -> Non
     path.unlink()
     copy_dumps([growing], str(tmp_path / "run.flame"), silent)
     growing.close()
-    assert flame.load(tmp_path / "run.flame").gpu_time == 5 * 70
+    assert load(tmp_path / "run.flame").gpu_time == 5 * 70
 
 
 def test_only_the_owner_can_read_a_copy(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_only_the_owner_can_read_a_copy(tmp_path: Path) -> None:
 def test_dumps_that_say_the_same_of_themselves_are_kept_apart(tmp_path: Path) -> None:
     copy_dumps([dump(7, 1), dump(7, 2)], str(tmp_path / "run.flame"), silent)
     assert len(left_in(tmp_path / "run.flame")) == 2
-    assert flame.load(tmp_path / "run.flame").gpu_time == 3 * 70
+    assert load(tmp_path / "run.flame").gpu_time == 3 * 70
 
 
 def test_how_much_is_written_is_told_on_the_way(tmp_path: Path) -> None:

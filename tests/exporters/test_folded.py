@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
@@ -158,7 +158,7 @@ def test_no_character_splits_a_line() -> None:
 
 @pytest.mark.parametrize("trace", NSYS_TRACES)
 def test_real_traces_add_up(trace: str, nsys_trace: Callable[[str], Path]) -> None:
-    profile = flame.load(nsys_trace(trace))
+    profile = load(nsys_trace(trace))
     for selection in (Selection(), Selection(levels=("nvtx",)), Selection(metric="host")):
         tree = project(profile, selection)
         assert sum(parse(written(tree)).values()) == tree.total[0]

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 from hypothesis import given
 
-import flame
 from flame._version import __version__
 from flame.core.errors import NoMatchError
+from flame.core.loading.many import load
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
-from flame.core.names.nvtx import parse_rename
+from flame.core.names.rename import parse_rename
 from flame.core.projection.filter_options import where
 from flame.core.projection.labels import Naming
 from flame.core.projection.project import project
@@ -206,7 +206,7 @@ def test_samples_are_those_of_a_naive_walk(rows: list[Row]) -> None:
 
 @pytest.mark.parametrize("trace", NSYS_TRACES)
 def test_real_traces_add_up(trace: str, nsys_trace: Callable[[str], Path]) -> None:
-    profile = flame.load(nsys_trace(trace))
+    profile = load(nsys_trace(trace))
     totals = {
         metric.title: int(project(profile, Selection(metric=metric.key)).total[0])
         for metric in METRICS

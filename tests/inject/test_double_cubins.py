@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import flame
+from flame.core.loading.many import load
 from flame.core.sass.cubin import functions_in
 from samples import make_six_levels, tiny_llm
 from tests.support.project_tree import project_tree
@@ -163,9 +163,9 @@ def test_a_recording_of_no_machine_in_particular_holds_the_same(
     env = {**os.environ, "LD_LIBRARY_PATH": str(fake), "FLAME_LIBRARY": str(library)}
     subprocess.run([*words, "--", *program], env=env, check=True, capture_output=True)
     (dump,) = folder.glob("*.fdump")
-    before = flame.load(folder)
+    before = load(folder)
     dump.write_bytes(make_six_levels.neutral(dump.read_bytes()))
-    after = flame.load(folder)
+    after = load(folder)
     assert before.sampling is not None and after.sampling is not None
     assert before.sampling.exact.all() and len(after.sampling) == len(before.sampling)
     assert after.gpu_time == before.gpu_time and after.counts == before.counts

@@ -12,11 +12,11 @@ import pytest
 
 from flame.core.errors import InputError
 from flame.core.live.decode.growing import Growing
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes
+from flame.core.readers.fdump.context import Shared
 from flame.core.readers.fdump.layout import RUNNING
-from flame.core.readers.fdump.shared import Shared
 from tests.core.live.test_growing import Seen
 from tests.core.readers.fdump.test_oracle import rows_of
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.loading.file import load
-from flame.core.loading.many import load_all
+from flame.core.loading.many import load, load_all
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from tests.inject.naive_process import Process, Step, Work, idle_times, launch_times

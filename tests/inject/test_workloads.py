@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import flame
+from flame.core.loading.many import load_all
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Node
 from samples import tiny_llm
@@ -39,7 +39,7 @@ def recorded(fake: Path, library: Path, tmp_path: Path) -> Callable[..., Profile
         run = [sys.executable, "-m", "flame", "record", "-q", "-o", str(folder), "--", *command]
         done = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
-        return flame.load_all([folder])
+        return load_all([folder])
 
     return record
 

@@ -20,7 +20,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.metrics import METRIC_KEYS
 from flame.core.model.tree import ORDERS, Arrangement
-from flame.core.names.nvtx import parse_rename
+from flame.core.names.rename import parse_rename
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import (
     Devices,

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from flame.cli.main import main
 from flame.core.errors import InputError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.levels import LEVELS
 from tests.support.hostile.bad_files import (
@@ -291,7 +291,7 @@ def test_too_little_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("flame.core.loading.file.profile_of", fail)
+    monkeypatch.setattr("flame.core.loading.file.resolve_stacks", fail)
     path = tmp_path / "stacks.folded"
     path.write_bytes(WHOLE["folded"])
     assert "not enough memory" in refusal(path)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import flame
 from flame.cli.main import main
+from flame.core.loading.many import load
 from tests.conftest import TRACES
 from tests.support.project_tree import project_tree
 
@@ -62,7 +62,7 @@ def test_what_is_not_read_is_said_in_one_line(name: str, capfd: pytest.CaptureFi
 @pytest.mark.parametrize("name", READABLE)
 def test_what_is_read_has_the_stacks_of_a_naive_reading(name: str) -> None:
     path = PROFILES / name
-    profile = flame.load(path)
+    profile = load(path)
     tree = project_tree(profile, levels="stack")
     found: Stacks = Counter()
     for node, own in enumerate(tree.own.tolist()):
@@ -76,7 +76,7 @@ def test_what_is_read_has_the_stacks_of_a_naive_reading(name: str) -> None:
 def test_a_file_is_known_by_its_content_alone(name: str, tmp_path: Path) -> None:
     unnamed = tmp_path / "unknown"
     unnamed.write_bytes((PROFILES / name).read_bytes())
-    named, known = project_tree(flame.load(PROFILES / name)), project_tree(flame.load(unnamed))
+    named, known = project_tree(load(PROFILES / name)), project_tree(load(unnamed))
     assert [named.names(node) for node in range(len(named))] == [
         known.names(node) for node in range(len(known))
     ]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import flame
 from flame.core.analysis.frame_totals import totals
 from flame.core.errors import NoMatchError
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.metrics import metric_of
@@ -65,7 +65,7 @@ def events(name: str) -> list[Event]:
 
 @cache
 def profile(name: str, forward: bool = False) -> Profile:
-    return flame.load(TRACES / "kineto" / name, LoadOptions(forward=forward))
+    return load(TRACES / "kineto" / name, LoadOptions(forward=forward))
 
 
 @cache
@@ -203,7 +203,7 @@ def test_random_activities_are_attributed_as_by_a_naive_reading(
     script: Script, forward: bool, raw: bool, trace_file: Path
 ) -> None:
     path = script.write(trace_file)
-    found = flame.load(path, LoadOptions("raw" if raw else "clean", forward=forward))
+    found = load(path, LoadOptions("raw" if raw else "clean", forward=forward))
     expected = naive.works(events_of(path), forward, raw)
     assert differences(flame_facts(found), naive_facts(expected)) == []
     assert flame_host(found) == naive_host(events_of(path), raw)
@@ -300,7 +300,7 @@ def test_a_launch_is_in_one_step(tmp_path: Path) -> None:
     trace.launch(3, (10, 11), (33, 37), "next")
     trace.launch(4, (20, 21), (37, 45), "after")
     trace.kernel("no launch", 10, 26)
-    found = flame.load(trace.write(tmp_path / "trace.json"))
+    found = load(trace.write(tmp_path / "trace.json"))
     sums = {
         step: int(project_tree(found, "kernel", where(step=step)).total[0])
         for step in ("1", "2", "1-2")
@@ -345,7 +345,7 @@ def test_random_trees_are_the_activities_grouped_by_their_stacks(
     trace_file: Path,
 ) -> None:
     path = script.write(trace_file)
-    found = flame.load(path, LoadOptions(forward=forward))
+    found = load(path, LoadOptions(forward=forward))
     for name in {"time", "step"} & set(chosen):
         first, length = chosen[name]
         chosen = {**chosen, name: (first, first + length)}

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -76,7 +76,7 @@ def opened(data: bytes, name: str = "export") -> Profile:
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(data)
-        return flame.load(path)
+        return load(path)
 
 
 def check_speedscope(profile: Profile, selection: Selection) -> bool:
@@ -112,14 +112,14 @@ def check_folded(tree: StackTree) -> None:
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
 def test_a_trace_comes_back_from_speedscope(path: Path) -> None:
-    profile = flame.load(path)
+    profile = load(path)
     assert check_speedscope(profile, Selection())
     assert check_speedscope(profile, Selection(metric="host"))
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
 def test_a_trace_comes_back_from_folded_stacks(path: Path) -> None:
-    profile = flame.load(path)
+    profile = load(path)
     for metric in (profile.default_metric, "host", "count"):
         if project_tree(profile, metric=metric).total[0]:
             check_folded(project_tree(profile, metric=metric))
@@ -136,7 +136,7 @@ SELECTIONS = {
 
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_every_selection_comes_back(name: str) -> None:
-    profile = flame.load(SAMPLE)
+    profile = load(SAMPLE)
     assert check_speedscope(profile, SELECTIONS[name])
     check_folded(project(profile, SELECTIONS[name]))
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-import flame
 from benchmarks.generate import generate
+from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Node, StackTree
 from flame.core.options import LoadOptions
@@ -53,7 +53,7 @@ def truth() -> make_samples.Expected:
 
 @pytest.fixture(scope="module")
 def profile() -> Profile:
-    return flame.load(SAMPLE, LoadOptions(nvtx_names="raw"))
+    return load(SAMPLE, LoadOptions(nvtx_names="raw"))
 
 
 def scalar(db: sqlite3.Connection, sql: str) -> int:
@@ -213,7 +213,7 @@ def test_large_file_generator_keeps_its_proportions(tmp_path: Path) -> None:
         numbered = "FROM NVTX_EVENTS WHERE text LIKE '%op_id%'"
         count = scalar(db, f"SELECT count(*) {numbered}")
         assert scalar(db, f"SELECT count(DISTINCT text) {numbered}") == count > 1_500
-    profile = flame.load(path)
+    profile = load(path)
     assert profile.coverage["nvtx"].ns == profile.coverage["launch"].ns == profile.gpu_time
 
 
@@ -227,7 +227,7 @@ def trained() -> make_torch_sample.Expected:
 
 @pytest.fixture(scope="module")
 def training() -> Profile:
-    return flame.load(TORCH, LoadOptions(nvtx_names="raw"))
+    return load(TORCH, LoadOptions(nvtx_names="raw"))
 
 
 def test_committed_trace_is_what_the_script_writes(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_trace_is_under_60_kb_labelled_and_valid() -> None:
     assert TORCH.stat().st_size < 60_000
     trace = json.loads(make_torch_sample.text())
     assert trace["FLAME_SYNTHETIC"] == "true, made by samples/make_torch_sample.py"
-    assert flame.load(TORCH).meta.synthetic
+    assert load(TORCH).meta.synthetic
     assert [one["name"] for one in trace["deviceProperties"]] == [
         "NVIDIA H100 80GB HBM3 (synthetic)"
     ]
@@ -287,7 +287,7 @@ def test_work_of_the_backward_pass_has_a_forward_operator(
     backward = sum(
         ns for path, ns in trained.ranges.items() if path and path[0].startswith("autograd")
     )
-    linked = flame.load(TORCH, LoadOptions(forward=True))
+    linked = load(TORCH, LoadOptions(forward=True))
     roots = {one.name for one in project_tree(linked, levels="nvtx").root.children}
     assert roots == {"ProfilerStep"} and backward > trained.gpu_ns / 3
     assert linked.gpu_time == trained.gpu_ns

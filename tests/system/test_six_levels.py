@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
@@ -38,7 +38,7 @@ LEVELS = "python,launch,nvtx,kernel,sass,stall"
 
 @pytest.fixture(scope="module")
 def profile() -> Profile:
-    return flame.load(FOLDER, LoadOptions(nvtx_names="raw"))
+    return load(FOLDER, LoadOptions(nvtx_names="raw"))
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +140,6 @@ def test_softmax_waits_most_where_it_divides(sampling: Sampling) -> None:
 
 def test_it_needs_neither_the_cubin_nor_a_disassembler(tmp_path: Path, sampling: Sampling) -> None:
     shutil.copytree(FOLDER, tmp_path / "copy", ignore=shutil.ignore_patterns("*.cubin"))
-    copied = flame.load(tmp_path / "copy").sampling
+    copied = load(tmp_path / "copy").sampling
     assert copied is not None
     assert [one.text for one in copied.codes] == [one.text for one in sampling.codes]

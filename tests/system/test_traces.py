@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.metrics import METRIC_KEYS
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
@@ -33,7 +33,7 @@ ORDERS = (
 
 @cache
 def profile_of(trace: str) -> Profile:
-    return flame.load(TRACES / "nsys" / trace)
+    return load(TRACES / "nsys" / trace)
 
 
 @cache
@@ -111,7 +111,7 @@ def test_coverage_is_the_share_of_gpu_time(trace: str) -> None:
 
 @on_all
 def test_cleaning_names_moves_no_time(trace: str) -> None:
-    raw, clean = flame.load(TRACES / "nsys" / trace, LoadOptions("raw")), profile_of(trace)
+    raw, clean = load(TRACES / "nsys" / trace, LoadOptions("raw")), profile_of(trace)
     for name in ("duration", "launch_share", "idle", "start"):
         assert np.array_equal(getattr(clean.activities, name), getattr(raw.activities, name))
 
@@ -121,6 +121,6 @@ def test_reading_leaves_no_trace_beside_the_file(trace: str, tmp_path: Path) -> 
     copy = tmp_path / trace
     copy.write_bytes((TRACES / "nsys" / trace).read_bytes())
     before = copy.read_bytes()
-    flame.load(copy)
+    load(copy)
     assert list(tmp_path.iterdir()) == [copy]
     assert copy.read_bytes() == before

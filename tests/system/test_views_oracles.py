@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Arrangement, StackTree
@@ -29,8 +29,9 @@ from flame.core.projection.filters import MinShare, Time
 from flame.core.projection.labels import Naming
 from flame.core.projection.project import project as project_selection
 from flame.core.projection.selection import Selection
+from flame.core.timeline.highlight import light, matches, passing
 from flame.core.timeline.intervals import Timeline, Window, timeline
-from flame.core.timeline.raster import Grid, light, matches, passing
+from flame.core.timeline.raster import Grid
 from flame.tui.details.facts import Facts, Parts, collect
 from flame.tui.dialogs.write_files import Stacks
 from flame.tui.session.places import matching_frames

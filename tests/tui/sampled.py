@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from flame.core.loading.file import load
 from flame.core.loading.inputs import Inputs
+from flame.core.loading.many import load
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
 from flame.core.model.profile import Profile

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from flame.core.attribution.resolved import profile_of
-from flame.core.loading.file import load
+from flame.core.attribution.resolved import resolve_stacks
+from flame.core.loading.many import load
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, ProfilerSteps, Source, Thread
 from flame.core.model.profile import Profile
@@ -41,7 +41,7 @@ def stacks() -> Profile:
         processes=(Process(7, "server"),),
         threads=(Thread(0, 7, "main"), Thread(0, 8, "idler")),
     )
-    return profile_of(raw)
+    return resolve_stacks(raw)
 
 
 def _stack(frames: FrameBuilder, builder: StackBuilder, text: str) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
@@ -144,7 +144,7 @@ def stacks(path: Path) -> dict[str, int]:
 def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: Path) -> None:
     if not trace.exists():
         pytest.skip(f"no real trace {trace}")
-    profile = flame.load(trace)
+    profile = load(trace)
     tree = project(profile, Selection(levels=STACK))
     hottest = tree.children(0)[0]
     span, kernel = tree.name(hottest), heaviest_kernel(tree, hottest)

@@ -16,6 +16,7 @@ from flame.attach.discover.model import Ended, job_name
 from flame.core.errors import InputError
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
 from flame.core.readers.fdump.folder import dumps_in
+from flame.core.readers.fdump.ids import Texts
 from flame.core.readers.fdump.layout import (
     CHUNK_HEADER,
     HEADER_SIZE,
@@ -25,7 +26,6 @@ from flame.core.readers.fdump.layout import (
     header_of,
 )
 from flame.core.readers.fdump.records import Piece, Records
-from flame.core.readers.fdump.texts import Texts
 
 MOST = 20
 """Recordings that are offered; who wants an older one knows its path."""

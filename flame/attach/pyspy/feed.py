@@ -14,7 +14,7 @@ from flame.attach.discover.proc import command_of, process
 from flame.attach.pyspy.rotation import Relay
 from flame.attach.pyspy.run import RATE
 from flame.attach.pyspy.samples import Samples
-from flame.core.attribution.resolved import profile_of
+from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
 from flame.core.live.snapshot import Snapshot
 from flame.core.live.status import Rates, SourceStatus, State, Status
@@ -72,7 +72,9 @@ class CpuFeed:
         with self._lock:
             now = self._now()
             meta = Meta(self.title, _FORMAT, options={"rate": f"{RATE} samples/s"})
-            profile = profile_of(self._samples.stacks(window, now, meta, [_NOTE, *self._notes()]))
+            profile = resolve_stacks(
+                self._samples.stacks(window, now, meta, [_NOTE, *self._notes()])
+            )
             begin = max(now - window.length, self._begin) if window.length else self._begin
             return Snapshot(profile, window, self._version, begin - self._begin, now - self._begin)
 

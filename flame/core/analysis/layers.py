@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
-from flame.core.names.nvtx import fold_indices, fold_module
+from flame.core.names.rename import fold_indices, fold_module
 
 _MANY = 8
 _AT_ONCE = 10_000

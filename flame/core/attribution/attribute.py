@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +18,6 @@ from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.model.grouping import add_grouping
-from flame.core.model.launches import Launches as LaunchTable
 from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
@@ -27,7 +25,6 @@ from flame.core.model.raw import OPEN, RawTrace
 from flame.core.model.raw import Activities as RawActivities
 from flame.core.model.stacks import EMPTY
 from flame.core.options import Progress, silent
-from flame.core.sampling.recorded import with_recorded
 
 _SUM_LIMIT = 1 << 62
 
@@ -56,7 +53,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         raw.frames, raw.processes, raw.threads, raw.devices, table.stream, sources
     )
 
-    profile = Profile(
+    return Profile(
         frames=raw.frames.build(),
         activities=table,
         processes=raw.processes,
@@ -67,23 +64,15 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         begin=begin,
         end=end,
         graph_nodes=graph_nodes,
-        warnings=(),
+        warnings=tuple(warnings),
         host_builder=partial(
             host_table, raw.ranges, raw.calls, raw.functions, thread_process, raw.last_time
         ),
         ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
-        launches_builder=None if raw.launches is None else partial(_known, raw.launches),
+        launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,
     )
-    from flame.core.attribution.gaps import findings
-
-    profile, notes = with_recorded(profile, raw)
-    return replace(profile, warnings=(*warnings, *notes, *findings(profile)))
-
-
-def _known(launches: LaunchTable) -> LaunchTable:
-    return launches
 
 
 def _extent(raw: RawTrace) -> tuple[int, int]:

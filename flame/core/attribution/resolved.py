@@ -23,7 +23,7 @@ _ALWAYS, _AT_MOST = 500, 10_000  # frames of a stack
 _NOUN = "stacks"
 
 
-def profile_of(raw: RawStacks) -> Profile:
+def resolve_stacks(raw: RawStacks) -> Profile:
     """The profile of ``raw``: one activity per row, whose values are the measures'.
 
     The sum of a metric over the rows is the measure's sum, exactly. Of stacks so deep that memory

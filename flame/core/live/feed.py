@@ -23,12 +23,12 @@ from flame.core.live.sums.samples import LiveSamples
 from flame.core.live.sums.segment import Extent, Kept
 from flame.core.live.sums.window_sums import Looked, WindowSums
 from flame.core.live.window import ALL, LONGEST, SECOND, Window
-from flame.core.loading.inputs import labels_of
+from flame.core.loading.source_labels import labels_of
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.model.stack_joins import Joiner
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes, named
-from flame.core.readers.fdump.shared import Shared
+from flame.core.readers.fdump.context import Shared
 
 MOST_ROWS = 4_000_000
 """Activities that are kept, and as many calls and ranges: with more, windows are shorter."""

@@ -14,7 +14,7 @@ from flame.core.model.grouping import Grouping, add_grouping
 from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.model.stacks import StackTable
 from flame.core.projection.labels import Labeller, Naming, keep_labels, namings_of
-from flame.core.readers.fdump.shared import Shared
+from flame.core.readers.fdump.context import Shared
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from flame.core.live.sums.samples import LiveSamples
 from flame.core.live.sums.segment import Extent
 from flame.core.live.sums.window_sums import Looked
 from flame.core.live.window import Window
-from flame.core.loading.inputs import in_order, labels_of
 from flame.core.loading.merge import common_meta, warnings_of_all
+from flame.core.loading.source_labels import in_order, labels_of
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Meta, Source
 from flame.core.model.profile import Profile

@@ -2,109 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flame.core.model.meta import Meta
+from flame.core.loading.source_labels import _absolute, path_labels
 from flame.core.readers.fdump.folder import dumps_in, is_folder
-
-
-def labels_of(metas: Sequence[Meta]) -> tuple[str, ...]:
-    """A name for each of several files: ``rank 3`` where all know their rank and no two share one.
-
-    Else what they call themselves, behind their folder if there are several and numbered where they
-    say the same; where they do not say that, what tells their paths apart, see `path_labels`.
-    """
-    ranks = [one.rank for one in metas]
-    if None not in ranks and len(set(ranks)) == len(ranks):
-        return tuple(f"rank {rank}" for rank in ranks)
-    if all(one.label for one in metas):
-        return _numbered(_own_labels(metas))
-    return path_labels([one.path for one in metas])
-
-
-def _own_labels(metas: Sequence[Meta]) -> tuple[str, ...]:
-    folders = [_absolute(one.path).parent for one in metas]
-    # A worker process has the rank of the one that started it.
-    ranks = Counter(zip(folders, (one.rank for one in metas), strict=True))
-    names = [
-        " ".join(_names(one, alone=ranks[folder, one.rank] == 1))
-        for folder, one in zip(folders, metas, strict=True)
-    ]
-    if len(set(folders)) == 1:
-        return tuple(names)
-    return tuple(map(" ".join, zip(path_labels(folders), names, strict=True)))
-
-
-def _numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """``names``, those after the first of several equal ones with a number.
-
-    The programs that one process becomes all have its pid.
-    """
-    seen: Counter[str] = Counter()
-    labels = []
-    for name in names:
-        seen[name] += 1
-        labels.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
-    return tuple(labels)
-
-
-def _names(meta: Meta, alone: bool) -> Iterator[str]:
-    """The rank, unless it has none, and its own name, unless the rank is all its own."""
-    if meta.rank is not None:
-        yield f"rank {meta.rank}"
-    if meta.rank is None or not alone:
-        yield meta.label
-
-
-def in_order(metas: Sequence[Meta]) -> list[int]:
-    """Places of ``metas``: by rank where that is what they are called by, else as they are."""
-    places = list(range(len(metas)))
-    if all(one.label for one in metas):
-        folders = list(dict.fromkeys(_absolute(one.path).parent for one in metas))
-        of = [folders.index(_absolute(one.path).parent) for one in metas]
-        return sorted(places, key=lambda at: (of[at], *_by_rank(metas[at])))
-    if labels_of(metas) == tuple(f"rank {one.rank}" for one in metas):
-        return sorted(places, key=lambda at: _by_rank(metas[at]))
-    return places
-
-
-def _by_rank(meta: Meta) -> tuple[bool, int]:
-    return meta.rank is None, meta.rank or 0
-
-
-def path_labels(paths: Sequence[str | Path]) -> tuple[str, ...]:
-    """The shortest ends of ``paths`` that tell them apart, without what all of them end with.
-
-    ``run/rank0.json.gz`` and ``run/rank1.json.gz`` are ``rank0`` and ``rank1``, ``a/trace.json``
-    and ``b/trace.json`` are ``a`` and ``b``.
-    """
-    parts = [_absolute(path).parts for path in paths]
-    length = 1
-    while len({one[-length:] for one in parts}) < len(set(parts)):
-        length += 1
-    tails = [one[-length:] for one in parts]
-    while len({one[-1] for one in tails}) == 1 and min(map(len, tails)) > 1:
-        tails = [one[:-1] for one in tails]
-    return tuple(_without_suffix([str(Path(*one)) for one in tails]))
-
-
-def _absolute(path: str | Path) -> Path:
-    return Path(os.path.abspath(path))  # noqa: PTH100 (keeps links)
-
-
-def _without_suffix(names: Sequence[str]) -> list[str]:
-    """``names`` without the ends, from a dot on, that all of them have; none gets empty."""
-    parts = [name.split(".") for name in names]
-    while len({one[-1] for one in parts}) == 1 and min(map(len, parts)) > 1:
-        parts = [one[:-1] for one in parts]
-    shorter = [".".join(one) for one in parts]
-    return shorter if all(Path(name).name for name in shorter) else list(names)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Opening several traces at once: each in a process of its own, then merged into one profile."""
+"""Open traces: one in this process, several each in a process of its own and merged into one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,30 @@ from pathlib import Path
 from threading import Lock
 
 from flame.core.errors import CancelledError, InputError, UsageError
+from flame.core.loading.file import load_file
+from flame.core.loading.merge import merge_profiles
+from flame.core.loading.ncu import check_traces, read_ncu_files
+from flame.core.loading.source_labels import in_order, labels_of
 from flame.core.loading.worker import GRACE, LoadProcess
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.fdump.folder import Recording, is_folder, read_folder
+from flame.core.sampling.ncu_join import join_samples
 
 _POLL = 0.05
 _PATTERN = frozenset("*?[")
+
+
+def load(
+    path: str | Path, options: LoadOptions | None = None, progress: Progress = silent
+) -> Profile:
+    """Read the trace at ``path`` and attribute its GPU time; of a folder the dumps in it.
+
+    The format is told by content; a wrong suffix is no obstacle. Nothing is ever written to or
+    beside the file. Raises InputError (one line: what, where, what to do) when it cannot be read,
+    CancelledError when ``progress`` does.
+    """
+    return load_all([path], options, progress)
 
 
 def load_all(
@@ -44,29 +61,24 @@ def _recording(path: Path) -> Recording:
 
 def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
     if len(files) == 1:
-        from flame.core.loading.file import load
-
         _refuse_pattern(files[0])
-        return load(files[0], options, progress)
-    _check(files)
-    from flame.core.loading.ncu import check_traces, read_all
-    from flame.core.sampling.ncu_join import join
-
-    check_traces(files)
-    samples = read_all(options.ncu, progress)
-    profiles = _read_all(files, replace(options, ncu=()), progress)
+    else:
+        _check(files)
+        check_traces(files)
+    samples = read_ncu_files(options.ncu, progress)
+    options = replace(options, ncu=())
+    if len(files) == 1:
+        return join_samples(load_file(files[0], options, progress), samples)
+    profiles = _read_all(files, options, progress)
     progress("merging", 0, 0)
-    return join(_merged(profiles), samples)
+    return join_samples(_merged(profiles), samples)
 
 
 def _merged(profiles: Sequence[Profile]) -> Profile:
     """One profile of all, by rank where that is what they are called by."""
-    from flame.core.loading.inputs import in_order, labels_of
-    from flame.core.loading.merge import merged
-
     metas = [one.meta for one in profiles]
     labels, order = labels_of(metas), in_order(metas)
-    return merged([profiles[at] for at in order], [labels[at] for at in order])
+    return merge_profiles([profiles[at] for at in order], [labels[at] for at in order])
 
 
 def _refuse_pattern(file: Path) -> None:

@@ -46,7 +46,7 @@ class _Part:
     launches: Callable[[], Launches | None] | None
 
 
-def merged(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
+def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
     """One profile of all ``profiles``, called ``labels`` on the level ``rank``.
 
     Processes, threads and GPUs stay apart, however equal their numbers are. The sum of a metric is

@@ -1,4 +1,4 @@
-"""Opening files of Nsight Compute: beside a trace, into whose kernels they look, or alone."""
+"""Open files of Nsight Compute beside a trace, into whose kernels their samples go."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
 from flame.core.options import Progress
-from flame.core.readers.formats import HEAD
-from flame.core.readers.ncu import report, source_csv
+from flame.core.readers.formats import NCU_FORMATS, FileHead
 from flame.core.readers.ncu.result import NcuFile
-from flame.core.readers.shared.heads import head_of, unpacked_head
 
 
 def read_ncu(path: Path, progress: Progress) -> NcuFile:
-    """The results in a report of Nsight Compute, or in its source page as CSV; InputError."""
-    head = head_of(path)
-    if not head:
+    """Read the results in a report of Nsight Compute, or in its source page as CSV; InputError."""
+    from flame.core.readers.ncu import report, source_csv
+
+    head = FileHead(path)
+    if not head.packed:
         raise InputError(f"{path}: the file is empty")
-    is_report = report.looks_like_report(path, head)
+    is_report = report.looks_like_report(path, head.packed)
     read = report.read_report if is_report else source_csv.read_source_csv
-    return NcuFile(path, read(path, progress))
+    try:
+        return NcuFile(path, read(path, progress))
+    except MemoryError:
+        raise InputError(f"{path}: there is not enough memory to read it") from None
 
 
 def check_traces(paths: Sequence[Path]) -> None:
@@ -36,19 +39,17 @@ def check_traces(paths: Sequence[Path]) -> None:
 
 def _is_ncu(path: Path) -> bool:
     """Whether `read_ncu` reads the file at ``path``; False where it cannot be read."""
+    head = FileHead(path)
     try:
-        head = head_of(path)
-        return report.looks_like_report(path, head) or (
-            source_csv.looks_like(unpacked_head(path, HEAD))
-        )
+        return any(format_.matches(head) for format_ in NCU_FORMATS)
     except InputError:
         return False  # Its reader says why.
 
 
-def read_all(paths: Sequence[str], progress: Progress) -> list[NcuFile]:
-    """The files at ``paths``; UsageError for one that is named twice, which would count twice."""
+def read_ncu_files(paths: Sequence[str], progress: Progress) -> list[NcuFile]:
+    """Read the files at ``paths``; UsageError for one that is named twice: it would count twice."""
     files = [read_ncu(Path(path), progress) for path in paths]
-    for at, one in enumerate(files):
-        if any(one.path.samefile(other.path) for other in files[:at]):
-            raise UsageError(f"--ncu {one.path}: is named twice")
+    for at, file in enumerate(files):
+        if any(file.path.samefile(other.path) for other in files[:at]):
+            raise UsageError(f"--ncu {file.path}: is named twice")
     return files

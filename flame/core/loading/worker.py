@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from flame.core.errors import CancelledError, FlameError, InputError
+from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
 
@@ -140,18 +141,12 @@ def serve() -> None:
 
 
 def _answer(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
-    from flame.core.loading.file import load
-
     try:
-        profile = load(path, options, _Reporter(answers))
+        profile = load_file(path, options, _Reporter(answers))
     except (CancelledError, BrokenPipeError):
         raise
     except FlameError as error:
         pickle.dump(("error", error), answers)
-    except MemoryError:
-        pickle.dump(
-            ("error", InputError(f"{path}: there is not enough memory to read it")), answers
-        )
     except Exception as error:
         crash = RuntimeError(f"{path}: {type(error).__name__}: {error}")
         crash.add_note(traceback.format_exc())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar, cast
 
@@ -198,8 +199,8 @@ class RawTrace:
     """What a reader hands over. ``threads`` index ``processes``; all index columns are dense.
 
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
-    an end are open until then. ``launches`` is how ``activities`` were launched, row by row, where
-    the reader had it at hand.
+    an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
+    row, where the format says so.
     """
 
     activities: Activities
@@ -218,7 +219,7 @@ class RawTrace:
     gpu_ranges: GpuRanges = field(default_factory=lambda: Batches(GpuRanges).build())
     operators: Operators | None = None
     steps: ProfilerSteps = field(default_factory=lambda: Batches(ProfilerSteps).build())
-    launches: Launches | None = None
+    launches_builder: Callable[[], Launches] | None = None
     paths: Paths | None = None
     pc_samples: PcSamples | None = None
 

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
+# CUPTI's callback names end in the CUDA version that introduced the ABI: always four digits or
+# more. A shorter `_v2` is part of the symbol (`cuMemAlloc_v2`) and NVIDIA's reports keep it.
+_API_VERSION = re.compile(r"_v\d{4,}(?:_ptsz|_ptds)?\Z")
+
+
 # Longer symbols are left as they are: demanglers recurse as deep as a symbol nests, and an old
 # libstdc++ (before GCC 9) knows no limit but its thread's stack.
 _DEMANGLE_CHARS = 16 * 1024
@@ -133,3 +138,8 @@ def _cxxfilt() -> ModuleType | None:
         return None
     module: ModuleType = cxxfilt
     return module
+
+
+def api_name(text: str) -> str:
+    """CUDA API name without its ABI version: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
+    return _API_VERSION.sub("", text)

@@ -15,7 +15,7 @@ from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import APART
-from flame.core.names.nvtx import Rename, apply_renames, fold_indices, fold_module
+from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
 
 KERNEL_NAMES = ("base", "demangled", "mangled")
 

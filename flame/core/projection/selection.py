@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from flame.core.model.tree import Arrangement
-from flame.core.names.nvtx import Rename
+from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import parse_levels, with_shapes

@@ -1,48 +1,198 @@
-"""What flame opens: which format a file has, told by its first bytes, and who reads it."""
+"""Register the input formats: how each is told from the others, and how it is decoded.
+
+A reader is imported when its format is asked for: most take longer to import than to ask.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from flame.core.errors import InputError
 from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.fdump import reader as fdump
-from flame.core.readers.kineto import reader as kineto
-from flame.core.readers.stacks import folded, proton, speedscope
+from flame.core.readers.ncu.result import NcuFile
+from flame.core.readers.shared.heads import head_of, unpacked_head
+from flame.core.readers.sqlite.connection import MAGIC as SQLITE
 
-HEAD = 1 << 16
-"""As many bytes, decompressed, does a format get to be told by."""
+_HEAD = 1 << 16
+
+Decoded = RawTrace | RawStacks | NcuFile
+"""What a format is decoded to; `flame.core.loading.file` makes a profile of each."""
+
+
+@dataclass(frozen=True)
+class FileHead:
+    """The beginning of the file at ``path``, by which its format is told.
+
+    Raises InputError where the file cannot be read.
+    """
+
+    path: Path
+
+    @cached_property
+    def packed(self) -> bytes:
+        """The first bytes as they lie in the file."""
+        return head_of(self.path)
+
+    @cached_property
+    def unpacked(self) -> bytes:
+        """The first 64 KiB, unpacked where the file is gzipped."""
+        return unpacked_head(self.path, _HEAD)
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format that is no database: how it is told, and its reader."""
+    """An input format; ``remedy`` is what to do about a file whose contents make no sense."""
 
     name: str
-    looks_like: Callable[[bytes], bool]
-    read: Callable[[Path, LoadOptions, Progress], RawTrace | RawStacks]
+    matches: Callable[[FileHead], bool]
+    decode: Callable[[Path, LoadOptions, Progress], Decoded]
+    remedy: str = ""
 
+
+def _is_sqlite(head: FileHead) -> bool:
+    return head.packed.startswith(SQLITE)
+
+
+def _read_nsys_export(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.nsys.export_file import read_export
+
+    return read_export(path, options, progress)
+
+
+def _is_nsys_report(head: FileHead) -> bool:
+    from flame.core.readers.nsys.report import looks_like_report
+
+    return looks_like_report(head.path, head.packed)
+
+
+def _read_nsys_report(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.nsys.export_file import read_report
+
+    return read_report(path, options, progress)
+
+
+def _is_ncu_report(head: FileHead) -> bool:
+    from flame.core.readers.ncu.report import looks_like_report
+
+    return looks_like_report(head.path, head.packed)
+
+
+def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.ncu.report import read_report
+
+    return NcuFile(path, read_report(path, progress))
+
+
+def _is_dump(head: FileHead) -> bool:
+    from flame.core.readers.fdump.reader import looks_like
+
+    return looks_like(head.unpacked)
+
+
+def _read_dump(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.fdump.reader import read
+
+    return read(path, options, progress)
+
+
+def _is_speedscope(head: FileHead) -> bool:
+    from flame.core.readers.stacks.speedscope import looks_like
+
+    return looks_like(head.unpacked)
+
+
+def _is_named_speedscope(head: FileHead) -> bool:
+    return head.path.name.endswith(".speedscope.json")
+
+
+def _read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.stacks.speedscope import read
+
+    return read(path, options, progress)
+
+
+def _is_proton(head: FileHead) -> bool:
+    from flame.core.readers.stacks.proton import looks_like
+
+    return looks_like(head.unpacked)
+
+
+def _read_proton(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.stacks.proton import read
+
+    return read(path, options, progress)
+
+
+def _is_kineto(head: FileHead) -> bool:
+    from flame.core.readers.kineto.reader import looks_like
+
+    return looks_like(head.unpacked)
+
+
+def _read_kineto(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.kineto.reader import read
+
+    return read(path, options, progress)
+
+
+def _is_folded(head: FileHead) -> bool:
+    from flame.core.readers.stacks.folded import looks_like
+
+    return looks_like(head.unpacked)
+
+
+def _read_folded(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.stacks.folded import read
+
+    return read(path, options, progress)
+
+
+def _is_ncu_csv(head: FileHead) -> bool:
+    from flame.core.readers.ncu.source_csv import looks_like
+
+    return looks_like(head.unpacked)
+
+
+def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
+    from flame.core.readers.ncu.source_csv import read_source_csv
+
+    return NcuFile(path, read_source_csv(path, progress))
+
+
+_EXPORT_AGAIN = "; export the report again"
+
+NCU_FORMATS = (
+    Format("Nsight Compute report", _is_ncu_report, _read_ncu_report),
+    Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv),
+)
+"""PC samples, which go into the kernels of a trace; the first by content, else by suffix."""
 
 FORMATS = (
-    Format("dump", fdump.looks_like, fdump.read),
-    Format("speedscope", speedscope.looks_like, speedscope.read),
-    Format("Proton", proton.looks_like, proton.read),
-    Format("PyTorch profiler", kineto.looks_like, kineto.read),
-    Format("folded stacks", folded.looks_like, folded.read),
+    Format("Nsight Systems export", _is_sqlite, _read_nsys_export, _EXPORT_AGAIN),
+    Format("Nsight Systems report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
+    NCU_FORMATS[0],
+    Format("dump", _is_dump, _read_dump),
+    Format("speedscope", _is_speedscope, _read_speedscope),
+    Format("Proton", _is_proton, _read_proton),
+    Format("PyTorch profiler", _is_kineto, _read_kineto),
+    Format("folded stacks", _is_folded, _read_folded),
+    Format("speedscope by its name", _is_named_speedscope, _read_speedscope),
+    NCU_FORMATS[1],
 )
 """In the order in which they are asked, those that are told most certainly first."""
 
 
-def format_of(path: Path, head: bytes) -> Format | None:
-    """The format of the file at ``path`` that begins with ``head``; None if it is none of these.
+def format_of(head: FileHead) -> Format:
+    """Tell the format of the file that begins with ``head``; InputError where it is none."""
+    if not head.packed:
+        raise InputError(f"{head.path}: the file is empty")
+    for format_ in FORMATS:
+        if format_.matches(head):
+            return format_
+    from flame.core.readers.unsupported import advice
 
-    A name such as ``x.speedscope.json`` decides where the content does not.
-    """
-    for one in FORMATS:
-        if one.looks_like(head):
-            return one
-    if path.name.endswith(".speedscope.json"):
-        return next(one for one in FORMATS if one.name == "speedscope")
-    return None
+    raise InputError(f"{head.path}: {advice(head.unpacked, head.path.name)}")

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.attribution.gaps import unsampled
-from flame.core.columns import I4, I8
+from flame.core.columns import I4, I8, runs
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.metrics import STALLS
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
-from flame.core.sampling.sampled_rows import spread_over_rows
 
 
 def with_sampling(
@@ -45,3 +44,32 @@ def with_sampling(
 
 def _padded(of_frame: I4, size: int) -> I4:
     return np.append(of_frame, np.full(size - len(of_frame), NONE, np.int32))
+
+
+def spread_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
+    """``totals`` (i8[d]) spread over the rows of each, in proportion to ``weight``, i8[rows].
+
+    ``of_row`` i4[rows] says which total a row is of, -1 for none. What each row has ends where the
+    sum up to it, rounded down, does: so that all rows of one have its total exactly. Rows that
+    weigh nothing together have equal parts.
+    """
+    found = np.zeros(len(of_row), np.int64)
+    rows = np.flatnonzero(of_row >= 0)
+    rows = rows[np.argsort(of_row[rows], kind="stable")]
+    if not len(rows):
+        return found
+    first = runs(of_row[rows])
+    size = np.diff(np.append(first, len(rows)))
+    heavy = np.add.reduceat(weight[rows], first) > 0
+    own = np.where(np.repeat(heavy, size), weight[rows], 1)
+    up_to = np.cumsum(own)
+    before = np.repeat(up_to[first] - own[first], size)
+    part = (up_to - before) / np.repeat(np.add.reduceat(own, first), size)
+    whole = totals[of_row[rows]]
+    # Products of rising parts do not fall; but a float may be above a total of more than 53 bits.
+    ends = np.minimum(np.floor(whole * part).astype(np.int64), whole)
+    ends[first + size - 1] = whole[first]
+    begins = np.concatenate([[0], ends[:-1]])
+    begins[first] = 0
+    found[rows] = ends - begins
+    return found

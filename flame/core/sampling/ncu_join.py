@@ -14,10 +14,9 @@ from flame.core.model.metrics import STALLS
 from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks, some_names
-from flame.core.sampling.attach import with_sampling
+from flame.core.sampling.attach import spread_over_rows, with_sampling
 from flame.core.sampling.kernel_match import Kernels, Names
 from flame.core.sampling.merge import concatenated
-from flame.core.sampling.sampled_rows import spread_over_rows
 
 
 @dataclass(eq=False)
@@ -36,7 +35,7 @@ class _Missed:
     unsure: list[NcuResult] = field(default_factory=list)
 
 
-def join(profile: Profile, files: Sequence[NcuFile]) -> Profile:
+def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
     """``profile`` with the samples in ``files``.
 
     Kernels of their names have them, all call sites together. Several results of one kernel are

@@ -14,8 +14,7 @@ from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.model.raw import PcSamples, RawTrace
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.sampling.attach import with_sampling
-from flame.core.sampling.sampled_rows import spread_over_rows
+from flame.core.sampling.attach import spread_over_rows, with_sampling
 
 _LISTED = 3
 _LONGEST_NAME = 60

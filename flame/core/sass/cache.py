@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
+from flame.core.external import cache_folder
 from flame.core.model.pc_samples import Code
-from flame.core.readers.shared.converter import cache_folder
 from flame.core.sass.code_files import read_codes, write_codes
 
 _FOLDER = "sass"

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from flame.core.errors import InputError
+from flame.core.external import head_of, reason_of, running
 from flame.core.model.pc_samples import Code
-from flame.core.readers.shared.converter import head_of, reason_of, running
 from flame.core.sass.cubin import Function, Tick
 from flame.core.sass.nvdisasm_output import Section, sections_in
 

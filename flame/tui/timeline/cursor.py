@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
+from flame.core.timeline.highlight import Light
 from flame.core.timeline.intervals import Lane, Timeline, Window
-from flame.core.timeline.raster import NARROW, Grid, Light
+from flame.core.timeline.raster import NARROW, Grid
 from flame.core.units import format_count
 from flame.tui.toolkit.back_stack import Trail
 

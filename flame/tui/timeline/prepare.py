@@ -6,8 +6,8 @@ from threading import Event
 from time import monotonic
 
 from flame.core.columns import Bool
+from flame.core.timeline.highlight import Light, light, matches, passing
 from flame.core.timeline.intervals import Timeline, timeline
-from flame.core.timeline.raster import Light, light, matches, passing
 from flame.tui.session.session import Projection
 
 

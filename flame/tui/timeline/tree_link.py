@@ -8,8 +8,8 @@ from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.projection.labels import labels_of
+from flame.core.timeline.highlight import Light
 from flame.core.timeline.intervals import Timeline, Window
-from flame.core.timeline.raster import Light
 from flame.tui.session.session import Projection
 
 _TRIED = 4096

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flame
 from flame.core.analysis.distribution import distribution
 from flame.core.analysis.node_activities import Members
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Kernel, Streams, Time
@@ -135,7 +135,7 @@ KERNELS = """
 def test_percentiles_of_real_kernels_are_those_of_sql(
     trace: str, nsys_trace: Callable[[str], Path]
 ) -> None:
-    profile = flame.load(nsys_trace(trace))
+    profile = load(nsys_trace(trace))
     if not len(profile.activities):
         pytest.skip("nothing ran on a GPU")
     members = members_of(profile, levels="kernel")

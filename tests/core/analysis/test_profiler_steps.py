@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-import flame
 from flame.core.analysis.profiler_steps import StepTotal, step_totals
+from flame.core.loading.many import load
 from flame.core.model.meta import Process, ProfilerSteps
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Step
@@ -51,7 +51,7 @@ def test_without_steps_there_is_nothing() -> None:
 
 
 def test_each_has_what_the_filter_leaves() -> None:
-    profile = flame.load(SAMPLES / "torch_small.pt.trace.json.gz")
+    profile = load(SAMPLES / "torch_small.pt.trace.json.gz")
     totals = step_totals(profile)
     assert len(totals) == 5
     for step in totals:

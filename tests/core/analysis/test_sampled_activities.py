@@ -17,8 +17,8 @@ from flame.core.errors import NoMatchError
 from flame.core.model.frames import PARTS, Kind
 from flame.core.model.tree import Arrangement
 from flame.core.projection.filter_options import where
+from flame.core.timeline.highlight import matches, passing
 from flame.core.timeline.intervals import timeline
-from flame.core.timeline.raster import matches, passing
 from tests.core.projection.test_sample_split import (
     is_exact,
     metrics,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.meta import GraphNodes
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import TRACES
@@ -153,7 +153,7 @@ def test_forward_operators_change_stacks_only_in_a_real_trace() -> None:
     path = TRACES / "kineto" / "v100_old_categories.json.gz"
     if not path.exists():
         pytest.skip(f"no real trace {path}")
-    plain, linked = flame.load(path), flame.load(path, LoadOptions(forward=True))
+    plain, linked = load(path), load(path, LoadOptions(forward=True))
     assert leaves(project_tree(linked, levels="launch,kernel")) == leaves(
         project_tree(plain, levels="launch,kernel")
     )

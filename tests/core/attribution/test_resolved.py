@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.attribution.resolved import profile_of
+from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError, NoMatchError, UsageError
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
@@ -30,7 +30,7 @@ def resolved(rows: Rows, *, start: list[int] | None = None, threads: int = 0) ->
 
     values = i8(*(value for _, value in rows))
     size = len(rows)
-    return profile_of(
+    return resolve_stacks(
         RawStacks(
             frames=frames,
             stacks=stacks,

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import flame
 from flame.core.errors import InputError, NoMatchError
 from flame.core.live import feed as feed_module
 from flame.core.live.feed import Feed
@@ -22,7 +21,7 @@ from flame.core.live.sums import activity_store as store_module
 from flame.core.live.sums import host_spans as spans_module
 from flame.core.live.sums import pending_calls as calls_module
 from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK
-from flame.core.loading.many import load_all
+from flame.core.loading.many import load, load_all
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
@@ -138,7 +137,7 @@ def test_all_of_a_dump_is_what_a_load_of_it_shows(
     dump.ended = True
     dump.write(path)
     feed.update(60)
-    assert_same(feed.snapshot(ALL).profile, flame.load(path))
+    assert_same(feed.snapshot(ALL).profile, load(path))
     feed.close()
 
 
@@ -160,7 +159,7 @@ def test_every_window_is_what_a_filter_by_time_leaves(
             clock.now = START + dump.end
             dump.write(path)
             feed.update(60)
-            loaded = flame.load(path)
+            loaded = load(path)
             for window, begin in (
                 (ALL, None),
                 (LAST_10, start - 9 * SECOND - SECOND // 2),
@@ -183,7 +182,7 @@ def test_rows_of_a_window_are_those_of_the_trace(feed: Feed, clock: Clock, tmp_p
     dump.ended, dump.end = True, 25 * SECOND
     feed.add(dump.write(tmp_path / "100-1.fdump"))
     feed.update()
-    live, loaded = feed.snapshot(LAST_10).profile, flame.load(tmp_path / "100-1.fdump")
+    live, loaded = feed.snapshot(LAST_10).profile, load(tmp_path / "100-1.fdump")
     table, other = live.activities, loaded.activities
     assert len(table) == 3 and live.size == 3
     for name in ("start", "duration", "launch_start", "launch_end", "launch_share", "idle"):
@@ -345,7 +344,7 @@ def test_host_time_of_ended_ranges_is_that_of_a_load(feed: Feed, tmp_path: Path)
     dump.range(["step"], 5, 70)
     feed.add(dump.write(tmp_path / "100-1.fdump"))
     feed.update()
-    loaded = flame.load(tmp_path / "100-1.fdump")
+    loaded = load(tmp_path / "100-1.fdump")
     assert tree_of(feed.snapshot(ALL).profile, "host") == tree_of(loaded, "host")
 
 

@@ -21,14 +21,14 @@ from flame.core.errors import InputError
 from flame.core.live.decode import growing
 from flame.core.live.decode.batch import Batch
 from flame.core.live.decode.growing import Growing
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Device, Process
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes
+from flame.core.readers.fdump.context import Shared
 from flame.core.readers.fdump.layout import RUNNING
-from flame.core.readers.fdump.shared import Shared
 from tests.core.readers.fdump.test_oracle import rows_of
 from tests.support.oracles.naive_fdump import Dump, PyFrame, RangeFrame, Row
 from tests.support.writers.fdumpfile import API, DEVICE, SIZE, START, THREAD, DumpFile

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flame
 from flame.core.errors import UsageError
 from flame.core.live.feed import Feed
 from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND
+from flame.core.loading.many import load
 from flame.core.model.pc_samples import Code
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
@@ -83,7 +83,7 @@ def test_a_snapshot_shows_what_a_load_shows(tmp_path: Path, feed: Feed) -> None:
     dump.write(path)
     feed.update(60)
     # Loaded, samples know their launch: here they are of all launches of their kernel.
-    loaded = paths(flame.load(path), "process,kernel")
+    loaded = paths(load(path), "process,kernel")
     assert paths(second, "process,kernel") == loaded
     gemm = {names[2:]: value for names, value in paths(second).items() if names[1] == "gemm"}
     assert gemm == {

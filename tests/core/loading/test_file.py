@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import CancelledError, InputError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from tests.support.project_tree import project_tree
 from tests.support.recorded import leaves

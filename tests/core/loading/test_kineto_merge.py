@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import flame
 from flame.core.errors import NoMatchError
-from flame.core.loading.merge import merged
+from flame.core.loading.many import load
+from flame.core.loading.merge import merge_profiles
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import where
 from flame.core.projection.filters import Filter
@@ -51,11 +51,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def part(path: Path) -> Part:
     events = events_of(path)
-    return Part(flame.load(path), naive.works(events), steps_of(events), path)
+    return Part(load(path), naive.works(events), steps_of(events), path)
 
 
 def whole_of(parts: list[Part]) -> Profile:
-    return merged([one.profile for one in parts], LABELS[: len(parts)])
+    return merge_profiles([one.profile for one in parts], LABELS[: len(parts)])
 
 
 def stacks(found: Profile, metric: str, chosen: tuple[Filter, ...] = ()) -> Counts:

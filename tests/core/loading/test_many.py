@@ -10,9 +10,8 @@ import pytest
 
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.loading import worker as load_process
-from flame.core.loading.file import load
-from flame.core.loading.many import load_all
-from flame.core.loading.merge import merged
+from flame.core.loading.many import load, load_all
+from flame.core.loading.merge import merge_profiles
 from flame.core.options import LoadOptions
 from tests.conftest import NSYS_TRACES, TRACES, needs_traces
 from tests.support.project_tree import project_tree
@@ -79,7 +78,7 @@ def test_real_traces_come_back_whole() -> None:
     ]
     paths = [TRACES / "nsys" / name for name in names if name in NSYS_TRACES]
     singles = [load(path) for path in paths]
-    whole, expected = load_all(paths), merged(singles, [path.stem for path in paths])
+    whole, expected = load_all(paths), merge_profiles(singles, [path.stem for path in paths])
     for metric in ("gpu", "launch", "queue", "idle", "host"):
         assert leaves(project_tree(whole, metric=metric)) == leaves(
             project_tree(expected, metric=metric)

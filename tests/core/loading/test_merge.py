@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError, NoMatchError
-from flame.core.loading.file import load
-from flame.core.loading.inputs import Inputs, labels_of, path_labels
-from flame.core.loading.merge import merged
+from flame.core.loading.inputs import Inputs
+from flame.core.loading.many import load
+from flame.core.loading.merge import merge_profiles
+from flame.core.loading.source_labels import labels_of, path_labels
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
 from flame.core.model.meta import Device, Meta, ProfilerSteps
@@ -70,12 +71,12 @@ def test_ranks_are_chosen_by_number_or_name(ranks: str, left: set[tuple[str, ...
         replace(one, meta=replace(one.meta, rank=rank))
         for rank, one in enumerate([trace(), trace(gemm="relu")])
     ]
-    whole = merged(parts, labels_of([one.meta for one in parts]))
+    whole = merge_profiles(parts, labels_of([one.meta for one in parts]))
     assert set(leaves(project_tree(whole, levels="rank,kernel", where=where(rank=ranks)))) == left
 
 
 def test_a_rank_that_is_not_there_has_nothing() -> None:
-    whole = merged([trace(), trace()], ["a", "b"])
+    whole = merge_profiles([trace(), trace()], ["a", "b"])
     with pytest.raises(NoMatchError):
         project_tree(whole, where=where(rank="c"))
 
@@ -91,7 +92,7 @@ def test_every_metric_is_the_sum_of_its_parts(
     folder = tmp_path_factory.mktemp("merge")
     profiles = [load(one.write(folder / f"{number}")) for number, one in enumerate(parts)]
     labels = [str(number) for number in range(len(profiles))]
-    whole = merged(profiles, labels)
+    whole = merge_profiles(profiles, labels)
     for metric in METRICS:
         sums = {
             (label,): int(metric.values(one.table(metric)).sum())
@@ -112,7 +113,7 @@ def test_the_stacks_of_a_rank_are_those_of_its_file_in_whatever_order(
     profiles = {str(n): load(one.write(folder / f"{n}")) for n, one in enumerate(parts)}
     labels = list(profiles)
     random.shuffle(labels)
-    whole = merged([profiles[label] for label in labels], labels)
+    whole = merge_profiles([profiles[label] for label in labels], labels)
     for metric in ("gpu", "host"):
         expected = {
             (label, *stack): value
@@ -127,7 +128,7 @@ def test_the_stacks_of_a_rank_are_those_of_its_file_in_whatever_order(
 @pytest.mark.parametrize("other", REAL[1:])
 def test_real_traces_add_up(other: str) -> None:
     profiles = [load(TRACES / "nsys" / name) for name in (REAL[0], other)]
-    whole = merged(profiles, ["a", "b"])
+    whole = merge_profiles(profiles, ["a", "b"])
     assert whole.gpu_time == sum(one.gpu_time for one in profiles)
     assert len(whole.host) == sum(len(one.host) for one in profiles)
     for metric in METRICS:
@@ -140,7 +141,7 @@ def test_real_traces_add_up(other: str) -> None:
 
 
 def test_equal_numbers_stay_apart_and_say_of_which_file_they_are() -> None:
-    whole = merged([trace(), trace()], ["rank 0", "rank 1"])
+    whole = merge_profiles([trace(), trace()], ["rank 0", "rank 1"])
     assert [(one.id, one.source) for one in whole.devices] == [(0, 0), (1, 0), (0, 1), (1, 1)]
     assert leaves(project_tree(whole, "device")) == {
         ("GPU 0 H100 · rank 0",): 20,
@@ -154,14 +155,14 @@ def test_equal_numbers_stay_apart_and_say_of_which_file_they_are() -> None:
 
 def test_names_that_only_one_file_has_stay_as_they_are() -> None:
     other = replace(trace(), devices=(Device(5, "A100"), Device(6)))
-    whole = merged([trace(), other], ["a", "b"])
+    whole = merge_profiles([trace(), other], ["a", "b"])
     assert set(leaves(project_tree(whole, "device"))) == {("GPU 0 H100",), ("GPU 5 A100",)}
 
 
 def test_work_of_an_unknown_process_has_its_rank_too() -> None:
     recorded = Recorded()
     recorded.kernel("gemm", 0, 7, process=-1)
-    whole = merged([recorded.profile(), trace()], ["lost", "found"])
+    whole = merge_profiles([recorded.profile(), trace()], ["lost", "found"])
     assert leaves(project_tree(whole, "rank,process")) == {
         ("lost", "unknown process"): 7,
         ("found", whole.frames[whole.grouping.process[-2]].name): 20,
@@ -173,7 +174,7 @@ def test_work_of_an_unknown_process_is_that_of_the_only_one() -> None:
     recorded.kernel("gemm", 0, 7, process=-1)
     one = recorded.profile()
     one = replace(one, processes=one.processes[:1], threads=one.threads[:2])
-    whole = merged([one, trace()], ["lost", "found"])
+    whole = merge_profiles([one, trace()], ["lost", "found"])
     assert [process.pid for process in whole.processes] == [100, 100, 200]
     assert [one for one in leaves(project_tree(whole, "rank,process")) if one[0] == "lost"] == [
         ("lost", f"{process_name(one.processes[0])} · lost")
@@ -181,17 +182,17 @@ def test_work_of_an_unknown_process_is_that_of_the_only_one() -> None:
 
 
 def test_the_usual_levels_begin_with_the_rank() -> None:
-    assert project_tree(merged([trace(), trace()], ["a", "b"])).levels[0] == "rank"
+    assert project_tree(merge_profiles([trace(), trace()], ["a", "b"])).levels[0] == "rank"
     assert project_tree(trace()).levels[0] != "rank"
 
 
 def test_filters_on_numbers_choose_them_in_every_file() -> None:
-    whole = merged([trace(), trace()], ["a", "b"])
+    whole = merge_profiles([trace(), trace()], ["a", "b"])
     assert leaves(project_tree(whole, "rank", where(device=0))) == {("a",): 20, ("b",): 20}
 
 
 def test_lanes_of_different_files_are_told_apart() -> None:
-    whole = merged([trace(), trace()], ["rank 0", "a very long name of rank 1"])
+    whole = merge_profiles([trace(), trace()], ["rank 0", "a very long name of rank 1"])
     labels = [lane.label for lane in timeline(whole).lanes]
     assert labels == [
         "rank 0 main [100]",
@@ -210,7 +211,7 @@ def starts(profile: Profile) -> list[int]:
 
 
 def test_times_are_those_of_the_trace_that_began_first() -> None:
-    whole = merged([trace(0, origin=SECOND + 40), trace(5, origin=SECOND)], ["a", "b"])
+    whole = merge_profiles([trace(0, origin=SECOND + 40), trace(5, origin=SECOND)], ["a", "b"])
     assert starts(whole) == [70, 35]
     assert (whole.begin, whole.end, whole.meta.origin) == (5, 140, SECOND)
     assert whole.activities.launch_start.tolist() == [50, 15]
@@ -233,24 +234,24 @@ def test_times_are_those_of_the_trace_that_began_first() -> None:
 def test_times_that_do_not_compare_all_begin_at_0(
     origins: tuple[int | None, int | None], reason: str
 ) -> None:
-    whole = merged([trace(1_000, origins[0]), trace(2_000, origins[1])], ["a", "b"])
+    whole = merge_profiles([trace(1_000, origins[0]), trace(2_000, origins[1])], ["a", "b"])
     assert starts(whole) == [30, 30]
     assert (whole.begin, whole.end, whole.meta.origin) == (0, 100, None)
     assert whole.warnings[0] == f"times are not aligned, each trace begins at 0: {reason}"
 
 
 def test_many_files_without_a_time_are_not_all_named() -> None:
-    whole = merged([trace(0, None)] * 7, [f"rank {number}" for number in range(7)])
+    whole = merge_profiles([trace(0, None)] * 7, [f"rank {number}" for number in range(7)])
     assert whole.warnings[0].endswith("is known of rank 0, rank 1, rank 2, rank 3 and 3 more")
 
 
 def test_a_chain_of_overlaps_is_one_recording() -> None:
     profiles = [trace(0, origin) for origin in (0, 90, 180)]
-    assert starts(merged(profiles, ["a", "b", "c"])) == [30, 120, 210]
+    assert starts(merge_profiles(profiles, ["a", "b", "c"])) == [30, 120, 210]
 
 
 def test_a_trace_without_anything_has_no_say_in_the_clock() -> None:
-    whole = merged([trace(0, 90), Recorded().profile(), trace(0, 0)], ["a", "b", "c"])
+    whole = merge_profiles([trace(0, 90), Recorded().profile(), trace(0, 0)], ["a", "b", "c"])
     assert starts(whole) == [120, 30]
 
 
@@ -259,7 +260,9 @@ def test_graphs_without_times_stay_without() -> None:
     recorded.kernel("graph", 0, 0, kind=Kind.GRAPH)
     recorded.kernel("gemm", 10, 20)
     one = recorded.profile()
-    whole = merged([replace(one, meta=replace(one.meta, origin=5)), trace(0, 0)], ["a", "b"])
+    whole = merge_profiles(
+        [replace(one, meta=replace(one.meta, origin=5)), trace(0, 0)], ["a", "b"]
+    )
     assert starts(whole) == [0, 15, 30]
 
 
@@ -271,7 +274,7 @@ def test_ranges_keep_their_parents_and_their_order() -> None:
     recorded.range("outer", 0, 50)
     recorded.range("inner", 10, 20)
     recorded.range("other", 0, 5, thread=1)
-    whole = merged([recorded.profile(), recorded.profile()], ["a", "b"])
+    whole = merge_profiles([recorded.profile(), recorded.profile()], ["a", "b"])
     pieces = whole.ranges
     assert pieces is not None
     names = [whole.frames[frame].name for frame in pieces.frame.tolist()]
@@ -285,7 +288,7 @@ def test_launches_are_known_where_they_were() -> None:
     if not all(path.exists() for path in paths):
         pytest.skip("no real traces")
     profiles = [load(paths[0]), trace(), load(paths[1])]
-    found = merged(profiles, ["a", "b", "c"]).launches
+    found = merge_profiles(profiles, ["a", "b", "c"]).launches
     assert found is not None
     spelled = [found.configs[at] if at >= 0 else None for at in found.config.tolist()]
     expected = []
@@ -298,13 +301,13 @@ def test_launches_are_known_where_they_were() -> None:
 
 
 def test_a_merge_of_traces_that_know_no_launches_knows_none() -> None:
-    assert merged([trace(), trace()], ["a", "b"]).launches is None
+    assert merge_profiles([trace(), trace()], ["a", "b"]).launches is None
 
 
 def test_profiler_steps_are_those_of_each_rank() -> None:
     step = ProfilerSteps(i8(3), np.zeros(1, np.int32), i8(0), i8(100))
     profiles = [replace(trace(0, origin), steps=step) for origin in (0, 50)]
-    steps = merged(profiles, ["a", "b"]).steps
+    steps = merge_profiles(profiles, ["a", "b"]).steps
     assert steps is not None
     assert (steps.start.tolist(), steps.end.tolist()) == ([0, 50], [100, 150])
     assert steps.process.tolist() == [0, 2]
@@ -323,12 +326,12 @@ def test_a_profile_survives_the_trip_between_processes(tmp_path: Path) -> None:
 def test_a_warning_that_all_have_is_told_once() -> None:
     one, other = trace(), trace()
     profiles = [replace(one, warnings=("x", "y")), replace(other, warnings=("x",))]
-    assert merged(profiles, ["a", "b"]).warnings == ("x", "a: y")
+    assert merge_profiles(profiles, ["a", "b"]).warnings == ("x", "a: y")
 
 
 def test_what_is_known_of_the_files_is_kept_by_source() -> None:
     profiles = [replace(trace(), meta=Meta(path=p, format="kineto", origin=0)) for p in "xy"]
-    whole = merged(profiles, ["a", "b"])
+    whole = merge_profiles(profiles, ["a", "b"])
     assert [(one.label, one.meta.path) for one in whole.sources] == [("a", "x"), ("b", "y")]
     assert whole.meta.format == "kineto"
 
@@ -337,7 +340,7 @@ def test_what_is_known_of_the_files_is_kept_by_source() -> None:
 
 
 def test_stacks_of_several_files_add_up() -> None:
-    whole = merged([resolved(ROWS), resolved(ROWS, threads=2)], ["a", "b"])
+    whole = merge_profiles([resolved(ROWS), resolved(ROWS, threads=2)], ["a", "b"])
     assert leaves(project_tree(whole, "rank")) == {("a",): 15, ("b",): 15}
     assert leaves(project_tree(whole, "rank", metric="bytes")) == {("a",): 30, ("b",): 30}
     assert project_tree(whole).levels == ("rank", "thread", "stack")
@@ -346,9 +349,9 @@ def test_stacks_of_several_files_add_up() -> None:
 def test_files_that_measure_different_things_are_told_apart() -> None:
     samples, size = _measured("count"), _measured("bytes", key="bytes")
     size = replace(size, own_metrics=(replace(size.metrics[0], title="bytes"),))
-    (said,) = merged([samples, size, samples], ["a", "b", "c"]).warnings
+    (said,) = merge_profiles([samples, size, samples], ["a", "b", "c"]).warnings
     assert said.startswith("these files measure different things (a time; b bytes): ")
-    assert merged([samples, samples], ["a", "b"]).warnings == ()
+    assert merge_profiles([samples, samples], ["a", "b"]).warnings == ()
 
 
 def _measured(unit: str, key: str = "samples", value: int = 5) -> Profile:
@@ -361,13 +364,15 @@ def _measured(unit: str, key: str = "samples", value: int = 5) -> Profile:
 
 
 def test_plain_numbers_are_counted_in_the_smallest_of_their_parts() -> None:
-    whole = merged([_measured("count"), _measured("1e-2"), _measured("1e-3")], ["a", "b", "c"])
+    whole = merge_profiles(
+        [_measured("count"), _measured("1e-2"), _measured("1e-3")], ["a", "b", "c"]
+    )
     assert whole.metrics[0].unit == "1e-3"
     assert leaves(project_tree(whole, "rank")) == {("a",): 5_000, ("b",): 50, ("c",): 5}
 
 
 def test_a_metric_that_a_file_does_not_have_is_zero_there() -> None:
-    whole = merged([_measured("ns", "time"), _measured("bytes", "alloc")], ["a", "b"])
+    whole = merge_profiles([_measured("ns", "time"), _measured("bytes", "alloc")], ["a", "b"])
     assert leaves(project_tree(whole, "rank", metric="time")) == {("a",): 5}
     assert leaves(project_tree(whole, "rank", metric="alloc")) == {("b",): 5}
 
@@ -385,7 +390,7 @@ def test_what_cannot_be_shown_together_is_said_in_one_line(
     one: Profile, other: Profile, said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        merged([one, other], ["a", "b"])
+        merge_profiles([one, other], ["a", "b"])
 
 
 # Names

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import flame
 from flame.core.errors import InputError
+from flame.core.loading.many import load
 from flame.core.model.launches import UNKNOWN, LaunchConfig, Launches
 from tests.conftest import NSYS_TRACES, needs_traces
 from tests.support.writers.nsysfile import HTOD, NsysFile
@@ -40,7 +40,7 @@ GEMM = LaunchConfig((128, 4, 1), (256, 1, 1), (2, 1, 1), 64, 1024, 2048, 8192, 1
 
 
 def launches(path: Path) -> Launches:
-    found = flame.load(path).launches
+    found = load(path).launches
     assert found is not None
     return found
 
@@ -122,21 +122,21 @@ CHANGES = {
 
 @pytest.mark.parametrize("statement", CHANGES.values(), ids=list(CHANGES))
 def test_a_file_that_has_changed_is_refused(path: Path, statement: str) -> None:
-    profile = flame.load(path)
+    profile = load(path)
     change(path, statement)
     with pytest.raises(InputError, match="has changed since it was opened"):
         _ = profile.launches
 
 
 def test_a_file_that_has_gone_is_missing(path: Path) -> None:
-    profile = flame.load(path)
+    profile = load(path)
     path.unlink()
     with pytest.raises(InputError, match="no such file"):
         _ = profile.launches
 
 
 def test_a_file_that_is_no_trace_any_more_is_damaged(path: Path) -> None:
-    profile = flame.load(path)
+    profile = load(path)
     path.write_bytes(path.read_bytes()[:100] + b"\xff" * 10_000)
     with pytest.raises(InputError, match=str(path)):
         _ = profile.launches
@@ -156,7 +156,7 @@ def test_real_traces_agree_with_sql(trace: str, nsys_trace: Callable[[str], Path
     path = nsys_trace(trace)
     if "missing_columns" in trace:
         pytest.skip("has not the columns of the query")
-    profile = flame.load(path)
+    profile = load(path)
     assert profile.launches is not None
     start = profile.activities.start.tolist()
     config, size = configs(profile.launches), profile.launches.bytes.tolist()

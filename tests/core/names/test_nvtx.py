@@ -14,16 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flame.core.errors import UsageError
-from flame.core.names.nvtx import (
-    RangeName,
-    api_name,
-    apply_renames,
-    clean_range,
-    fold_indices,
-    fold_module,
-    parse_rename,
-    payload_text,
-)
+from flame.core.names.cuda import api_name
+from flame.core.names.nvtx import RangeName, clean_range, payload_text
+from flame.core.names.rename import apply_renames, fold_indices, fold_module, parse_rename
 from tests.conftest import TRACES
 
 EXPERTS = (

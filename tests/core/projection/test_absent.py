@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-import flame
 from flame.core.errors import NoMatchError
+from flame.core.loading.many import load
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, Kernel, Ranks, Step
@@ -21,7 +21,7 @@ NOTHING = "nothing in the trace matches the selection"
 @pytest.fixture(scope="module")
 def profile() -> Profile:
     """With the steps 3 to 7."""
-    return flame.load(SAMPLE)
+    return load(SAMPLE)
 
 
 def reason(profile: Profile, one: Filter) -> str:

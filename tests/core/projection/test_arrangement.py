@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from flame.core.columns import I8, sum_by
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile

@@ -6,7 +6,7 @@ import pytest
 
 from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.names.nvtx import parse_rename
+from flame.core.names.rename import parse_rename
 from flame.core.projection.labels import Labeller, Naming
 
 GEMM = Frame(

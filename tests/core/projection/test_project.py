@@ -10,7 +10,7 @@ from flame.core.errors import NoMatchError, UsageError
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
-from flame.core.names.nvtx import parse_rename
+from flame.core.names.rename import parse_rename
 from flame.core.projection.filters import Include, Time
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import LEVELS, default_levels, parse_levels

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from flame.core.analysis.frame_totals import top
 from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions

@@ -20,7 +20,7 @@ from flame.core.model.metrics import metric_of
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Arrangement, StackTree
-from flame.core.names.nvtx import parse_rename
+from flame.core.names.rename import parse_rename
 from flame.core.projection import sample_split as spread
 from flame.core.projection.filter_options import where
 from flame.core.projection.labels import Naming, labels_of

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.sampling.sampled_rows import spread_over_rows
+from flame.core.sampling.attach import spread_over_rows
 from tests.support.recorded import i8
 
 weights = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 10**12))

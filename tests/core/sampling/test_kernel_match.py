@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.sampling.kernel_match import Kernels, Match
@@ -109,7 +109,7 @@ def test_strange_names(name: str) -> None:
 @pytest.mark.parametrize("name", NSYS_TRACES)
 def test_kernels_of_real_traces_are_found_by_all_their_names(name: str) -> None:
     """Names of another demangler than the trace's may find nothing, but never another kernel."""
-    frames = flame.load(TRACES / "nsys" / name).frames
+    frames = load(TRACES / "nsys" / name).frames
     kernels = {at: one for at, one in enumerate(frames.frames) if one.kind == Kind.KERNEL}
     known = Kernels(kernels)
     for at, frame in kernels.items():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flame.core.columns import I8
-from flame.core.loading.merge import merged
+from flame.core.loading.merge import merge_profiles
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from tests.support.oracles.naive_samples import Part, check, parts
@@ -32,7 +32,7 @@ def plain() -> Profile:
 
 def whole_of(profiles: Sequence[Profile]) -> tuple[Profile, list[str]]:
     labels = [f"rank {number}" for number in range(len(profiles))]
-    return merged(profiles, labels), labels
+    return merge_profiles(profiles, labels), labels
 
 
 @settings(max_examples=50)

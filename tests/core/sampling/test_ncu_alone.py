@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import flame
 from flame.core.errors import UsageError
-from flame.core.loading.many import load_all
+from flame.core.loading.many import load, load_all
 from flame.core.options import LoadOptions
 from tests.conftest import TRACES
 from tests.core.readers.ncu.test_page import added_up
@@ -31,7 +30,7 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_it_has_kernels_instructions_and_reasons(page: Path) -> None:
-    profile = flame.load(page)
+    profile = load(page)
     tree = project_tree(profile)
     assert tree.levels == ("kernel", "sass", "stall")
     paths = {tuple(tree.name(at) for at in tree.path(node)): node for node in range(len(tree))}
@@ -42,7 +41,7 @@ def test_it_has_kernels_instructions_and_reasons(page: Path) -> None:
 
 
 def test_rows_are_results(page: Path) -> None:
-    profile = flame.load(page)
+    profile = load(page)
     assert profile.activities.measures["stalls"].tolist() == [10, 10, 10, 0]
     assert [metric.key for metric in profile.metrics] == ["stalls"]
     assert not profile.timed
@@ -53,11 +52,11 @@ def test_rows_are_results(page: Path) -> None:
 
 def test_other_metrics_are_not_there(page: Path) -> None:
     with pytest.raises(UsageError, match="choose from stalls"):
-        project_tree(flame.load(page), metric="gpu")
+        project_tree(load(page), metric="gpu")
 
 
 def test_names_are_chosen_as_in_a_trace(page: Path) -> None:
-    tree = project_tree(flame.load(page), "kernel", kernel_names="demangled")
+    tree = project_tree(load(page), "kernel", kernel_names="demangled")
     names = {tree.name(node) for node in range(1, len(tree))}
     assert names == {"void gemm<1>(float*)", "copy(int)", "idle"}
 
@@ -66,7 +65,7 @@ def test_another_page_adds_nothing_to_what_is_there(page: Path) -> None:
     """What has samples keeps those alone; the other page's kernel is not there."""
     other = page.with_name("other.csv")
     other.write_text(sass_page("_Z4copyi", CODE) + sass_page("idle", CODE), "utf-8")
-    profile = flame.load(page, LoadOptions(ncu=(str(other),)))
+    profile = load(page, LoadOptions(ncu=(str(other),)))
     assert profile.activities.measures["stalls"].tolist() == [10, 10, 10, 10]
     assert profile.warnings[-1].endswith("recorded samples, left as they are: copy")
 
@@ -80,7 +79,7 @@ def test_two_pages_among_paths_are_refused(page: Path) -> None:
 
 @pytest.mark.skipif(not REAL.exists(), reason=f"no real page {REAL}")
 def test_the_real_page_adds_up_in_the_tree() -> None:
-    tree = project_tree(flame.load(REAL))
+    tree = project_tree(load(REAL))
     for name, places in added_up(REAL):
         (node,) = (at for at in range(len(tree)) if name.startswith(f"{tree.name(at)}("))
         assert tree.total[node] == sum(sum(samples.values()) for samples in places.values())

@@ -10,17 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import flame
 from flame.core.errors import InputError, UsageError
-from flame.core.loading.many import load_all
-from flame.core.loading.ncu import read_all
+from flame.core.loading.many import load, load_all
+from flame.core.loading.ncu import read_ncu_files
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.ncu.result import NcuFile
 from flame.core.sampling.attach import with_sampling
-from flame.core.sampling.ncu_join import join
+from flame.core.sampling.ncu_join import join_samples
 from tests.conftest import TRACES
 from tests.support.project_tree import project_tree
 from tests.support.writers.kinetofile import KinetoFile
@@ -54,12 +53,12 @@ def written(trace: Path, pages: Sequence[str]) -> list[str]:
     return list(map(str, paths))
 
 
-def load(trace: Path, *pages: str) -> Profile:
-    return flame.load(trace, LoadOptions(ncu=tuple(written(trace, pages))))
+def load_with(trace: Path, *pages: str) -> Profile:
+    return load(trace, LoadOptions(ncu=tuple(written(trace, pages))))
 
 
 def ncu_files(trace: Path, *pages: str) -> list[NcuFile]:
-    return read_all(written(trace, pages), silent)
+    return read_ncu_files(written(trace, pages), silent)
 
 
 def samples(profile: Profile) -> Counter[tuple[str, str, str]]:
@@ -91,18 +90,18 @@ IN_GEMM = {
     "name", ["_Z4gemmILi1EEvPf", GEMM, "void gemm<1>(float*)", "gemm", "void gemm<1>(T1 *)"]
 )
 def test_samples_stand_below_their_kernel(name: str, trace: Path) -> None:
-    profile = load(trace, sass_page(name, CODE))
+    profile = load_with(trace, sass_page(name, CODE))
     assert samples(profile) == IN_GEMM
     assert told(profile) == []
     assert project_tree(profile, metric="stalls").total[0] == 10
 
 
 def test_launches_have_samples_by_their_time(trace: Path) -> None:
-    assert rows(load(trace, sass_page(GEMM, CODE))) == [1, 4, 5, 0, 0]
+    assert rows(load_with(trace, sass_page(GEMM, CODE))) == [1, 4, 5, 0, 0]
 
 
 def test_gpu_time_is_what_it_was(trace: Path) -> None:
-    profile, bare = load(trace, sass_page(GEMM, CODE)), flame.load(trace)
+    profile, bare = load_with(trace, sass_page(GEMM, CODE)), load(trace)
     tree = project_tree(profile, "kernel,sass,stall")
     assert tree.total[0] == bare.gpu_time == profile.gpu_time
     assert tree.own.sum() == bare.gpu_time
@@ -113,7 +112,7 @@ def test_gpu_time_is_what_it_was(trace: Path) -> None:
 
 
 def test_a_symbol_is_what_the_code_is_called(trace: Path) -> None:
-    sampling = load(trace, sass_page(GEMM, CODE)).sampling
+    sampling = load_with(trace, sass_page(GEMM, CODE)).sampling
     assert sampling is not None
     assert [code.name for code in sampling.codes] == ["_Z4gemmILi1EEvPf"]
     assert sampling.exact.tolist() == [False]
@@ -125,7 +124,7 @@ def test_results_of_one_kernel_are_summed(trace: Path) -> None:
     expected = Counter(IN_GEMM)
     expected["gemm", "+0x0000 LDG.E R2, [R4]", "Long Scoreboard"] += 1
     expected["gemm", "+0x0000 LDG.E R2, [R4]", "Barrier"] += 2
-    for profile in (load(trace, "".join(pages)), load(trace, *pages)):
+    for profile in (load_with(trace, "".join(pages)), load_with(trace, *pages)):
         assert samples(profile) == expected
         assert profile.sampling is not None
         assert len(profile.sampling) == len(profile.sampling.codes) == 1
@@ -134,14 +133,14 @@ def test_results_of_one_kernel_are_summed(trace: Path) -> None:
 
 def test_results_of_one_kernel_may_be_spelled_differently(trace: Path) -> None:
     pages = [sass_page(name, CODE) for name in (GEMM, "void gemm<1>(T1 *)")]
-    profile = load(trace, *pages)
+    profile = load_with(trace, *pages)
     assert samples(profile) == {key: 2 * number for key, number in IN_GEMM.items()}
     assert told(profile) == []
 
 
 def test_results_in_other_code_stay_apart(trace: Path) -> None:
     other = [Row("NOP", {WAIT: 4}), Row("EXIT", {WAIT: 1})]
-    profile = load(trace, sass_page(GEMM, CODE) + sass_page(GEMM, other))
+    profile = load_with(trace, sass_page(GEMM, CODE) + sass_page(GEMM, other))
     assert profile.sampling is not None
     assert [len(profile.sampling), len(profile.sampling.codes)] == [1, 2]
     expected = Counter(IN_GEMM)
@@ -151,14 +150,16 @@ def test_results_in_other_code_stay_apart(trace: Path) -> None:
 
 
 def test_each_kernel_has_its_own(trace: Path) -> None:
-    profile = load(trace, sass_page(GEMM, CODE) + sass_page("copy(int)", [Row("EXIT", {WAIT: 8})]))
+    profile = load_with(
+        trace, sass_page(GEMM, CODE) + sass_page("copy(int)", [Row("EXIT", {WAIT: 8})])
+    )
     assert samples(profile) == {**IN_GEMM, ("copy", "+0x0000 EXIT", "Wait"): 8}
     assert rows(profile) == [1, 4, 5, 8, 0]
 
 
 def test_source_lines_are_kept(trace: Path) -> None:
     lines = [Line(7, "x = y[i];", [(0, CODE[0])]), Line(9, "}", [(1, CODE[1])])]
-    profile = load(trace, cuda_page("gemm", "/a/gemm.cu", lines, [LONG, WAIT]))
+    profile = load_with(trace, cuda_page("gemm", "/a/gemm.cu", lines, [LONG, WAIT]))
     tree = project_tree(profile, "sass", metric="stalls")
     frames = [tree.frames[at] for at in tree.frame[1:].tolist()]
     assert {(frame.file, frame.line) for frame in frames} == {("/a/gemm.cu", 7), ("/a/gemm.cu", 9)}
@@ -173,7 +174,7 @@ def test_kernels_that_are_not_there_are_told(trace: Path) -> None:
     page = sass_page(GEMM, CODE) + "".join(
         sass_page(f"k{number}(int)", CODE) for number in range(5)
     )
-    profile = load(trace, page)
+    profile = load_with(trace, page)
     (said,) = told(profile)
     assert said.startswith("source0.csv: kernels that are not in the trace, left out: k0, k1, k2 ")
     assert said.endswith("and 2 more")
@@ -181,7 +182,7 @@ def test_kernels_that_are_not_there_are_told(trace: Path) -> None:
 
 
 def test_where_nothing_fits_both_sides_are_told_and_the_trace_opens(trace: Path) -> None:
-    profile = load(trace, sass_page("other(int)", CODE))
+    profile = load_with(trace, sass_page("other(int)", CODE))
     (said,) = told(profile)
     assert "it has other, the trace has " in said
     assert "gemm" in said
@@ -194,24 +195,24 @@ def test_what_may_be_several_kernels_is_told(trace: Path) -> None:
         file.kernel("gemm", 0, 10, demangled="void gemm<1>(int)", mangled="_Z4gemmILi1EEvi")
         file.kernel("gemm", 20, 40, demangled="void gemm<2>(int)", mangled="_Z4gemmILi2EEvi")
     trace = trace.with_name("two.sqlite")
-    profile = load(trace, sass_page("gemm", CODE))
+    profile = load_with(trace, sass_page("gemm", CODE))
     (said,) = told(profile)
     assert "may be several" in said
     assert "--print-kernel-base mangled" in said
     assert profile.sampling is None
-    assert sum(samples(load(trace, sass_page("_Z4gemmILi2EEvi", CODE))).values()) == 10
+    assert sum(samples(load_with(trace, sass_page("_Z4gemmILi2EEvi", CODE))).values()) == 10
 
 
 @pytest.mark.parametrize(("pages", "samples_of_all"), [(["gemm<1>(int)"], 10), (["gemm"] * 2, 20)])
 def test_a_trace_of_base_names_alone(pages: list[str], samples_of_all: int, trace: Path) -> None:
-    bare = base_names_alone(flame.load(trace))
-    profile = join(bare, ncu_files(trace, *(sass_page(name, CODE) for name in pages)))
+    bare = base_names_alone(load(trace))
+    profile = join_samples(bare, ncu_files(trace, *(sass_page(name, CODE) for name in pages)))
     assert samples(profile).total() == samples_of_all
 
 
 def test_several_kernels_that_may_all_be_one_base_name_are_told(trace: Path) -> None:
     pages = [sass_page(name, CODE) for name in ("gemm<1>(int)", "gemm<2>(int)")]
-    profile = join(base_names_alone(flame.load(trace)), ncu_files(trace, *pages))
+    profile = join_samples(base_names_alone(load(trace)), ncu_files(trace, *pages))
     (said,) = told(profile)
     assert said.endswith("the trace has only base names of kernels, left out: gemm")
     assert profile.sampling is None
@@ -226,7 +227,7 @@ def base_names_alone(profile: Profile) -> Profile:
 def test_a_trace_of_the_pytorch_profiler(tmp_path: Path) -> None:
     file = KinetoFile()
     file.kernel("void gemm<1>(float*)", 0, 10)
-    profile = load(file.write(tmp_path / "trace.json"), sass_page("_Z4gemmILi1EEvPf", CODE))
+    profile = load_with(file.write(tmp_path / "trace.json"), sass_page("_Z4gemmILi1EEvPf", CODE))
     assert samples(profile) == IN_GEMM
 
 
@@ -245,8 +246,8 @@ def test_recorded_samples_win(trace: Path) -> None:
     """Those of one stream are recorded: the others have those of the report."""
     path = trace.with_name("source.csv")
     path.write_text(sass_page(GEMM, CODE) + sass_page("copy(int)", CODE), "utf-8")
-    recorded = with_recorded(flame.load(trace), stream=9, kernel="copy")
-    profile = join(recorded, read_all([str(path)], silent))
+    recorded = with_recorded(load(trace), stream=9, kernel="copy")
+    profile = join_samples(recorded, read_ncu_files([str(path)], silent))
     assert rows(recorded) == [0, 0, 100, 100, 0]
     assert rows(profile) == [3, 7, 100, 100, 0]
     assert profile.sampling is not None
@@ -287,12 +288,12 @@ def test_a_file_named_twice_would_count_twice(trace: Path) -> None:
     page = trace.with_name("source.csv")
     page.write_text(sass_page(GEMM, CODE), "utf-8")
     with pytest.raises(UsageError, match="is named twice"):
-        flame.load(trace, LoadOptions(ncu=(str(page), str(page))))
+        load(trace, LoadOptions(ncu=(str(page), str(page))))
 
 
 def test_a_file_that_cannot_be_read_is_refused_before_the_trace_is_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"missing.csv: no such file"):
-        flame.load(tmp_path / "no.sqlite", LoadOptions(ncu=(str(tmp_path / "missing.csv"),)))
+        load(tmp_path / "no.sqlite", LoadOptions(ncu=(str(tmp_path / "missing.csv"),)))
 
 
 def test_a_file_among_traces_is_told_where_it_belongs(trace: Path) -> None:
@@ -309,7 +310,7 @@ def test_the_real_page_in_a_trace_of_its_kernels(tmp_path: Path) -> None:
     with NsysFile(tmp_path / "trace.sqlite") as file:
         for at, name in enumerate(names):
             file.kernel(name, 100 * at, 100 * at + 50 + at)
-    profile = flame.load(tmp_path / "trace.sqlite", LoadOptions(ncu=(str(REAL),)))
+    profile = load(tmp_path / "trace.sqlite", LoadOptions(ncu=(str(REAL),)))
     assert rows(profile) == [48443, 956805]
     tree = project_tree(profile, "kernel,sass,stall")
     assert tree.total[0] == tree.own.sum() == 101

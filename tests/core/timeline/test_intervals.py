@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.node_activities import Members
 from flame.core.analysis.search import search
-from flame.core.attribution.resolved import profile_of
+from flame.core.attribution.resolved import resolve_stacks
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.activities import timed
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
@@ -27,8 +27,9 @@ from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
+from flame.core.timeline.highlight import Light, light, matches, passing
 from flame.core.timeline.intervals import Lane, Timeline, Window, timeline
-from flame.core.timeline.raster import Grid, Light, Shading, light, matches, passing, shade
+from flame.core.timeline.raster import Grid, Shading, shade
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
 from tests.support.writers.nsysfile import NsysFile
@@ -325,7 +326,7 @@ def samples(threads: int) -> Profile:
         processes=(Process(7, "server"),),
         threads=tuple(Thread(0, tid, "") for tid in range(threads)),
     )
-    return profile_of(raw)
+    return resolve_stacks(raw)
 
 
 @pytest.mark.parametrize(

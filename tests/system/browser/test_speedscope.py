@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
@@ -155,14 +155,14 @@ def trees_of(profile: Profile, *metrics: str) -> list[StackTree]:
 
 
 def test_the_sample_with_all_its_metrics(view: View, tmp_path: Path) -> None:
-    profile = flame.load(SAMPLE)
+    profile = load(SAMPLE)
     page = view(export(profile, Selection(), tmp_path))
     assert page["title"] == "trace.sqlite - speedscope"
     assert_shows(page, trees_of(profile, "gpu", "count", "launch", "queue", "idle"))
 
 
 def test_host_time(view: View, tmp_path: Path) -> None:
-    profile = flame.load(SAMPLE)
+    profile = load(SAMPLE)
     page = view(export(profile, Selection(metric="host"), tmp_path))
     assert_shows(page, trees_of(profile, "host"))
 
@@ -171,7 +171,7 @@ def test_host_time(view: View, tmp_path: Path) -> None:
 def test_real_traces(
     trace: str, nsys_trace: Callable[[str], Path], view: View, tmp_path: Path
 ) -> None:
-    profile = flame.load(nsys_trace(trace))
+    profile = load(nsys_trace(trace))
     page = view(export(profile, Selection(metric="gpu"), tmp_path))
     metrics = [metric.key for metric in METRICS if metric.table == "gpu"]
     assert_shows(page, [tree for tree in trees_of(profile, *metrics) if tree.total[0]])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from textual.message import Message
 
-import flame
 from flame.core.analysis.sandwich import sandwich
+from flame.core.loading.many import load
 from flame.core.model.frames import NO_LAUNCH
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Process, Source
@@ -55,7 +55,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def shown_of(path: Path, *where: Filter, **selected: str) -> Projection:
-    return project(flame.load(path), Selection(where=where, **selected))  # type: ignore[arg-type]
+    return project(load(path), Selection(where=where, **selected))  # type: ignore[arg-type]
 
 
 def facts_of(shown: Projection, *names: str) -> Facts:
@@ -112,7 +112,7 @@ def test_the_root_has_no_parents(path: Path) -> None:
 
 def test_in_an_inverted_tree_the_same_activities_count(path: Path) -> None:
     selection = Selection(arrangement=Arrangement(inverted=True))
-    shown = project(flame.load(path), selection)
+    shown = project(load(path), selection)
     found = facts_of(shown, "gemm", "step")
     assert found.spread is not None
     assert found.spread.total == 700
@@ -189,7 +189,7 @@ def test_coverage_is_of_operators_in_traces_of_pytorch(path: Path) -> None:
         for corr, begin in ((1, 10), (2, 200)):
             trace.api("cudaLaunchKernel_v7000", begin, begin + 5, corr)
             trace.kernel("gemm", begin, begin + 50, corr)
-    profile = flame.load(path.with_name("other.sqlite"))
+    profile = load(path.with_name("other.sqlite"))
     meta = replace(profile.meta, format="kineto")
     shown = project(replace(profile, sources=(Source("", meta),)), Selection())
     said = "Operators and annotations cover 50 % of GPU time, the rest was launched outside any."
@@ -200,7 +200,7 @@ def test_pytorch_does_not_know_what_a_graph_was_captured_from(tmp_path: Path) ->
     with NsysFile(tmp_path / "graph.sqlite") as trace:
         trace.api("cudaGraphLaunch_v10000", 0, 10, 1)
         trace.kernel("gemm", 20, 30, 1)
-    profile, names = flame.load(tmp_path / "graph.sqlite"), ("cudaGraphLaunch",)
+    profile, names = load(tmp_path / "graph.sqlite"), ("cudaGraphLaunch",)
     torch = (Source("", replace(profile.meta, format="kineto")),)
     of_torch = facts_of(project(replace(profile, sources=torch), Selection()), *names)
     assert [note[:22] for note in of_torch.notes] == ["Replayed from a graph:"]
@@ -228,7 +228,7 @@ def test_of_several_files_it_says_in_which_it_is() -> None:
 
 
 def test_gpus_of_several_files_are_told_by_file(path: Path) -> None:
-    profile = flame.load(path)
+    profile = load(path)
     devices = tuple(
         replace(device, id=0, source=place) for place, device in enumerate(profile.devices)
     )
@@ -247,7 +247,7 @@ def test_an_operator_called_with_several_shapes_has_its_part_of_each(tmp_path: P
             trace.nvtx(f"aten::mm, op_id = {place}, sizes = [[1]]", begin + 10, begin + 800)
             trace.api("cudaLaunchKernel_v7000", begin + 100, begin + 150, corr)
             trace.kernel("gemm", begin + 200, begin + 200 + 10 * corr, corr)
-    shown = project(flame.load(tmp_path / "shapes.sqlite"), Selection(levels=("nvtx",)))
+    shown = project(load(tmp_path / "shapes.sqlite"), Selection(levels=("nvtx",)))
     linear = facts_of(shown, "aten::linear").shapes
     assert linear is not None
     assert (linear.number, linear.whole) == (3, 100)

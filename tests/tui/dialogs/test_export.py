@@ -11,8 +11,8 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Static
 
-from flame.core.loading.file import load
 from flame.core.loading.inputs import Inputs
+from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import ShowStacks
 from flame.core.projection.selection import Selection

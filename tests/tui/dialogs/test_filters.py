@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import (

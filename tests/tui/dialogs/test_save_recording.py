@@ -11,8 +11,7 @@ from typing import BinaryIO
 import pytest
 from textual.pilot import Pilot
 
-import flame
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
 from flame.core.readers.fdump.layout import header_of
@@ -86,7 +85,7 @@ async def test_enter_saves_every_dump_into_a_folder(dialog: SaveDialog) -> None:
         await user.press("enter")
         assert await saved(user) == "wrote train.py.flame: 2 processes, 524 kB"
     assert here() == ["train.py.flame"]
-    assert flame.load("train.py.flame").gpu_time == 2 * 70
+    assert load("train.py.flame").gpu_time == 2 * 70
 
 
 async def test_the_stacks_on_screen_can_be_saved_instead(dialog: SaveDialog) -> None:

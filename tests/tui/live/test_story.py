@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import flame
+from flame.core.loading.many import load
 from tests.cli.programs import KERNELS
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
@@ -110,7 +110,7 @@ def test_a_program_is_watched_until_it_ends(
     ended(tmux)
 
     (dump,) = (tmp_path / "recording").glob("*.fdump")
-    recorded, saved = flame.load(dump), flame.load(tmp_path / found[1])
+    recorded, saved = load(dump), load(tmp_path / found[1])
     assert f"{len(recorded.activities):,}" == whole
     assert saved.gpu_time == recorded.gpu_time
     assert saved.counts == recorded.counts
@@ -150,4 +150,4 @@ def test_what_was_killed_is_saved_and_looked_at_again(
     ended(tmux)
     assert "its recording has ended, nothing more will come" in tmux.screen
     (dump,), (copy,) = (tmp_path / "recording").glob("*.fdump"), saved.glob("*.fdump")
-    assert flame.load(copy).gpu_time == flame.load(dump).gpu_time > 0
+    assert load(copy).gpu_time == load(dump).gpu_time > 0

@@ -21,19 +21,19 @@ from tests.tui.terminals import PROGRAM, Terminal, start
 
 STUCK = """
 import time
-from flame.core.loading import file as load
+from flame.core.loading import many
 def stuck(path, options, progress):
     progress("stuck", 1, 100)
     time.sleep(600)
-load.load = stuck
+many.load_file = stuck
 """
 
 
 BROKEN = """
-from flame.core.loading import file as load
+from flame.core.loading import many
 def broken(path, options, progress):
     raise RuntimeError("a bug")
-load.load = broken
+many.load_file = broken
 """
 
 

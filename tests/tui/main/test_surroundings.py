@@ -186,7 +186,7 @@ async def test_a_load_can_be_left_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     load = SlowLoad()
-    monkeypatch.setattr("flame.core.loading.file.load", load)
+    monkeypatch.setattr("flame.core.loading.many.load_file", load)
     app = FlameApp(Inputs((tmp_path / "slow.sqlite",)), LoadOptions(), Selection())
     async with app.run_test(size=(80, 24)) as pilot:
         user = User(app, pilot)

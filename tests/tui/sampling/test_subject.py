@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flame.core.loading.file import load
-from flame.core.loading.many import load_all
+from flame.core.loading.many import load, load_all
 from flame.core.model.frames import Kind
 from flame.core.model.pc_samples import Code
 from flame.core.model.profile import Profile
-from flame.core.names.nvtx import Rename
+from flame.core.names.rename import Rename
 from flame.core.projection.filters import Kernel
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection

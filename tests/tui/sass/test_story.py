@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import flame
+from flame.core.loading.many import load
 from flame.core.model.tree import StackTree
 from flame.core.units import format_count
 from samples.make_six_levels import FOLDER
@@ -24,7 +24,7 @@ def heaviest(tree: StackTree) -> list[int]:
 
 
 def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
-    profile = flame.load(FOLDER)
+    profile = load(FOLDER)
     samples = project_tree(profile, levels="kernel,sass,stall", metric="stalls")
     kernel, instruction, reason = heaviest(samples)
     frame, number = samples.frames[int(samples.frame[instruction])], int(samples.total[instruction])

@@ -16,7 +16,7 @@ from flame.core.analysis.wording import (
     short_place,
     terms_of,
 )
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.meta import ProfilerSteps, Source
 from flame.core.model.metrics import METRICS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.meta import Device
 from flame.core.model.profile import Profile

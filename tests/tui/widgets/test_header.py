@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.tree import Arrangement
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection

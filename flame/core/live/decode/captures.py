@@ -8,8 +8,8 @@ from flame.core.columns import I4, I8, Column, distinct, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.stack_joins import CAPTURED, Joiner
 from flame.core.model.stacks import EMPTY
+from flame.core.readers.fdump.context import Shared
 from flame.core.readers.fdump.ids import ABSENT, Ids
-from flame.core.readers.fdump.shared import Shared
 
 # A graph is cloned for a few reasons, one after the other.
 _MOST_CLONES = 1_000

@@ -20,7 +20,7 @@ from flame.core.model.raw import Batches
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump import gpu, host, machine
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
-from flame.core.readers.fdump.context import Context
+from flame.core.readers.fdump.context import Context, Shared
 from flame.core.readers.fdump.layout import (
     HEADER_SIZE,
     RUNNING,
@@ -33,7 +33,6 @@ from flame.core.readers.fdump.records import Piece, Records
 from flame.core.readers.fdump.remarks import Losses, remarks_so_far
 from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
 from flame.core.readers.fdump.samples import SAMPLES, Sampled, SampleRows
-from flame.core.readers.fdump.shared import Shared
 
 # In the order in which it is learnt: what refers to something comes after it.
 _VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)

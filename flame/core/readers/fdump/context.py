@@ -10,15 +10,16 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.model.activities import NONE
-from flame.core.model.frames import Kind
-from flame.core.model.meta import Thread
+from flame.core.model.frames import FrameBuilder, Kind
+from flame.core.model.launches import LaunchConfig
+from flame.core.model.meta import Device, Process, Thread
+from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump import machine
 from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.layout import Header
 from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
 from flame.core.readers.fdump.records import Records
-from flame.core.readers.fdump.shared import Shared
 from flame.core.readers.fdump.stacks import Stacks
 from flame.core.readers.shared import cupti
 
@@ -125,3 +126,27 @@ class Context:
                 "their time counts in the range around them"
             )
         yield from cupti.untimed_notes(self.untimed)
+
+
+class Shared:
+    """The vocabulary of one or more dumps; index columns are indices into its lists.
+
+    ``source`` of a process or device is its dump's number. Names may come late: then the entry is
+    replaced by one with the name.
+    """
+
+    def __init__(self) -> None:
+        self.frames = FrameBuilder()
+        self.stacks = StackBuilder()
+        self.processes: list[Process] = []
+        self.threads: list[Thread] = []
+        self.devices: list[Device] = []
+        self.configs: list[LaunchConfig] = []
+        self._configs: dict[LaunchConfig, int] = {}
+
+    def config(self, config: LaunchConfig) -> int:
+        """The index of a launch configuration, new or known."""
+        index = self._configs.setdefault(config, len(self.configs))
+        if index == len(self.configs):
+            self.configs.append(config)
+        return index

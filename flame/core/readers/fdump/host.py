@@ -10,7 +10,8 @@ import numpy as np
 from flame.core.columns import I8, Bool, Column, pack
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
-from flame.core.names.nvtx import api_name, payload_text
+from flame.core.names.cuda import api_name
+from flame.core.names.nvtx import payload_text
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.names import API

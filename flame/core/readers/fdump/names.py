@@ -9,10 +9,9 @@ import numpy as np
 from flame.core.columns import I4, I8
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.names.nvtx import RangeName, clean_range
-from flame.core.readers.fdump.ids import ABSENT, Ids, Made
+from flame.core.readers.fdump.ids import ABSENT, LOST, Ids, Made, Texts
 from flame.core.readers.fdump.layout import TEXT
 from flame.core.readers.fdump.records import Records
-from flame.core.readers.fdump.texts import LOST, Texts
 
 _KEYS = (TEXT, "name", "meta", "frame", "range_name")
 # NameKind in dump.h

@@ -28,11 +28,10 @@ from flame.core.model.raw import (
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.fdump import gpu, host, machine, samples
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named
-from flame.core.readers.fdump.context import Context
+from flame.core.readers.fdump.context import Context, Shared
 from flame.core.readers.fdump.layout import MAGIC
 from flame.core.readers.fdump.records import AT_ONCE, Records
 from flame.core.readers.fdump.remarks import Losses, remarks
-from flame.core.readers.fdump.shared import Shared
 
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
@@ -81,7 +80,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         machine.read_meta(header, context.vocabulary, str(path)),
         context.last_time,
         [*remarks(chunks, context, losses), *notes],
-        launches=Launches(config, size, tuple(shared.configs)),
+        launches_builder=Launches(config, size, tuple(shared.configs)).builder(),
         # Start/end ranges are on no path: then time tells for all of them.
         paths=Paths(None if options.nvtx_start_end else paths, recorded, made),
         pc_samples=pc_samples,

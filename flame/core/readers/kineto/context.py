@@ -15,8 +15,7 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.readers.kineto.events import Args, Event, Number
-from flame.core.readers.kineto.times import LIMIT, nanoseconds
+from flame.core.readers.kineto.events import LIMIT, Args, Event, Number, nanoseconds
 from flame.core.readers.kineto.vocabulary import FrameOf, detail, range_frame, raw_bytes
 
 AnyEvent = Event[Number | float] | Event[Decimal]

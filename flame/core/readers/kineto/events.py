@@ -10,6 +10,13 @@ from decimal import Decimal
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
+import numpy as np
+
+from flame.core.columns import I8, Bool
+
+LIMIT = 1 << 61
+"""Times beyond 73 years (ns) are damage; the difference of two within fits 63 bits."""
+
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 Text = msgspec.Raw | msgspec.UnsetType
@@ -162,3 +169,18 @@ def _without_surrogates(value: object) -> object:
     if isinstance(value, dict):
         return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
     return value
+
+
+def nanoseconds(values: Sequence[Us]) -> tuple[I8, Bool]:
+    """``values`` (µs) in ns, and which of them are times at all (0 where not)."""
+    us = np.array(values, np.float64)
+    known = np.abs(us) <= LIMIT // 1000  # not where it is NaN, which None becomes
+    us = np.where(known, us, 0.0)
+    # Whole microseconds and the rest apart: both are exact, their product by 1000 would not be.
+    whole = np.floor(us)
+    ns = whole.astype(np.int64) * 1000 + np.rint((us - whole) * 1000).astype(np.int64)
+    for place in np.flatnonzero(us >= EXACT_US).tolist():
+        value = values[place]
+        if isinstance(value, Decimal):
+            ns[place] = round(value * 1000)
+    return ns, known

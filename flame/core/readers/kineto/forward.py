@@ -11,8 +11,7 @@ from flame.core.columns import I4, I8, Column, pack, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.raw import Ranges
 from flame.core.readers.kineto.context import AnyEvent, Context, numbers
-from flame.core.readers.kineto.events import Args
-from flame.core.readers.kineto.times import nanoseconds
+from flame.core.readers.kineto.events import Args, nanoseconds
 
 FLOWS = frozenset({"fwdbwd", "fwd_bwd", "forward_backward"})
 """Categories of the arrows from forward to backward operators; the name has changed twice."""

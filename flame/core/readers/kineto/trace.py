@@ -6,22 +6,34 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column
+from flame.core.columns import I4, I8, Column, pack
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
-from flame.core.model.raw import Activities, Batches, GpuRanges, Nodes, Ranges, RawTrace
+from flame.core.model.meta import ProfilerSteps
+from flame.core.model.raw import (
+    Activities,
+    Batches,
+    Calls,
+    Functions,
+    GpuRanges,
+    Nodes,
+    Ranges,
+    RawTrace,
+)
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto import machine
-from flame.core.readers.kineto.clock import from_zero
 from flame.core.readers.kineto.context import AnyEvent, Context
 from flame.core.readers.kineto.cpu import PythonCalls, RuntimeCalls, Spans
 from flame.core.readers.kineto.events import Events
 from flame.core.readers.kineto.forward import FLOWS, Flows
 from flame.core.readers.kineto.gpu import GpuAnnotations, Work
-from flame.core.readers.kineto.owners import owners
+
+_Table = TypeVar("_Table", Activities, Calls, Functions, GpuRanges, ProfilerSteps, Ranges)
+
 
 _Part = Callable[[Sequence[AnyEvent]], None]
 
@@ -112,7 +124,7 @@ class Trace:
             gpu_ranges,
             self._spans.operators(forward),
             self._spans.steps(process_of),
-            self._work.launches(),
+            self._work.launches().builder(),
         )
         return from_zero(raw, context.first_time)
 
@@ -134,3 +146,53 @@ def _on_devices(work: Activities, ranges: GpuRanges) -> tuple[Activities, GpuRan
 def _index(devices: I4, rows: Activities | GpuRanges) -> Column:
     place = np.searchsorted(devices, rows.device)
     return np.where(rows.device == NONE, NONE, place).astype(np.int32)
+
+
+def from_zero(raw: RawTrace, first: int) -> RawTrace:
+    """``raw`` with its times (ns) counted from ``first``, which ``Meta.origin`` takes in.
+
+    Traces count from whenever the machine started, from 1970, or from some day of the quarter.
+    """
+    if first > raw.last_time:  # nothing in it has a time
+        return raw
+    origin = raw.meta.origin
+    return replace(
+        raw,
+        activities=_moved(raw.activities, first),
+        calls=_moved(raw.calls, first),
+        functions=_moved(raw.functions, first),
+        ranges=_moved(raw.ranges, first),
+        gpu_ranges=_moved(raw.gpu_ranges, first),
+        steps=_moved(raw.steps, first),
+        last_time=raw.last_time - first,
+        meta=replace(raw.meta, origin=None if origin is None else origin + first),
+    )
+
+
+def _moved(table: _Table, first: int) -> _Table:
+    return replace(table, start=table.start - first, end=table.end - first)
+
+
+def owners(activities: Activities, calls: Calls, process_of: I4) -> I4:
+    """Process of each activity: that of the last call with its correlation id before it started.
+
+    A GPU event names no process, and ids repeat from process to process. Clocks may disagree a
+    little: where no call was before, the first one after counts. -1 where there is no such call.
+    """
+    rows = np.flatnonzero(calls.correlation > 0)
+    if not len(rows):
+        return activities.process
+    keys = pack(
+        [
+            np.append(calls.correlation[rows], activities.correlation),
+            np.append(calls.start[rows], activities.start),
+        ]
+    )
+    have, want = keys[: len(rows)], keys[len(rows) :]
+    order = np.argsort(have, kind="stable")
+    known = np.append(calls.correlation[rows[order]], 0)
+    process = np.append(process_of[calls.thread[rows[order]]], NONE)
+    last = np.searchsorted(have[order], want, "right") - 1
+    found = np.where(known[last] == activities.correlation, last, last + 1)
+    same = (known[found] == activities.correlation) & (activities.correlation > 0)
+    return np.where(same, process[found], NONE).astype(np.int32)

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from flame.core.model.frames import Frame, FrameBuilder, Kind
-from flame.core.names.cuda import demangle, kernel_base
-from flame.core.names.nvtx import RangeName, api_name, clean_range
+from flame.core.names.cuda import api_name, demangle, kernel_base
+from flame.core.names.nvtx import RangeName, clean_range
 from flame.core.readers.kineto.events import Args, Text
 
 _Key = TypeVar("_Key", bound=Hashable)

@@ -10,7 +10,7 @@ from flame.core.columns import I4, I8, Column, distinct
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import Batches, Calls
 from flame.core.model.stacks import EMPTY
-from flame.core.names.nvtx import api_name
+from flame.core.names.cuda import api_name
 from flame.core.readers.nsys.context import Context, FrameOf
 from flame.core.readers.sqlite.source import NULL
 

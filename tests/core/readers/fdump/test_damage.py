@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from tests.support.project_tree import project_tree
 from tests.support.writers.fdumpfile import API, DumpFile

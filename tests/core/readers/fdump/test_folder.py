@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError, UsageError
-from flame.core.loading.file import load
 from flame.core.loading.inputs import Inputs
-from flame.core.loading.many import load_all
+from flame.core.loading.many import load, load_all
 from flame.core.model.profile import Profile
 from tests.support.writers.fdumpfile import START, UNIX, DumpFile
 

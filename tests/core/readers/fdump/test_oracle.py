@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions

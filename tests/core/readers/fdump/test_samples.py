@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flame.core.loading.file import load
-from flame.core.loading.many import load_all
+from flame.core.loading.many import load, load_all
 from flame.core.model.pc_samples import Code
 from flame.core.model.profile import Profile
 from flame.core.sass.code_files import write_codes

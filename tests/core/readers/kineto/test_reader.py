@@ -17,7 +17,7 @@ from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.kineto import reader as kineto
-from flame.core.readers.kineto.clock import from_zero
+from flame.core.readers.kineto.trace import from_zero
 from tests.support.writers.kinetofile import KinetoFile
 
 Read = Callable[..., RawTrace]
@@ -100,8 +100,8 @@ def test_launch_geometry_and_bytes_stand_beside_the_activities(
     trace.memcpy(1, 2, size=4096)
     trace.kernel("b", 2, 3, grid=(4, 2, 1), block=(128, 1, 1), **geometry)
     raw = read(trace)
-    launches = raw.launches
-    assert launches is not None
+    assert raw.launches_builder is not None
+    launches = raw.launches_builder()
     (config,) = launches.configs
     assert config == LaunchConfig((4, 2, 1), (128, 1, 1), registers=32, shared=2048)
     rows = zip(raw.activities.start, launches.config, launches.bytes, strict=True)

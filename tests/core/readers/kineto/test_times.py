@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.readers.kineto.events import EXACT_US, Event, EventDecoder
-from flame.core.readers.kineto.times import LIMIT, nanoseconds
+from flame.core.readers.kineto.events import EXACT_US, LIMIT, Event, EventDecoder, nanoseconds
 
 
 def decoded(*texts: str) -> list[int | float | Decimal | None]:

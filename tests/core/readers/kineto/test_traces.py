@@ -103,8 +103,8 @@ def test_calls_and_work_keep_their_correlation(name: str) -> None:
         mine = [event["args"] for event in recorded(name) if event["cat"] in categories]
         expected = Counter(args["correlation"] for args in mine)
         assert Counter(table.correlation.tolist()) == expected
-    launches = raw.launches
-    assert launches is not None
+    assert raw.launches_builder is not None
+    launches = raw.launches_builder()
     moved = [event["args"].get("bytes", 0) for event in recorded(name) if event["cat"] in GPU]
     assert int(launches.bytes[launches.bytes >= 0].sum()) == sum(moved)
 

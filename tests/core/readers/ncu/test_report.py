@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import flame
 from flame.core.errors import CancelledError, InputError
+from flame.core.loading.many import load
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.ncu.report import MAGIC, STAGE, looks_like_report, read_report
 from tests.support.writers.ncufile import BASE, Line, Row, cuda_page, sass_page
@@ -140,7 +140,7 @@ def test_without_ncu_the_command_to_run_is_told(name: str, report: Path, folder:
     path = report.rename(folder / name)
     for trace, beside in ((path, ()), (folder / "no.sqlite", (str(path),))):
         with pytest.raises(InputError) as caught:
-            flame.load(trace, LoadOptions(ncu=beside))
+            load(trace, LoadOptions(ncu=beside))
         told = str(caught.value)
         assert told.startswith(f"{path}: a report of Nsight Compute, and ncu, which reads it, ")
         words = shlex.split(told.partition(" run: ")[2])
@@ -163,7 +163,7 @@ def test_without_ncu_the_command_to_run_is_told(name: str, report: Path, folder:
 def test_what_ncu_said_is_told(script: str, said: str, ncu: Ncu, report: Path) -> None:
     ncu(script)
     with pytest.raises(InputError) as caught:
-        flame.load(report)
+        load(report)
     assert str(caught.value).startswith(f"{report}: ")
     assert said in str(caught.value)
     assert "cache" not in str(caught.value)
@@ -172,7 +172,7 @@ def test_what_ncu_said_is_told(script: str, said: str, ncu: Ncu, report: Path) -
 def test_what_could_not_be_read_is_not_kept(ncu: Ncu, report: Path) -> None:
     ncu("echo 'no kernels were profiled'")
     with pytest.raises(InputError):
-        flame.load(report)
+        load(report)
     ncu(PRINT)
     assert len(read_report(report, silent)) > 0
 

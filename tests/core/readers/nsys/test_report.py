@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-import flame
 from flame.core.errors import CancelledError, InputError
+from flame.core.loading.many import load
 from flame.core.options import silent
 from flame.core.readers.nsys.report import MAGIC, STAGE, convert, looks_like_report
 from tests.support.paths import ROOT
@@ -97,12 +97,12 @@ def test_reports_are_known_by_content_else_by_name(name: str, head: bytes, is_re
 
 def test_a_report_opens_like_its_export(nsys: Nsys, report: Path) -> None:
     nsys(COPY)
-    assert flame.load(report).gpu_time == 100
+    assert load(report).gpu_time == 100
 
 
 def test_a_report_opens_under_any_name(nsys: Nsys, report: Path) -> None:
     nsys(COPY)
-    assert flame.load(report.rename(report.with_name("trace.sqlite"))).gpu_time == 100
+    assert load(report.rename(report.with_name("trace.sqlite"))).gpu_time == 100
 
 
 def test_nsys_is_asked_as_its_manual_says(nsys: Nsys, report: Path, folder: Path) -> None:
@@ -171,7 +171,7 @@ def test_any_file_name(
     nsys(COPY)
     monkeypatch.chdir(folder)
     report.rename(name)
-    assert flame.load(name).gpu_time == 100
+    assert load(name).gpu_time == 100
     assert (folder / "arguments").read_text().splitlines()[-1] == str(folder / name)
 
 
@@ -179,7 +179,7 @@ def test_any_file_name(
 def test_without_nsys_the_command_to_run_is_told(name: str, report: Path, folder: Path) -> None:
     path = report.rename(folder / name)
     with pytest.raises(InputError) as caught:
-        flame.load(path)
+        load(path)
     told = str(caught.value)
     assert told.startswith(f"{path}: ")
     command = shlex.split(told.partition(" run: ")[2])

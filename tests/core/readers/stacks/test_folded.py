@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import flame
 from flame.core.errors import CancelledError, InputError
+from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
@@ -341,14 +342,14 @@ def exported(profile: flame.Profile) -> bytes:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_quartet(tmp_path: Path, path: Path) -> None:
-    known = flame.load(path)
+    known = load(path)
     unknown = tmp_path / "no name at all"
     unknown.write_bytes(path.read_bytes())
-    once = exported(flame.load(unknown))
+    once = exported(load(unknown))
     assert once == exported(known)
     again = tmp_path / "again.folded"
     again.write_bytes(once)
-    loaded = flame.load(again)
+    loaded = load(again)
     assert exported(loaded) == once
     assert project_tree(loaded).own.sum() == project_tree(known).own.sum()
     assert len(project_tree(loaded)) == len(project_tree(known))

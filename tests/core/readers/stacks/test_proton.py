@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import flame
 from flame.core.errors import CancelledError, InputError
+from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
@@ -303,13 +304,13 @@ def exported(profile: flame.Profile) -> bytes:
 
 @needs_real
 def test_quartet(tmp_path: Path) -> None:
-    known = flame.load(REAL)
+    known = load(REAL)
     unknown = tmp_path / "no name at all"
     unknown.write_bytes(gzip.compress(REAL.read_bytes()))
-    once = exported(flame.load(unknown))
+    once = exported(load(unknown))
     assert once == exported(known)
     again = tmp_path / "again.folded"
     again.write_bytes(once)
-    loaded = flame.load(again)
+    loaded = load(again)
     assert exported(loaded) == once
     assert int(project_tree(loaded).own.sum()) == 91_711

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.attribution.resolved import profile_of
+from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import CancelledError
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawStacks
@@ -65,7 +65,7 @@ def test_time_with_nothing_open_is_not_counted() -> None:
 def test_a_sample_without_frames_is_the_empty_stack() -> None:
     raw = opened(document(sampled([[], [0], []], [1, 1, 2], unit="none")))
     assert stacks(raw) == {(): 3, ("a",): 1}
-    tree = project_tree(profile_of(raw))
+    tree = project_tree(resolve_stacks(raw))
     assert (int(tree.total[0]), int(tree.own[0])) == (4, 3)
 
 
@@ -150,7 +150,7 @@ def test_profiles_of_one_unit_are_threads() -> None:
     assert raw.thread.tolist() == [0, 1, 2]
     assert raw.start is not None
     assert raw.start.tolist() == [0, 2_000_000_000, 0]
-    tree = project_tree(profile_of(raw))
+    tree = project_tree(resolve_stacks(raw))
     assert {tree.names(node) for node in tree.children(0)} == {
         ("main [1]",), ("worker [2]",), ("main [3]",),
     }  # fmt: skip

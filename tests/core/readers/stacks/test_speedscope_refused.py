@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from flame.core.attribution.resolved import profile_of
+from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
 from flame.core.readers.stacks import speedscope
 from tests.support.writers.speedscopefile import document, evented, opened, refusal, sampled
@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place(case: str) -> None:
 def test_a_sum_beyond_64_bits_is_refused() -> None:
     raw = opened(document(sampled([[0]] * 3, [2**61] * 3, unit="none")))
     with pytest.raises(InputError, match="more than 64 bits"):
-        profile_of(raw)
+        resolve_stacks(raw)
 
 
 @pytest.mark.parametrize(

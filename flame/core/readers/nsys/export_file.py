@@ -1,0 +1,62 @@
+"""Open an Nsight Systems export as a file, and say in one line what is damaged in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from flame.core.columns import I8
+from flame.core.errors import InputError
+from flame.core.model.launches import Launches
+from flame.core.model.raw import RawTrace
+from flame.core.options import LoadOptions, Progress
+from flame.core.readers.nsys import reader
+from flame.core.readers.nsys.geometry import read_launches
+from flame.core.readers.nsys.report import convert
+from flame.core.readers.shared.heads import head_of
+from flame.core.readers.sqlite.pages import PageSource
+
+_LONGEST_REASON = 200
+
+
+def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
+    """Decode the SQLite export at ``path``; InputError where it is damaged or something else."""
+    with _opened(path) as source:
+        if not reader.is_export(source):
+            raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
+        raw = reader.read(source, str(path), options, progress)
+    return replace(raw, launches_builder=partial(_read_launches, path, raw.activities.start))
+
+
+def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
+    """Decode the report (``.nsys-rep``) at ``path`` by way of an export that nsys makes of it."""
+    raw = read_export(convert(path, progress), options, progress)
+    return replace(raw, meta=replace(raw.meta, path=str(path)))
+
+
+def _read_launches(path: Path, starts: I8) -> Launches:
+    """How the activities with these starts were launched; InputError if the file is another."""
+    head_of(path)  # knows best what to say of a file that has gone
+    with _opened(path) as source:
+        launches = read_launches(source, starts)
+    if launches is None:
+        raise InputError(f"{path}: has changed since it was opened: open it again")
+    return launches
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[PageSource]:
+    """The tables of the file at ``path``; what its damage raises becomes an InputError."""
+    try:
+        with closing(PageSource(path)) as source:
+            yield source
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        # SQLite quotes the damaged place, which may be long and no UTF-8.
+        reason = str(error)[:_LONGEST_REASON] if isinstance(error, sqlite3.Error) else "its schema"
+        raise InputError(f"{path}: damaged: {reason}; export the report again") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

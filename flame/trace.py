@@ -1,0 +1,66 @@
+"""Open traces and ask them: the public face of everything below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flame.core.loading import many
+from flame.core.model.profile import Profile
+from flame.core.model.tree import Arrangement, StackTree
+from flame.core.names.rename import Rename
+from flame.core.options import LoadOptions, Progress, silent
+from flame.core.projection.filters import Filter
+from flame.core.projection.project import project
+from flame.core.projection.selection import select
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A trace that has been read: ``profile`` holds its columns, the methods ask questions."""
+
+    profile: Profile
+
+    def tree(
+        self,
+        levels: str | tuple[str, ...] | None = None,
+        where: tuple[Filter, ...] = (),
+        metric: str | None = None,
+        *,
+        kernel_names: str = "base",
+        shapes: bool = False,
+        rename: tuple[Rename, ...] = (),
+        fold: bool = False,
+        arrangement: Arrangement | None = None,
+    ) -> StackTree:
+        """Project the trace to a stack tree; see `flame.core.projection.project.project`.
+
+        ``levels`` may be a text such as ``"nvtx,kernel"``; ``where`` is what `flame.where` makes.
+        Raises NoMatchError when filters leave nothing, UsageError for unknown levels and metrics.
+        """
+        selection = select(
+            levels,
+            where,
+            metric,
+            kernel_names=kernel_names,
+            shapes=shapes,
+            rename=rename,
+            fold=fold,
+            arrangement=arrangement,
+        )
+        return project(self.profile, selection)
+
+
+def load(
+    path: str | Path, options: LoadOptions | None = None, progress: Progress = silent
+) -> Trace:
+    """Open the trace at ``path``, or all dumps in a folder; see `flame.core.loading.many.load`."""
+    return Trace(many.load(path, options, progress))
+
+
+def load_all(
+    paths: Sequence[str | Path], options: LoadOptions | None = None, progress: Progress = silent
+) -> Trace:
+    """Open several traces as one; see `flame.core.loading.many.load_all`."""
+    return Trace(many.load_all(paths, options, progress))
