@@ -372,7 +372,7 @@ def test_a_library_that_is_not_there(
     assert result.code == 2
     assert result.complaint() == "gone.so: no such library (FLAME_LIBRARY names it)"
     monkeypatch.delenv("FLAME_LIBRARY")
-    monkeypatch.setattr("flame.__file__", str(folder / "flame" / "__init__.py"))
+    monkeypatch.setattr("flame.record.environment._PACKAGE", folder / "flame")
     result = flame("record", "true")
     assert result.code == 2
     assert "libflameinject.so was not built" in result.complaint()
