@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from textual.keys import _character_to_key
 
-from flame.attach.watch import Watch
+from flame.attach.watch import DumpWatch
 from flame.core.errors import UsageError
 from flame.core.live.feed import Feed
 from flame.core.live.status import Rates, State
@@ -127,7 +127,7 @@ async def test_it_says_that_nothing_was_recorded(tmp_path: Path) -> None:
 async def test_it_says_that_a_process_has_ended_before_it_has_recorded_anything() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         pass
-    gone = Watch([process.pid])
+    gone = DumpWatch([process.pid])
     app = LiveApp(Feed(LoadOptions()), gone, "train.py", LoadOptions(), BY_NAME, ALL, DEFAULTS)
     async with app.run_test() as pilot:
         user = Viewer(app, pilot)
