@@ -7,6 +7,7 @@ single modules, which packages do not show, are looked for here.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,15 @@ def reached_from(name: str) -> set[str]:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     assert [name for name in MODULES if name in reached_from(name)] == []
+
+
+def test_what_the_app_shows_is_kept_apart_from_widgets() -> None:
+    session = [path for name, path in MODULES.items() if name.startswith("flame.tui.session.")]
+    assert session
+    for path in session:
+        assert not re.search(
+            r"^\s*(from|import) textual\.widgets?\b", path.read_text("utf-8"), re.M
+        )
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
