@@ -49,8 +49,8 @@ wait_for("end")
 HASTY = """
 import sys
 from flame.cli.main import main
-from flame.record import live, process
-live._PATIENCE = {patience}
+from flame.record import process, status_line
+status_line._PATIENCE = {patience}
 process._PAUSE = 0.02
 sys.exit(main(sys.argv[1:]))
 """
