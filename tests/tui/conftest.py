@@ -59,7 +59,9 @@ class User:
     async def rest(self) -> None:
         """Wait for everything, also for the facts of the selected frame."""
         await self.settle()
-        await self.until(lambda: not self.screen.busy and not self.screen.collector.busy)
+        await self.until(
+            lambda: not self.screen.busy and not self.screen.parts.details.collector.busy
+        )
         await self.settle()
 
     async def settle(self) -> None:

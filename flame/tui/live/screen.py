@@ -66,17 +66,18 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self._marked = False
         self._pending: Renewed | None = None
         self._pulse = LiveStatusLine(first.status, first.session.window)
+        self._pulse_line = Lines(self._pulse_lines, id="pulse")
 
     def compose(self) -> ComposeResult:
         for place, widget in enumerate(self._composed()):
             yield widget
             if not place:
-                yield Lines(self._pulse_line, id="pulse")
+                yield self._pulse_line
 
     def _composed(self) -> Iterator[Widget]:
         yield from super().compose()
 
-    def _pulse_line(self, width: int, height: int) -> list[Line]:
+    def _pulse_lines(self, width: int, height: int) -> list[Line]:
         self._pulse.gpus = self.session.profile.default_metric != "host"
         return [self._pulse.line(palette_of(self), width)]
 
@@ -99,8 +100,8 @@ class LiveScreen(MainScreen, inherit_bindings=False):
     def tell(self, status: Status) -> None:
         """Say how the recording is doing."""
         said, self._pulse.status = news(self._pulse.status, status), status
-        for name in ("#pulse", "#empty"):
-            self.query_one(name, Lines).update()
+        self._pulse_line.update()
+        self.parts.empty.update()
         if said:
             self._say(printable(said))
 
@@ -127,18 +128,18 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         if not self.projector.renew(session, message.latest, message.found):
             return False
         if turned:
-            self.collector.hurry()
+            self.parts.details.collector.hurry()
         self._follow_on(names)
         return True
 
     def _follow_on(self, hovered: tuple[str, ...] | None) -> None:
         """Bring the screen up to date: nothing moves, and what the status line says stays."""
         self.set_class(self.shown.empty, "-empty")
-        self.pane.show(self.shown)
+        self.parts.show_cursor(self.projector, self.pane)
+        self.parts.show_projection(self.projector)
         self._hover = self.view.tree.find(hovered) if hovered is not None else -1
-        self._begin_details()
-        for name in ("#header", "#chips", "#crumbs", "#details", "#status", "#empty", "#keys"):
-            self.query_one(name, Lines).update()
+        self.status_line.update()
+        self.key_line.update()
         found = self.shown.view.matches.result
         if (found.query if found else None) != self.finder.query:
             self._search(self.finder.query)
@@ -152,7 +153,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
     def _say(self, note: str) -> None:
         self._note = [Piece(f" {note}")]
-        self.query_one("#status", Lines).update()
+        self.status_line.update()
 
     # Keys
 
@@ -168,7 +169,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
             self._pulse.paused = None
             note = "live again" if self._pulse.status.running else ""
         self._follower.pause(self._pulse.paused is not None)
-        self.query_one("#pulse", Lines).update()
+        self._pulse_line.update()
         self._show(note)
 
     def action_window(self, step: int) -> None:
@@ -180,7 +181,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
     def _turn(self, window: Window) -> None:
         self._pulse.window = window
         self._follower.turn(window)
-        self.query_one("#pulse", Lines).update()
+        self._pulse_line.update()
 
     def action_set_mark(self) -> None:
         """Mark this moment; while the picture stands still, it is shown when it goes on."""

@@ -130,10 +130,3 @@ def screenshot(screen: ShownScreen) -> str:
         return f"saved {printable(save_screenshot(screen.app, screen.session.inputs))}"
     except (FlameError, OSError) as error:
         return f"not saved: {error}"
-
-
-def next_theme(screen: ShownScreen, step: int) -> str:
-    """Turn to the next theme, and name it."""
-    from flame.tui.toolkit.themes import cycle
-
-    return f"theme {cycle(screen.app, step)}"
