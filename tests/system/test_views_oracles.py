@@ -32,14 +32,14 @@ from flame.core.projection.selection import Selection
 from flame.core.timeline.highlight import light, matches, passing
 from flame.core.timeline.intervals import Timeline, Window, timeline
 from flame.core.timeline.raster import Grid
-from flame.tui.details.facts import Facts, Parts, collect
-from flame.tui.dialogs.write_files import Stacks
+from flame.tui.details.facts import Facts, HeaviestParts, collect
+from flame.tui.dialogs.write_files import ExportedStacks
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, project
 from flame.tui.timeline.time_view import TimeView
-from flame.tui.views.sandwich_halves import Halves
-from flame.tui.views.top_table import Table
+from flame.tui.views.sandwich_halves import SandwichHalves
+from flame.tui.views.top_table import TopTable
 from flame.tui.widgets.header import search_status
 from tests.conftest import TRACES
 from tests.support.oracles.facts import CAPTURED
@@ -179,7 +179,7 @@ def ways(tree: StackTree) -> dict[Stack, int]:
 
 
 def check_top(one: Looked) -> None:
-    tree, table = one.tree, Table(one.tree)
+    tree, table = one.tree, TopTable(one.tree)
     values = one.shown.metric.values(one.shown.profile.activities)
     table.take(table.later(one.shown.members(), values))
     spread, sums = table.spread, table.totals
@@ -200,7 +200,7 @@ def check_top(one: Looked) -> None:
             check_cells(table, row, named.total, whole, ranks)
 
 
-def check_cells(table: Table, row: int, total: int, whole: int, ranks: tuple[int, ...]) -> None:
+def check_cells(table: TopTable, row: int, total: int, whole: int, ranks: tuple[int, ...]) -> None:
     assert_says(table.cell(row, "total"), total)
     assert_percent(table.cell(row, "share"), total, whole)
     for key, value in zip(("p50", "p95", "p99", "maximum"), ranks, strict=True):
@@ -247,7 +247,7 @@ def test_the_top_table_of_host_time(trace: str) -> None:
         for label in set(labels):
             total[label] += piece.ns
         own[labels[-1]] += piece.ns
-    table = Table(tree).totals
+    table = TopTable(tree).totals
     columns = zip(table.frame.tolist(), table.total.tolist(), table.own.tolist(), strict=True)
     found = {label_of(tree, frame): sums for frame, *sums in columns if any(sums)}
     assert found == {label: [total[label], own[label]] for label in total if total[label]}
@@ -262,7 +262,7 @@ def check_sandwich(one: Looked, most: int) -> None:
     plain = [each._replace(path=each.path[::-1]) for each in one.plain] if inverted else one.plain
     named = sorted(by_name(plain).items(), key=lambda item: -item[1].total)
     for label, sums in named[:most]:
-        halves = Halves.of(tree, labels_of(tree)[label])
+        halves = SandwichHalves.of(tree, labels_of(tree)[label])
         callers, callees = around(plain, label, innermost=inverted)
         assert ways(halves.callers.tree) == callers
         assert ways(halves.callees.tree) == callees
@@ -322,7 +322,7 @@ def check_spread(facts: Facts, values: list[int]) -> None:
         assert histogram.counts.tolist() == expected.tolist()
 
 
-def check_places(on: dict[str, Parts], below: list[Seen]) -> None:
+def check_places(on: dict[str, HeaviestParts], below: list[Seen]) -> None:
     of: dict[str, Callable[[Row], int | None]] = {
         "processes": lambda row: row.pid,
         "threads": lambda row: row.call.tid if row.call else None,
@@ -342,7 +342,7 @@ def check_places(on: dict[str, Parts], below: list[Seen]) -> None:
             assert title not in on
 
 
-def check_parents(parents: Parts, one: Looked, label: Label) -> None:
+def check_parents(parents: HeaviestParts, one: Looked, label: Label) -> None:
     tree, sums = one.tree, Counter[Label | None]()
     for path, value, _ in one.plain:
         if label in path:
@@ -405,7 +405,7 @@ def test_launch_geometry_and_bytes_as_in_the_file(trace: str) -> None:
 
 def of_all_places(one: Looked, frame: int) -> Facts:
     """As a sandwich shows them."""
-    halves = Halves.of(one.tree, frame)
+    halves = SandwichHalves.of(one.tree, frame)
     *_, last = collect(one.shown, halves.callees.tree, 0)
     return last
 
@@ -468,14 +468,14 @@ def names_of(activities: list[Seen], query: Query) -> set[Label]:
 
 def check_search_in_views(one: Looked, query: Query) -> None:
     tree, view = one.tree, one.shown.view
-    table = Table(tree)
+    table = TopTable(tree)
     assert view.matches.result is not None
     rows = table.rows("own", False, None, matching_frames(tree, view.matches.result))
     found = {label_of(tree, int(table.totals.frame[row])) for row in rows}
     names = names_of(one.plain, query)
     assert found == names
     for label in sorted(names)[:2]:
-        halves = Halves.of(tree, labels_of(tree)[label])
+        halves = SandwichHalves.of(tree, labels_of(tree)[label])
         halves.mark(tree, view.matches.result)
         for half in halves:
             assert half.matches.result and view.matches.result
@@ -625,7 +625,7 @@ def check_algebra(profile: Profile, pattern: str, metric: str) -> None:
     assert int(folded.total[0]) == total
     inverted = project_tree(profile, LEVELS, metric=metric, arrangement=Arrangement(inverted=True))
     first = {inverted.name(n): int(inverted.total[n]) for n in inverted.children(0)}
-    sums = Table(whole).totals
+    sums = TopTable(whole).totals
     own = zip(sums.frame.tolist(), sums.own.tolist(), sums.count.tolist(), strict=True)
     assert {n: v for n, v in first.items() if v} == {whole.text[f]: v for f, v, _ in own if v}
 
@@ -652,20 +652,20 @@ def check_exports(one: Looked, folder: Path) -> None:
                 names = (text.removesuffix(CAPTURED).replace(";", ":") for _, text in each.path)
                 stacks[";".join(name or "[empty]" for name in names) or "all"] += each.value
         if stacks:
-            written = Stacks(one.shown.profile, "trace", tree.part(view.viewport.zoom.node))
+            written = ExportedStacks(one.shown.profile, "trace", tree.part(view.viewport.zoom.node))
             assert read_folded(written, folder) == stacks
             assert read_speedscope(written, folder) == sum(stacks.values())
             assert sum(stacks.values()) == view.viewport.total
     view.reset()
 
 
-def read_folded(written: Stacks, folder: Path) -> dict[str, int]:
+def read_folded(written: ExportedStacks, folder: Path) -> dict[str, int]:
     written.write("folded", str(folder / "folded.txt"))
     lines = (folder / "folded.txt").read_text(encoding="utf-8").split("\n")[:-1]
     return {stack: int(value) for stack, value in (line.rsplit(" ", 1) for line in lines)}
 
 
-def read_speedscope(written: Stacks, folder: Path) -> int:
+def read_speedscope(written: ExportedStacks, folder: Path) -> int:
     written.write("speedscope", str(folder / "speedscope.json"))
     [profile] = json.loads((folder / "speedscope.json").read_bytes())["profiles"]
     assert profile["endValue"] == sum(profile["weights"])

@@ -1,4 +1,4 @@
-"""The details pane: everything known of the selected frame, what matters most at the top."""
+"""Write the details pane: everything known of the selected frame, what matters most at the top."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flame.core.model.frames import PARTS, Frame, Kind
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks
 from flame.tui.details.facts import Facts, Part
-from flame.tui.details.sample_blocks import about, block
+from flame.tui.details.sample_blocks import sample_lines, sample_notes
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
 from flame.tui.shell.actions import Action
@@ -39,7 +39,7 @@ def details(
     clicks: bool = True,
     terms: Terms = NVTX,
 ) -> list[Line]:
-    """Lines about ``view``'s selected frame, at most ``width`` cells wide.
+    """Write lines about ``view``'s selected frame, at most ``width`` cells wide.
 
     ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
     which only those of the projected tree are; ``terms`` are the words for its ranges.
@@ -81,7 +81,7 @@ def _summary(view: TreeView, palette: Palette, width: int, most: int, terms: Ter
         ],
         *([Piece(part, "strong")] for part in name),
         *fields([("source", _source(frame))], width),
-        *about(frame, width),
+        *sample_notes(frame, width),
         *([[]] if most > _SHORT_NAME_LINES else []),
         *_weights(view, width),
     ]
@@ -160,22 +160,22 @@ def _measured(
 ) -> list[list[Line]]:
     """What activities are made of."""
     frame, metric = view.tree.frames[int(view.tree.frame[view.cursor.node])], view.tree.metric
-    samples = block(facts.sampled if facts else None, frame, palette, width)
-    parts = any(view.tree.kind(one) in PARTS for one in view.tree.path(view.cursor.node))
+    samples = sample_lines(facts.sampled if facts else None, frame, palette, width)
+    parts = any(view.tree.kind(above) in PARTS for above in view.tree.path(view.cursor.node))
     if parts or metric.noun != "activities":
-        return [samples, blocks.notes(facts, width)]
+        return [samples, blocks.note_lines(facts, width)]
     measured = metric.title if metric.unit == "ns" else "GPU time"
     title = f"{measured}, all places" if facts and facts.everywhere else f"{measured}, each"
     if facts and facts.latest:
         title += f" of the latest {format_count(facts.latest)}"
     some = facts is not None or view.tree.count[view.cursor.node] > 1
     return [
-        blocks.spread(title, facts, width) if some else [],
-        blocks.notes(facts, width),
+        blocks.distribution_lines(title, facts, width) if some else [],
+        blocks.note_lines(facts, width),
         samples,
         [
-            *blocks.queue(facts, width),
-            *(blocks.launch(facts, width) if frame.kind in _LAUNCHED else []),
+            *blocks.queue_lines(facts, width),
+            *(blocks.launch_lines(facts, width) if frame.kind in _LAUNCHED else []),
         ],
     ]
 
@@ -195,7 +195,7 @@ def _rest(view: TreeView, facts: Facts | None, width: int) -> list[list[Line]]:
     return [
         _shapes(view, facts, width),
         _parents(view, facts, width),
-        blocks.ran_on(facts, width),
+        blocks.place_lines(facts, width),
         _texts(view, frame, width),
     ]
 

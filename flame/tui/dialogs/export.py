@@ -1,4 +1,4 @@
-"""The export dialog: format, scope and file; writes beside the event loop."""
+"""Ask for the format, scope and file of an export, and write it beside the event loop."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.tui.dialogs.write_files import (
     FORMATS,
-    Format,
-    Stacks,
-    Target,
-    target_of,
+    ExportedStacks,
+    ExportFormat,
+    OutputFile,
+    output_file,
     write_picture,
 )
 from flame.tui.session.session import Projection
@@ -39,7 +39,7 @@ _WRITING = "writing …"
 
 
 def shown_about(shown: Projection) -> str:
-    """Which stacks are on screen, in words."""
+    """Say which stacks are on screen, in words."""
     view, filters = shown.view, len(shown.selection.where)
     words = [f"the {shown.metric.title}, levels and order on screen"]
     words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
@@ -54,7 +54,7 @@ def shown_about(shown: Projection) -> str:
 
 
 class ExportDialog(FileDialog[str | None]):
-    """Writes a file and returns a note of it, or None if the user left before that."""
+    """Write a file and return a note of it, or None if the user left before that."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "move(1)"),
@@ -87,7 +87,7 @@ class ExportDialog(FileDialog[str | None]):
         self.entry.value = self._usual_name
 
     @property
-    def _format(self) -> Format:
+    def _format(self) -> ExportFormat:
         return FORMATS[self._chosen[_FORMAT]]
 
     @property
@@ -162,9 +162,9 @@ class ExportDialog(FileDialog[str | None]):
         self._agreed = ""
         self._check()
 
-    def _check(self) -> Target:
+    def _check(self) -> OutputFile:
         """Say what is wrong with the name, if anything."""
-        target = target_of(self.entry.value, self._inputs)
+        target = output_file(self.entry.value, self._inputs)
         self.note = target.problem or ("is there already" if target.there else "")
         self.draw()
         return target
@@ -200,10 +200,10 @@ class ExportDialog(FileDialog[str | None]):
         self._start(lambda: write_picture(svg, path))
 
     @property
-    def _stacks(self) -> Stacks:
+    def _stacks(self) -> ExportedStacks:
         view = self._shown.view
         part = None if self._everything else view.tree.part(view.viewport.zoom.node)
-        return Stacks(self._profile, self._inputs.title, part)
+        return ExportedStacks(self._profile, self._inputs.title, part)
 
     def _start(self, write: Callable[[], str]) -> None:
         """Run ``write`` beside the event loop."""

@@ -21,7 +21,7 @@ from flame.tui.main import actions, selections
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import empty_lines, greeting
 from flame.tui.main.place import go_to, state_of
-from flame.tui.session.finder import Finder, Searched
+from flame.tui.session.finder import Searched, TreeFinder
 from flame.tui.session.projector import Projected, Projector
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
@@ -66,7 +66,7 @@ class MainScreen(FlameScreen):
         self.config = config or Config()
         self.keymap = keymap or {}
         self.projector = Projector(session, shown, self.post_message)
-        self.finder = Finder(self.post_message)
+        self.finder = TreeFinder(self.post_message)
         self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty)
         self.pane = self.parts.panes[0]
         self._state = state or State()

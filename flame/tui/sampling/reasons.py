@@ -25,7 +25,7 @@ _BAR_FROM = 30
 
 
 def counted(reasons: Sequence[str], samples: I8) -> Counted:
-    """The ``reasons`` that have samples, most first."""
+    """List the ``reasons`` that have samples, most first."""
     pairs = [(key, number) for key, number in zip(reasons, samples.tolist(), strict=True) if number]
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
@@ -33,7 +33,7 @@ def counted(reasons: Sequence[str], samples: I8) -> Counted:
 def reason_lines(
     known: Counted, palette: Palette, width: int, most: int = 0, meanings: bool = False
 ) -> list[Line]:
-    """A line for each reason, of which the first ``most`` (0: all), the rest as one."""
+    """Write a line for each reason, of which the first ``most`` (0: all), the rest as one."""
     whole = sum(samples for _, samples in known)
     shown = known[:most] if most and len(known) > most + 1 else known
     lines: list[Line] = []
@@ -56,7 +56,7 @@ def _bar_cells(width: int) -> int:
 
 def _reason(key: str, title: str, samples: int, whole: int, palette: Palette, width: int) -> Line:
     cells = _bar_cells(width)
-    sums = [samples if one == class_of(key) else 0 for one in StallClass]
+    sums = [samples if stall_class == class_of(key) else 0 for stall_class in StallClass]
     pieces = [
         Piece(segment.text, segment.style or "")
         for segment in bar(sums, whole, cells, palette, Style())
@@ -73,14 +73,14 @@ def _meaning(text: str, width: int) -> list[Line]:
 
 
 def legend(reasons: Sequence[str], samples: I8, palette: Palette, width: int) -> list[Line]:
-    """The classes that have any samples, with their shares, on as many lines as they need."""
+    """List the classes that have any samples, with their shares, on as many lines as they need."""
     sums = by_class(reasons, samples)
     lines: list[Line] = [[]]
-    for one in StallClass:
-        if not sums[one]:
+    for stall_class in StallClass:
+        if not sums[stall_class]:
             continue
-        glyph, style = swatch(one, palette)
-        words = f" {one.title} {format_percent(sums[one], sum(sums))}  "
+        glyph, style = swatch(stall_class, palette)
+        words = f" {stall_class.title} {format_percent(sums[stall_class], sum(sums))}  "
         if lines[-1] and line_width(lines[-1]) + len(words) + 1 > width + 2:
             lines.append([])
         lines[-1] += [Piece(glyph, style), Piece(words)]

@@ -118,12 +118,12 @@ class Version:
 
 
 def file_and_line(number: int) -> tuple[int, int]:
-    """The file and the line that `Version.line_of` has this ``number`` for."""
+    """Return the file and the line that `Version.line_of` has this ``number`` for."""
     return divmod(number, _LINES)
 
 
 def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> list[Version]:
-    """The samples of distributions ``used``, worth these values each, by code, largest first.
+    """Gather the samples of distributions ``used``, worth ``value`` each, by code, largest first.
 
     A value is split over its samples as `flame.core.projection.sample_split` does: exact in sum.
     """
@@ -132,12 +132,13 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     code, place, stall = (one[entries] for one in (sampling.code, sampling.place, sampling.stall))
     samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
     worth = apportion(value, samples, of, np.cumsum(size) - size)
-    found = []
-    for one, numbers in merge_codes({at: sampling.codes[at] for at in np.unique(code).tolist()}):
-        mine = np.flatnonzero(np.isin(code, numbers))
-        at = _places(sampling, one, code[mine], place[mine])
-        found.append(_version(one, numbers, frames, at, stall[mine], samples[mine], worth[mine]))
-    return sorted(found, key=lambda version: -version.total)
+    versions = []
+    for whole, numbers in merge_codes({at: sampling.codes[at] for at in np.unique(code).tolist()}):
+        rows = np.flatnonzero(np.isin(code, numbers))
+        at = _places(sampling, whole, code[rows], place[rows])
+        columns = (at, stall[rows], samples[rows], worth[rows])
+        versions.append(_version(whole, numbers, frames, *columns))
+    return sorted(versions, key=lambda version: -version.total)
 
 
 def _places(sampling: Sampling, whole: Code, code: I4, place: I4) -> I8:
@@ -163,7 +164,7 @@ def _version(
     stalls, reason = np.unique(stall[first], return_inverse=True)
     return Version(
         code,
-        tuple(frames[one].get("reason") for one in stalls.tolist()),
+        tuple(frames[frame].get("reason") for frame in stalls.tolist()),
         place[first],
         reason,
         sum_by(kind, samples, len(first)),
@@ -172,18 +173,20 @@ def _version(
     )
 
 
-# Codes of several processes, or files, that are one: it is listed once
+# Codes of several processes, or files, that are equal: each is listed once
 
 
 def merge_codes(codes: Mapping[int, Code]) -> list[tuple[Code, tuple[int, ...]]]:
-    """Each code that there is among ``codes`` once, and the numbers of all that are it.
+    """Merge equal ``codes``: each code once, and the numbers of all that are it.
 
     It has all instructions of these: where none has a text, each may know of others.
     """
     same: dict[Hashable, list[int]] = {}
     for number, code in codes.items():
         same.setdefault(_key(code), []).append(number)
-    return [(_whole([codes[one] for one in mine]), tuple(mine)) for mine in same.values()]
+    return [
+        (_whole([codes[number] for number in numbers]), tuple(numbers)) for numbers in same.values()
+    ]
 
 
 def _key(code: Code) -> Hashable:

@@ -15,26 +15,28 @@ from flame.tui.session.viewport import Zoom
 from flame.tui.toolkit.back_stack import Trail
 
 
-class Stand(NamedTuple):
-    """Where one is in a tree, by path: ``zoomed``, ``selected``, and the zooms before and after."""
+class Bookmark(NamedTuple):
+    """What a tree shows, by path: ``zoomed``, ``selected``, and the zooms before and after."""
 
     zoomed: Anchor
     selected: tuple[str, ...]
     trail: Trail[Zoom | Anchor]
 
 
-def stand_of(view: TreeView) -> Stand:
-    """Where one is in ``view``."""
+def bookmark_of(view: TreeView) -> Bookmark:
+    """Bookmark what is shown in ``view``."""
     past = view.viewport.trail.changed(
-        lambda one: view.viewport.anchor(one) if isinstance(one, Zoom) else one
+        lambda zoom: view.viewport.anchor(zoom) if isinstance(zoom, Zoom) else zoom
     )
-    return Stand(view.viewport.anchor(view.viewport.zoom), view.tree.names(view.cursor.node), past)
+    return Bookmark(
+        view.viewport.anchor(view.viewport.zoom), view.tree.names(view.cursor.node), past
+    )
 
 
-def take_stand(view: TreeView, stand: Stand) -> None:
-    """Zoom and select in ``view`` as ``stand`` says, as far as its tree has the frames."""
-    view.cursor.select(view.viewport.with_width(view.tree.find(stand.selected)))
-    view.begin_at(view.viewport.zoom_at(stand.zoomed), stand.trail.changed(lambda one: one))
+def restore(view: TreeView, bookmark: Bookmark) -> None:
+    """Zoom and select in ``view`` as ``bookmark`` says, as far as its tree has the frames."""
+    view.cursor.select(view.viewport.with_width(view.tree.find(bookmark.selected)))
+    view.begin_at(view.viewport.zoom_at(bookmark.zoomed), bookmark.trail.changed(lambda zoom: zoom))
 
 
 def carry(shown: TreeView, view: TreeView, zoom: bool = True) -> None:
@@ -66,28 +68,28 @@ def _same_frame(shown: TreeView, view: TreeView) -> int:
     return view.viewport.with_width(node)
 
 
-class Keeper:
-    """Carries what is selected and zoomed from one state of a growing tree to the next.
+class LiveBookmark:
+    """Carry what is selected and zoomed from one state of a growing tree to the next.
 
     Frames that a tree does not have are not forgotten: as long as the user goes nowhere else, they
     are selected and zoomed again when they come back.
     """
 
     def __init__(self) -> None:
-        self._stand: Stand | None = None
+        self._bookmark: Bookmark | None = None
         self._zoomed = self._selected = (-1, -1)
 
     def carry(self, shown: TreeView, view: TreeView) -> None:
         """Have ``view``, of a later tree, show what ``shown`` does."""
-        stand = stand_of(shown)
-        if self._stand and self._zoomed == (shown.number, shown.viewport.zooms):
-            stand = stand._replace(zoomed=self._stand.zoomed)
-        if self._stand and self._selected == (shown.number, shown.cursor.node):
-            stand = stand._replace(selected=self._stand.selected)
+        bookmark = bookmark_of(shown)
+        if self._bookmark and self._zoomed == (shown.number, shown.viewport.zooms):
+            bookmark = bookmark._replace(zoomed=self._bookmark.zoomed)
+        if self._bookmark and self._selected == (shown.number, shown.cursor.node):
+            bookmark = bookmark._replace(selected=self._bookmark.selected)
         view.viewport.width = shown.viewport.width
-        take_stand(view, stand)
+        restore(view, bookmark)
         view.origin, view.viewport.zooms = shown.origin, shown.viewport.zooms
-        self._stand = stand
+        self._bookmark = bookmark
         self._zoomed, self._selected = (
             (view.number, view.viewport.zooms),
             (view.number, view.cursor.node),
@@ -109,8 +111,8 @@ def select_frame(view: TreeView, frame: int) -> None:
     view.cursor.select(int(zoomed[int(np.argmax(view.tree.total[zoomed]))]))
 
 
-def matching_frames(tree: StackTree, found: SearchResult) -> Bool:
-    """Whether each frame is one that ``found``, a search of ``tree``, matches; bool[frames]."""
+def matching_frames(tree: StackTree, result: SearchResult) -> Bool:
+    """Return which frames ``result``, a search of ``tree``, matches; bool[frames]."""
     fits = np.zeros(len(tree.text), bool)
-    fits[tree.frame[found.matches.mask]] = True
+    fits[tree.frame[result.matches.mask]] = True
     return fits

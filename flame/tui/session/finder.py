@@ -23,7 +23,7 @@ class Searched(Answer[_Search, SearchResult]):
     """Say that a search in a thread has ended, or failed."""
 
 
-class Finder:
+class TreeFinder:
     """Run one search at a time and only the last one asked for; ``post`` takes the results."""
 
     def __init__(self, post: Post) -> None:
@@ -57,10 +57,10 @@ class Finder:
 
         Raises what should not have happened.
         """
-        found = message.result()
+        result = message.result()
         current = self._searches.take(message)
         if current:
-            message.request.view.matches.mark(found)
+            message.request.view.matches.mark(result)
         return current
 
 

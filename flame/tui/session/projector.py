@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from flame.core.errors import FlameError
 from flame.core.projection.selection import Selection
-from flame.tui.session.carry import Keeper, Stand, carry, stand_of, take_stand
+from flame.tui.session.carry import Bookmark, LiveBookmark, bookmark_of, carry, restore
 from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.session import Projection, Session
 from flame.tui.toolkit.back_stack import Trail
@@ -39,7 +39,10 @@ class Projected(Answer[_Request, ReadyProjection]):
 
 @dataclass
 class Projector:
-    """``shown`` is on screen, ``wanted`` is what was last asked for; ``post`` takes the results."""
+    """Work out projections: ``shown`` is on screen, ``wanted`` was last asked for.
+
+    ``post`` takes the results.
+    """
 
     session: Session
     shown: Projection
@@ -48,8 +51,8 @@ class Projector:
     _requests: LatestRequest[_Request, ReadyProjection] = field(init=False)
     _trail: Trail[Selection] = field(init=False, default_factory=lambda: Trail(_REMEMBERED))
     _levels: dict[str, tuple[str, ...] | None] = field(init=False, default_factory=dict)
-    _keeper: Keeper = field(init=False, default_factory=Keeper)
-    _stands: dict[Selection, Stand] = field(init=False, default_factory=dict)
+    _live: LiveBookmark = field(init=False, default_factory=LiveBookmark)
+    _bookmarks: dict[Selection, Bookmark] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.wanted = self.shown.selection
@@ -94,26 +97,26 @@ class Projector:
         self._levels[after.metric.table] = after.selection.levels
 
     def _remember(self, left: Projection) -> None:
-        self._stands.pop(left.selection, None)
-        self._stands[left.selection] = stand_of(left.view)
-        while len(self._stands) > _REMEMBERED:
-            del self._stands[next(iter(self._stands))]
+        self._bookmarks.pop(left.selection, None)
+        self._bookmarks[left.selection] = bookmark_of(left.view)
+        while len(self._bookmarks) > _REMEMBERED:
+            del self._bookmarks[next(iter(self._bookmarks))]
 
     def _carry(self, before: Projection, after: Projection, back: bool) -> None:
         """Show the same frames, or ``back`` at a selection those that it had when it was left."""
-        stand = (
-            self._stands.get(after.selection) if back and not after.view.viewport.width else None
+        bookmark = (
+            self._bookmarks.get(after.selection) if back and not after.view.viewport.width else None
         )
-        if stand is not None:
-            take_stand(after.view, stand)
+        if bookmark is not None:
+            restore(after.view, bookmark)
         carry(before.view, after.view, zoom=not back)
 
-    def renew(self, session: Session, latest: Projection, found: SearchResult | None) -> bool:
+    def renew(self, session: Session, latest: Projection, result: SearchResult | None) -> bool:
         """Show ``latest``, a later state of what is shown; False if other things are wanted now."""
         if self.busy or latest.selection != self.wanted:
             return False
-        self._keeper.carry(self.shown.view, latest.view)
-        latest.view.matches.mark(found)
+        self._live.carry(self.shown.view, latest.view)
+        latest.view.matches.mark(result)
         self.session, self.shown = session, latest
         return True
 
@@ -131,5 +134,5 @@ class Projector:
 
 def _project(request: _Request) -> Iterator[ReadyProjection]:
     projection = request.session.project(request.candidates)
-    found = find(projection.view.tree, request.query) if request.query else None
-    yield ReadyProjection(projection, found, request.step)
+    result = find(projection.view.tree, request.query) if request.query else None
+    yield ReadyProjection(projection, result, request.step)

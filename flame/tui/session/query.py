@@ -51,13 +51,13 @@ def find(tree: StackTree, query: Query) -> SearchResult:
 
 
 def exact_pattern(name: str) -> str:
-    """A regular expression that finds ``name`` and nothing else, printable and on one line."""
+    """Return a regular expression, printable and on one line, that finds ``name`` alone."""
     return f"^{_SPECIAL.sub(_escape, name)}$"
 
 
 @lru_cache(256)
 def exact_name(pattern: str) -> str | None:
-    """The name for which `exact_pattern` gives ``pattern``; None for any other pattern."""
+    """Return the name for which `exact_pattern` gives ``pattern``; None for any other pattern."""
     name = _ESCAPED.sub(_unescape, pattern[1:-1])
     return name if exact_pattern(name) == pattern else None
 

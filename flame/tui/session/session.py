@@ -1,4 +1,4 @@
-"""A loaded trace as the app holds it, and projections of it; runs in a worker, draws nothing."""
+"""Load a trace for the app and project it; runs in a worker, draws nothing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Session:
         """Remember ``projection``, and forget those longest unused when there are too many."""
         self._kept.pop(projection.selection, None)
         self._kept[projection.selection] = projection
-        nodes = sum(len(one.view.tree) for one in self._kept.values())
+        nodes = sum(len(kept.view.tree) for kept in self._kept.values())
         for selection in list(self._kept)[:-1]:
             if nodes <= _KEPT_NODES:
                 break
@@ -123,7 +123,7 @@ def open_session(
 
 
 def metrics_of(profile: Profile) -> tuple[str, ...]:
-    """The metrics by which ``profile`` may have something to show."""
+    """Return the metrics by which ``profile`` may have something to show."""
     return tuple(metric.key for metric in profile.metrics if _weighs(profile, metric))
 
 

@@ -15,7 +15,7 @@ from flame.tui.session.anchors import Anchor
 from flame.tui.session.cursor import Cursor
 from flame.tui.session.matches import ShownMatches
 from flame.tui.session.query import Query, find
-from flame.tui.session.row_layout import Layout
+from flame.tui.session.row_layout import TreeLayout
 from flame.tui.session.viewport import Viewport, Zoom
 from flame.tui.toolkit.back_stack import Trail
 
@@ -50,7 +50,7 @@ class TreeView:
     whole: int = field(init=False)
 
     def __post_init__(self, width: int) -> None:
-        self.layout = Layout(self.tree)
+        self.layout = TreeLayout(self.tree)
         self.viewport = Viewport(self.layout, width)
         self.cursor = Cursor(self.viewport)
         self.matches = ShownMatches(self.viewport)

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.tui.session.anchors import Anchor, anchor_of, span_of
-from flame.tui.session.row_layout import Item, Layout, Span
+from flame.tui.session.row_layout import Item, Span, TreeLayout
 from flame.tui.toolkit.back_stack import Trail
 
 _NARROWEST = 16
@@ -29,7 +29,7 @@ class Viewport:
     ``zooms`` counts how often a part was asked for.
     """
 
-    layout: Layout
+    layout: TreeLayout
     width: int = 0
     zoom: Zoom = field(init=False)
     trail: Trail[Zoom | Anchor] = field(init=False, default_factory=Trail)

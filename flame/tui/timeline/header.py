@@ -23,7 +23,7 @@ _NAME = 48
 
 
 def head(time: TimeView, labels: int, note: str, width: int) -> list[Line]:
-    """The two lines; ``labels`` cells are left of the axis."""
+    """Compose the two lines; ``labels`` cells are left of the axis."""
     return [_summary(time, note, width), _axis(time, labels, width)]
 
 
@@ -73,7 +73,7 @@ def _axis(time: TimeView, labels: int, width: int) -> Line:
 
 
 def hint(time: TimeView, text: tuple[str, ...]) -> str:
-    """What is selected, or what can be done."""
+    """Say what is selected, or what can be done."""
     if time.viewport.brush is not None:
         moving = "← → move its end, " if time.viewport.brush.moving else ""
         return f"brush: {moving}enter filters all views by it, esc leaves it"
@@ -107,7 +107,7 @@ class Axis(NamedTuple):
 
 
 def axis(grid: Grid, origin: int) -> Axis:
-    """Ticks at round times of the trace's clock, on which ``origin`` is where ``grid`` has 0."""
+    """Place ticks at round times of the trace's clock, at ``origin`` where ``grid`` has 0."""
     step = _step(ceil(CLOSEST / grid.scale))
     scale, unit = next((scale, unit) for scale, unit in _UNITS if step >= scale)
     low, high = origin + grid.window.low, origin + grid.window.high
@@ -136,7 +136,7 @@ def _step(least: int) -> int:
 
 
 def clock(time: int, exact: int) -> str:
-    """``time`` (ns) in seconds, with the digits that tell times ``exact`` ns apart: 155.357 s."""
+    """Write ``time`` (ns) in seconds, with digits that tell times ``exact`` ns apart: 155.357 s."""
     places = max(10 - len(str(max(exact, 1))), 0)
     places = min(-(-places // 3) * 3, 9)  # whole groups of digits, as units are
     sign, time = ("-", -time) if time < 0 else ("", time)
@@ -147,7 +147,7 @@ def clock(time: int, exact: int) -> str:
 
 
 def period(window: Window, origin: int) -> str:
-    """From when to when ``window`` reaches: ``155.357 – 155.412 s``."""
+    """Write from when to when ``window`` reaches: ``155.357 – 155.412 s``."""
     exact = max(window.length // 100, 1)
     first, last = (clock(origin + time, exact) for time in window)
     return f"{first.removesuffix(' s')} – {last}"

@@ -1,4 +1,4 @@
-"""The timeline: ranges and GPU work, or samples, over time, by thread and by stream."""
+"""Show ranges and GPU work, or samples, over time, by thread and by stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.timer import Timer
 from flame.core.projection.filters import Time
 from flame.tui.session.session import Projection
 from flame.tui.timeline import header as timeline_head
-from flame.tui.timeline.prepare import Work
+from flame.tui.timeline.prepare import TimelineWork
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.timeline.tree_link import item_of, node_of
@@ -37,7 +37,7 @@ _NO_TIMES = "this file has no times: it says how much every stack weighs, but no
 
 
 class TimelinePane(Pane):
-    """What ran when; a brushed window becomes a filter of all views."""
+    """Show what ran when; a brushed window becomes a filter of all views."""
 
     name_ = "timeline"
     title = "Timeline"
@@ -49,15 +49,15 @@ class TimelinePane(Pane):
     class Ready(Message):
         """``work`` is done."""
 
-        def __init__(self, work: Work) -> None:
+        def __init__(self, work: TimelineWork) -> None:
             super().__init__()
             self.work = work
 
     def __init__(self, shown: Projection) -> None:
         super().__init__(shown)
         self._time: TimeView | None = None
-        self._work: Work | None = None
-        self._taken: Work | None = None
+        self._work: TimelineWork | None = None
+        self._taken: TimelineWork | None = None
         self._followed: tuple[object, ...] = (None, ())
         self._next = 0.0
         self._timer: Timer | None = None
@@ -86,7 +86,7 @@ class TimelinePane(Pane):
         elif self._work is not None and self._work.precedes(shown):
             self._go_on(shown)
         elif self._work is None or not self._work.fits(shown):
-            self._begin(Work(shown, self._work))
+            self._begin(TimelineWork(shown, self._work))
         self._draw()
 
     def _go_on(self, shown: Projection) -> None:
@@ -97,14 +97,14 @@ class TimelinePane(Pane):
         if now < self._next:
             self._timer = self._timer or self.set_timer(self._next - now, self._again)
             return
-        self._begin(Work(shown, self._work))
+        self._begin(TimelineWork(shown, self._work))
 
     def _again(self) -> None:
         self._timer = None
         if self.display:
             self.show(self.shown)
 
-    def _begin(self, work: Work) -> None:
+    def _begin(self, work: TimelineWork) -> None:
         self._work = work
 
         def run() -> None:
@@ -124,7 +124,7 @@ class TimelinePane(Pane):
             self._take(message.work)
             self.post_message(self.Changed())
 
-    def _take(self, work: Work) -> None:
+    def _take(self, work: TimelineWork) -> None:
         timeline, light = work.result()
         self._taken = work
         self._next = monotonic() + max(PACE, _SHARE * work.seconds)

@@ -1,4 +1,4 @@
-"""What a timeline needs before it can be drawn; worked out in a thread."""
+"""Prepare, in a thread, what a timeline needs before it can be drawn."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from flame.core.timeline.intervals import Timeline, timeline
 from flame.tui.session.session import Projection
 
 
-class Work:
-    """The rows of ``shown``'s trace, and what is bright in them; takes over from ``before``."""
+class TimelineWork:
+    """Work out the rows of ``shown``'s trace and what is bright in them, after ``before``."""
 
-    def __init__(self, shown: Projection, before: Work | None) -> None:
+    def __init__(self, shown: Projection, before: TimelineWork | None) -> None:
         self._shown = shown
         self._found = shown.view.matches.result
         self._before = before

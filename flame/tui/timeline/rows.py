@@ -1,4 +1,4 @@
-"""The rows of the timeline, cell by cell: bars with names, and blocks as high as cells are busy."""
+"""Draw the rows of the timeline: bars with names, and blocks as high as cells are busy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BARS = 1000
 
 
 class TimelineRows(Rows):
-    """Draws a `TimeView`: ``labels`` cells of labels, ``cells`` of time; tells of the mouse."""
+    """Draw a `TimeView`: ``labels`` cells of labels, ``cells`` of time; tells of the mouse."""
 
     labels = 0
     cells = 1

@@ -1,4 +1,4 @@
-"""The icicle: the tree drawn root on top, one row per level, line by line."""
+"""Draw the icicle: the tree with its root on top, one row per level, line by line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _short(name: str, frame: Frame, width: int) -> str:
 
 
 class Icicle(Rows):
-    """Draws a `TreeView`; a click selects, a double click zooms.
+    """Draw a `TreeView`; a click selects, a double click zooms.
 
     ``upwards`` puts the root at the bottom; ``rootless`` leaves it out, for a root that something
     else shows.

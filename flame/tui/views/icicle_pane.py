@@ -1,4 +1,4 @@
-"""The icicle view: the tree, root on top, under an overview of where the zoomed part lies."""
+"""Show the icicle, root on top, under an overview of where the zoomed part lies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flame.tui.views.pane import Pane
 
 
 class IciclePane(Pane):
-    """The projected tree."""
+    """Show the projected tree, and move in it."""
 
     name_ = "icicle"
     title = "Icicle"

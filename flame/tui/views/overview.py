@@ -1,4 +1,4 @@
-"""One line that shows which part of the whole tree the zoomed one is, and where matches lie."""
+"""Draw in one line which part of the whole tree is zoomed, and where matches lie."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GLYPHS = "▁▄█"
 
 
 class Overview(Rows):
-    """The whole width of a tree; press or drag to move the zoomed part there."""
+    """Draw the whole width of a tree; press or drag to move the zoomed part there."""
 
     DEFAULT_CSS = "Overview { height: 1; }"
 
@@ -74,15 +74,15 @@ class Overview(Rows):
         left = np.minimum(left, width - 1)
         return left, np.clip(right, left + 1, width)
 
-    def _matches(self, found: SearchResult, width: int) -> I8:
+    def _matches(self, result: SearchResult, width: int) -> I8:
         """How many matches lie in each cell; worked out once per search and width."""
         known = self._matching
-        if known is None or known[0] is not found or known[1] != width:
+        if known is None or known[0] is not result or known[1] != width:
             tree = self._view.tree
-            low = tree.x[found.order]
-            left, right = self._cells(np.array([low, low + tree.total[found.order]]), width)
+            low = tree.x[result.order]
+            left, right = self._cells(np.array([low, low + tree.total[result.order]]), width)
             begun = np.bincount(left, minlength=width + 1) - np.bincount(right, minlength=width + 1)
-            self._matching = known = (found, width, np.cumsum(begun)[:width])
+            self._matching = known = (result, width, np.cumsum(begun)[:width])
         return known[2]
 
     # Mouse

@@ -1,4 +1,4 @@
-"""What every view of the app has in common: it takes the moves that keys ask for, and draws."""
+"""Define what all views of the app share: they take the moves that keys ask for, and draw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_HERE = "not in this view"
 
 
 class Pane(Vertical):
-    """One view of a projection. The moves return a note for the status line, mostly empty.
+    """Show one view of a projection. The moves return a note for the status line, mostly empty.
 
     ``name_`` is how options and states spell the view, ``title`` how people do. All panes share
     ``shown.view``: its cursor is the selected frame, its search the search, in every view.

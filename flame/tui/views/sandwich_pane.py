@@ -10,7 +10,7 @@ from textual.css.scalar import Scalar
 
 from flame.core.projection.labels import labels_of
 from flame.core.projection.selection import Selection
-from flame.tui.session.carry import Keeper, carry, select_frame
+from flame.tui.session.carry import LiveBookmark, carry, select_frame
 from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
@@ -18,7 +18,7 @@ from flame.tui.toolkit.back_stack import Trail
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.pane import Pane
-from flame.tui.views.sandwich_halves import Halves, Moment, ReadyHalves
+from flame.tui.views.sandwich_halves import ReadyHalves, SandwichHalves, SandwichState
 from flame.tui.views.sandwich_subject import SandwichSubject, SubjectLine
 
 AT_ONCE = 100_000
@@ -28,7 +28,7 @@ _NONE = -1
 
 
 class SandwichPane(Pane):
-    """Callers grow upwards from the subject, callees downwards; one of the halves is moved in."""
+    """Show callers above the subject and callees below; keys move in one of the two halves."""
 
     name_ = "sandwich"
     title = "Sandwich"
@@ -40,15 +40,15 @@ class SandwichPane(Pane):
         self._asked: int | None = None
         self._left = True
         self._projected: Projection | None = None
-        self._halves: Halves | None = None
-        self._last: Halves | None = None
-        self._keepers = (Keeper(), Keeper())
+        self._halves: SandwichHalves | None = None
+        self._last: SandwichHalves | None = None
+        self._live = (LiveBookmark(), LiveBookmark())
         self._above = False
-        self._marked: Halves | None = None
+        self._marked: SandwichHalves | None = None
         self._found: SearchResult | None = None
         self._ticket = 0
-        self._trails: dict[Selection, Trail[Moment]] = {}
-        self._trail = Trail[Moment]()
+        self._trails: dict[Selection, Trail[SandwichState]] = {}
+        self._trail = Trail[SandwichState]()
 
     def compose(self) -> ComposeResult:
         view = self.shown.view
@@ -98,22 +98,24 @@ class SandwichPane(Pane):
         if wanted is not None and wanted != self._frame:
             if not changed:
                 self._remember(self._moment())
-            self._begin(Moment(wanted))
+            self._begin(SandwichState(wanted))
         elif changed:
-            self._begin(Moment(self._renamed(self._frame)), self._halves)
+            self._begin(SandwichState(self._renamed(self._frame)), self._halves)
 
     def _go_on(self) -> None:
         """Show a later state of the sandwich, unless one is being worked out."""
         if not self._busy:
             self._projected = self.shown
-            self._begin(Moment(self._frame), goes_on=True)
+            self._begin(SandwichState(self._frame), goes_on=True)
 
     def _renamed(self, frame: int) -> int:
         """``frame`` in a new projection, which may show other frames as one."""
         labels = labels_of(self.shown.profile, self.shown.selection.naming)
         return int(labels.shown[frame])
 
-    def _begin(self, goal: Moment, like: Halves | None = None, goes_on: bool = False) -> None:
+    def _begin(
+        self, goal: SandwichState, like: SandwichHalves | None = None, goes_on: bool = False
+    ) -> None:
         """Work out the sandwich at ``goal``, with the same selected and zoomed as in ``like``.
 
         One that ``goes_on`` is a later state of the one that is shown.
@@ -123,7 +125,7 @@ class SandwichPane(Pane):
         self._busy = bool(len(self.shown.view.places(goal.frame)))
 
         def work() -> ReadyHalves:
-            halves = Halves.of(tree, goal.frame)
+            halves = SandwichHalves.of(tree, goal.frame)
             for old, new in zip(like or (), halves, strict=False):
                 carry(old, new)
             return ReadyHalves(halves, goal, goes_on)
@@ -147,22 +149,20 @@ class SandwichPane(Pane):
 
     def _take(self, ready: ReadyHalves) -> None:
         if ready.goes_on:
-            for keeper, old, new in zip(
-                self._keepers, self._last or (), ready.halves, strict=False
-            ):
+            for keeper, old, new in zip(self._live, self._last or (), ready.halves, strict=False):
                 keeper.carry(old, new)
         self._busy, self._halves, self._last = False, ready.halves, ready.halves
         self._zoom_to(ready.goal)
         self._above = self._above and ready.halves.callers.cursor.node > 0
 
-    def _moment(self) -> Moment:
+    def _moment(self) -> SandwichState:
         if self._halves is None:
-            return Moment(self._frame)
-        return Moment(
+            return SandwichState(self._frame)
+        return SandwichState(
             self._frame, *(half.viewport.anchor(half.viewport.zoom) for half in self._halves)
         )
 
-    def _zoom_to(self, moment: Moment) -> None:
+    def _zoom_to(self, moment: SandwichState) -> None:
         """Zoom the halves as they were."""
         for half, anchor in zip(self._halves or (), (moment.callers, moment.callees), strict=False):
             if anchor is not None:
@@ -170,7 +170,7 @@ class SandwichPane(Pane):
 
     # Undoing
 
-    def _remember(self, before: Moment) -> None:
+    def _remember(self, before: SandwichState) -> None:
         if before.frame != _NONE:
             self._trail.leave(before)
 

@@ -14,7 +14,7 @@ from flame.tui.session.tree_view import NO_NAME, TreeView
 from flame.tui.session.wording import lasts
 from flame.tui.toolkit.lines import EDGE, Line, Lines, Piece, palette_of
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, fill, width_of
-from flame.tui.views.sandwich_halves import Halves
+from flame.tui.views.sandwich_halves import SandwichHalves
 
 _LEAST_NAME = 32
 """Cells that the subject's name keeps, with fewer facts beside it."""
@@ -25,7 +25,7 @@ class SandwichSubject(NamedTuple):
 
     view: TreeView
     frame: int
-    halves: Halves | None
+    halves: SandwichHalves | None
     busy: bool
     selected: bool
 

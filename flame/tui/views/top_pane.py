@@ -1,4 +1,4 @@
-"""The top view: every frame of the tree in a sortable table."""
+"""Show every frame of the tree in a sortable table."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from flame.tui.views.top_table import (
     TITLES,
     UNKNOWN,
     Head,
-    Later,
-    Table,
+    SlowColumns,
+    TopTable,
     heads_for,
     orders_of,
 )
@@ -47,12 +47,12 @@ class _Later(NamedTuple):
     """The whole table of a later state, and how long it took."""
 
     shown: Projection
-    table: Table
+    table: TopTable
     seconds: float
 
 
 class TopPane(Pane):
-    """Totals and percentiles per frame; ``shown.view`` holds the selected one at a place of it."""
+    """Show totals and percentiles per frame; ``shown.view`` has the selected one at one place."""
 
     name_ = "top"
     title = "Top"
@@ -69,7 +69,7 @@ class TopPane(Pane):
         self._busy = False
         self._of: Projection | None = None
         self._ticket = 0
-        self._table: Table | None = None
+        self._table: TopTable | None = None
         self._wanted = ("own", False)
         self._kind: Kind | None = None
         self._rows: I4 = np.zeros(0, np.int32)
@@ -108,9 +108,9 @@ class TopPane(Pane):
         self._busy = True
         tree = shown.view.tree
         if len(tree) <= AT_ONCE:
-            self._take(Table(tree))
+            self._take(TopTable(tree))
         else:
-            self._work(lambda: Table(tree))
+            self._work(lambda: TopTable(tree))
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""
@@ -123,7 +123,7 @@ class TopPane(Pane):
         self._busy, self._ticket = True, self._ticket + 1
 
         def work() -> _Later:
-            table = Table(shown.view.tree)
+            table = TopTable(shown.view.tree)
             table.take(_rest(table, shown))
             return _Later(shown, table, monotonic() - begin)
 
@@ -134,7 +134,7 @@ class TopPane(Pane):
         if self.display:
             self.show(self.shown)
 
-    def _work(self, work: Callable[[], Table | Later]) -> None:
+    def _work(self, work: Callable[[], TopTable | SlowColumns]) -> None:
         in_background(work, self._ticket, self.post_message)
 
     @on(Done)
@@ -142,9 +142,9 @@ class TopPane(Pane):
         result = message.result()
         if message.ticket != self._ticket:
             return
-        if isinstance(result, Table):
+        if isinstance(result, TopTable):
             self._take(result)
-        elif isinstance(result, Later) and self._table is not None:
+        elif isinstance(result, SlowColumns) and self._table is not None:
             self._table.take(result)
             self._busy = False
         elif isinstance(result, _Later):
@@ -158,7 +158,7 @@ class TopPane(Pane):
         if self._kind not in later.table.kinds:
             self._kind = None
 
-    def _take(self, table: Table) -> None:
+    def _take(self, table: TopTable) -> None:
         """Show ``table``, and have the rest of it worked out."""
         self._table, self._chosen_by, shown = table, None, self.shown
         if self._kind not in table.kinds:
@@ -189,8 +189,8 @@ class TopPane(Pane):
         if self._table is None:
             return -1
         row = self._table.row_of(int(self.view.tree.frame[self.view.cursor.node]))
-        found = np.flatnonzero(self._rows == row)
-        return int(found[0]) if len(found) else -1
+        places = np.flatnonzero(self._rows == row)
+        return int(places[0]) if len(places) else -1
 
     def _select(self, place: int) -> None:
         """Select the frame at ``place``, where it is widest, in the zoomed part if it is there."""
@@ -299,7 +299,7 @@ class TopPane(Pane):
         self.post_message(self.Changed(self.enter() if message.opens else ""))
 
 
-def _rest(table: Table, shown: Projection) -> Later:
+def _rest(table: TopTable, shown: Projection) -> SlowColumns:
     """The part of ``table`` that takes its time."""
     metric = shown.metric
     members = shown.members() if lasts(metric) else None

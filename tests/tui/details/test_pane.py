@@ -14,7 +14,7 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.tree import StackTree
 from flame.tui.details.blocks import bars
-from flame.tui.details.facts import BINS, Facts, Launched, Moved, Part, Parts, Used
+from flame.tui.details.facts import BINS, Facts, HeaviestParts, Launched, Moved, Part, Used
 from flame.tui.details.pane import details
 from flame.tui.session.row_layout import Span
 from flame.tui.session.tree_view import TreeView
@@ -54,7 +54,7 @@ def known(values: Sequence[int] = (), **more: Any) -> Facts:
     """Facts of activities that took so long."""
     column: I8 = np.array(values, np.int64)
     spread, shape = distribution(column), histogram(column, BINS)
-    rest: dict[str, Any] = {"parents": Parts([], 0, 0), "on": {}, "notes": ()}
+    rest: dict[str, Any] = {"parents": HeaviestParts([], 0, 0), "on": {}, "notes": ()}
     return Facts(False, spread, shape, **{"queue": None, **rest, **more})
 
 
@@ -179,7 +179,7 @@ def test_every_line_fits_the_pane() -> None:
     )
     tree = stack_tree({(hostile, "絵文字🚀" * 30): 10, (hostile, ""): 5})
     name = "\x1b]0;x\x07日本" * 100
-    parts = Parts([Part(name, 8, 1), Part(name, 2)], 9, 10)
+    parts = HeaviestParts([Part(name, 8, 1), Part(name, 2)], 9, 10)
     unread = known((1, 10**12), parents=parts, on={"threads": parts}, unread=name)
     config = LaunchConfig((2**31,) * 3, (1024,) * 3, None, 255, 2**30, 2**30)
     launched = Launched([Used(config, 10**9, 7)] * 2, 2, 14)
@@ -319,7 +319,7 @@ def test_the_queue_delay() -> None:
 
 
 def test_several_shapes_stand_below_with_their_shares() -> None:
-    shapes = Parts([Part("[[16, 2880], [2880, 2880]]", 3), Part("[[1]]", 1)], 7, 4)
+    shapes = HeaviestParts([Part("[[16, 2880], [2880, 2880]]", 3), Part("[[1]]", 1)], 7, 4)
     lines = shown(TREE, "forward", "aten::mm", facts=known(shapes=shapes))
     at = lines.index("heaviest shapes, of 7")
     assert lines[at + 1 : at + 3] == [" 75.0 %  [[16, 2880], [2880, 2880]]", " 25.0 %  [[1]]"]
@@ -329,7 +329,7 @@ def test_several_shapes_stand_below_with_their_shares() -> None:
 
 
 def test_parents_can_be_clicked() -> None:
-    parents = Parts([Part("aten::mm", 6, 2), Part("other", 2, 4)], 2, 8)
+    parents = HeaviestParts([Part("aten::mm", 6, 2), Part("other", 2, 4)], 2, 8)
     view = TreeView(TREE, 100)
     view.cursor.select(node(TREE, "other", "gemm"))
     lines = details(view, PALETTE, 40, known([5, 6], parents=parents))
@@ -346,7 +346,7 @@ def test_children_can_be_clicked_in_the_projected_tree(clicks: bool) -> None:
 
 
 def test_where_it_ran_and_what_is_missing() -> None:
-    on = {"GPUs": Parts([Part("GPU 0", 90), Part("GPU 1", 10)], 3, 100)}
+    on = {"GPUs": HeaviestParts([Part("GPU 0", 90), Part("GPU 1", 10)], 3, 100)}
     note = "NVTX ranges cover 47 % of GPU time, the rest was launched outside any."
     lines = shown(TREE, "forward", facts=known([5, 6], on=on, notes=(note,)))
     assert fact(lines, "GPUs") == "GPU 0 90.0 %, GPU 1 10.0 %"
@@ -356,7 +356,9 @@ def test_where_it_ran_and_what_is_missing() -> None:
 
 def test_of_a_long_name_it_ran_on_the_share_stays() -> None:
     parts = [Part(f"VLLM::Worker_TP{rank} [410{rank}]", 50) for rank in range(2)]
-    lines = shown(TREE, "forward", facts=known([5, 6], on={"processes": Parts(parts, 2, 100)}))
+    lines = shown(
+        TREE, "forward", facts=known([5, 6], on={"processes": HeaviestParts(parts, 2, 100)})
+    )
     named = [fact(lines, "processes"), after(lines, "processes")[0].strip()]
     assert [(name[:6], name[-13:]) for name in named] == [
         ("VLLM::", "[4100] 50.0 %"),

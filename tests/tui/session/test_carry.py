@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.model.tree import StackTree
-from flame.tui.session.carry import Keeper, carry, stand_of
+from flame.tui.session.carry import LiveBookmark, bookmark_of, carry
 from flame.tui.session.row_layout import Span
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.viewport import Zoom
@@ -80,10 +80,10 @@ def test_carrying_over_to_the_same_tree_changes_nothing(tree: StackTree) -> None
 # A tree that grows
 
 
-def later(shown: TreeView, tree: StackTree, keeper: Keeper | None = None) -> TreeView:
+def later(shown: TreeView, tree: StackTree, keeper: LiveBookmark | None = None) -> TreeView:
     """The view of ``tree``, a later state of what ``shown`` shows."""
     other = TreeView(tree)
-    (keeper or Keeper()).carry(shown, other)
+    (keeper or LiveBookmark()).carry(shown, other)
     return other
 
 
@@ -115,7 +115,7 @@ def test_the_way_back_goes_through_the_same_frames() -> None:
 
 
 def test_frames_that_are_gone_for_a_while_are_shown_again() -> None:
-    keeper, shown = Keeper(), view()
+    keeper, shown = LiveBookmark(), view()
     shown.zoom_to(shown.viewport.zoom_of(B))
     shown.cursor.select(node(TREE, "b", "x", "deep"))
     gone = later(shown, stack_tree({("a",): 1}), keeper)
@@ -127,7 +127,7 @@ def test_frames_that_are_gone_for_a_while_are_shown_again() -> None:
 
 
 def test_whoever_moves_meanwhile_stays_there() -> None:
-    keeper, shown = Keeper(), view()
+    keeper, shown = LiveBookmark(), view()
     shown.zoom_to(shown.viewport.zoom_of(B))
     shown.cursor.select(node(TREE, "b", "x"))
     tree = stack_tree({("a", "x"): 1, ("a", "y"): 2})
@@ -142,7 +142,7 @@ def test_whoever_moves_meanwhile_stays_there() -> None:
 def test_a_place_that_is_there_again_is_the_same(
     tree: StackTree, others: list[StackTree], keys: list[str]
 ) -> None:
-    keeper, shown = Keeper(), TreeView(tree, 40)
+    keeper, shown = LiveBookmark(), TreeView(tree, 40)
     press_all(shown, keys)
     passing = shown
     for one in (*others, tree):
@@ -152,4 +152,4 @@ def test_a_place_that_is_there_again_is_the_same(
     assert passing.origin == shown.number
     if passing.cursor.node != shown.cursor.node:  # elsewhere it has no width
         assert tree.total[shown.cursor.node] == 0
-    assert stand_of(passing).zoomed == stand_of(shown).zoomed
+    assert bookmark_of(passing).zoomed == bookmark_of(shown).zoomed

@@ -9,7 +9,7 @@ from textual.message import Message
 
 from flame.core.errors import UsageError
 from flame.tui.session import finder
-from flame.tui.session.finder import Finder, Searched
+from flame.tui.session.finder import Searched, TreeFinder
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
 from tests.tui.trees import stack_tree
@@ -21,7 +21,7 @@ class Mailbox:
     """Takes what a thread posts."""
 
     def __init__(self) -> None:
-        self.finder = Finder(self.post)
+        self.finder = TreeFinder(self.post)
         self._messages: list[Message] = []
         self._arrived = threading.Semaphore(0)
 
