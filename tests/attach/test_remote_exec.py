@@ -19,7 +19,7 @@ import pytest
 import flame
 from flame.attach.library.control import Control
 from flame.attach.library.remote_exec import load
-from flame.attach.library.remote_script import ROOM, Errand
+from flame.attach.library.remote_script import ROOM, RemoteScript
 from flame.core.errors import InputError
 from flame.core.loading.many import load as load_trace
 from tests.attach.conftest import NOBODY, Start, needs_root, wait_until
@@ -226,7 +226,7 @@ def test_root_loads_it_into_the_program_of_another_user(
     if subprocess.run([python314, "-c", ""], user=NOBODY, check=False).returncode:
         pytest.skip("another user cannot run this Python")
     process = running(python314, "-c", WAITING, user=NOBODY, group=NOBODY, extra_groups=[])
-    with Errand((NOBODY, NOBODY)) as errand:
+    with RemoteScript((NOBODY, NOBODY)) as errand:
         errand.prepare("")  # a folder of that user's
         folder = errand.place
         found = why_not(process.pid, Path("/root"))
@@ -263,7 +263,7 @@ def test_a_process_that_is_gone() -> None:
     assert why_not(1 << 22).endswith("there is no such process")
 
 
-def prepare(errand: Errand, library: Path, folder: Path) -> None:
+def prepare(errand: RemoteScript, library: Path, folder: Path) -> None:
     """The script as `load` writes it."""
     words = (str(library), str(folder), str(errand.place))
     errand.prepare(f"{INJECTED.read_text()}\nattach{words!r}\n")
@@ -275,7 +275,7 @@ def run(script: Path) -> None:
 
 
 def test_the_script_says_what_came_of_it(library: Path, tmp_path: Path) -> None:
-    with Errand(ME) as errand:
+    with RemoteScript(ME) as errand:
         prepare(errand, library, tmp_path)
         run(errand.script)
         assert errand.wait(5, lambda: True) == "recording"
@@ -283,7 +283,7 @@ def test_the_script_says_what_came_of_it(library: Path, tmp_path: Path) -> None:
 
 
 def test_a_script_that_nobody_waits_for_tidies_up_itself(library: Path, tmp_path: Path) -> None:
-    with Errand(ME) as errand:
+    with RemoteScript(ME) as errand:
         prepare(errand, library, tmp_path)
         assert errand.wait(0, lambda: True) is None
     assert errand.script.exists()
@@ -293,7 +293,7 @@ def test_a_script_that_nobody_waits_for_tidies_up_itself(library: Path, tmp_path
 
 
 def test_an_answer_that_comes_at_the_last_moment_counts(library: Path, tmp_path: Path) -> None:
-    with Errand(ME) as errand:
+    with RemoteScript(ME) as errand:
         prepare(errand, library, tmp_path)
         run(errand.script)
         assert errand.wait(0, lambda: True) == "recording"
@@ -301,7 +301,7 @@ def test_an_answer_that_comes_at_the_last_moment_counts(library: Path, tmp_path:
 
 @pytest.mark.parametrize("put", [lambda path: path.symlink_to("/etc/passwd"), Path.mkdir])
 def test_an_answer_that_is_no_plain_file_is_none(put: Callable[[Path], None]) -> None:
-    with Errand(ME) as errand:
+    with RemoteScript(ME) as errand:
         errand.prepare("")
         put(errand.place / "said")
         assert errand.wait(0.1, lambda: True) is None

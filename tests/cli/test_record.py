@@ -14,7 +14,7 @@ import pytest
 import flame.record.command as command
 from flame.core.loading.many import load_all
 from flame.core.model.profile import Profile
-from flame.record.options import Plan
+from flame.record.plan import Plan
 from tests.cli.conftest import PYTHON, Flame, Record, said, spawn
 from tests.cli.programs import KERNELS, RANGES
 from tests.support.project_tree import project_tree
@@ -372,7 +372,7 @@ def test_a_library_that_is_not_there(
     assert result.code == 2
     assert result.complaint() == "gone.so: no such library (FLAME_LIBRARY names it)"
     monkeypatch.delenv("FLAME_LIBRARY")
-    monkeypatch.setattr("flame.__file__", str(folder / "flame" / "__init__.py"))
+    monkeypatch.setattr("flame.record.environment._PACKAGE", folder / "flame")
     result = flame("record", "true")
     assert result.code == 2
     assert "libflameinject.so was not built" in result.complaint()

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.console.info import as_text, facts, gpus, levels_present
+from flame.console.info import as_text, facts, gpus
 from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.console.terminal import cells, cut, printable
+from flame.core.analysis.trace_summary import summarize
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
@@ -239,12 +240,12 @@ def test_real_traces_fit(name: str, nsys_trace: Callable[[str], Path]) -> None:
 def test_levels_present_are_those_with_frames(profile_of: Load) -> None:
     profile = profile_of(three_kernels)
     found = ("process", "thread", "device", "stream", "launch", "nvtx", "kernel")
-    assert levels_present(profile) == found
+    assert summarize(profile).levels == found
 
 
 def test_levels_of_a_trace_without_gpu_work(profile_of: Load) -> None:
     profile = profile_of(lambda file: file.nvtx("load", 0, 100))
-    assert levels_present(profile) == ("process", "thread", "nvtx")
+    assert summarize(profile).levels == ("process", "thread", "nvtx")
 
 
 def test_facts_are_told_to_people_too(profile_of: Load) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
@@ -41,7 +41,7 @@ from flame.tui.timeline.time_view import TimeView
 from flame.tui.views.sandwich_halves import SandwichHalves
 from flame.tui.views.top_table import TopTable
 from flame.tui.widgets.header import search_status
-from tests.conftest import TRACES
+from tests.conftest import TRACES, is_small
 from tests.support.oracles.facts import CAPTURED
 from tests.support.oracles.naive import Row, Trace, naive, read_ranges
 from tests.support.oracles.naive_host import naive_host
@@ -58,6 +58,7 @@ from tests.support.oracles.naive_views import (
 )
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
+from tests.support.tiers import deep_except, examples
 
 LEVELS = ("native", "launch", "nvtx", "kernel")
 REAL = (
@@ -69,9 +70,10 @@ REAL = (
     "ten_streams",
     "two_processes_colliding_ids",
 )
-on_real = pytest.mark.parametrize("trace", REAL)
+SMALL = [name for name in REAL if is_small(TRACES / "nsys" / f"{name}.sqlite")]
+on_real = pytest.mark.parametrize("trace", deep_except(SMALL, REAL))
 _LONG = 3_000
-random_traces = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.15, [HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)

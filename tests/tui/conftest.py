@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -162,3 +163,4 @@ def terminals() -> Iterator[list[Terminal]]:
     yield started
     for terminal in started:
         terminal.close()
+    gc.collect()  # so that what a process leaks is told here: see tests.support.garbage

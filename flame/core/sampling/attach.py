@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
 
 import numpy as np
 
 from flame.core.attribution.gaps import unsampled
-from flame.core.columns import I4, I8, runs, stretches
+from flame.core.columns import I4, I8, runs
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.metrics import STALLS
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
-
-
-class SampleTotals(NamedTuple):
-    """All PC samples, of how many instructions and kernels, and whether launches have their own.
-
-    ``attribution`` is ``launch``; or ``kernel``, where those of all its launches are one; or
-    ``mixed``.
-    """
-
-    samples: int
-    instructions: int
-    kernels: int
-    attribution: Literal["launch", "kernel", "mixed"]
-
-
-def sample_totals(profile: Profile) -> SampleTotals | None:
-    """What there is in ``profile``; None where it has no samples."""
-    sampling = profile.sampling
-    if sampling is None:
-        return None
-    used, of_group = np.unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
-    entries = stretches(sampling.bounds[used], np.diff(sampling.bounds)[used])
-    exact = sampling.exact[used]
-    return SampleTotals(
-        int(sampling.samples[entries].sum()),
-        len(np.unique(sampling.sass[entries])),
-        len(np.unique(profile.activities.groups.frame[of_group >= 0])),
-        "launch" if exact.all() else "mixed" if exact.any() else "kernel",
-    )
 
 
 def with_sampling(

@@ -316,6 +316,7 @@ def test_every_command_has_a_check() -> None:
             assert name_of(command) in ELSEWHERE or check_of(command, view), (command, view)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("view", VIEWS)
 async def test_every_key_does_what_it_says(decode: Path, view: str) -> None:
     wrong = {}

@@ -88,10 +88,10 @@ class User:
 
     async def settle(self) -> None:
         async with asyncio.timeout(PATIENCE):
-            await self.pilot.pause()
+            await self.pilot.pause(0)
             while self.pane.busy:
                 await asyncio.sleep(0.01)
-            await self.pilot.pause()
+            await self.pilot.pause(0)
 
     async def does(self, *moves: Callable[[], object]) -> object:
         """Run ``moves``, each followed by what the main screen does after a key."""

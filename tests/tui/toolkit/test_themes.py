@@ -209,11 +209,13 @@ def test_a_terminal_with_all_colours_gets_them(terminals: list[Terminal], decode
     assert colours == {"38;2", "48;2"}
 
 
+@pytest.mark.deep
 def test_256_colours(terminals: list[Terminal], decode: Path) -> None:
     _, colours = sent(start(terminals, decode, COLORTERM=""))
     assert colours == {"38;5", "48;5"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("term", ["xterm", "linux"])
 def test_a_terminal_of_sixteen_colours_gets_nothing_else(
     terminals: list[Terminal], decode: Path, term: str
@@ -224,6 +226,7 @@ def test_a_terminal_of_sixteen_colours_gets_nothing_else(
     assert len(plain & SIXTEEN_COLOURS) > 10
 
 
+@pytest.mark.deep
 def test_no_color(terminals: list[Terminal], decode: Path) -> None:
     plain, colours = sent(start(terminals, decode, NO_COLOR="1"))
     assert not colours
