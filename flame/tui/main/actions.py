@@ -10,14 +10,18 @@ from typing import Any, Protocol
 from textual.app import App
 
 from flame.core.errors import FlameError
+from flame.core.projection.selection import Selection
 from flame.core.units import format_count
 from flame.options.config import Config
 from flame.options.state import State
+from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
+from flame.tui.shell.actions import Move
 from flame.tui.shell.base_app import Shell
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.text import printable
+from flame.tui.views.pane import MOVES, Pane
 
 
 class ShownScreen(Protocol):
@@ -29,6 +33,18 @@ class ShownScreen(Protocol):
     @property
     def app(self) -> App[Any]:
         """The app that the screen belongs to."""
+
+    @property
+    def projector(self) -> Projector:
+        """What brings projections."""
+
+    @property
+    def pane(self) -> Pane:
+        """The view that is shown."""
+
+    @property
+    def wanted(self) -> Selection:
+        """What was last asked for."""
 
     @property
     def session(self) -> Session:
@@ -44,6 +60,11 @@ class ShownScreen(Protocol):
 
     def state(self) -> State:
         """The zoom, the selected frame and the search."""
+
+
+def move(screen: ShownScreen, way: str, step: int = 1) -> str:
+    """Have the view that is shown make the `Move` called ``way``."""
+    return MOVES[Move(way)](screen.pane, step)
 
 
 def copy(screen: ShownScreen, what: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from functools import wraps
+from typing import ClassVar, Concatenate, ParamSpec
 
 from textual import on
 from textual.app import ComposeResult
@@ -26,14 +27,14 @@ from flame.tui.session.projector import Projected, Projector
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
-from flame.tui.shell.actions import Action, Move, QuickFilter, check_actions
+from flame.tui.shell.actions import Action, check_actions
 from flame.tui.shell.commands import COMMANDS, Command, bindings, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.lines import Line, Piece, palette_of
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
-from flame.tui.views.pane import MOVES, Pane
+from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.flame_screen import FlameScreen
@@ -42,6 +43,21 @@ from flame.tui.widgets.pages import Sheet, coverage_lines, help_lines
 
 PATIENCE = 0.15
 """Seconds that work may take before the status line says that it runs."""
+
+
+_P = ParamSpec("_P")
+
+
+def _applied(
+    action: Callable[Concatenate[actions.ShownScreen, _P], selections.Outcome],
+) -> Callable[Concatenate[MainScreen, _P], None]:
+    """Make a method of ``action`` that shows what it comes to."""
+
+    @wraps(action)
+    def method(screen: MainScreen, /, *arguments: _P.args, **named: _P.kwargs) -> None:
+        screen.apply(action(screen, *arguments, **named))
+
+    return method
 
 
 class MainScreen(FlameScreen):
@@ -150,11 +166,11 @@ class MainScreen(FlameScreen):
         self.parts.show_cursor(self.projector, self.pane)
         self.status_line.update()
 
-    def _take(self, note: str = "") -> None:
+    def _take(self) -> None:
         """Show a projection that has just arrived."""
         self.set_class(self.shown.empty, "-empty")
         self.set_class(bool(self.shown.selection.where), "-filtered")
-        self._show(note)
+        self._show()
         self.parts.show_projection(self.projector)
 
     def _turn_to(self, pane: Pane) -> None:
@@ -169,12 +185,12 @@ class MainScreen(FlameScreen):
         self.projector.ask(list(candidates), self.finder.query)
         self.set_timer(PATIENCE, self._say_pending)
 
-    def _project_or_say(self, outcome: selections.Outcome | None) -> None:
-        """Show a selection, or say why there is no other."""
+    def apply(self, outcome: selections.Outcome) -> None:
+        """Show the selections that an action has come to, or its note."""
         if isinstance(outcome, str):
             self._show(outcome)
-        elif outcome is not None:
-            self._project(outcome)
+        elif outcome:
+            self._project(*outcome)
 
     def _say_pending(self) -> None:
         if self.projector.busy or self.finder.busy:
@@ -205,7 +221,7 @@ class MainScreen(FlameScreen):
 
     @on(Pane.Filtered)
     def _pane_filtered(self, message: Pane.Filtered) -> None:
-        self._project(selections.with_filter(self.wanted, message.filter))
+        self._project(selections.replace_filter(self.wanted, message.filter))
 
     @on(Icicle.Hovered)
     def _hovered(self, message: Icicle.Hovered) -> None:
@@ -213,6 +229,8 @@ class MainScreen(FlameScreen):
         self.status_line.update()
 
     # Views
+
+    action_sass = _applied(actions.show_instructions)
 
     def action_view(self, step: int) -> None:
         self.action_show_view(self.parts.pane_after(self.pane, step).name_)
@@ -230,9 +248,6 @@ class MainScreen(FlameScreen):
     def _sandwiched(self, message: TopPane.Sandwiched) -> None:
         self._sandwich(message.frame)
 
-    def action_sass(self) -> None:
-        self._show(actions.show_instructions(self))
-
     @on(IciclePane.Opened)
     def _opened(self) -> None:
         self.action_sass()
@@ -248,9 +263,7 @@ class MainScreen(FlameScreen):
 
     # Moving and zooming
 
-    def action_move(self, way: str, step: int = 1) -> None:
-        """Have the view that is shown make the `Move` called ``way``."""
-        self._show(MOVES[Move(way)](self.pane, step))
+    action_move = _applied(actions.move)
 
     def action_select(self, node: int) -> None:
         """Select a frame of the shown tree, from a click on its name."""
@@ -312,55 +325,29 @@ class MainScreen(FlameScreen):
     def action_same(self) -> None:
         self._search_for(Query(self.view.tree.name(self.view.cursor.node), exact=True))
 
-    # Filters
+    # What is shown of the trace
+
+    action_unfilter = _applied(selections.remove_filter)
+    action_quick = _applied(selections.add_quick_filter)
+    action_metric = _applied(selections.change_metric)
+    action_level = _applied(selections.switch_level)
+    action_invert = _applied(selections.invert)
+    action_collapse = _applied(selections.collapse)
+    action_sort = _applied(selections.change_order)
 
     def action_filters(self) -> None:
-        dialog = selections.filters_dialog(self.projector, self.view)
-        self.app.push_screen(dialog, self._set_filters)
+        self.app.push_screen(selections.filters_dialog(self), self._set_filters)
 
     def _set_filters(self, where: tuple[Filter, ...] | None) -> None:
         if where is not None and where != self.wanted.where:
             self._project(replace(self.wanted, where=where))
 
-    def action_unfilter(self, place: int) -> None:
-        self._project(selections.without_filter(self.wanted, place))
-
-    def action_quick(self, kind: str) -> None:
-        quick = QuickFilter(kind)
-        self._project_or_say(selections.with_quick_filter(self.wanted, self.view, quick))
-
-    # What is shown of the trace
-
-    def action_metric(self, step: int) -> None:
-        if others := selections.with_metric(self.projector, step):
-            self._project(*others)
-        else:
-            self._show("no other metric in this trace")
-
     def action_levels(self) -> None:
-        self.app.push_screen(selections.levels_dialog(self.projector), self._set_levels)
+        self.app.push_screen(selections.levels_dialog(self), self._set_levels)
 
     def _set_levels(self, choice: LevelsChoice | None) -> None:
         if choice:
-            self._project(selections.with_levels(self.wanted, choice))
-
-    def action_level(self, level: str) -> None:
-        self._project_or_say(selections.with_level(self.projector, level))
-
-    def action_invert(self) -> None:
-        inverted = not self.wanted.arrangement.inverted
-        self._project(selections.with_arrangement(self.wanted, inverted=inverted))
-
-    def action_collapse(self) -> None:
-        collapsed = not self.wanted.arrangement.collapsed
-        self._project(selections.with_arrangement(self.wanted, collapsed=collapsed))
-
-    def action_sort(self, step: int) -> None:
-        note = self.pane.sort(step)
-        if note is None:
-            self._project(selections.with_next_order(self.wanted, step))
-        else:
-            self._show(note)
+            self._project(selections.choose_levels(self.wanted, choice))
 
     # Around the views
 
@@ -378,21 +365,16 @@ class MainScreen(FlameScreen):
 
     # Handing over
 
+    action_copy = _applied(actions.copy)
+    action_source = _applied(actions.open_source)
+    action_screenshot = _applied(actions.screenshot)
+
     def state(self) -> State:
         """Where the app is, as far as the selection does not say it."""
         return state_of(self.pane.name_, self.shown.view, self.finder.query)
 
-    def action_copy(self, what: str) -> None:
-        self._show(actions.copy(self, what))
-
-    def action_source(self) -> None:
-        self._show(actions.open_source(self))
-
     def action_export(self) -> None:
         actions.export(self, self._show)
-
-    def action_screenshot(self) -> None:
-        self._show(actions.screenshot(self))
 
     async def action_quit(self) -> None:
         await self.app.action_quit()
