@@ -1,4 +1,4 @@
-"""The picker: what can be attached to, looked for again every second, to choose one of."""
+"""List what can be attached to, again every second, for the user to choose from."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from flame.tui.attach.picker_rows import (
     refusal,
     row,
 )
-from flame.tui.shell.base_app import Shell
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog import Entry
 from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, palette_of
@@ -58,7 +58,7 @@ def pick(find: Callable[[], Discovery], config: Config) -> Job | FinishedRecordi
     return app.chosen
 
 
-class Picker(Shell):
+class Picker(BaseApp):
     """The app around the list; ``chosen`` is what the user left with."""
 
     def __init__(self, find: Callable[[], Discovery], config: Config) -> None:

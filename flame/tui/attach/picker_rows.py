@@ -1,4 +1,4 @@
-"""What the picker says of jobs and ended recordings: rows in columns that fit, and one in words."""
+"""Compose the rows of jobs and ended recordings, and what choosing one comes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``flame attach`` on a terminal: the list if nothing was named, then the app, live."""
+"""Run ``flame attach`` on a terminal: the list if nothing was named, then the live app."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hand what is on screen over: to the clipboard, an editor, a file, another screen."""
+"""Move, copy, export and open what the main screen shows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Move
-from flame.tui.shell.base_app import Shell
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.text import printable
 from flame.tui.views.pane import MOVES, Pane
@@ -114,7 +114,7 @@ def show_instructions(screen: ShownScreen) -> str:
     spot = spot_of(shown, subject, tree, node)
     app, inputs = screen.app, screen.session.inputs
     over = SassScreen(screen.keymap, screen.config.editor, inputs, subject, spot, _reports(screen))
-    assert isinstance(app, Shell)
+    assert isinstance(app, BaseApp)
     app.call_later(app.present, over)
     return ""
 

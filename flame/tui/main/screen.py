@@ -39,7 +39,7 @@ from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.flame_screen import FlameScreen
 from flame.tui.widgets.header import frame_status, search_status
-from flame.tui.widgets.pages import Sheet, coverage_lines, help_lines
+from flame.tui.widgets.pages import Page, coverage_lines, help_lines
 
 PATIENCE = 0.15
 """Seconds that work may take before the status line says that it runs."""
@@ -358,7 +358,7 @@ class MainScreen(FlameScreen):
         self._show("the details need 100 columns or 22 rows" if hidden else "")
 
     def action_coverage(self) -> None:
-        self.app.push_screen(Sheet(lambda width: coverage_lines(self.session.profile, width)))
+        self.app.push_screen(Page(lambda width: coverage_lines(self.session.profile, width)))
 
     def _help(self, width: int) -> list[Line]:
         return help_lines(self.commands, palette_of(self), width)

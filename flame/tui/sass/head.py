@@ -1,4 +1,4 @@
-"""The lines above a listing: which kernel it is, what it weighs, and whose samples these are."""
+"""Compose the lines above a listing: the kernel, what it weighs, and whose samples these are."""
 
 from __future__ import annotations
 

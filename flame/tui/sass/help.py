@@ -1,4 +1,4 @@
-"""The help of the view of instructions: its keys, and what the reasons mean."""
+"""Compose the help of the instruction screen: its keys, and what the reasons mean."""
 
 from __future__ import annotations
 

@@ -21,15 +21,15 @@ from flame.tui.sass.head import head_lines
 from flame.tui.sass.help import sass_help
 from flame.tui.sass.listing import (
     Listing,
-    Row,
+    ListingRow,
     RowKind,
-    Sources,
+    SourceLines,
     line_text,
     listing_text,
     reasons_text,
 )
 from flame.tui.sass.reasons import pane
-from flame.tui.sass.rows import Columns, SassRows, Unit
+from flame.tui.sass.rows import ListingColumns, SassRows, ShownNumber
 from flame.tui.session.query import Query
 from flame.tui.shell.actions import Move, check_actions
 from flame.tui.shell.commands import Command, bindings
@@ -42,7 +42,7 @@ from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 from flame.tui.toolkit.text import cut_start
 from flame.tui.widgets.flame_screen import FlameScreen
 
-_UNITS = tuple(Unit)
+_UNITS = tuple(ShownNumber)
 _NONE: I8 = np.zeros(0, np.int64)
 
 
@@ -70,11 +70,11 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         self._inputs = inputs
         self._report = report
         self._version = spot.version
-        self._sources = [Sources(version.code) for version in subject.versions]
+        self._sources = [SourceLines(version.code) for version in subject.versions]
         self._source, self._folded = True, False
         self._listing = self._listed()
         self._cursor = self._listing.row_of(spot.place)
-        self._unit = Unit.SAMPLES
+        self._unit = ShownNumber.SAMPLES
         self._query: Query | None = None
         self._matches: I8 = _NONE
         self._heated = -1
@@ -97,7 +97,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         return head_lines(self.subject, self._version, self._report, palette_of(self), width)
 
     def _heads(self, width: int, height: int) -> list[Line]:
-        return [Columns.of(width, self._unit).heads(self.subject.metric.title)]
+        return [ListingColumns.of(width, self._unit).heads(self.subject.metric.title)]
 
     def _reasons(self, width: int, height: int) -> list[Line]:
         lines = pane(self.subject, self._listing, self._row, palette_of(self), width)
@@ -131,7 +131,7 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         return self._query
 
     @property
-    def _row(self) -> Row:
+    def _row(self) -> ListingRow:
         return self._listing[self._cursor]
 
     @property

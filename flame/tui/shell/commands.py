@@ -1,4 +1,4 @@
-"""All keys of the main screen: one table behind bindings, footer and help."""
+"""List all keys of the main screen: one table behind bindings, footer and help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that the user has given to commands in place of their own."""
+"""Give commands the keys that the user has configured in place of their own."""
 
 from __future__ import annotations
 

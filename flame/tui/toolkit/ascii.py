@@ -1,4 +1,4 @@
-"""Terminals whose encoding is not UTF-8: everything drawn, in ASCII, in as many cells."""
+"""Draw everything in ASCII, in as many cells, on terminals whose encoding is not UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Widgets made of lines: text with tones, redrawn only where a line has changed."""
+"""Draw lines of text with tones, and redraw only those that have changed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Look(NamedTuple):
     tones: dict[str, Style]
 
 
-class Rows(ScrollView, can_focus=False):
+class RowView(ScrollView, can_focus=False):
     """A scrolling widget of rows; `redraw` repaints those that differ from what is on screen."""
 
     ALLOW_SELECT = False
@@ -167,7 +167,7 @@ class Rows(ScrollView, can_focus=False):
         return self._shown
 
 
-class Lines(Rows):
+class Lines(RowView):
     """Lines of text composed for the widget's width by ``source(width, height)``."""
 
     TONES: ClassVar[tuple[str, ...]] = ("dim", "strong", "accent", "warning", "key")

@@ -1,4 +1,4 @@
-"""The chip bar: what is filtered, in words, each filter with a cross to take it away."""
+"""Put filters into words, and into chips with a cross to take each away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The single lines around the icicle: header, breadcrumb, status and keys."""
+"""Compose the single lines around the views: header, path, status and keys."""
 
 from __future__ import annotations
 
