@@ -38,8 +38,8 @@ def run(
 
     attached = attach(target_of(chosen), options)
     window = window or (ALL if attached.ended else LAST_10)
-    found = (attached.feed, attached.watch, attached.title)
-    return run_live(*found, options, selection, window, config)
+    followed = (attached.feed, attached.watch, attached.title)
+    return run_live(*followed, options, selection, window, config)
 
 
 def _picked(config: Config) -> Job | FinishedRecording | None:

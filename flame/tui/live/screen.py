@@ -91,19 +91,19 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         text = f"Nothing to show at the moment{where}: {'nothing ran' if session.bare else what}."
         ways: Line = [Piece("W", "key"), Piece(" another window  "), Piece("m", "key")]
         ways += [Piece(" another metric  "), Piece("f", "key"), Piece(" filters")]
-        known = session.profile.warnings
-        notes: list[Line] = [[], *warning_lines(session.profile, width)] if known else []
+        warnings = session.profile.warnings
+        notes: list[Line] = [[], *warning_lines(session.profile, width)] if warnings else []
         return [[Piece(text, "strong")], ways, *notes]
 
     # What the follower brings
 
     def tell(self, status: Status) -> None:
         """Say how the recording is doing."""
-        said, self._recording.status = news(self._recording.status, status), status
+        note, self._recording.status = news(self._recording.status, status), status
         self._recording_line.update()
         self.parts.empty.update()
-        if said:
-            self._say(printable(said))
+        if note:
+            self._say(printable(note))
 
     def renew(self, message: Renewed) -> None:
         """Show a later state of what is shown; under a dialog, once that is closed."""
@@ -142,8 +142,8 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self._hover = self.view.tree.find(hovered) if hovered is not None else -1
         self.status_line.update()
         self.key_line.update()
-        found = self.shown.view.matches.result
-        if (found.query if found else None) != self.finder.query:
+        result = self.shown.view.matches.result
+        if (result.query if result else None) != self.finder.query:
             self._search(self.finder.query)
 
     @property
@@ -176,7 +176,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
     def action_window(self, step: int) -> None:
         """Show another window; there is one since the mark only after a mark."""
-        windows = [one for one in WINDOWS if self._marked or not one.marked]
+        windows = [window for window in WINDOWS if self._marked or not window.marked]
         self._turn(windows[(windows.index(self._recording.window) + step) % len(windows)])
         self._show(self._recording.window.title)
 
@@ -211,9 +211,9 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
 def _catching_up(status: Status) -> list[Line]:
     """What stands in place of a picture while what was recorded before is being read."""
-    said = f"Reading what was recorded before: {format_bytes(status.behind)} to go."
+    text = f"Reading what was recorded before: {format_bytes(status.behind)} to go."
     ways: Line = [Piece("W", "key"), Piece(" another window: all shows what has been read so far")]
-    return [[Piece(said, "strong")], ways]
+    return [[Piece(text, "strong")], ways]
 
 
 check_actions(LiveScreen, (command.action for command in LIVE_COMMANDS))

@@ -246,7 +246,7 @@ class LiveWorker:
         if not self._paused:
             self._frozen = {}
         elif not self._frozen:
-            self._frozen = {one.key: self._feed.snapshot(one) for one in WINDOWS}
+            self._frozen = {window.key: self._feed.snapshot(window) for window in WINDOWS}
 
     def _show(self, status: Status) -> None:
         """Hand in what the app wants to show, if it may differ from what it shows."""
@@ -284,12 +284,12 @@ class LiveWorker:
         if not self._begun(session):
             hand_in(StatusChanged(status), self._post)
             return
-        wish = self._wish()
-        latest = session.latest(wish.selection)
-        found = find(latest.view.tree, wish.query) if wish.query else None
+        request = self._wish()
+        latest = session.latest(request.selection)
+        result = find(latest.view.tree, request.query) if request.query else None
         with self._lock:
             self._waiting = True
-        hand_in(Renewed(session, latest, found, status), self._post)
+        hand_in(Renewed(session, latest, result, status), self._post)
 
     def _session(self, profile: Profile, window: Window) -> LiveSession:
         if profile.default_metric != "host" or not self._usual:

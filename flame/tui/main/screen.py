@@ -203,8 +203,8 @@ class MainScreen(FlameScreen):
             self._show(str(outcome), "warning")
         elif outcome is not None:
             self._take()
-            found = outcome.found
-            if (found.query if found else None) != self.finder.query:
+            result = outcome.found
+            if (result.query if result else None) != self.finder.query:
                 self._search(self.finder.query)
 
     @on(Searched)

@@ -42,9 +42,9 @@ class SourceLines:
 
     def text(self, file: int, line: int) -> str | None:
         """Line ``line`` (from 1) of ``file``, as it stands there; None if it is not to be had."""
-        known = self.code.source.get((file, line))
-        if known is not None:
-            return known.strip("\r\n").expandtabs(_TAB)
+        recorded = self.code.source.get((file, line))
+        if recorded is not None:
+            return recorded.strip("\r\n").expandtabs(_TAB)
         if file not in self._read:
             self._read[file] = lines_of(self.code.files[file])
         lines = self._read[file]
@@ -138,13 +138,13 @@ class Listing:
 
     def place(self, row: ListingRow) -> str:
         """The source line of ``row`` as ``file.cu:12``, empty where it is not known."""
-        found = self.line(row)
-        return printable(f"{self.sources.name(found[0])}:{found[1]}") if found else ""
+        line = self.line(row)
+        return printable(f"{self.sources.name(line[0])}:{line[1]}") if line else ""
 
     def source(self, row: ListingRow) -> str:
         """The text of the source line of ``row``, printable, without its indent."""
-        found = self.line(row)
-        text = self.sources.text(*found) if found else None
+        line = self.line(row)
+        text = self.sources.text(*line) if line else None
         return printable(text.strip()) if text else ""
 
     def text(self, row: ListingRow) -> str:
@@ -182,10 +182,10 @@ class Listing:
         at = np.fromiter(map(fits.__getitem__, code.text), bool, size)
         if "x" in pattern.pattern.lower() or "+" in pattern.pattern:
             at |= self._at_offset(pattern)
-        found: Bool = np.where(self.kind == RowKind.INSTRUCTION, at[self.first], False)
+        matches: Bool = np.where(self.kind == RowKind.INSTRUCTION, at[self.first], False)
         for row in np.flatnonzero(self.kind == RowKind.SOURCE).tolist():
-            found[row] = bool(pattern.search(self.text(self[row])))
-        return np.flatnonzero(found)
+            matches[row] = bool(pattern.search(self.text(self[row])))
+        return np.flatnonzero(matches)
 
     def _at_offset(self, pattern: re.Pattern[str]) -> Bool:
         offsets = self.version.code.offset.tolist()
@@ -236,10 +236,10 @@ def listing_text(subject: Subject, shown: Listing) -> str:
 def reasons_text(shown: Listing, row: ListingRow) -> str:
     """The reasons of ``row`` with their shares, the most sampled first."""
     version = shown.version
-    known = counted(version.reasons, version.by_reason(row.first, row.last))
-    whole = sum(samples for _, samples in known)
+    counts = counted(version.reasons, version.by_reason(row.first, row.last))
+    whole = sum(samples for _, samples in counts)
     parts = (
         f"{printable(stall_of(key).title)} {format_percent(samples, whole)}"
-        for key, samples in known[:_MOST_REASONS]
+        for key, samples in counts[:_MOST_REASONS]
     )
     return " · ".join(parts)

@@ -45,8 +45,8 @@ def _of_row(
     text = listing.source(row) if row.kind == RowKind.SOURCE else listing.text(row)
     head = wrap(text or listing.text(row), width, 1 if short else _TEXT_LINES)
     version = listing.version
-    known = counted(version.reasons, version.by_reason(row.first, row.last))
-    reasons = reason_lines(known, palette, width, _FEW if short else 0, meanings=not short)
+    counts = counted(version.reasons, version.by_reason(row.first, row.last))
+    reasons = reason_lines(counts, palette, width, _FEW if short else 0, meanings=not short)
     rows = fields(_numbers(subject, listing, row), width)
     lines = [*reasons, *rows] if short else [*rows, *reasons]
     return [*([Piece(part, "strong")] for part in head), *lines]
@@ -84,9 +84,9 @@ def _of_kernel(subject: Subject, listing: Listing, palette: Palette, width: int)
     title = "the whole kernel" if len(subject.versions) == 1 else "all of this code"
     version = listing.version
     samples = version.by_reason(0, len(version))
-    known = counted(version.reasons, samples)
+    counts = counted(version.reasons, samples)
     return [
         [Piece(cut_start(title, width), "dim")],
-        *reason_lines(known, palette, width),
+        *reason_lines(counts, palette, width),
         *legend(version.reasons, samples, palette, width),
     ]

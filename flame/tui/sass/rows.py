@@ -111,8 +111,8 @@ class SassRows(RowView):
 
     def on_resize(self) -> None:
         if self._subject is not None and self._listing is not None:
-            known = (self._subject, self._listing, self._selected, self._unit, self._matches)
-            self.show(*known)
+            drawn = (self._subject, self._listing, self._selected, self._unit, self._matches)
+            self.show(*drawn)
 
     def forget(self) -> None:
         self._strips.clear()

@@ -147,8 +147,8 @@ class SassScreen(FlameScreen, ModalScreen[None]):
         here = place < len(self._matches) and self._matches[place] == self._cursor
         where = f" · match {place + 1:,}" if here else ""
         number = len(self._matches)
-        found = f"{format_count(number)} rows match" if number > 1 else "1 row matches"
-        return Piece(cut_start(f" {found}{where}", width))
+        text = f"{format_count(number)} rows match" if number > 1 else "1 row matches"
+        return Piece(cut_start(f" {text}{where}", width))
 
     def _place(self) -> str:
         version, row = self._listing.version, self._row
@@ -309,12 +309,12 @@ class SassScreen(FlameScreen, ModalScreen[None]):
     def action_source(self) -> None:
         from flame.tui.toolkit.editor import open_line
 
-        found = self._listing.line(self._row)
-        if found is None:
+        line = self._listing.line(self._row)
+        if line is None:
             self._show("no source line is recorded for this instruction")
             return
-        file = self._listing.version.code.files[found[0]]
-        self._show(open_line(self.app, file, found[1], self._editor))
+        file = self._listing.version.code.files[line[0]]
+        self._show(open_line(self.app, file, line[1], self._editor))
 
     def action_screenshot(self) -> None:
         from flame.tui.dialogs.write_files import save_screenshot

@@ -76,11 +76,11 @@ def change_end(before: Strip | None, strip: Strip) -> int:
     return strip.cell_length  # they differ in what takes no cell
 
 
-def _same_end(one: Segment, other: Segment) -> int:
+def _same_end(first: Segment, second: Segment) -> int:
     """Equal cells at the end of two segments; none where characters may not be cells."""
-    if one.style != other.style or not (one.text.isascii() and other.text.isascii()):
+    if first.style != second.style or not (first.text.isascii() and second.text.isascii()):
         return 0
-    equal = map(eq, reversed(one.text), reversed(other.text))
+    equal = map(eq, reversed(first.text), reversed(second.text))
     return sum(takewhile(bool, equal))
 
 
