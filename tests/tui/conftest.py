@@ -21,8 +21,8 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.tui.main.app import FlameApp
-from flame.tui.shell.base_app import Shell
-from flame.tui.toolkit.lines import Rows
+from flame.tui.shell.base_app import BaseApp
+from flame.tui.toolkit.lines import RowView
 from tests.support.waiting import PATIENCE
 from tests.tui import traces
 from tests.tui.terminals import Terminal
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class User:
     """Presses keys and reads the screen."""
 
-    def __init__(self, app: Shell, pilot: Pilot[None]) -> None:
+    def __init__(self, app: BaseApp, pilot: Pilot[None]) -> None:
         self.app = app
         self.pilot = pilot
 
@@ -59,7 +59,9 @@ class User:
     async def rest(self) -> None:
         """Wait for everything, also for the facts of the selected frame."""
         await self.settle()
-        await self.until(lambda: not self.screen.busy and not self.screen.collector.busy)
+        await self.until(
+            lambda: not self.screen.busy and not self.screen.parts.details.collector.busy
+        )
         await self.settle()
 
     async def settle(self) -> None:
@@ -80,7 +82,7 @@ class User:
 
     def read(self, name: str) -> str:
         """The text that the widget called ``name`` shows, line by line."""
-        widget = self.app.screen.query_one(f"#{name}", Rows)
+        widget = self.app.screen.query_one(f"#{name}", RowView)
         lines = (widget.render_line(y).text for y in range(widget.size.height))
         return "\n".join(line.rstrip() for line in lines)
 
@@ -102,7 +104,7 @@ class User:
         return view.tree.name(view.viewport.zoom.node)
 
 
-def main_screen(app: Shell) -> MainScreen | None:
+def main_screen(app: BaseApp) -> MainScreen | None:
     """The main screen of ``app``, once there is one."""
     from flame.tui.main.screen import MainScreen
 

@@ -13,7 +13,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from flame.tui.shell.base_app import Shell
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.dialog import Dialog, Entry
 from flame.tui.toolkit.lines import Lines
 from tests.support.waiting import PATIENCE
@@ -25,7 +25,7 @@ PENDING = object()
 class Stage(App[None]):
     """An app with nothing but the styles of the real one."""
 
-    CSS_PATH = Shell.CSS_PATH
+    CSS_PATH = BaseApp.CSS_PATH
 
 
 class Player:

@@ -1,4 +1,4 @@
-"""The picker: what can be attached to, looked for again every second, to choose one of."""
+"""List what can be attached to, again every second, for the user to choose from."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from flame.tui.attach.picker_rows import (
     refusal,
     row,
 )
-from flame.tui.shell.base_app import Shell
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog import Entry
 from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, palette_of
@@ -58,7 +58,7 @@ def pick(find: Callable[[], Discovery], config: Config) -> Job | FinishedRecordi
     return app.chosen
 
 
-class Picker(Shell):
+class Picker(BaseApp):
     """The app around the list; ``chosen`` is what the user left with."""
 
     def __init__(self, find: Callable[[], Discovery], config: Config) -> None:
@@ -185,7 +185,7 @@ class PickerScreen(Screen[None]):
             return []
         text = self.query_one(Entry).value
         every: tuple[Item, ...] = (*self._found.jobs, *self._found.finished)
-        return [one for one in every if matches(one, text)]
+        return [item for item in every if matches(item, text)]
 
     @property
     def _selected(self) -> Item | None:
@@ -195,7 +195,7 @@ class PickerScreen(Screen[None]):
     def _keep(self, before: Item | None) -> None:
         """Select what was selected ``before``: the same processes, also when they have ended."""
         pids = set(pids_of(before)) if before else set()
-        same = [place for place, one in enumerate(self._items) if pids.intersection(pids_of(one))]
+        same = [place for place, item in enumerate(self._items) if pids.intersection(pids_of(item))]
         alike = [place for place in same if type(self._items[place]) is type(before)]
         self._cursor = next(iter([*alike, *same]), self._cursor)
 
@@ -221,7 +221,7 @@ class PickerScreen(Screen[None]):
     def _places(self) -> list[int | None]:
         """By line of the list the place of its item; None where it is of no item."""
         items = self._items
-        jobs = sum(isinstance(one, Job) for one in items)
+        jobs = sum(isinstance(item, Job) for item in items)
         places: list[int | None] = [*range(jobs)]
         if jobs < len(items):
             places += [None] * (2 if jobs else 1)

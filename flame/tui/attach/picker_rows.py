@@ -1,4 +1,4 @@
-"""What the picker says of jobs and ended recordings: rows in columns that fit, and one in words."""
+"""Compose the rows of jobs and ended recordings, and what choosing one comes to."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Column(NamedTuple):
 
 def members(job: Job) -> tuple[Candidate, ...]:
     """All processes of ``job``, its root first."""
-    return (job.root, *(one for one in job.members if one.pid != job.root.pid))
+    return (job.root, *(process for process in job.members if process.pid != job.root.pid))
 
 
 def pids_of(item: Item) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ def refusal(item: Item) -> str:
     """Why ``item`` cannot be attached to; empty where it can."""
     if isinstance(item, FinishedRecording) or item.begun or any(map(_is_open, members(item))):
         return ""
-    reasons = [one.denied for one in members(item) if one.denied]
+    reasons = [process.denied for process in members(item) if process.denied]
     return reasons[0] if reasons else "not recorded: start it with flame record -- CMD"
 
 
@@ -79,8 +79,8 @@ def matches(item: Item, text: str) -> bool:
         parts = [item.name, "ended", *map(str, item.dumps)]
     else:
         parts = [how(item)]
-        for one in members(item):
-            parts += [one.name, one.command, one.user]
+        for process in members(item):
+            parts += [process.name, process.command, process.user]
     row = " ".join([*map(str, pids_of(item)), *parts]).lower()
     return all(word in row for word in text.lower().split())
 
@@ -212,8 +212,8 @@ def nothing(width: int) -> list[Line]:
     """What to do where there is nothing to attach to."""
     from flame.record.environment import INJECTIONS, library_path
 
-    said = "Nothing to attach to: no program here records, and there is no Python to sample."
-    lines = prose(said, "", width, 3)
+    text = "Nothing to attach to: no program here records, and there is no Python to sample."
+    lines = prose(text, "", width, 3)
     lines += [[], *prose("flame record -- CMD", "key", width)]
     lines += prose("runs CMD, and records it from its start on", "dim", width)
     try:

@@ -1,4 +1,4 @@
-"""``flame attach`` on a terminal: the list if nothing was named, then the app, live."""
+"""Run ``flame attach`` on a terminal: the list if nothing was named, then the live app."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def run(
 
     attached = attach(target_of(chosen), options)
     window = window or (ALL if attached.ended else LAST_10)
-    found = (attached.feed, attached.watch, attached.title)
-    return run_live(*found, options, selection, window, config)
+    followed = (attached.feed, attached.watch, attached.title)
+    return run_live(*followed, options, selection, window, config)
 
 
 def _picked(config: Config) -> Job | FinishedRecording | None:

@@ -1,4 +1,4 @@
-"""The app on a recording that goes on: it appears at once and follows what is recorded."""
+"""Run the app on a recording that goes on: it appears at once and follows what is recorded."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from textual.screen import Screen
 
 from flame.core.live.window import LAST_10, Window
 from flame.options.config import DEFAULTS, Config
+from flame.tui.live.feed import DumpWatch, LiveFeed
 from flame.tui.live.waiting_screen import WaitingScreen
-from flame.tui.live.worker import Failed, Feed, LiveWorker, Renewed, Told, Watch, Wish
-from flame.tui.shell.base_app import Shell
+from flame.tui.live.worker import LiveRequest, LiveWorker, Renewed, StatusChanged, WorkerFailed
+from flame.tui.shell.base_app import BaseApp
 
 if TYPE_CHECKING:
     from flame.core.options import LoadOptions
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def run_live(
-    feed: Feed,
-    watch: Watch | None,
+    feed: LiveFeed,
+    watch: DumpWatch | None,
     title: str,
     options: LoadOptions,
     selection: Selection,
@@ -39,13 +40,13 @@ def run_live(
     return app.exit_code()
 
 
-class LiveApp(Shell):
+class LiveApp(BaseApp):
     """Waits until something has been recorded, then shows it while it goes on."""
 
     def __init__(
         self,
-        feed: Feed,
-        watch: Watch | None,
+        feed: LiveFeed,
+        watch: DumpWatch | None,
         title: str,
         options: LoadOptions,
         selection: Selection,
@@ -67,11 +68,11 @@ class LiveApp(Shell):
     def on_mount(self) -> None:
         self.worker.start()
 
-    def _wish(self) -> Wish:
+    def _wish(self) -> LiveRequest:
         """What is wanted at the moment; asked by the worker's thread."""
         if self._live is None:
-            return Wish(self._selection)
-        return Wish(self._live.wanted, self._live.finder.query)
+            return LiveRequest(self._selection)
+        return LiveRequest(self._live.wanted, self._live.finder.query)
 
     @on(Renewed)
     async def _renewed(self, message: Renewed) -> None:
@@ -84,15 +85,15 @@ class LiveApp(Shell):
         await self.present(self._live)
         self.worker.taken(shown=True)
 
-    @on(Told)
-    def _told(self, message: Told) -> None:
+    @on(StatusChanged)
+    def _told(self, message: StatusChanged) -> None:
         if self._live is not None:
             self._live.tell(message.status)
         else:
             self._waiting.tell(message.status, message.over)
 
-    @on(Failed)
-    def _failed(self, message: Failed) -> None:
+    @on(WorkerFailed)
+    def _failed(self, message: WorkerFailed) -> None:
         raise message.error
 
     @on(WaitingScreen.Left)

@@ -1,4 +1,4 @@
-"""The main screen while a recording goes on: it follows, stands still, marks and saves."""
+"""Show a recording on the main screen while it goes on: follow, pause, mark and save it."""
 
 from __future__ import annotations
 
@@ -65,23 +65,24 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self._follower = follower
         self._marked = False
         self._pending: Renewed | None = None
-        self._pulse = LiveStatusLine(first.status, first.session.window)
+        self._recording = LiveStatusLine(first.status, first.session.window)
+        self._recording_line = Lines(self._recording_lines, id="recording")
 
     def compose(self) -> ComposeResult:
         for place, widget in enumerate(self._composed()):
             yield widget
             if not place:
-                yield Lines(self._pulse_line, id="pulse")
+                yield self._recording_line
 
     def _composed(self) -> Iterator[Widget]:
         yield from super().compose()
 
-    def _pulse_line(self, width: int, height: int) -> list[Line]:
-        self._pulse.gpus = self.session.profile.default_metric != "host"
-        return [self._pulse.line(palette_of(self), width)]
+    def _recording_lines(self, width: int, height: int) -> list[Line]:
+        self._recording.gpus = self.session.profile.default_metric != "host"
+        return [self._recording.line(palette_of(self), width)]
 
     def _empty(self, width: int, height: int) -> list[Line]:
-        session, status = self.session, self._pulse.status
+        session, status = self.session, self._recording.status
         assert isinstance(session, LiveSession)
         if status.behind and status.lag >= LATE:
             return _catching_up(status)
@@ -90,19 +91,19 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         text = f"Nothing to show at the moment{where}: {'nothing ran' if session.bare else what}."
         ways: Line = [Piece("W", "key"), Piece(" another window  "), Piece("m", "key")]
         ways += [Piece(" another metric  "), Piece("f", "key"), Piece(" filters")]
-        known = session.profile.warnings
-        notes: list[Line] = [[], *warning_lines(session.profile, width)] if known else []
+        warnings = session.profile.warnings
+        notes: list[Line] = [[], *warning_lines(session.profile, width)] if warnings else []
         return [[Piece(text, "strong")], ways, *notes]
 
     # What the follower brings
 
     def tell(self, status: Status) -> None:
         """Say how the recording is doing."""
-        said, self._pulse.status = news(self._pulse.status, status), status
-        for name in ("#pulse", "#empty"):
-            self.query_one(name, Lines).update()
-        if said:
-            self._say(printable(said))
+        note, self._recording.status = news(self._recording.status, status), status
+        self._recording_line.update()
+        self.parts.empty.update()
+        if note:
+            self._say(printable(note))
 
     def renew(self, message: Renewed) -> None:
         """Show a later state of what is shown; under a dialog, once that is closed."""
@@ -121,26 +122,28 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         """Show it, unless the picture stands still or something else is wanted by now."""
         session = message.session
         turned = session.window != self._window
-        if (self._pulse.paused is not None and not turned) or session.window != self._pulse.window:
+        if (
+            self._recording.paused is not None and not turned
+        ) or session.window != self._recording.window:
             return True
         names = self.view.tree.names(self._hover) if self._hover >= 0 else None
         if not self.projector.renew(session, message.latest, message.found):
             return False
         if turned:
-            self.collector.hurry()
+            self.parts.details.collector.hurry()
         self._follow_on(names)
         return True
 
     def _follow_on(self, hovered: tuple[str, ...] | None) -> None:
         """Bring the screen up to date: nothing moves, and what the status line says stays."""
         self.set_class(self.shown.empty, "-empty")
-        self.pane.show(self.shown)
+        self.parts.show_cursor(self.projector, self.pane)
+        self.parts.show_projection(self.projector)
         self._hover = self.view.tree.find(hovered) if hovered is not None else -1
-        self._begin_details()
-        for name in ("#header", "#chips", "#crumbs", "#details", "#status", "#empty", "#keys"):
-            self.query_one(name, Lines).update()
-        found = self.shown.view.matches.result
-        if (found.query if found else None) != self.finder.query:
+        self.status_line.update()
+        self.key_line.update()
+        result = self.shown.view.matches.result
+        if (result.query if result else None) != self.finder.query:
             self._search(self.finder.query)
 
     @property
@@ -152,44 +155,44 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
     def _say(self, note: str) -> None:
         self._note = [Piece(f" {note}")]
-        self.query_one("#status", Lines).update()
+        self.status_line.update()
 
     # Keys
 
     def action_pause(self) -> None:
         """Let the picture stand still, or go on with what there is now."""
-        if self._pulse.paused is None and not self._pulse.status.running:
+        if self._recording.paused is None and not self._recording.status.running:
             self._show("the recording has ended: nothing moves any more")
             return
-        if self._pulse.paused is None:
-            self._pulse.paused = monotonic()
+        if self._recording.paused is None:
+            self._recording.paused = monotonic()
             note = "paused: nothing is lost, p goes on"
         else:
-            self._pulse.paused = None
-            note = "live again" if self._pulse.status.running else ""
-        self._follower.pause(self._pulse.paused is not None)
-        self.query_one("#pulse", Lines).update()
+            self._recording.paused = None
+            note = "live again" if self._recording.status.running else ""
+        self._follower.pause(self._recording.paused is not None)
+        self._recording_line.update()
         self._show(note)
 
     def action_window(self, step: int) -> None:
         """Show another window; there is one since the mark only after a mark."""
-        windows = [one for one in WINDOWS if self._marked or not one.marked]
-        self._turn(windows[(windows.index(self._pulse.window) + step) % len(windows)])
-        self._show(self._pulse.window.title)
+        windows = [window for window in WINDOWS if self._marked or not window.marked]
+        self._turn(windows[(windows.index(self._recording.window) + step) % len(windows)])
+        self._show(self._recording.window.title)
 
     def _turn(self, window: Window) -> None:
-        self._pulse.window = window
+        self._recording.window = window
         self._follower.turn(window)
-        self.query_one("#pulse", Lines).update()
+        self._recording_line.update()
 
     def action_set_mark(self) -> None:
         """Mark this moment; while the picture stands still, it is shown when it goes on."""
-        if not self._pulse.status.running:
+        if not self._recording.status.running:
             self._show("the recording has ended: nothing comes after a mark")
             return
         self._marked = True
         self._follower.mark()
-        if self._pulse.paused is None:
+        if self._recording.paused is None:
             self._turn(SINCE_MARK)
             self._show("marked: this is what runs from now on, W another window")
         else:
@@ -208,9 +211,9 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
 def _catching_up(status: Status) -> list[Line]:
     """What stands in place of a picture while what was recorded before is being read."""
-    said = f"Reading what was recorded before: {format_bytes(status.behind)} to go."
+    text = f"Reading what was recorded before: {format_bytes(status.behind)} to go."
     ways: Line = [Piece("W", "key"), Piece(" another window: all shows what has been read so far")]
-    return [[Piece(said, "strong")], ways]
+    return [[Piece(text, "strong")], ways]
 
 
 check_actions(LiveScreen, (command.action for command in LIVE_COMMANDS))

@@ -1,4 +1,4 @@
-"""What has been recorded up to one moment as the app holds it: nothing to show is no error."""
+"""Hold what has been recorded up to one moment: nothing to show is no error."""
 
 from __future__ import annotations
 

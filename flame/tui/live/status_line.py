@@ -102,8 +102,8 @@ def clock(seconds: float) -> str:
 
 def news(before: Status, status: Status) -> str:
     """What has become of the processes since ``before``: one short sentence, mostly none."""
-    known = {(source.pid, source.label): source.state for source in before.sources}
-    ended = [now for now in status.sources if known.get((now.pid, now.label)) is State.RUNNING]
+    states = {(source.pid, source.label): source.state for source in before.sources}
+    ended = [now for now in status.sources if states.get((now.pid, now.label)) is State.RUNNING]
     ended = [now for now in ended if now.state is not State.RUNNING]
     if ended and not status.running:
         return _all_ended(ended[-1].state, len(status.sources))
@@ -163,7 +163,7 @@ def rates_line(status: Status, palette: Palette, width: int, gpus: bool = True) 
     wrong = _wrong(status)
     parts = [_busy(status.rates, palette)] if gpus else []
     parts += [_launches(status.rates, palette)]
-    parts = [one for one in parts if len(one.values)]
+    parts = [part for part in parts if len(part.values)]
     left = _fitting(parts, width - 1 - line_width(wrong) - (_GAP if wrong else 0))
     if left:
         return [Piece(" "), *left, Piece(" " * _GAP), *wrong] if wrong else [Piece(" "), *left]
@@ -217,7 +217,7 @@ def _wrong(status: Status) -> Line:
     if status.dropped:
         records = "record" if status.dropped == 1 else "records"
         words.append(f"{format_count(status.dropped)} {records} dropped")
-    full = sum(one.state is State.FULL for one in status.sources)
+    full = sum(source.state is State.FULL for source in status.sources)
     if full:
         whose = "" if full == len(status.sources) else f" for {full} of {len(status.sources)}"
         words.append(f"no more room{whose}: recording has stopped")

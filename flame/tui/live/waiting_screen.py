@@ -1,4 +1,4 @@
-"""The screen until something has been recorded: what is waited for, and what to do about it."""
+"""Show what is waited for until something has been recorded, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread that follows a recording: reads what is new, projects it, and hands it to the app."""
+"""Follow a recording in a thread: read what is new, project it, and hand it to the app."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic, process_time, thread_time
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from textual.message import Message
 
@@ -20,6 +20,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.exporters.dumps import Source
+from flame.tui.live.feed import DumpFeed, DumpWatch, LiveFeed, LiveSnapshot
 from flame.tui.live.session import LiveSession, has_anything
 from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.session import Projection, metrics_of
@@ -44,57 +45,7 @@ _TRIES = 10
 """How often a file that is no dump is looked at again before that is said."""
 
 
-class Feed(Protocol):
-    """What is followed: it gives snapshots of what it has read."""
-
-    def update(self, budget: float) -> bool:
-        """Read what is new, for about ``budget`` seconds; whether anything is."""
-
-    def snapshot(self, window: Window) -> Snapshot:
-        """What is in ``window``; nothing changes it any more."""
-
-    def mark(self) -> None:
-        """Begin the window "since the mark"."""
-
-    def status(self) -> Status:
-        """How the recording is doing."""
-
-    def close(self) -> None:
-        """Let go of all files."""
-
-
-@runtime_checkable
-class Dumps(Protocol):
-    """A feed that reads dumps."""
-
-    @property
-    def sources(self) -> Sequence[Source]:
-        """The dumps, to be saved."""
-
-    def add(self, path: Path, fd: int | None = None) -> None:
-        """Read one more; InputError if it is none (yet)."""
-
-
-class Snapshot(Protocol):
-    """A window of a recording at one moment."""
-
-    @property
-    def profile(self) -> Profile:
-        """What it holds."""
-
-
-class Watch(Protocol):
-    """Finds dumps while they appear."""
-
-    def new(self) -> list[tuple[Path, int | None]]:
-        """Those that have appeared since, and their descriptors where a path would not do."""
-
-    @property
-    def over(self) -> bool:
-        """Whether no more will appear."""
-
-
-class Wish(NamedTuple):
+class LiveRequest(NamedTuple):
     """What the app wants to show, and to find in it."""
 
     selection: Selection
@@ -114,7 +65,7 @@ class Renewed(Message):
         self.status = status
 
 
-class Told(Message):
+class StatusChanged(Message):
     """How the recording is doing, where there is nothing new to show.
 
     ``over``: there is none, nor will there be one.
@@ -126,7 +77,7 @@ class Told(Message):
         self.over = over
 
 
-class Failed(Message):
+class WorkerFailed(Message):
     """Something that should not have happened."""
 
     def __init__(self, error: Exception) -> None:
@@ -135,19 +86,19 @@ class Failed(Message):
 
 
 class LiveWorker:
-    """Follows ``feed``, and ``watch`` for more of it; ``post`` takes `Renewed` and `Told`.
+    """Follows ``feed``, and ``watch`` for more of it; ``post`` takes `Renewed` and `StatusChanged`.
 
     ``wish`` is asked in the thread. What the app calls returns at once and takes effect there.
     """
 
     def __init__(
         self,
-        feed: Feed,
-        watch: Watch | None,
+        feed: LiveFeed,
+        watch: DumpWatch | None,
         name: str,
         options: LoadOptions,
         window: Window,
-        wish: Callable[[], Wish],
+        wish: Callable[[], LiveRequest],
         post: Callable[[Message], object],
     ) -> None:
         self._feed = feed
@@ -165,7 +116,7 @@ class LiveWorker:
         self._marked = False
         self._stale = True
         self._waiting = False
-        self._frozen: dict[str, Snapshot] = {}
+        self._frozen: dict[str, LiveSnapshot] = {}
         self._unread: dict[Path, tuple[int | None, int]] = {}
         self._notes: tuple[str, ...] = ()
         self._paths: list[Path] = []
@@ -209,7 +160,7 @@ class LiveWorker:
     @property
     def sources(self) -> Sequence[Source]:
         """The dumps, to be saved."""
-        return self._feed.sources if isinstance(self._feed, Dumps) else ()
+        return self._feed.sources if isinstance(self._feed, DumpFeed) else ()
 
     def taken(self, shown: bool) -> None:
         """The app has dealt with the last `Renewed`; not ``shown``: it wanted something else."""
@@ -225,7 +176,7 @@ class LiveWorker:
             while not self._stopped:
                 self._follow()
         except Exception as error:
-            hand_in(Failed(error), self._post)
+            hand_in(WorkerFailed(error), self._post)
         finally:
             self._feed.close()
 
@@ -275,7 +226,7 @@ class LiveWorker:
             self._add(path, descriptor, tries + 1)
 
     def _add(self, path: Path, descriptor: int | None, tries: int) -> None:
-        assert isinstance(self._feed, Dumps)
+        assert isinstance(self._feed, DumpFeed)
         try:
             self._feed.add(path, descriptor)
         except InputError as error:
@@ -295,7 +246,7 @@ class LiveWorker:
         if not self._paused:
             self._frozen = {}
         elif not self._frozen:
-            self._frozen = {one.key: self._feed.snapshot(one) for one in WINDOWS}
+            self._frozen = {window.key: self._feed.snapshot(window) for window in WINDOWS}
 
     def _show(self, status: Status) -> None:
         """Hand in what the app wants to show, if it may differ from what it shows."""
@@ -312,7 +263,7 @@ class LiveWorker:
         elif now - self._told >= _LOOK:
             self._told = now
             over = not status.sources and self._watch is not None and self._watch.over
-            hand_in(Told(status, over), self._post)
+            hand_in(StatusChanged(status, over), self._post)
 
     def _status(self) -> Status:
         status = self._feed.status()
@@ -331,14 +282,14 @@ class LiveWorker:
         session = self._session(_noted(snapshot.profile, status.notes), window)
         self._bare = session.bare
         if not self._begun(session):
-            hand_in(Told(status), self._post)
+            hand_in(StatusChanged(status), self._post)
             return
-        wish = self._wish()
-        latest = session.latest(wish.selection)
-        found = find(latest.view.tree, wish.query) if wish.query else None
+        request = self._wish()
+        latest = session.latest(request.selection)
+        result = find(latest.view.tree, request.query) if request.query else None
         with self._lock:
             self._waiting = True
-        hand_in(Renewed(session, latest, found, status), self._post)
+        hand_in(Renewed(session, latest, result, status), self._post)
 
     def _session(self, profile: Profile, window: Window) -> LiveSession:
         if profile.default_metric != "host" or not self._usual:

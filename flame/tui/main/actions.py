@@ -1,4 +1,4 @@
-"""Hand what is on screen over: to the clipboard, an editor, a file, another screen."""
+"""Move, copy, export and open what the main screen shows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any, Protocol
 from textual.app import App
 
 from flame.core.errors import FlameError
+from flame.core.projection.selection import Selection
 from flame.core.units import format_count
 from flame.options.config import Config
 from flame.options.state import State
+from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
-from flame.tui.shell.base_app import Shell
+from flame.tui.shell.actions import Move
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.text import printable
+from flame.tui.views.pane import MOVES, Pane
 
 
 class ShownScreen(Protocol):
@@ -29,6 +33,18 @@ class ShownScreen(Protocol):
     @property
     def app(self) -> App[Any]:
         """The app that the screen belongs to."""
+
+    @property
+    def projector(self) -> Projector:
+        """What brings projections."""
+
+    @property
+    def pane(self) -> Pane:
+        """The view that is shown."""
+
+    @property
+    def wanted(self) -> Selection:
+        """What was last asked for."""
 
     @property
     def session(self) -> Session:
@@ -44,6 +60,11 @@ class ShownScreen(Protocol):
 
     def state(self) -> State:
         """The zoom, the selected frame and the search."""
+
+
+def move(screen: ShownScreen, way: str, step: int = 1) -> str:
+    """Have the view that is shown make the `Move` called ``way``."""
+    return MOVES[Move(way)](screen.pane, step)
 
 
 def copy(screen: ShownScreen, what: str) -> str:
@@ -93,7 +114,7 @@ def show_instructions(screen: ShownScreen) -> str:
     spot = spot_of(shown, subject, tree, node)
     app, inputs = screen.app, screen.session.inputs
     over = SassScreen(screen.keymap, screen.config.editor, inputs, subject, spot, _reports(screen))
-    assert isinstance(app, Shell)
+    assert isinstance(app, BaseApp)
     app.call_later(app.present, over)
     return ""
 
@@ -130,10 +151,3 @@ def screenshot(screen: ShownScreen) -> str:
         return f"saved {printable(save_screenshot(screen.app, screen.session.inputs))}"
     except (FlameError, OSError) as error:
         return f"not saved: {error}"
-
-
-def next_theme(screen: ShownScreen, step: int) -> str:
-    """Turn to the next theme, and name it."""
-    from flame.tui.toolkit.themes import cycle
-
-    return f"theme {cycle(screen.app, step)}"

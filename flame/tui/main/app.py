@@ -1,4 +1,4 @@
-"""The app on a trace: appears at once, loads in a worker, then shows it."""
+"""Run the app on a trace: it appears at once, loads in a thread, then shows the trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from flame.core.errors import CancelledError, FlameError
 from flame.options.config import DEFAULTS, Config
-from flame.tui.shell.base_app import Shell, check_terminal
+from flame.tui.shell.base_app import BaseApp, check_terminal
 from flame.tui.shell.loading_screen import LoadingScreen
 from flame.tui.toolkit.background import hand_in
 
@@ -55,7 +55,7 @@ def _keymap_of(config: Config) -> Keymap:
     return keymap_of(config.keys)
 
 
-class FlameApp(Shell):
+class FlameApp(BaseApp):
     """Shows traces that are complete."""
 
     class Progressed(Message):

@@ -1,4 +1,4 @@
-"""The lines above a listing: which kernel it is, what it weighs, and whose samples these are."""
+"""Compose the lines above a listing: the kernel, what it weighs, and whose samples these are."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def head_lines(
 
 def _kernel(subject: Subject, palette: Palette, width: int) -> Line:
     metric = subject.metric
-    known = [
+    facts = [
         f"{metric.title} {format_value(subject.value, metric.unit)}",
         f"{format_count(subject.samples)} samples",
     ]
     if metric.key == "stalls":
-        known = known[1:]
-    told = " · ".join(known)
+        facts = facts[1:]
+    text = " · ".join(facts)
     tag = Piece(f" {Kind.KERNEL.title} ", palette.kind(Kind.KERNEL))
     room = width - line_width([tag]) - 3
-    if room - width_of(told) < _LEAST_NAME:
-        told = known[-1]
-    name = cut(subject.name, max(room - width_of(told), 1))
-    gap = max(room - width_of(name) - width_of(told), 0)
-    line = [tag, Piece(f" {name}", "strong"), Piece(f"{'':{gap + 1}}{told} ")]
+    if room - width_of(text) < _LEAST_NAME:
+        text = facts[-1]
+    name = cut(subject.name, max(room - width_of(text), 1))
+    gap = max(room - width_of(name) - width_of(text), 0)
+    line = [tag, Piece(f" {name}", "strong"), Piece(f"{'':{gap + 1}}{text} ")]
     return line if line_width(line) <= width else line[:2]
 
 
@@ -57,7 +57,7 @@ def _which(subject: Subject, version: int) -> str:
     """Which of several codes this is: of one function, or of functions with names of their own."""
     place = f"{version + 1} of {len(subject.versions)}"
     share = format_percent(subject.versions[version].total, subject.samples)
-    if len({one.code.name for one in subject.versions}) == 1:
+    if len({other.code.name for other in subject.versions}) == 1:
         return f"version {place}, {share} of the samples"
     name = without_parameters(demangle(subject.versions[version].code.name)).removeprefix("void ")
     return f"code {place}: {cut(name, _LONGEST_NAME)}, {share} of the samples"

@@ -1,4 +1,4 @@
-"""The help of the view of instructions: its keys, and what the reasons mean."""
+"""Compose the help of the instruction screen: its keys, and what the reasons mean."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def sass_help(commands: Sequence[Command], palette: Palette, width: int) -> list
         *([Piece(f"  {part}")] for text in _TEXTS for part in wrap(text, width - 2, _LINES)),
         [],
         [Piece("What a warp waited for", "strong")],
-        *(line for one in StallClass for line in _class(one, palette, width)),
+        *(line for stall_class in StallClass for line in _class(stall_class, palette, width)),
         [],
         [Piece("esc closes", "dim")],
     ]
 
 
-def _class(one: StallClass, palette: Palette, width: int) -> list[Line]:
-    glyph, style = swatch(one, palette)
-    lines: list[Line] = [[Piece(f"  {glyph}", style), Piece(f" {one.title}", "strong")]]
+def _class(stall_class: StallClass, palette: Palette, width: int) -> list[Line]:
+    glyph, style = swatch(stall_class, palette)
+    lines: list[Line] = [[Piece(f"  {glyph}", style), Piece(f" {stall_class.title}", "strong")]]
     for stall in STALLS:
-        if class_of(stall.key) == one:
+        if class_of(stall.key) == stall_class:
             lines += indented(f"    {stall.title}".ljust(_TITLE + 4), "key", stall.meaning, width)
     return lines

@@ -30,7 +30,7 @@ _MOST_REASONS = 6
 
 
 @dataclass
-class Sources:
+class SourceLines:
     """The source lines of ``code``; a file is read once, when a line of it is first asked for."""
 
     code: Code
@@ -42,9 +42,9 @@ class Sources:
 
     def text(self, file: int, line: int) -> str | None:
         """Line ``line`` (from 1) of ``file``, as it stands there; None if it is not to be had."""
-        known = self.code.source.get((file, line))
-        if known is not None:
-            return known.strip("\r\n").expandtabs(_TAB)
+        recorded = self.code.source.get((file, line))
+        if recorded is not None:
+            return recorded.strip("\r\n").expandtabs(_TAB)
         if file not in self._read:
             self._read[file] = lines_of(self.code.files[file])
         lines = self._read[file]
@@ -72,7 +72,7 @@ class RowKind(IntEnum):
     FOLD = 2
 
 
-class Row(NamedTuple):
+class ListingRow(NamedTuple):
     """A row, of the instructions from ``first`` up to ``last``."""
 
     kind: RowKind
@@ -88,14 +88,14 @@ class Listing:
     """
 
     version: Version
-    sources: Sources
+    sources: SourceLines
     kind: U1
     first: I4
     last: I4
     _texts: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, version: Version, sources: Sources, source: bool, folded: bool) -> Listing:
+    def of(cls, version: Version, sources: SourceLines, source: bool, folded: bool) -> Listing:
         """All rows; with ``source`` lines, and what has no samples ``folded`` to a row a run."""
         first, last, fold = _units(version, folded)
         kind = np.where(fold, RowKind.FOLD, RowKind.INSTRUCTION).astype(np.uint8)
@@ -117,8 +117,8 @@ class Listing:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def __getitem__(self, row: int) -> Row:
-        return Row(RowKind(int(self.kind[row])), int(self.first[row]), int(self.last[row]))
+    def __getitem__(self, row: int) -> ListingRow:
+        return ListingRow(RowKind(int(self.kind[row])), int(self.first[row]), int(self.last[row]))
 
     @cached_property
     def indented(self) -> bool:
@@ -131,23 +131,23 @@ class Listing:
 
     # What stands in it
 
-    def line(self, row: Row) -> tuple[int, int] | None:
+    def line(self, row: ListingRow) -> tuple[int, int] | None:
         """The file and line of ``row``, if they are known."""
         number = int(self.version.line_of[row.first])
         return file_and_line(number) if number >= 0 and row.kind != RowKind.FOLD else None
 
-    def place(self, row: Row) -> str:
+    def place(self, row: ListingRow) -> str:
         """The source line of ``row`` as ``file.cu:12``, empty where it is not known."""
-        found = self.line(row)
-        return printable(f"{self.sources.name(found[0])}:{found[1]}") if found else ""
+        line = self.line(row)
+        return printable(f"{self.sources.name(line[0])}:{line[1]}") if line else ""
 
-    def source(self, row: Row) -> str:
+    def source(self, row: ListingRow) -> str:
         """The text of the source line of ``row``, printable, without its indent."""
-        found = self.line(row)
-        text = self.sources.text(*found) if found else None
+        line = self.line(row)
+        text = self.sources.text(*line) if line else None
         return printable(text.strip()) if text else ""
 
-    def text(self, row: Row) -> str:
+    def text(self, row: ListingRow) -> str:
         """What ``row`` says, printable."""
         if row.kind == RowKind.FOLD:
             return f"{row.last - row.first:,} instructions without samples"
@@ -156,19 +156,19 @@ class Listing:
         code = self.version.code
         return printable(code.text[row.first] or code.instruction(row.first))
 
-    def _source_row(self, row: Row) -> str:
+    def _source_row(self, row: ListingRow) -> str:
         number = int(self.version.line_of[row.first])
         if number not in self._texts:
             place = self.place(row) or "no source line"
             self._texts[number] = f"{place}  {self.source(row)}".rstrip()
         return self._texts[number]
 
-    def samples(self, row: Row) -> int:
+    def samples(self, row: ListingRow) -> int:
         """The samples of the instructions of ``row``."""
         before = self.version.before
         return int(before[row.last] - before[row.first])
 
-    def value(self, row: Row) -> int:
+    def value(self, row: ListingRow) -> int:
         """The metric of the instructions of ``row``."""
         before = self.version.value_before
         return int(before[row.last] - before[row.first])
@@ -182,10 +182,10 @@ class Listing:
         at = np.fromiter(map(fits.__getitem__, code.text), bool, size)
         if "x" in pattern.pattern.lower() or "+" in pattern.pattern:
             at |= self._at_offset(pattern)
-        found: Bool = np.where(self.kind == RowKind.INSTRUCTION, at[self.first], False)
+        matches: Bool = np.where(self.kind == RowKind.INSTRUCTION, at[self.first], False)
         for row in np.flatnonzero(self.kind == RowKind.SOURCE).tolist():
-            found[row] = bool(pattern.search(self.text(self[row])))
-        return np.flatnonzero(found)
+            matches[row] = bool(pattern.search(self.text(self[row])))
+        return np.flatnonzero(matches)
 
     def _at_offset(self, pattern: re.Pattern[str]) -> Bool:
         offsets = self.version.code.offset.tolist()
@@ -216,7 +216,7 @@ def _begins(line: I8, fold: Bool) -> Bool:
 # As text
 
 
-def line_text(subject: Subject, shown: Listing, row: Row) -> str:
+def line_text(subject: Subject, shown: Listing, row: ListingRow) -> str:
     """``row`` as text: offset, samples, share and what it says."""
     samples = shown.samples(row)
     share = format_percent(samples, subject.samples) if samples else ""
@@ -233,13 +233,13 @@ def listing_text(subject: Subject, shown: Listing) -> str:
     return "\n".join([subject.name, *rows])
 
 
-def reasons_text(shown: Listing, row: Row) -> str:
+def reasons_text(shown: Listing, row: ListingRow) -> str:
     """The reasons of ``row`` with their shares, the most sampled first."""
     version = shown.version
-    known = counted(version.reasons, version.by_reason(row.first, row.last))
-    whole = sum(samples for _, samples in known)
+    counts = counted(version.reasons, version.by_reason(row.first, row.last))
+    whole = sum(samples for _, samples in counts)
     parts = (
         f"{printable(stall_of(key).title)} {format_percent(samples, whole)}"
-        for key, samples in known[:_MOST_REASONS]
+        for key, samples in counts[:_MOST_REASONS]
     )
     return " · ".join(parts)

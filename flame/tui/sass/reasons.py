@@ -1,4 +1,4 @@
-"""The pane beside the listing: the reasons of the samples of a row, and of the whole kernel."""
+"""Compose the pane beside the listing: the reasons of a row and of the whole kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flame.core.model.metrics import STALLS
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.sampling.reasons import counted, legend, reason_lines
 from flame.tui.sampling.subject import Subject
-from flame.tui.sass.listing import Listing, Row, RowKind
+from flame.tui.sass.listing import Listing, ListingRow, RowKind
 from flame.tui.toolkit.fields import fields
 from flame.tui.toolkit.lines import Line, Piece, side_by_side
 from flame.tui.toolkit.palette import Palette
@@ -18,7 +18,9 @@ _BESIDE = 70
 """From this width on the kernel's reasons stand beside those of the instruction."""
 
 
-def pane(subject: Subject, listing: Listing, row: Row, palette: Palette, width: int) -> list[Line]:
+def pane(
+    subject: Subject, listing: Listing, row: ListingRow, palette: Palette, width: int
+) -> list[Line]:
     """What is known of ``row``, and of the whole kernel."""
     if width < _BESIDE:
         return [
@@ -34,7 +36,7 @@ def pane(subject: Subject, listing: Listing, row: Row, palette: Palette, width: 
 def _of_row(
     subject: Subject,
     listing: Listing,
-    row: Row,
+    row: ListingRow,
     palette: Palette,
     width: int,
     short: bool = False,
@@ -43,14 +45,14 @@ def _of_row(
     text = listing.source(row) if row.kind == RowKind.SOURCE else listing.text(row)
     head = wrap(text or listing.text(row), width, 1 if short else _TEXT_LINES)
     version = listing.version
-    known = counted(version.reasons, version.by_reason(row.first, row.last))
-    reasons = reason_lines(known, palette, width, _FEW if short else 0, meanings=not short)
+    counts = counted(version.reasons, version.by_reason(row.first, row.last))
+    reasons = reason_lines(counts, palette, width, _FEW if short else 0, meanings=not short)
     rows = fields(_numbers(subject, listing, row), width)
     lines = [*reasons, *rows] if short else [*rows, *reasons]
     return [*([Piece(part, "strong")] for part in head), *lines]
 
 
-def _numbers(subject: Subject, listing: Listing, row: Row) -> list[tuple[str, str]]:
+def _numbers(subject: Subject, listing: Listing, row: ListingRow) -> list[tuple[str, str]]:
     """Where ``row`` stands, and what it weighs."""
     version, samples = listing.version, listing.samples(row)
     share = format_percent(samples, subject.samples)
@@ -65,11 +67,11 @@ def _numbers(subject: Subject, listing: Listing, row: Row) -> list[tuple[str, st
     ]
 
 
-def _is_one(row: Row) -> bool:
+def _is_one(row: ListingRow) -> bool:
     return row.kind == RowKind.INSTRUCTION
 
 
-def _of_line(listing: Listing, row: Row) -> str:
+def _of_line(listing: Listing, row: ListingRow) -> str:
     """The samples of the source line of ``row``, where it has more than those of the row."""
     number = int(listing.version.line_of[row.first])
     if number < 0 or row.kind == RowKind.FOLD:
@@ -82,9 +84,9 @@ def _of_kernel(subject: Subject, listing: Listing, palette: Palette, width: int)
     title = "the whole kernel" if len(subject.versions) == 1 else "all of this code"
     version = listing.version
     samples = version.by_reason(0, len(version))
-    known = counted(version.reasons, samples)
+    counts = counted(version.reasons, samples)
     return [
         [Piece(cut_start(title, width), "dim")],
-        *reason_lines(known, palette, width),
+        *reason_lines(counts, palette, width),
         *legend(version.reasons, samples, palette, width),
     ]

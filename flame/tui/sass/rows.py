@@ -1,4 +1,4 @@
-"""The widget that draws a listing of instructions: only the rows in sight, whatever there are."""
+"""Draw a listing of instructions: only the rows in sight, however many there are."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from flame.core.names.cuda import split_instruction
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.sampling.bars import bar, by_class
 from flame.tui.sampling.subject import Subject
-from flame.tui.sass.listing import Listing, Row, RowKind
+from flame.tui.sass.listing import Listing, ListingRow, RowKind
 from flame.tui.shell.actions import Action
-from flame.tui.toolkit.lines import Line, Piece, Rows
+from flame.tui.toolkit.lines import Line, Piece, RowView
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut_start, width_of
 
@@ -35,7 +35,7 @@ _BARS = ((160, 24), (100, 16), (72, 12), (0, 8))
 _PERCENT_FROM = 64
 
 
-class Unit(Enum):
+class ShownNumber(Enum):
     """What the column of numbers shows."""
 
     SAMPLES = "samples"
@@ -43,18 +43,18 @@ class Unit(Enum):
     SHARE = "share"
 
 
-class Columns(NamedTuple):
+class ListingColumns(NamedTuple):
     """The columns before the text: the number's unit, whether shares stand beside, the bar."""
 
-    unit: Unit
+    unit: ShownNumber
     percent: bool
     bar: int
 
     @classmethod
-    def of(cls, width: int, unit: Unit) -> Columns:
+    def of(cls, width: int, unit: ShownNumber) -> ListingColumns:
         """The columns that fit ``width`` cells."""
         bar = next(cells for least, cells in _BARS if width >= least)
-        return cls(unit, width >= _PERCENT_FROM and unit != Unit.SHARE, bar)
+        return cls(unit, width >= _PERCENT_FROM and unit != ShownNumber.SHARE, bar)
 
     @property
     def before(self) -> int:
@@ -63,7 +63,7 @@ class Columns(NamedTuple):
 
     def heads(self, metric: str) -> Line:
         """The line above them."""
-        titles = {Unit.SAMPLES: "samples", Unit.VALUE: metric, Unit.SHARE: "%"}
+        titles = {ShownNumber.SAMPLES: "samples", ShownNumber.VALUE: metric, ShownNumber.SHARE: "%"}
         number = cut_start(titles[self.unit], _NUMBER - 1).rjust(_NUMBER)
         text = f"{' offset':{OFFSET}}"
         return [
@@ -74,7 +74,7 @@ class Columns(NamedTuple):
         ]
 
 
-class SassRows(Rows):
+class SassRows(RowView):
     """Draws the rows of a `Listing`; a click selects one."""
 
     class Chosen(Message):
@@ -88,7 +88,7 @@ class SassRows(Rows):
         super().__init__(id=id)
         self._listing: Listing | None = None
         self._subject: Subject | None = None
-        self._unit = Unit.SAMPLES
+        self._unit = ShownNumber.SAMPLES
         self._selected = -1
         self._matches: I8 = np.zeros(0, np.int64)
         self._drawn: tuple[object, ...] = ()
@@ -96,7 +96,7 @@ class SassRows(Rows):
         self._strips: dict[tuple[int, bool], Strip] = {}
 
     def show(
-        self, subject: Subject, listing: Listing, selected: int, unit: Unit, matches: I8
+        self, subject: Subject, listing: Listing, selected: int, unit: ShownNumber, matches: I8
     ) -> None:
         """Draw ``listing``, its row ``selected`` as the selected one, and ``matches`` marked."""
         drawn = (listing, unit, id(matches), self.size)
@@ -111,8 +111,8 @@ class SassRows(Rows):
 
     def on_resize(self) -> None:
         if self._subject is not None and self._listing is not None:
-            known = (self._subject, self._listing, self._selected, self._unit, self._matches)
-            self.show(*known)
+            drawn = (self._subject, self._listing, self._selected, self._unit, self._matches)
+            self.show(*drawn)
 
     def forget(self) -> None:
         self._strips.clear()
@@ -153,7 +153,7 @@ class SassRows(Rows):
     def _draw(self, listing: Listing, subject: Subject, number: int, selected: bool) -> Strip:
         base, palette, _ = self.look
         width = self.inner.width
-        row, columns = listing[number], Columns.of(width, self._unit)
+        row, columns = listing[number], ListingColumns.of(width, self._unit)
         samples = listing.samples(row)
         style = palette.cursor if selected else base
         quiet = style if selected else base + palette.quiet
@@ -171,13 +171,15 @@ class SassRows(Rows):
         segments += _cut(texts, max(room - indent, 0), style if selected else base)
         return self.padded(segments, width)
 
-    def _numbers(self, listing: Listing, subject: Subject, row: Row, columns: Columns) -> str:
+    def _numbers(
+        self, listing: Listing, subject: Subject, row: ListingRow, columns: ListingColumns
+    ) -> str:
         """The columns before the bar."""
         samples = listing.samples(row)
         number = {
-            Unit.SAMPLES: lambda: format_count(samples),
-            Unit.VALUE: lambda: format_value(listing.value(row), subject.metric.unit),
-            Unit.SHARE: lambda: format_percent(samples, subject.samples),
+            ShownNumber.SAMPLES: lambda: format_count(samples),
+            ShownNumber.VALUE: lambda: format_value(listing.value(row), subject.metric.unit),
+            ShownNumber.SHARE: lambda: format_percent(samples, subject.samples),
         }[columns.unit]()
         percent = format_percent(samples, subject.samples) if columns.percent else ""
         if not samples:
@@ -187,10 +189,10 @@ class SassRows(Rows):
         return f"{text}{percent:>{_PERCENT}} " if columns.percent else f"{text} "
 
     @staticmethod
-    def _offset(listing: Listing, row: Row) -> int:
+    def _offset(listing: Listing, row: ListingRow) -> int:
         return int(listing.version.code.offset[row.first])
 
-    def _bar(self, listing: Listing, row: Row, columns: Columns) -> list[Segment]:
+    def _bar(self, listing: Listing, row: ListingRow, columns: ListingColumns) -> list[Segment]:
         """The bar of an instruction; a source line has none: it would be of another scale."""
         base, palette, _ = self.look
         if row.kind != RowKind.INSTRUCTION or not listing.samples(row):
@@ -208,7 +210,7 @@ class SassRows(Rows):
 
 
 def _text(
-    listing: Listing, row: Row, palette: Palette, base: Style, quiet: Style
+    listing: Listing, row: ListingRow, palette: Palette, base: Style, quiet: Style
 ) -> list[tuple[str, Style]]:
     """What ``row`` says, in colours: quiet where there are no samples."""
     text = listing.text(row)

@@ -1,4 +1,4 @@
-"""The view of instructions: a kernel's SASS with its samples, over the main screen."""
+"""Show the SASS of a kernel with its samples over the main screen, and do what its keys ask for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import numpy as np
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container, Horizontal
-from textual.reactive import Reactive
+from textual.containers import Container
 from textual.screen import ModalScreen
-from textual.widget import Widget
-from textual.widgets import Input
 
 from flame.core.columns import I8
 from flame.core.errors import FlameError, UsageError
@@ -24,18 +21,18 @@ from flame.tui.sass.head import head_lines
 from flame.tui.sass.help import sass_help
 from flame.tui.sass.listing import (
     Listing,
-    Row,
+    ListingRow,
     RowKind,
-    Sources,
+    SourceLines,
     line_text,
     listing_text,
     reasons_text,
 )
 from flame.tui.sass.reasons import pane
-from flame.tui.sass.rows import Columns, SassRows, Unit
+from flame.tui.sass.rows import ListingColumns, SassRows, ShownNumber
 from flame.tui.session.query import Query
 from flame.tui.shell.actions import Move, check_actions
-from flame.tui.shell.commands import bindings, footer_of
+from flame.tui.shell.commands import Command, bindings
 from flame.tui.shell.keymap import remapped
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most
@@ -43,30 +40,20 @@ from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
 from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 from flame.tui.toolkit.text import cut_start
-from flame.tui.widgets.header import footer
-from flame.tui.widgets.pages import Sheet
-from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
+from flame.tui.widgets.flame_screen import FlameScreen
 
-_UNITS = tuple(Unit)
+_UNITS = tuple(ShownNumber)
 _NONE: I8 = np.zeros(0, np.int64)
 
 
-class SassScreen(ModalScreen[None]):
+class SassScreen(FlameScreen, ModalScreen[None]):
     """Shows the instructions of ``subject``, the one at ``spot`` first.
 
     ``inputs`` name files that are saved, ``report`` whose samples these are; ``keymap`` and
     ``editor`` are what the user has configured.
     """
 
-    AUTO_FOCUS = ""
-    pane_name: ClassVar[str] = "sass"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(SASS_COMMANDS)]
-    # Instance variables of Screen, whose types ClassVar would contradict.
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
-
-    # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
-    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
     def __init__(
         self,
@@ -77,22 +64,19 @@ class SassScreen(ModalScreen[None]):
         spot: Spot,
         report: str = "",
     ) -> None:
-        super().__init__()
-        self.commands = remapped(SASS_COMMANDS, keymap)
+        super().__init__(remapped(SASS_COMMANDS, keymap))
         self.subject = subject
         self._editor = editor
         self._inputs = inputs
         self._report = report
         self._version = spot.version
-        self._sources = [Sources(version.code) for version in subject.versions]
+        self._sources = [SourceLines(version.code) for version in subject.versions]
         self._source, self._folded = True, False
         self._listing = self._listed()
         self._cursor = self._listing.row_of(spot.place)
-        self._unit = Unit.SAMPLES
+        self._unit = ShownNumber.SAMPLES
         self._query: Query | None = None
-        self._query_before: Query | None = None
         self._matches: I8 = _NONE
-        self._note: Line = []
         self._heated = -1
 
     # Composition
@@ -104,11 +88,7 @@ class SassScreen(ModalScreen[None]):
                 yield Lines(self._heads, id="sass-columns")
                 yield SassRows(id="sass-rows")
             yield ScrollPane(self._reasons, id="sass-reasons")
-        with Horizontal(id="bottom"):
-            yield SearchBox(id="search", history=SearchHistory(searches_path()))
-            yield Lines(self._status, id="status")
-        yield Lines(self._keys, id="keys")
-        yield Lines(self._too_small, id="small")
+        yield from self._compose_bottom()
 
     def on_mount(self) -> None:
         self._show()
@@ -117,32 +97,41 @@ class SassScreen(ModalScreen[None]):
         return head_lines(self.subject, self._version, self._report, palette_of(self), width)
 
     def _heads(self, width: int, height: int) -> list[Line]:
-        return [Columns.of(width, self._unit).heads(self.subject.metric.title)]
+        return [ListingColumns.of(width, self._unit).heads(self.subject.metric.title)]
 
     def _reasons(self, width: int, height: int) -> list[Line]:
         lines = pane(self.subject, self._listing, self._row, palette_of(self), width)
         return with_more(lines, width, height)
 
-    def _status(self, width: int, height: int) -> list[Line]:
-        if self._note:
-            return [[piece._replace(text=cut_start(piece.text, width)) for piece in self._note]]
+    def _cut_note(self, width: int) -> Line:
+        return [piece._replace(text=cut_start(piece.text, width)) for piece in self._note]
+
+    def _status_without_note(self, width: int) -> Line:
         if self._query is not None:
-            return [[self._found(width)]]
+            return [self._found(width)]
         if self._wide_enough:
-            return [[Piece(cut_start(f" {self._place()}", width), "dim")]]
-        return [[Piece(cut_start(f" {self._told()}", width))]]
+            return [Piece(cut_start(f" {self._place()}", width), "dim")]
+        return [Piece(cut_start(f" {self._reasons_in_a_line()}", width))]
 
-    def _keys(self, width: int, height: int) -> list[Line]:
-        one = len(self.subject.versions) < 2
-        keys = footer_of(self.commands, self.pane_name)
-        return [footer([key for key in keys if not (one and key.label == "code")], width)]
+    def _footer_commands(self) -> list[Command]:
+        commands = super()._footer_commands()
+        if len(self.subject.versions) > 1:
+            return commands
+        return [command for command in commands if command.label != "code"]
 
-    def _too_small(self, width: int, height: int) -> list[Line]:
-        text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"
-        return [[Piece(cut_start(text, width), "warning")]]
+    def _help(self, width: int) -> list[Line]:
+        return sass_help(self.commands, palette_of(self), width)
 
     @property
-    def _row(self) -> Row:
+    def pane_name(self) -> str:
+        return "sass"
+
+    @property
+    def searched(self) -> Query | None:
+        return self._query
+
+    @property
+    def _row(self) -> ListingRow:
         return self._listing[self._cursor]
 
     @property
@@ -158,8 +147,8 @@ class SassScreen(ModalScreen[None]):
         here = place < len(self._matches) and self._matches[place] == self._cursor
         where = f" · match {place + 1:,}" if here else ""
         number = len(self._matches)
-        found = f"{format_count(number)} rows match" if number > 1 else "1 row matches"
-        return Piece(cut_start(f" {found}{where}", width))
+        text = f"{format_count(number)} rows match" if number > 1 else "1 row matches"
+        return Piece(cut_start(f" {text}{where}", width))
 
     def _place(self) -> str:
         version, row = self._listing.version, self._row
@@ -171,19 +160,17 @@ class SassScreen(ModalScreen[None]):
             return f"hottest {ranked[0] + 1:,} of {len(version.hottest):,} sampled · {number}"
         return f"{len(version.hottest):,} of {number} have samples"
 
-    def _told(self) -> str:
+    def _reasons_in_a_line(self) -> str:
         """The reasons of the selected row in a line, where there is no other place for them."""
         return reasons_text(self._listing, self._row) or self._place()
 
     # Showing
 
-    def _show(self, note: str = "", tone: str = "dim") -> None:
-        """Bring the screen up to date, with ``note`` in the status line until the next key."""
-        self._note = [Piece(f" {note}", tone)] if note else []
+    def _follow(self) -> None:
         rows = self.query_one(SassRows)
         rows.show(self.subject, self._listing, self._cursor, self._unit, self._matches)
-        for name in ("#sass-reasons", "#status"):
-            self.query_one(name, Lines).update()
+        self.query_one("#sass-reasons", Lines).update()
+        self.status_line.update()
 
     def _listed(self) -> Listing:
         version = self.subject.versions[self._version]
@@ -240,29 +227,13 @@ class SassScreen(ModalScreen[None]):
 
     # Searching
 
-    def action_search(self) -> None:
-        self._query_before = self._query
-        self.set_focus(self.query_one(SearchBox))
-
-    @on(Input.Changed, "#search")
-    def _search_typed(self, event: Input.Changed) -> None:
-        self._search(Query(event.value))
-
-    @on(Input.Submitted, "#search")
-    def _search_entered(self) -> None:
-        self.set_focus(None)
+    def _go_to_match(self) -> None:
         if len(self._matches) and self._cursor not in self._matches:
             self.action_match(1)
 
-    def action_escape(self) -> None:
-        box = self.query_one(SearchBox)
-        if box.has_focus:
-            self.set_focus(None)
-            box.show(self._query_before)
-            self._search(self._query_before)
-        elif self._query is not None:
-            box.show(None)
-            self._search(None)
+    def _escape(self) -> None:
+        if self._query is not None:
+            self._search_for(None)
         else:
             self.action_leave()
 
@@ -326,22 +297,6 @@ class SassScreen(ModalScreen[None]):
         self.toggle_class("-no-details")
         self.call_after_refresh(self._show)
 
-    def action_scroll_details(self, step: int) -> None:
-        """Scroll the reasons, by a click on what says that there are more."""
-        self.query_one(ScrollPane).scroll(step)
-
-    def action_help(self) -> None:
-        commands, palette = self.commands, palette_of(self)
-        self.app.push_screen(Sheet(lambda width: sass_help(commands, palette, width), wide=True))
-
-    def action_theme(self, step: int) -> None:
-        from flame.tui.toolkit.themes import cycle
-
-        self._show(f"theme {cycle(self.app, step)}")
-
-    def action_palette(self) -> None:
-        self.app.action_command_palette()
-
     # Handing over
 
     def action_copy(self, what: str) -> None:
@@ -354,12 +309,12 @@ class SassScreen(ModalScreen[None]):
     def action_source(self) -> None:
         from flame.tui.toolkit.editor import open_line
 
-        found = self._listing.line(self._row)
-        if found is None:
+        line = self._listing.line(self._row)
+        if line is None:
             self._show("no source line is recorded for this instruction")
             return
-        file = self._listing.version.code.files[found[0]]
-        self._show(open_line(self.app, file, found[1], self._editor))
+        file = self._listing.version.code.files[line[0]]
+        self._show(open_line(self.app, file, line[1], self._editor))
 
     def action_screenshot(self) -> None:
         from flame.tui.dialogs.write_files import save_screenshot

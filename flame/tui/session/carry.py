@@ -12,7 +12,7 @@ from flame.tui.session.anchors import Anchor
 from flame.tui.session.query import SearchResult
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.viewport import Zoom
-from flame.tui.toolkit.back_stack import Trail
+from flame.tui.toolkit.back_stack import BackStack
 
 
 class Bookmark(NamedTuple):
@@ -20,7 +20,7 @@ class Bookmark(NamedTuple):
 
     zoomed: Anchor
     selected: tuple[str, ...]
-    trail: Trail[Zoom | Anchor]
+    trail: BackStack[Zoom | Anchor]
 
 
 def bookmark_of(view: TreeView) -> Bookmark:

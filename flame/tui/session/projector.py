@@ -11,7 +11,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.session.carry import Bookmark, LiveBookmark, bookmark_of, carry, restore
 from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.session import Projection, Session
-from flame.tui.toolkit.back_stack import Trail
+from flame.tui.toolkit.back_stack import BackStack
 from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
 _REMEMBERED = 50
@@ -49,7 +49,7 @@ class Projector:
     post: Post
     wanted: Selection = field(init=False)
     _requests: LatestRequest[_Request, ReadyProjection] = field(init=False)
-    _trail: Trail[Selection] = field(init=False, default_factory=lambda: Trail(_REMEMBERED))
+    _trail: BackStack[Selection] = field(init=False, default_factory=lambda: BackStack(_REMEMBERED))
     _levels: dict[str, tuple[str, ...] | None] = field(init=False, default_factory=dict)
     _live: LiveBookmark = field(init=False, default_factory=LiveBookmark)
     _bookmarks: dict[Selection, Bookmark] = field(init=False, default_factory=dict)

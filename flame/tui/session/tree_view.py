@@ -17,7 +17,7 @@ from flame.tui.session.matches import ShownMatches
 from flame.tui.session.query import Query, find
 from flame.tui.session.row_layout import TreeLayout
 from flame.tui.session.viewport import Viewport, Zoom
-from flame.tui.toolkit.back_stack import Trail
+from flame.tui.toolkit.back_stack import BackStack
 
 NO_NAME = "[empty]"
 
@@ -136,9 +136,9 @@ class TreeView:
             self.cursor.keep_in_sight()
         return undone
 
-    def begin_at(self, target: Zoom, trail: Trail[Zoom | Anchor] | None = None) -> None:
+    def begin_at(self, target: Zoom, trail: BackStack[Zoom | Anchor] | None = None) -> None:
         """Show ``target``, with the way back and forth of ``trail``."""
-        self.viewport.trail = trail or Trail()
+        self.viewport.trail = trail or BackStack()
         self.viewport.zoom = target
         self.cursor.keep_in_sight()
 

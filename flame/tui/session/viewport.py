@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.columns import I8
 from flame.tui.session.anchors import Anchor, anchor_of, span_of
 from flame.tui.session.row_layout import Item, Span, TreeLayout
-from flame.tui.toolkit.back_stack import Trail
+from flame.tui.toolkit.back_stack import BackStack
 
 _NARROWEST = 16
 
@@ -32,7 +32,7 @@ class Viewport:
     layout: TreeLayout
     width: int = 0
     zoom: Zoom = field(init=False)
-    trail: Trail[Zoom | Anchor] = field(init=False, default_factory=Trail)
+    trail: BackStack[Zoom | Anchor] = field(init=False, default_factory=BackStack)
     zooms: int = field(init=False, default=0)
     _items: dict[int, list[Item]] = field(init=False, default_factory=dict)
     _items_of: tuple[Zoom, int] | None = field(init=False, default=None)

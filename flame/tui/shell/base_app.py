@@ -1,4 +1,4 @@
-"""What every app of flame has in common: its look, its keys, and how it ends."""
+"""Share the look, the keys and the way to end of every app of flame."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _commands() -> type[Provider]:
     return Commands
 
 
-class Shell(App[None]):
+class BaseApp(App[None]):
     """``failure`` is why nothing is shown, ``crash`` an error that should not have happened."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")  # apps in other packages have it, too

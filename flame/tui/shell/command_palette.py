@@ -1,4 +1,4 @@
-"""The command palette: every key's command, found by name."""
+"""Find the command of every key by its name, in a palette."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""All keys of the main screen: one table behind bindings, footer and help."""
+"""List all keys of the main screen: one table behind bindings, footer and help."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from textual.binding import Binding
@@ -14,7 +15,7 @@ from flame.tui.shell.actions import Action, Move, QuickFilter
 
 _RARE = {"rank": "R", "stack": "F", "sass": "I", "stall": "r"}
 LEVEL_KEYS = {
-    **dict(zip((one for one in LEVELS if one not in _RARE), "1234567890", strict=True)),
+    **dict(zip((level for level in LEVELS if level not in _RARE), "1234567890", strict=True)),
     **_RARE,
 }
 """The key that switches each level: digits in their order, and letters for the rare ones."""
@@ -234,10 +235,13 @@ MOUSE = (
 )
 
 
+_footer = attrgetter("footer")
+
+
 def footer_of(commands: Sequence[Command], view: str) -> list[Command]:
     """Those of ``commands`` that stand in the footer of ``view``, in order."""
-    here = [one for one in commands if one.footer and (not one.views or view in one.views)]
-    return sorted(here, key=lambda command: command.footer)
+    here = (command for command in commands if not command.views or view in command.views)
+    return sorted(filter(_footer, here), key=_footer)
 
 
 def grouped(commands: Sequence[Command], groups: Groups) -> Iterator[tuple[str, Sequence[Command]]]:
@@ -298,12 +302,12 @@ def id_of(command: Command) -> str:
 
 def _views_of() -> dict[str, tuple[str, ...]]:
     """The views of every command that does not belong to all."""
-    found: dict[str, tuple[str, ...]] = {}
+    views: dict[str, tuple[str, ...]] = {}
     for command in COMMANDS:
         name = re.findall(r"\w+", command.action.removeprefix("move"))[0]
         if command.views:
-            found[name] = (*found.get(name, ()), *command.views)
-    return found
+            views[name] = (*views.get(name, ()), *command.views)
+    return views
 
 
 _VIEWS_OF = _views_of()

@@ -1,4 +1,4 @@
-"""Keys that the user has given to commands in place of their own."""
+"""Give commands the keys that the user has configured in place of their own."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ def _named(key: str, where: str) -> str:
         refuse_unknown(base, _NAMED, f"{where}: unknown key")
     for modifier in modifiers:
         refuse_unknown(modifier, _MODIFIERS, f"{where}: unknown key")
-    return "+".join([*modifiers, *(one.key for one in Binding.make_bindings([Binding(base, "")]))])
+    return "+".join(
+        [*modifiers, *(binding.key for binding in Binding.make_bindings([Binding(base, "")]))]
+    )
 
 
 def _is_character(name: str) -> bool:

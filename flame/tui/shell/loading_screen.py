@@ -1,4 +1,4 @@
-"""The screen while a trace is read: stage, progress, and what went wrong."""
+"""Show how far the loading of a trace is, and what went wrong."""
 
 from __future__ import annotations
 

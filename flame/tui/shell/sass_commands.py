@@ -1,4 +1,4 @@
-"""The keys of the view of instructions: one table behind bindings, footer and help."""
+"""List the keys of the instruction screen: one table behind bindings, footer and help."""
 
 from __future__ import annotations
 

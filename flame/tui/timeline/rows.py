@@ -17,7 +17,7 @@ from flame.core.model.frames import Kind
 from flame.core.timeline.raster import Bar, Shading, shade
 from flame.core.units import format_percent
 from flame.tui.timeline.time_view import TimeView
-from flame.tui.toolkit.lines import EDGE, Rows
+from flame.tui.toolkit.lines import EDGE, RowView
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, take, width_of
 
@@ -38,7 +38,7 @@ _TINTED = 100
 _BARS = 1000
 
 
-class TimelineRows(Rows):
+class TimelineRows(RowView):
     """Draw a `TimeView`: ``labels`` cells of labels, ``cells`` of time; tells of the mouse."""
 
     labels = 0

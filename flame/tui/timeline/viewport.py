@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from flame.core.timeline.intervals import Window
 from flame.core.timeline.raster import Grid
-from flame.tui.toolkit.back_stack import Trail
+from flame.tui.toolkit.back_stack import BackStack
 
 SHORTEST = 64
 """Nanoseconds that a window has at least."""
@@ -37,7 +37,7 @@ class TimeViewport:
     width: int = 1
     window: Window = field(init=False)
     brush: Brush | None = field(init=False, default=None)
-    _trail: Trail[Window] = field(init=False, default_factory=Trail)
+    _trail: BackStack[Window] = field(init=False, default_factory=BackStack)
 
     def __post_init__(self) -> None:
         self.window = self.whole

@@ -1,4 +1,4 @@
-"""Terminals whose encoding is not UTF-8: everything drawn, in ASCII, in as many cells."""
+"""Draw everything in ASCII, in as many cells, on terminals whose encoding is not UTF-8."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class _InAscii(dict[int, str]):
     """For `str.translate`: characters as ASCII of the same width, worked out when first met."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = found = _in_ascii(chr(code))
-        return found
+        self[code] = text = _in_ascii(chr(code))
+        return text
 
 
 def _in_ascii(char: str) -> str:

@@ -1,4 +1,4 @@
-"""Where one has been, and the way back and forward again."""
+"""Remember places left, to go back to them and forward again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 _Place = TypeVar("_Place")
 
 
-class Trail(Generic[_Place]):
+class BackStack(Generic[_Place]):
     """Places left, of which the last ``most`` are remembered; ``step`` is -1 back, +1 forward."""
 
     def __init__(self, most: int = 20) -> None:
@@ -34,9 +34,9 @@ class Trail(Generic[_Place]):
         target.append(place)
         return source.pop()
 
-    def changed(self, change: Callable[[_Place], _Place]) -> Trail[_Place]:
+    def changed(self, change: Callable[[_Place], _Place]) -> BackStack[_Place]:
         """The same way through what ``change`` makes of its places."""
-        trail = Trail[_Place](self._most)
+        trail = BackStack[_Place](self._most)
         trail._past = list(map(change, self._past))
         trail._future = list(map(change, self._future))
         return trail

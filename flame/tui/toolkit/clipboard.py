@@ -1,4 +1,4 @@
-"""Copying to the terminal's clipboard, as far away as it may be."""
+"""Copy text to the terminal's clipboard, however far away the terminal is."""
 
 from __future__ import annotations
 

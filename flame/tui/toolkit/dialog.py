@@ -1,4 +1,4 @@
-"""What all dialogs have in common: rows to choose from, a line to type into, hints below."""
+"""Share what all dialogs have: rows to choose from, a line to type into, hints below."""
 
 from __future__ import annotations
 

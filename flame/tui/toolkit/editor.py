@@ -1,4 +1,4 @@
-"""Opening a frame's source line in the user's editor."""
+"""Open the source line of a frame in the user's editor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLON = frozenset(("subl", "sublime_text", "hx", "helix", "micro", "zed", "zedi
 _FALLBACKS = ("vi", "nano")
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """A source line, and the tree node whose it is; ``line`` is 0 where it is not known."""
 
     file: str
@@ -36,12 +36,12 @@ class Place(NamedTuple):
     node: int
 
 
-def place_of(tree: StackTree, node: int) -> Place | None:
+def place_of(tree: StackTree, node: int) -> SourcePlace | None:
     """Where ``node``, or else the closest frame above it that is known, stands in the sources."""
     for above in reversed(tree.path(node)):
         frame = tree.frames[int(tree.frame[above])]
         if frame.file:
-            return Place(frame.file, frame.line, above)
+            return SourcePlace(frame.file, frame.line, above)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Widgets made of lines: text with tones, redrawn only where a line has changed."""
+"""Draw lines of text with tones, and redraw only those that have changed."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def change_end(before: Strip | None, strip: Strip) -> int:
     return strip.cell_length  # they differ in what takes no cell
 
 
-def _same_end(one: Segment, other: Segment) -> int:
+def _same_end(first: Segment, second: Segment) -> int:
     """Equal cells at the end of two segments; none where characters may not be cells."""
-    if one.style != other.style or not (one.text.isascii() and other.text.isascii()):
+    if first.style != second.style or not (first.text.isascii() and second.text.isascii()):
         return 0
-    equal = map(eq, reversed(one.text), reversed(other.text))
+    equal = map(eq, reversed(first.text), reversed(second.text))
     return sum(takewhile(bool, equal))
 
 
@@ -92,7 +92,7 @@ class Look(NamedTuple):
     tones: dict[str, Style]
 
 
-class Rows(ScrollView, can_focus=False):
+class RowView(ScrollView, can_focus=False):
     """A scrolling widget of rows; `redraw` repaints those that differ from what is on screen."""
 
     ALLOW_SELECT = False
@@ -167,7 +167,7 @@ class Rows(ScrollView, can_focus=False):
         return self._shown
 
 
-class Lines(Rows):
+class Lines(RowView):
     """Lines of text composed for the widget's width by ``source(width, height)``."""
 
     TONES: ClassVar[tuple[str, ...]] = ("dim", "strong", "accent", "warning", "key")

@@ -1,4 +1,4 @@
-"""Names made safe for a terminal, measured in cells, and cut to fit."""
+"""Make names safe for a terminal, measure them in cells, and cut them to fit."""
 
 from __future__ import annotations
 

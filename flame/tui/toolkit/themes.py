@@ -1,4 +1,4 @@
-"""Themes: what surrounds the frames, on dark, light and sixteen-colour terminals."""
+"""Define themes for dark, light and sixteen-colour terminals, and turn from one to the next."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.row_layout import Item
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import mark_of
-from flame.tui.toolkit.lines import EDGE, Rows
+from flame.tui.toolkit.lines import EDGE, RowView
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, width_of
 
@@ -40,7 +40,7 @@ def _short(name: str, frame: Frame, width: int) -> str:
     return cut(name, width)
 
 
-class Icicle(Rows):
+class Icicle(RowView):
     """Draw a `TreeView`; a click selects, a double click zooms.
 
     ``upwards`` puts the root at the bottom; ``rootless`` leaves it out, for a root that something

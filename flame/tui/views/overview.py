@@ -16,13 +16,13 @@ from flame.tui.session.query import SearchResult
 from flame.tui.session.row_layout import Span
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.viewport import Zoom
-from flame.tui.toolkit.lines import Rows
+from flame.tui.toolkit.lines import RowView
 
 _BARE, _ZOOMED, _MATCH = 0, 1, 2
 _GLYPHS = "▁▄█"
 
 
-class Overview(Rows):
+class Overview(RowView):
     """Draw the whole width of a tree; press or drag to move the zoomed part there."""
 
     DEFAULT_CSS = "Overview { height: 1; }"

@@ -14,7 +14,7 @@ from flame.tui.session.carry import LiveBookmark, carry, select_frame
 from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
-from flame.tui.toolkit.back_stack import Trail
+from flame.tui.toolkit.back_stack import BackStack
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.pane import Pane
@@ -47,8 +47,8 @@ class SandwichPane(Pane):
         self._marked: SandwichHalves | None = None
         self._found: SearchResult | None = None
         self._ticket = 0
-        self._trails: dict[Selection, Trail[SandwichState]] = {}
-        self._trail = Trail[SandwichState]()
+        self._trails: dict[Selection, BackStack[SandwichState]] = {}
+        self._trail = BackStack[SandwichState]()
 
     def compose(self) -> ComposeResult:
         view = self.shown.view
@@ -91,7 +91,7 @@ class SandwichPane(Pane):
         """Have the subject that was asked for, or else the one that was there, if it was."""
         view = self.shown.view
         if changed:
-            self._trail = self._trails.setdefault(self.shown.selection, Trail())
+            self._trail = self._trails.setdefault(self.shown.selection, BackStack())
         wanted = self._asked
         if wanted is None and self._left:
             wanted = int(view.tree.frame[view.cursor.node])

@@ -13,7 +13,7 @@ from flame.core.analysis.wording import NVTX, Terms, kind_word, short_place
 from flame.core.columns import I4
 from flame.core.model.frames import Frame
 from flame.tui.session.wording import lasts, mark_of
-from flame.tui.toolkit.lines import Lines, Rows
+from flame.tui.toolkit.lines import Lines, RowView
 from flame.tui.toolkit.text import cut, fill, printable, width_of
 from flame.tui.views.top_table import TopTable, heads_for
 
@@ -37,7 +37,7 @@ class Heads(Lines):
         self.post_message(self.Clicked(key))
 
 
-class TableRows(Rows):
+class TableRows(RowView):
     """Draw the rows of a `TopTable`; a click selects, a double click opens."""
 
     DEFAULT_CSS = "TableRows { height: 1fr; }"

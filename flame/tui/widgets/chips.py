@@ -1,4 +1,4 @@
-"""The chip bar: what is filtered, in words, each filter with a cross to take it away."""
+"""Put filters into words, and into chips with a cross to take each away."""
 
 from __future__ import annotations
 
@@ -68,54 +68,60 @@ def quick_filter(kind: QuickFilter, name: str) -> Filter:
     return _QUICK[kind](exact_pattern(name))
 
 
-def describe(one: Filter, profile: Profile | None = None) -> str:
-    """``one`` in words, on one printable line; with ``profile`` a single device has its name."""
-    return f"{_word(one, profile)} {value_of(one, profile)}".lstrip()
+def describe(filter_: Filter, profile: Profile | None = None) -> str:
+    """Put ``filter_`` into words, on one printable line; ``profile`` names a single device."""
+    return f"{_word(filter_, profile)} {value_of(filter_, profile)}".lstrip()
 
 
-def _word(one: Filter, profile: Profile | None) -> str:
-    if isinstance(one, Step) and one.first == one.last:
+def _word(filter_: Filter, profile: Profile | None) -> str:
+    if isinstance(filter_, Step) and filter_.first == filter_.last:
         return "step"
-    if isinstance(one, Ranks) and one.names[0].startswith(WORDS[Ranks]):
+    if isinstance(filter_, Ranks) and filter_.names[0].startswith(WORDS[Ranks]):
         return ""
-    if isinstance(one, NvtxRange) and profile and terms_of(profile) is not NVTX:
+    if isinstance(filter_, NvtxRange) and profile and terms_of(profile) is not NVTX:
         return "in"
-    return WORDS[type(one)]
+    return WORDS[type(filter_)]
 
 
-def value_of(one: Filter, profile: Profile | None = None) -> str:
-    """What ``one`` asks for, without the word for its kind."""
-    if isinstance(one, Time):
-        return _window(one) + (_cut_off(one, profile) if profile else "")
-    if isinstance(one, Step):
-        return str(one.first) if one.first == one.last else f"{one.first}–{one.last}"
-    if isinstance(one, Ranks):
-        return printable(", ".join(one.names))
-    if isinstance(one, NvtxRange):
-        return printable(one.name if one.domain is None else f"{one.name} in {one.domain}")
-    if isinstance(one, Include):
-        return ", ".join(kind.title for kind in one.kinds)
-    if isinstance(one, MinShare):
-        return f"{one.percent:g} %"
-    if isinstance(one, Devices | Streams | Pids | Tids):
-        return printable(_names(one, profile) or ", ".join(map(str, one.ids)))
-    name = exact_name(one.pattern)
-    return printable(one.pattern if name is None else name) or "[empty]"
+def value_of(filter_: Filter, profile: Profile | None = None) -> str:
+    """What ``filter_`` asks for, without the word for its kind."""
+    if isinstance(filter_, Time):
+        return _window(filter_) + (_cut_off(filter_, profile) if profile else "")
+    if isinstance(filter_, Step):
+        return (
+            str(filter_.first)
+            if filter_.first == filter_.last
+            else f"{filter_.first}–{filter_.last}"
+        )
+    if isinstance(filter_, Ranks):
+        return printable(", ".join(filter_.names))
+    if isinstance(filter_, NvtxRange):
+        return printable(
+            filter_.name if filter_.domain is None else f"{filter_.name} in {filter_.domain}"
+        )
+    if isinstance(filter_, Include):
+        return ", ".join(kind.title for kind in filter_.kinds)
+    if isinstance(filter_, MinShare):
+        return f"{filter_.percent:g} %"
+    if isinstance(filter_, Devices | Streams | Pids | Tids):
+        return printable(_names(filter_, profile) or ", ".join(map(str, filter_.ids)))
+    name = exact_name(filter_.pattern)
+    return printable(filter_.pattern if name is None else name) or "[empty]"
 
 
-def _names(one: Devices | Streams | Pids | Tids, profile: Profile | None) -> str:
-    """What the only device, process or thread of ``one`` is called in ``profile``."""
-    if profile is None or len(one.ids) != 1:
+def _names(filter_: Devices | Streams | Pids | Tids, profile: Profile | None) -> str:
+    """What the only device, process or thread of ``filter_`` is called in ``profile``."""
+    if profile is None or len(filter_.ids) != 1:
         return ""
-    if isinstance(one, Devices):
+    if isinstance(filter_, Devices):
         named = [(device.id, device_name(device)) for device in profile.devices]
-    elif isinstance(one, Pids):
+    elif isinstance(filter_, Pids):
         named = [(process.pid, process_name(process)) for process in profile.processes]
-    elif isinstance(one, Tids):
+    elif isinstance(filter_, Tids):
         named = [(thread.tid, thread_name(thread)) for thread in profile.threads]
     else:
         named = []
-    names = {name for number, name in named if number == one.ids[0]}
+    names = {name for number, name in named if number == filter_.ids[0]}
     return names.pop() if len(names) == 1 else ""
 
 
@@ -123,10 +129,10 @@ def _window(window: Time) -> str:
     """A window with as many digits as it takes to tell its two ends apart."""
     begin, end = window.begin, window.end
     if begin is None or end is None:
-        known = begin if end is None else end
-        scale, unit = _scale(known or 0)
+        given = begin if end is None else end
+        scale, unit = _scale(given or 0)
         word = "from" if end is None else "until"
-        return f"{word} {(known or 0) / scale:.9g} {unit}"
+        return f"{word} {(given or 0) / scale:.9g} {unit}"
     scale, unit = _scale(max(abs(begin), abs(end)))
     digits = max(ceil(log10(scale / max(end - begin, 1))) + 1, 0)
     first, last = (_stripped(f"{time / scale:.{digits}f}") for time in (begin, end))
@@ -143,7 +149,7 @@ def _cut_off(window: Time, profile: Profile) -> str:
 
 
 def _scale(time: int) -> tuple[int, str]:
-    return next((one for one in _SCALES if abs(time) >= one[0]), _SCALES[-1])
+    return next((scale for scale in _SCALES if abs(time) >= scale[0]), _SCALES[-1])
 
 
 def _stripped(number: str) -> str:
@@ -155,7 +161,7 @@ def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
 
     A click on the cross runs ``screen.unfilter(i)``, on the words ``screen.filters``.
     """
-    texts = [describe(one, profile) for one in where]
+    texts = [describe(filter_, profile) for filter_ in where]
     more = f" +{len(texts)} more"
     shown, room = texts, width
     while len(shown) > 1 and _needed(shown) > room:

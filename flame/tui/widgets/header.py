@@ -1,4 +1,4 @@
-"""The single lines around the icicle: header, breadcrumb, status and keys."""
+"""Compose the single lines around the views: header, path, status and keys."""
 
 from __future__ import annotations
 
@@ -146,10 +146,10 @@ def coverage_gap(profile: Profile) -> str:
     """How much of the GPU time has a launch and a range, where that is below 95 %."""
     if profile.resolved or not profile.gpu_time:
         return ""
-    known = coverage_of(profile)
+    coverage = coverage_of(profile)
     low = [
         f"{format_whole_percent(share.percent)} {name}"
-        for name, share in (known["launch"], known["nvtx"])
+        for name, share in (coverage["launch"], coverage["nvtx"])
         if share.percent < GOOD_COVERAGE
     ]
     return f"coverage {' '.join(low)} " if low else ""
@@ -230,10 +230,10 @@ def frame_status(view: TreeView, node: int, width: int) -> Line:
 
 def search_status(view: TreeView, width: int) -> Line:
     """What the search found: frames, their share with nested matches counted once, and where."""
-    found = view.matches.result
-    if found is None:
+    result = view.matches.result
+    if result is None:
         return frame_status(view, view.cursor.node, width)
-    matches, unit = found.matches, view.tree.metric.unit
+    matches, unit = result.matches, view.tree.metric.unit
     place, here = view.matches.place_of(view.cursor.node)
     share = format_percent(matches.total, view.whole)
     total = f"{format_value(matches.total, unit)} · {share} of all"

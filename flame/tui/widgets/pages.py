@@ -1,4 +1,4 @@
-"""Sheets to read: the help, and what the trace covers."""
+"""Show pages to read over the screen: the help, and what the trace covers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COVERED = {
 """What of the GPU time may be known, but for ranges, which are called as the trace has them."""
 
 
-class Sheet(ModalScreen[None]):
+class Page(ModalScreen[None]):
     """A page over the screen; any of the usual keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,8 +63,8 @@ class Sheet(ModalScreen[None]):
         self._wide = wide
 
     def compose(self) -> ComposeResult:
-        sheet = Lines(lambda width, height: self._source(width), id="sheet")
-        yield sheet.set_class(self._wide, "-wide")
+        page = Lines(lambda width, height: self._source(width), id="page")
+        yield page.set_class(self._wide, "-wide")
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:

@@ -26,7 +26,7 @@ from flame.tui.attach import picker
 from flame.tui.attach.picker import Picker, PickerScreen
 from flame.tui.attach.picker_rows import Item, about, heads, matches, nothing, refusal, row
 from flame.tui.attach.run import run
-from flame.tui.toolkit.lines import Line, Rows, line_width
+from flame.tui.toolkit.lines import Line, RowView, line_width
 from flame.tui.toolkit.palette import Palette
 from tests.support.waiting import PATIENCE
 
@@ -110,7 +110,7 @@ class User:
         await self.settle()
 
     def read(self, name: str = "items") -> str:
-        widget = self.app.screen.query_one(f"#{name}", Rows)
+        widget = self.app.screen.query_one(f"#{name}", RowView)
         lines = (widget.render_line(y).text for y in range(widget.size.height))
         return "\n".join(line.rstrip() for line in lines).rstrip()
 
@@ -127,7 +127,7 @@ class User:
         return self.app.chosen
 
     async def click(self, text: str, times: int = 1) -> None:
-        rows = self.app.screen.query_one("#items", Rows)
+        rows = self.app.screen.query_one("#items", RowView)
         (y,) = (y for y, line in enumerate(self.read().splitlines()) if text in line)
         await self.pilot.click(rows, offset=(20, y), times=times)
         await self.settle()

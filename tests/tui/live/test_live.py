@@ -29,7 +29,7 @@ from flame.tui.live import worker as live_worker
 from flame.tui.live.app import LiveApp
 from flame.tui.live.screen import LiveScreen
 from flame.tui.views.icicle import Icicle
-from flame.tui.widgets.pages import Sheet
+from flame.tui.widgets.pages import Page
 from tests.support.tiers import deep_except
 from tests.support.waiting import PATIENCE
 from tests.tui.conftest import User
@@ -149,8 +149,8 @@ async def test_of_a_process_that_is_sampled_nothing_is_said_of_gpu_and_launches(
         recording.run(ATTN)
         await user.until(lambda: isinstance(user.app.screen, LiveScreen))
         await user.shows(MS)
-        assert "live" in user.read("pulse")
-        assert "GPU" not in user.read("pulse") and "launches" not in user.read("pulse")
+        assert "live" in user.read("recording")
+        assert "GPU" not in user.read("recording") and "launches" not in user.read("recording")
 
 
 async def test_while_it_catches_up_nobody_says_that_nothing_ran(
@@ -258,7 +258,7 @@ async def test_what_the_status_line_says_stays(recording: Recording) -> None:
 async def test_nothing_changes_under_a_dialog(recording: Recording) -> None:
     async with follow(recording) as user:
         await user.press("question_mark")
-        assert isinstance(user.app.screen, Sheet)
+        assert isinstance(user.app.screen, Page)
         recording.run(ATTN)
         await user.stays(3 * MS)
         await user.press("escape")
@@ -335,14 +335,14 @@ async def test_windows_follow_one_another(recording: Recording) -> None:
         recording.wait(20 * SECOND)
         recording.run(ATTN)
         await user.shows(MS)
-        assert "last 10 s" in user.read("pulse")
+        assert "last 10 s" in user.read("recording")
         await user.press("W")
         await user.shows(4 * MS)
-        assert "last 60 s" in user.read("pulse")
+        assert "last 60 s" in user.read("recording")
         await user.press("W")
-        assert " all ▾" in user.read("pulse")
+        assert " all ▾" in user.read("recording")
         await user.press("W")
-        assert "last 10 s" in user.read("pulse")
+        assert "last 10 s" in user.read("recording")
         await user.shows(MS)
 
 
@@ -353,7 +353,7 @@ async def test_a_mark_shows_what_runs_from_now_on(recording: Recording) -> None:
         await user.until(lambda: user.screen.shown.empty)
         recording.run(MLP)
         await user.shows(MS)
-        assert "since mark" in user.read("pulse")
+        assert "since mark" in user.read("recording")
         await user.press("W", "W", "W")
         await user.shows(4 * MS)
 
@@ -364,7 +364,7 @@ async def test_a_mark_shows_what_runs_from_now_on(recording: Recording) -> None:
 async def test_a_paused_picture_stands_still_and_can_be_worked_with(recording: Recording) -> None:
     async with follow(recording) as user:
         await user.press("p")
-        assert "paused · 0:00 behind" in user.read("pulse")
+        assert "paused · 0:00 behind" in user.read("recording")
         recording.run(ATTN)
         await user.stays(3 * MS)
         await user.press("m")
@@ -373,7 +373,7 @@ async def test_a_paused_picture_stands_still_and_can_be_worked_with(recording: R
         assert user.zoomed == "attn"
         await user.press("p")
         await user.shows(4 * MS)
-        assert "● live" in user.read("pulse")
+        assert "● live" in user.read("recording")
         assert user.zoomed == "attn"
 
 
@@ -410,14 +410,14 @@ async def test_the_end_is_told_and_what_is_there_stays(recording: Recording) -> 
     async with follow(recording) as user:
         recording.run(ATTN)
         recording.end(State.KILLED)
-        await user.until(lambda: "killed" in user.read("pulse"))
+        await user.until(lambda: "killed" in user.read("recording"))
         await user.shows(4 * MS)
         assert "ended without saying so" in user.read("status")
         await user.press("p")
         assert "has ended: nothing moves" in user.read("status")
         await user.press("M")
         assert "has ended: nothing comes" in user.read("status")
-        assert "killed  all" in user.read("pulse")
+        assert "killed  all" in user.read("recording")
         await user.press("down", "down", "x")
         assert user.screen.pane_name == "sandwich"
 
@@ -442,7 +442,7 @@ async def test_live_keys_are_told_only_here(recording: Recording) -> None:
     async with follow(recording) as user:
         assert "p pause  W window  M mark  S save" in user.read("keys")
         await user.press("question_mark")
-        told = user.read("sheet")
+        told = user.read("page")
         assert "stand still, and go on" in told and "save the screen as SVG" not in told
 
 
@@ -450,9 +450,9 @@ async def test_live_keys_can_be_changed(recording: Recording) -> None:
     config = replace(DEFAULTS, keys={"pause": "P", "metric_previous": "ctrl+l"})
     async with follow(recording, config=config) as user:
         await user.press("p")
-        assert "● live" in user.read("pulse")
+        assert "● live" in user.read("recording")
         await user.press("P")
-        assert "paused" in user.read("pulse")
+        assert "paused" in user.read("recording")
 
 
 def test_a_key_of_two_commands_is_refused_only_where_both_are(tmp_path: Path) -> None:

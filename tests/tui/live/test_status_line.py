@@ -25,8 +25,8 @@ def status(*states: State, dropped: int = 0) -> Status:
     return Status(sources, RATES, 0, 0, 187 * SECOND)
 
 
-def text(pulse: LiveStatusLine, width: int = 120) -> str:
-    line = pulse.line(COLOURS, width)
+def text(status_line: LiveStatusLine, width: int = 120) -> str:
+    line = status_line.line(COLOURS, width)
     assert line_width(line) <= width
     return "".join(piece.text for piece in line)
 
@@ -58,8 +58,8 @@ def test_the_state_is_that_of_the_process_that_fared_worst(
 
 
 def test_a_pause_says_how_far_behind_the_picture_is() -> None:
-    pulse = LiveStatusLine(status(State.RUNNING), LAST_10, paused=-83.0)
-    assert " behind  last 10 s" in text(pulse).replace("  ", " ").replace(" last", "  last")
+    status_line = LiveStatusLine(status(State.RUNNING), LAST_10, paused=-83.0)
+    assert " behind  last 10 s" in text(status_line).replace("  ", " ").replace(" last", "  last")
 
 
 @pytest.mark.parametrize("width", [20, 36, 60, 80, 250])

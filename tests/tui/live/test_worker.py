@@ -16,7 +16,7 @@ from flame.core.live.window import ALL, LAST_10, SECOND, Window
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.tui.live import worker as live_worker
-from flame.tui.live.worker import Failed, LiveWorker, Renewed, Told, Wish
+from flame.tui.live.worker import LiveRequest, LiveWorker, Renewed, StatusChanged, WorkerFailed
 from flame.tui.session.query import Query
 from tests.support.waiting import PATIENCE, wait_until
 from tests.tui.recording import MS, Recording
@@ -31,7 +31,7 @@ class Desk:
         self, recording: Recording, window: Window = ALL, watch: Watched | None = None
     ) -> None:
         self.inbox: queue.Queue[Message] = queue.Queue()
-        self.wish = Wish(Selection())
+        self.wish = LiveRequest(Selection())
         feed = recording if watch is None else watch.feed
         options = LoadOptions()
         self.worker = LiveWorker(
@@ -46,19 +46,19 @@ class Desk:
         self.worker.taken(shown=True)
         return message
 
-    def until(self, fits: Callable[[Told | Renewed], bool]) -> Told | Renewed:
+    def until(self, fits: Callable[[StatusChanged | Renewed], bool]) -> StatusChanged | Renewed:
         """The next that ``fits``."""
         end = time.monotonic() + PATIENCE
         while not fits(message := self.message()):
             assert time.monotonic() < end, "it never came"
         return message
 
-    def message(self) -> Told | Renewed:
+    def message(self) -> StatusChanged | Renewed:
         """What comes next, and is not shown."""
         message = self.inbox.get(timeout=PATIENCE)
-        if isinstance(message, Failed):
+        if isinstance(message, WorkerFailed):
             raise message.error
-        assert isinstance(message, Told | Renewed)
+        assert isinstance(message, StatusChanged | Renewed)
         return message
 
     def silent(self) -> bool:
@@ -158,7 +158,7 @@ def test_a_picture_that_was_not_wanted_comes_again_as_it_is_wanted(
 ) -> None:
     one = desk(desks, recording)
     assert one.next().latest.metric.key == "gpu"
-    one.wish = Wish(Selection(metric="count"), Query("gemm"))
+    one.wish = LiveRequest(Selection(metric="count"), Query("gemm"))
     one.worker.taken(shown=False)
     message = one.next()
     assert (message.latest.metric.key, total(message)) == ("count", 2)
@@ -204,7 +204,7 @@ def test_what_is_left_is_read_at_once(
 def test_nothing_is_shown_before_anything_was_recorded(tmp_path: Path, desks: list[Desk]) -> None:
     recording = Recording(tmp_path)
     one = desk(desks, recording)
-    assert isinstance(one.message(), Told)
+    assert isinstance(one.message(), StatusChanged)
     assert one.silent()
     recording.run(GEMM)
     assert total(one.next()) == MS
@@ -235,7 +235,7 @@ def test_files_that_become_dumps_are_read_then(desks: list[Desk], recording: Rec
     watch = Watched(recording, Path("late"), Path("never"))
     one = desk(desks, recording, ALL, watch)
 
-    def has_notes(message: Told | Renewed) -> bool:
+    def has_notes(message: StatusChanged | Renewed) -> bool:
         if isinstance(message, Renewed):
             one.worker.taken(shown=True)
         return bool(message.status.notes)

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from flame.tui.toolkit.lines import Lines
 from flame.tui.views.icicle import Icicle
-from flame.tui.widgets.pages import Sheet
+from flame.tui.widgets.pages import Page
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 
@@ -149,7 +149,7 @@ async def test_a_click_on_the_breadcrumb_zooms_there(decode: Path) -> None:
 async def test_a_click_on_a_child_in_the_details_selects_it(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.until(lambda: "heaviest below" in user.read("details"))
-        await user.until(lambda: not user.screen.collector.busy)
+        await user.until(lambda: not user.screen.parts.details.collector.busy)
         await user.settle()
         lines = user.read("details").splitlines()
         row = next(y for y, line in enumerate(lines) if "cudaLaunchKernel" in line)
@@ -162,7 +162,7 @@ async def test_a_click_on_a_key_in_the_footer_runs_it(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.pilot.click("#keys", offset=(user.read("keys").index("help"), 0))
         await user.settle()
-        assert isinstance(user.app.screen, Sheet)
+        assert isinstance(user.app.screen, Page)
 
 
 async def test_the_wheel_scrolls(tmp_path: Path) -> None:

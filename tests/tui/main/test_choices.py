@@ -15,7 +15,7 @@ from flame.tui.main.screen import MainScreen
 from flame.tui.shell.commands import COMMANDS
 from flame.tui.toolkit.lines import Lines
 from flame.tui.views.icicle import Icicle
-from flame.tui.widgets.pages import Sheet
+from flame.tui.widgets.pages import Page
 from tests.tui import traces
 from tests.tui.conftest import open_app
 
@@ -176,19 +176,19 @@ async def test_e_exports_and_says_what(decode: Path, monkeypatch: pytest.MonkeyP
 async def test_help_names_every_key(decode: Path) -> None:
     async with open_app(decode, (80, 140)) as user:
         await user.press("question_mark")
-        text = " ".join(user.read("sheet").split())
+        text = " ".join(user.read("page").split())
         for command in COMMANDS:
             assert " ".join(command.shown.split()) in text and command.help in text
         await user.press("question_mark")
         assert isinstance(user.app.screen, MainScreen)
         await user.press("f1")
-        assert isinstance(user.app.screen, Sheet)
+        assert isinstance(user.app.screen, Page)
 
 
 async def test_notes_show_coverage_and_warnings(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("w")
-        text = user.read("sheet")
+        text = user.read("page")
         assert "launching API call        93.4 %  426 µs" in text
         assert "65 kernel, 1 memcpy" in text
         assert "1 of 66 GPU activities" in text

@@ -18,11 +18,11 @@ from flame.tui.dialogs.levels import LevelsDialog
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.commands import COMMANDS, Command, id_of, means_something
 from flame.tui.timeline.pane import TimelinePane
-from flame.tui.toolkit.lines import Lines, Rows
+from flame.tui.toolkit.lines import Lines, RowView
 from flame.tui.toolkit.themes import NAMES
 from flame.tui.views.pane import NOT_HERE
 from flame.tui.views.top_pane import TopPane
-from flame.tui.widgets.pages import Sheet
+from flame.tui.widgets.pages import Page
 from flame.tui.widgets.search_box import SearchBox
 from tests.tui.conftest import User, open_app
 
@@ -79,7 +79,7 @@ def look(user: User) -> Seen:
         app.clipboard,
         app.theme,
         (screen.has_class("-no-details"), details.scroll_offset.y),
-        screen.query_one(BODY[pane.name_], Rows).scroll_offset.y,
+        screen.query_one(BODY[pane.name_], RowView).scroll_offset.y,
         time.viewport.brush if time else None,
         (top._wanted, top._kind),
         frozenset(path.name for path in Path.cwd().iterdir()),
@@ -190,7 +190,7 @@ EVERYWHERE: dict[str, Check] = {
     "details": Check(lambda before, after: before.details[0] != after.details[0]),
     "details_up": Check(changed("details"), ("right_square_bracket",)),
     "details_down": Check(changed("details")),
-    "notes": Check(opened(Sheet)),
+    "notes": Check(opened(Page)),
     "theme": Check(changed("theme", "note")),
     "copy_name": Check(lambda before, after: after.clipboard == START),
     "copy_stack": Check(lambda before, after: after.clipboard.endswith(f"generate;{START}")),
@@ -200,7 +200,7 @@ EVERYWHERE: dict[str, Check] = {
     "source": Check(noted("no source line is recorded")),
     "export": Check(opened(ExportDialog)),
     "screenshot": Check(changed("files", "note")),
-    "help": Check(opened(Sheet)),
+    "help": Check(opened(Page)),
 }
 """By id, what happens in every view where `IN` says nothing else."""
 

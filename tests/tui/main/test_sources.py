@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,7 +169,7 @@ async def test_a_step_is_a_filter_with_a_chip(torch: Path) -> None:
 
 async def test_space_goes_past_the_frames_that_hold_all(torch: Path) -> None:
     async with open_app(torch) as user:
-        user.screen._change(levels=("python",))
+        user.screen._project(replace(user.screen.wanted, levels=("python",)))
         await user.rest()
         await user.press("down", "space")
         assert user.selected == "train_step"
@@ -179,7 +180,7 @@ async def test_space_goes_past_the_frames_that_hold_all(torch: Path) -> None:
 async def test_python_functions_stand_with_their_source_line(torch: Path) -> None:
     async with open_app(torch, size=(160, 40)) as user:
         assert "main  run.py:61" in user.read("icicle")
-        user.screen._change(levels=("python",))
+        user.screen._project(replace(user.screen.wanted, levels=("python",)))
         await user.rest()
         await show(user, "top")
         line = next(one for one in user.read("table").splitlines() if "attention" in one)
@@ -189,7 +190,7 @@ async def test_python_functions_stand_with_their_source_line(torch: Path) -> Non
 
 async def test_operators_are_called_ranges_in_table_and_details(torch: Path) -> None:
     async with open_app(torch) as user:
-        user.screen._change(levels=("nvtx", "kernel"))
+        user.screen._project(replace(user.screen.wanted, levels=("nvtx", "kernel")))
         await user.rest()
         await user.press("down")
         assert user.read("details").startswith(" range\n")

@@ -17,7 +17,7 @@ from flame.core.model.stalls import STALLS
 from flame.core.names.cuda import split_instruction
 from flame.tui.sampling.bars import bar, by_class
 from flame.tui.sampling.version import Version
-from flame.tui.sass.listing import MOST_BYTES, Listing, RowKind, Sources, lines_of
+from flame.tui.sass.listing import MOST_BYTES, Listing, RowKind, SourceLines, lines_of
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.colours import StallClass, class_of, class_of_title
 from flame.tui.toolkit.palette import Palette
@@ -40,7 +40,7 @@ def of_counts(of: Code, counts: dict[str, Sequence[int]]) -> Version:
 
 
 def listing(of: Version, source: bool = True, folded: bool = False) -> Listing:
-    return Listing.of(of, Sources(of.code), source, folded)
+    return Listing.of(of, SourceLines(of.code), source, folded)
 
 
 def rows(of: Listing) -> list[str]:
@@ -164,7 +164,7 @@ def test_a_source_line_comes_from_the_report_and_else_from_the_file(tmp_path: Pa
     known = Code(
         "k", line.astype(np.int64), ("",) * 3, none, line, (str(path),), {(0, 1): "uno\r\n"}
     )
-    sources = Sources(known)
+    sources = SourceLines(known)
     assert [sources.text(0, number) for number in (1, 2, 3)] == ["uno", "    two", None]
     assert sources.name(0) == "a.cu"
 

@@ -28,7 +28,7 @@ from flame.tui.timeline.pane import TimelinePane
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.timeline.viewport import SHORTEST
-from flame.tui.toolkit.lines import Rows
+from flame.tui.toolkit.lines import RowView
 from flame.tui.views.pane import NOT_HERE, Pane
 from tests.support.waiting import PATIENCE
 from tests.support.writers.nsysfile import NsysFile
@@ -102,7 +102,7 @@ class User:
         return result
 
     def lines(self, name: str = "timeline-rows") -> list[str]:
-        widget = self.app.screen.query_one(f"#{name}", Rows)
+        widget = self.app.screen.query_one(f"#{name}", RowView)
         return [widget.render_line(y).text for y in range(widget.size.height)]
 
     def cell(self, ms: float) -> int:

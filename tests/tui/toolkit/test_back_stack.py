@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flame.tui.toolkit.back_stack import Trail
+from flame.tui.toolkit.back_stack import BackStack
 
 
 def test_back_and_forward_go_through_all_places() -> None:
-    trail = Trail[str]()
+    trail = BackStack[str]()
     for place in ("a", "b", "c"):
         trail.leave(place)
     assert trail.ahead(-1) == "c" and trail.ahead(1) is None
@@ -17,7 +17,7 @@ def test_back_and_forward_go_through_all_places() -> None:
 
 
 def test_a_new_place_forgets_what_was_forward() -> None:
-    trail = Trail[str]()
+    trail = BackStack[str]()
     trail.leave("a")
     trail.go(-1, "b")
     trail.leave("a")
@@ -26,7 +26,7 @@ def test_a_new_place_forgets_what_was_forward() -> None:
 
 
 def test_only_the_last_places_are_remembered() -> None:
-    trail = Trail[int](most=3)
+    trail = BackStack[int](most=3)
     for place in range(5):
         trail.leave(place)
     assert [trail.go(-1, 5), trail.go(-1, 4), trail.go(-1, 3)] == [4, 3, 2]

@@ -13,7 +13,7 @@ from flame.core.columns import I4, I8
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.metrics import METRICS
 from flame.core.model.tree import StackTree
-from flame.tui.toolkit.editor import Place, arguments, open_in_editor, place_of
+from flame.tui.toolkit.editor import SourcePlace, arguments, open_in_editor, place_of
 from tests.tui.dialog_stage import Player, stage
 
 
@@ -137,8 +137,8 @@ def test_every_editor_is_told_the_line_its_own_way(
 
 def test_the_frame_itself_comes_before_those_above_it() -> None:
     tree = chain(Frame(Kind.PYTHON, "a", "a.py", 1), Frame(Kind.PYTHON, "b", "b.py", 2))
-    assert place_of(tree, 2) == Place("b.py", 2, 2)
-    assert place_of(tree, 1) == Place("a.py", 1, 1)
+    assert place_of(tree, 2) == SourcePlace("b.py", 2, 2)
+    assert place_of(tree, 1) == SourcePlace("a.py", 1, 1)
     assert place_of(tree, 0) is None
 
 

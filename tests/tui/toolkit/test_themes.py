@@ -15,10 +15,10 @@ from textual.widget import Widget
 from flame.core.model.frames import Kind
 from flame.options.config import Config
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
-from flame.tui.toolkit.lines import Lines, Rows, palette_of
+from flame.tui.toolkit.lines import Lines, RowView, palette_of
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
-from flame.tui.widgets.pages import Sheet
+from flame.tui.widgets.pages import Page
 from tests.tui.conftest import User, open_app
 from tests.tui.terminals import Terminal, start
 from tests.tui.toolkit.test_palette import contrast, rgb
@@ -70,7 +70,7 @@ async def test_every_theme_repaints_everything(decode: Path) -> None:
             pictures = [picture(user.screen.query_one(name)) for name in ("Icicle", "#crumbs")]
             texts.add(tuple(text for text, _ in pictures))
             looks.add(tuple(look for _, look in pictures))
-            for rows in user.screen.query(Rows):
+            for rows in user.screen.query(RowView):
                 assert rows.look.palette == palette_of(rows)
         assert len(texts) == 1
         assert len(looks) == len(NAMES)
@@ -164,7 +164,7 @@ async def test_however_it_is_drawn_words_can_be_clicked(
     async with open_app(decode) as user:
         await user.pilot.click("#keys", offset=(user.read("keys").index("help"), 0))
         await user.settle()
-        assert isinstance(user.app.screen, Sheet)
+        assert isinstance(user.app.screen, Page)
 
 
 def test_what_stood_on_a_colour_is_reversed_without_colours() -> None:

@@ -1,0 +1,62 @@
+"""Declare what can be followed: a feed of snapshots, and what finds dumps as they appear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from flame.core.live.status import Status
+from flame.core.live.window import Window
+from flame.core.model.profile import Profile
+from flame.exporters.dumps import Source
+
+
+class LiveFeed(Protocol):
+    """What is followed: it gives snapshots of what it has read."""
+
+    def update(self, budget: float) -> bool:
+        """Read what is new, for about ``budget`` seconds; whether anything is."""
+
+    def snapshot(self, window: Window) -> LiveSnapshot:
+        """What is in ``window``; nothing changes it any more."""
+
+    def mark(self) -> None:
+        """Begin the window "since the mark"."""
+
+    def status(self) -> Status:
+        """How the recording is doing."""
+
+    def close(self) -> None:
+        """Let go of all files."""
+
+
+@runtime_checkable
+class DumpFeed(Protocol):
+    """A feed that reads dumps."""
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """The dumps, to be saved."""
+
+    def add(self, path: Path, fd: int | None = None) -> None:
+        """Read one more; InputError if it is none (yet)."""
+
+
+class LiveSnapshot(Protocol):
+    """A window of a recording at one moment."""
+
+    @property
+    def profile(self) -> Profile:
+        """What it holds."""
+
+
+class DumpWatch(Protocol):
+    """Finds dumps while they appear."""
+
+    def new(self) -> list[tuple[Path, int | None]]:
+        """Those that have appeared since, and their descriptors where a path would not do."""
+
+    @property
+    def over(self) -> bool:
+        """Whether no more will appear."""

@@ -1,0 +1,25 @@
+"""Save where the main screen is in a trace, and come back there."""
+
+from __future__ import annotations
+
+from flame.options.state import State, ViewName
+from flame.tui.session.query import Query
+from flame.tui.session.tree_view import TreeView
+
+
+def state_of(pane_name: ViewName, view: TreeView, query: Query | None) -> State:
+    """Return where the screen is, as far as the selection does not say it."""
+    return State(
+        view=pane_name,
+        zoom=list(view.tree.names(view.viewport.zoom.node)),
+        selected=list(view.tree.names(view.cursor.node)),
+        search=query.text if query else "",
+        exact=bool(query and query.exact),
+    )
+
+
+def go_to(view: TreeView, state: State) -> None:
+    """Zoom and select in ``view`` as ``state`` says, as far as the frames are there."""
+    tree = view.tree
+    view.zoom_to(view.viewport.zoom_of(tree.find(tuple(state.zoom))))
+    view.cursor.select(tree.find(tuple(state.selected or state.zoom)))

@@ -1,0 +1,121 @@
+"""Work out the selections that keys ask for, from the one that was asked for last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flame.core.analysis.wording import terms_of
+from flame.core.model.frames import Kind
+from flame.core.model.metrics import metric_of
+from flame.core.model.tree import ORDERS, Arrangement
+from flame.core.projection.filters import Filter
+from flame.core.projection.levels import default_levels
+from flame.core.projection.selection import Selection
+from flame.tui.dialogs.filters import FiltersDialog
+from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
+from flame.tui.main.actions import ShownScreen
+from flame.tui.shell.actions import QuickFilter
+from flame.tui.widgets.chips import quick_filter
+
+Outcome = Sequence[Selection] | str
+"""Selections of which the first that has anything is wanted, or a note; nothing where empty."""
+
+
+# Filters
+
+
+def filters_dialog(screen: ShownScreen) -> FiltersDialog:
+    """Ask for filters, of the name that is selected if they are of names."""
+    tree, node = screen.view.tree, screen.view.cursor.node
+    profile, filters = screen.session.profile, screen.wanted.where
+    return FiltersDialog(profile, filters, tree.name(node), tree.kind(node))
+
+
+def add_quick_filter(screen: ShownScreen, kind: str) -> Outcome:
+    """Add the `QuickFilter` called ``kind`` for the name that is selected, unless it is there."""
+    wanted, tree, node = screen.wanted, screen.view.tree, screen.view.cursor.node
+    if tree.kind(node) == Kind.ROOT:
+        return "select a frame first: this is the root"
+    filter_ = quick_filter(QuickFilter(kind), tree.name(node))
+    return [] if filter_ in wanted.where else [replace(wanted, where=(*wanted.where, filter_))]
+
+
+def replace_filter(wanted: Selection, filter_: Filter) -> Selection:
+    """Add ``filter_`` in place of any of its kind."""
+    others = [other for other in wanted.where if type(other) is not type(filter_)]
+    return replace(wanted, where=(*others, filter_))
+
+
+def remove_filter(screen: ShownScreen, place: int) -> Outcome:
+    """Take the filter at ``place`` away."""
+    filters = screen.wanted.where
+    return [replace(screen.wanted, where=filters[:place] + filters[place + 1 :])]
+
+
+# Metric and levels
+
+
+def change_metric(screen: ShownScreen, step: int) -> Outcome:
+    """Show the next metric that has anything, with the levels last chosen for its table."""
+    others = screen.session.others(screen.wanted, step)
+    selections = [_with_own_levels(screen, selection) for selection in others]
+    return selections or "no other metric in this trace"
+
+
+def _with_own_levels(screen: ShownScreen, selection: Selection) -> Selection:
+    """``selection`` with the levels last chosen for the metric's table."""
+    table = metric_of(selection.metric or "", screen.session.profile.metrics).table
+    return replace(selection, levels=screen.projector.levels_of(table))
+
+
+def levels_dialog(screen: ShownScreen) -> LevelsDialog:
+    """Ask for levels, beginning with those on screen."""
+    shown, terms = screen.shown, terms_of(screen.session.profile)
+    choice = LevelsChoice(shown.view.tree.levels, screen.wanted.naming.fold)
+    return LevelsDialog(choice, _usual_levels(screen), shown.recorded, terms)
+
+
+def choose_levels(wanted: Selection, choice: LevelsChoice) -> Selection:
+    """Show the levels of ``choice``."""
+    return replace(wanted, levels=choice.levels, naming=replace(wanted.naming, fold=choice.fold))
+
+
+def switch_level(screen: ShownScreen, level: str) -> Outcome:
+    """Switch ``level`` on or off."""
+    levels = toggled(screen.wanted.levels or _usual_levels(screen), level)
+    if level not in screen.shown.recorded:
+        return why_absent(level)
+    return [replace(screen.wanted, levels=levels)] if levels else "the last level stays on"
+
+
+def _usual_levels(screen: ShownScreen) -> tuple[str, ...]:
+    """The levels that the metric on screen has where none are chosen."""
+    return default_levels(screen.session.profile, screen.shown.metric, screen.wanted.naming)
+
+
+# Arrangement
+
+
+def invert(screen: ShownScreen) -> Outcome:
+    """Turn the tree upside down, or back."""
+    return _arrange(screen.wanted, inverted=not screen.wanted.arrangement.inverted)
+
+
+def collapse(screen: ShownScreen) -> Outcome:
+    """Collapse frames directly below themselves, or no longer."""
+    return _arrange(screen.wanted, collapsed=not screen.wanted.arrangement.collapsed)
+
+
+def change_order(screen: ShownScreen, step: int) -> Outcome:
+    """Sort what the view has of its own, or else siblings by the next of the orders."""
+    note = screen.pane.sort(step)
+    if note is not None:
+        return note
+    place = ORDERS.index(screen.wanted.arrangement.order) + step
+    return _arrange(screen.wanted, order=ORDERS[place % len(ORDERS)])
+
+
+def _arrange(wanted: Selection, **changes: object) -> Outcome:
+    arrangement: Arrangement = replace(wanted.arrangement, **changes)  # type: ignore[arg-type]
+    return [replace(wanted, arrangement=arrangement)]

@@ -1,0 +1,164 @@
+"""Share what screens with commands have in common: search, status line, keys and least size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.events import DescendantFocus
+from textual.reactive import Reactive
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from flame.tui.session.query import Query
+from flame.tui.shell.commands import Command, footer_of
+from flame.tui.toolkit.lines import Line, Lines, Piece
+from flame.tui.toolkit.scroll_pane import ScrollPane
+from flame.tui.toolkit.text import cut, cut_start, width_of
+from flame.tui.toolkit.themes import cycle
+from flame.tui.widgets.header import footer
+from flame.tui.widgets.pages import Page
+from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
+
+
+class FlameScreen(Screen[None]):
+    """A screen with ``commands``, a search box and a status line that shows a note till a key."""
+
+    AUTO_FOCUS = ""
+    # Instance variables of Screen, whose types ClassVar would contradict.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
+
+    # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+
+    def __init__(self, commands: Sequence[Command]) -> None:
+        super().__init__()
+        self.commands = commands
+        self.search_box = SearchBox(id="search", history=SearchHistory(searches_path()))
+        self.status_line = Lines(self._status, id="status")
+        self.key_line = Lines(self._keys, id="keys")
+        self._note: Line = []
+        self._query_before: Query | None = None
+
+    # What each screen says for itself
+
+    @property
+    def pane_name(self) -> str:
+        """How commands call the view that is shown."""
+        raise NotImplementedError
+
+    @property
+    def searched(self) -> Query | None:
+        """What is searched at the moment."""
+        raise NotImplementedError
+
+    def _search(self, query: Query | None) -> None:
+        """Search ``query``, or nothing any more."""
+        raise NotImplementedError
+
+    def _go_to_match(self) -> None:
+        """Select a match, now that the search has been entered."""
+        raise NotImplementedError
+
+    def _escape(self) -> None:
+        """Leave the innermost thing that the screen is in, outside of the search box."""
+        raise NotImplementedError
+
+    def _follow(self) -> None:
+        """Bring the screen up to date, whatever the status line says."""
+        raise NotImplementedError
+
+    def _status_without_note(self, width: int) -> Line:
+        raise NotImplementedError
+
+    def _help(self, width: int) -> list[Line]:
+        raise NotImplementedError
+
+    def _footer_commands(self) -> list[Command]:
+        return footer_of(self.commands, self.pane_name)
+
+    # Composition
+
+    def _compose_bottom(self) -> ComposeResult:
+        """Yield the lines below the views, and what stands there where there is too little room."""
+        with Horizontal(id="bottom"):
+            yield self.search_box
+            yield self.status_line
+        yield self.key_line
+        yield Lines(self._too_small, id="small")
+
+    def _status(self, width: int, height: int) -> list[Line]:
+        return [self._cut_note(width) if self._note else self._status_without_note(width)]
+
+    def _cut_note(self, width: int) -> Line:
+        """The note in ``width`` cells: what follows its first piece stays whole."""
+        first, *rest = self._note
+        if not rest:
+            return [first._replace(text=cut(first.text, width))]
+        room = width - sum(width_of(piece.text) for piece in rest)
+        return [first._replace(text=cut_start(first.text, max(room, 0))), *rest]
+
+    def _keys(self, width: int, height: int) -> list[Line]:
+        return [footer(self._footer_commands(), width)]
+
+    def _too_small(self, width: int, height: int) -> list[Line]:
+        text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"
+        return [[Piece(cut_start(text, width), "warning")]]
+
+    def _show(self, note: str = "", tone: str = "dim", more: str = "") -> None:
+        """Bring the screen up to date, with ``note`` in the status line until the next key.
+
+        Where ``more`` (what to do about it) follows, it is the end of the note that is cut.
+        """
+        self._note = [Piece(f" {note}", tone)] if note else []
+        if more:
+            self._note.append(Piece(f"  {more}", "key"))
+        self._follow()
+
+    # Searching
+
+    def action_search(self) -> None:
+        self.set_focus(self.search_box)
+
+    @on(DescendantFocus, "#search")
+    def _search_begins(self) -> None:
+        self._query_before = self.searched
+
+    @on(Input.Changed, "#search")
+    def _search_typed(self, event: Input.Changed) -> None:
+        self._search(Query(event.value))
+
+    @on(Input.Submitted, "#search")
+    def _search_entered(self) -> None:
+        self.set_focus(None)
+        self._go_to_match()
+
+    def action_escape(self) -> None:
+        if self.search_box.has_focus:
+            self.set_focus(None)
+            self._search_for(self._query_before)
+        else:
+            self._escape()
+
+    def _search_for(self, query: Query | None) -> None:
+        """Search ``query`` and show it in the search box."""
+        self.search_box.show(query)
+        self._search(query)
+
+    # Around the views
+
+    def action_scroll_details(self, step: int) -> None:
+        self.query_one(ScrollPane).scroll(step)
+
+    def action_help(self) -> None:
+        self.app.push_screen(Page(self._help, wide=True))
+
+    def action_theme(self, step: int) -> None:
+        self._show(f"theme {cycle(self.app, step)}")
+
+    def action_palette(self) -> None:
+        self.app.action_command_palette()

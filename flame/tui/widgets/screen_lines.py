@@ -1,0 +1,87 @@
+"""Show the single lines above the views, each a widget that takes what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flame.core.model.profile import Profile
+from flame.core.model.tree import Order
+from flame.core.projection.filters import Filter
+from flame.tui.session.session import Projection
+from flame.tui.session.tree_view import TreeView
+from flame.tui.toolkit.lines import Line, Lines, palette_of
+from flame.tui.widgets.chips import chips
+from flame.tui.widgets.header import breadcrumb, header, tabs
+
+
+class HeaderLine(Lines):
+    """Shows the trace and how it is projected; ``usual_order`` is that of siblings at first."""
+
+    def __init__(self, usual_order: Order) -> None:
+        super().__init__(self._header, id="header")
+        self._usual_order = usual_order
+        self._trace: tuple[str, Profile] | None = None
+        self._projection: Projection | None = None
+
+    def show(self, title: str, profile: Profile, projection: Projection) -> None:
+        """Draw ``profile``, called ``title``, and how it is projected."""
+        self._trace, self._projection = (title, profile), projection
+        self.update()
+
+    def _header(self, width: int, height: int) -> list[Line]:
+        shown = self._projection
+        if self._trace is None or shown is None:
+            return []
+        tree, palette = shown.view.tree, palette_of(self)
+        order = self._usual_order
+        return [header(*self._trace, shown.selection, tree, palette, width, order)]
+
+
+class ViewTabs(Lines):
+    """Shows the views to choose from; ``titles`` has them by name."""
+
+    def __init__(self, titles: Mapping[str, str]) -> None:
+        super().__init__(self._tabs, id="tabs")
+        self._titles = dict(titles)
+        self._current_name = ""
+
+    def show(self, current: str) -> None:
+        """Draw the view called ``current`` as the one that is shown."""
+        self._current_name = current
+        self.update()
+
+    def _tabs(self, width: int, height: int) -> list[Line]:
+        return [tabs(self._titles, self._current_name, width)]
+
+
+class Breadcrumb(Lines):
+    """Shows the path from the root to the selected frame."""
+
+    def __init__(self) -> None:
+        super().__init__(self._breadcrumb, id="crumbs")
+        self._view: TreeView | None = None
+
+    def show(self, view: TreeView) -> None:
+        """Draw the path to the selected frame of ``view``."""
+        self._view = view
+        self.update()
+
+    def _breadcrumb(self, width: int, height: int) -> list[Line]:
+        return [breadcrumb(self._view, width)] if self._view else []
+
+
+class FilterChips(Lines):
+    """Shows the filters, each with a cross to take it away."""
+
+    def __init__(self) -> None:
+        super().__init__(self._chips, id="chips")
+        self._filters: Sequence[Filter] = ()
+        self._profile: Profile | None = None
+
+    def show(self, filters: Sequence[Filter], profile: Profile) -> None:
+        """Draw ``filters`` in the words of ``profile``."""
+        self._filters, self._profile = filters, profile
+        self.update()
+
+    def _chips(self, width: int, height: int) -> list[Line]:
+        return [chips(self._filters, self._profile, width)] if self._profile else []
