@@ -20,7 +20,7 @@ from flame.core.projection.filters import Filter
 from flame.core.projection.levels import default_levels, lacking
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
-from flame.options.state import State
+from flame.options.state import AppState
 from flame.tui.details.collector import Collected
 from flame.tui.details.pane import Details
 from flame.tui.dialogs.filters import FiltersDialog
@@ -58,13 +58,13 @@ class MainScreen(Face):
         self,
         session: Session,
         shown: Projection,
-        state: State | None = None,
+        state: AppState | None = None,
         config: Config | None = None,
         keymap: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(session, shown, config or Config(), remapped(self.KEYS, keymap or {}))
         self.keymap = keymap or {}
-        self._state = state or State()
+        self._state = state or AppState()
         self._query_before: Query | None = None
 
     def on_mount(self) -> None:
@@ -86,7 +86,7 @@ class MainScreen(Face):
             said = f"{layers.number} of {cut(layers.name, _LAYER)} stand apart"
             self._show(said, more="L f: as one")
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: AppState) -> None:
         """Come back to the place that ``state`` names, as far as it is there."""
         view, tree = self.shown.view, self.shown.view.tree
         view.zoom_to(view.zoom_of(tree.find(tuple(state.zoom))))
@@ -381,10 +381,10 @@ class MainScreen(Face):
 
     # Handing over
 
-    def state(self) -> State:
+    def state(self) -> AppState:
         """Where the app is, as far as the selection does not say it."""
         view, query = self.shown.view, self.finder.query
-        return State(
+        return AppState(
             view=self.pane.name_,
             zoom=list(view.tree.names(view.zoom.node)),
             selected=list(view.tree.names(view.cursor)),
