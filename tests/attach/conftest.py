@@ -14,6 +14,7 @@ from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
 from tests.inject.conftest import injected_env as injected_env
 from tests.inject.conftest import library as library
+from tests.support.garbage import leaks_told as leaks_told
 
 NOBODY = 65534
 

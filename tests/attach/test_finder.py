@@ -118,6 +118,7 @@ def test_one_that_has_paused_is_not_active(tree: Tree, env: Env) -> None:
     wait_until(lambda: not job_at(started.pid, finder=finder).active)
 
 
+@pytest.mark.deep
 def test_a_stopped_process_still_records(tree: Tree, env: Env) -> None:
     started = tree(*python(STEPS), env=env)
     assert job_at(started.pid)

@@ -101,6 +101,7 @@ def total(feed: CpuFeed) -> int:
     return int(feed.snapshot(ALL).profile.activities.measures["samples"].sum())
 
 
+@pytest.mark.deep
 def test_who_runs_is_seen_for_as_long_as_it_runs(start: Start, feeds: list[CpuFeed]) -> None:
     begin = time.monotonic()
     feed = CpuFeed(start(sys.executable, "-c", ALONE, "4").pid)
@@ -162,6 +163,7 @@ def test_an_update_says_whether_there_is_something_new(start: Start, feeds: list
     assert feed.status().elapsed == ended.end
 
 
+@pytest.mark.deep
 def test_children_are_sampled_too(start: Start, feeds: list[CpuFeed]) -> None:
     # Its command line has line breaks and semicolons in it.
     feed = CpuFeed(start(sys.executable, "-c", FAMILY, "4").pid)

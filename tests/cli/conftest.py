@@ -16,6 +16,7 @@ from tests.inject.conftest import OURS
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
 from tests.inject.conftest import library as library
+from tests.support.garbage import leaks_told as leaks_told
 from tests.support.paths import ROOT
 from tests.support.writers.nsysfile import HTOD, NsysFile
 

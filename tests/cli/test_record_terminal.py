@@ -55,6 +55,7 @@ def is_released(text: str) -> bool:
     return text.rfind(WHOLE) > last
 
 
+@pytest.mark.deep
 def test_the_programs_lines_are_all_there_and_flames_is_below(shell: Shell, folder: Path) -> None:
     text = shell.run(line(folder, KERNELS + LINES))
     seen = [row for row in Screen(text).everything if row.startswith("line ")]
@@ -70,6 +71,7 @@ def test_the_programs_lines_are_all_there_and_flames_is_below(shell: Shell, fold
     assert "flame: see it with: flame view program.flame" in end.everything
 
 
+@pytest.mark.deep
 def test_the_line_comes_at_most_twice_a_second(shell: Shell, folder: Path) -> None:
     text = shell.run(line(folder, "import time; time.sleep(4)"))
     assert 3 <= text.count("flame: recording") <= 7
@@ -100,6 +102,7 @@ def test_a_job_in_the_background_leaves_the_terminal_alone(shell: Shell, folder:
     assert "\x1b[1;" not in text
 
 
+@pytest.mark.deep
 def test_a_program_that_reads_single_keys_has_the_whole_screen(shell: Shell, folder: Path) -> None:
     text = shell.run(line(folder, RAW))
     before, _, rest = text.partition("full screen")
@@ -109,6 +112,7 @@ def test_a_program_that_reads_single_keys_has_the_whole_screen(shell: Shell, fol
     assert REGION.search(after) and is_released(after)
 
 
+@pytest.mark.deep
 def test_the_line_follows_the_size_of_the_window(shell: Shell, folder: Path) -> None:
     shell.press(f"{line(folder, 'import time; time.sleep(5)')}\n")
     shell.read_until("\x1b[1;23r")
@@ -145,6 +149,7 @@ def test_ctrl_c_twice_ends_the_command_and_not_flame(shell: Shell, folder: Path)
     assert "recorded program.flame: 1 process, 20 kernels" in text
 
 
+@pytest.mark.deep
 def test_ctrl_z_and_fg(shell: Shell, folder: Path) -> None:
     shell.press(f"{line(folder, KERNELS + LINES)}; echo code $?\n")
     shell.read_until("\x1b[1;23r")

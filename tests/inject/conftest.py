@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from inject import build
+from tests.support.garbage import leaks_told as leaks_told
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = Path(__file__).with_name("native")

@@ -25,7 +25,7 @@ FULL, STOPPED = 1, 2  # flags
 
 def program(*flags: str) -> Path:
     """The test program, compiled with these flags."""
-    return built("writer_test", SOURCES, *(flags or ("-O2",)))
+    return built("writer_test", SOURCES, *(flags or build.OPTIMIZED))
 
 
 @dataclass

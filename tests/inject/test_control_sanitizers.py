@@ -18,6 +18,8 @@ from tests.inject.recorded_program import until
 from tests.inject.test_sanitizers import OPTIONS
 from tests.support.writers.fdumprecords import header, records
 
+pytestmark = pytest.mark.deep
+
 THREADS = 16
 ROUNDS = {"thread": 20, "address": 60}
 FORKS = {"thread": 0, "address": 3}

@@ -387,6 +387,7 @@ check(launch(kernel("endless", 3600 * 10**9)))
     assert recorded.dropped() == {(CUPTI_DROPPED, KERNEL): 1}
 
 
+@pytest.mark.deep
 def test_a_kernel_that_waited_too_long_is_never_given_another_stack(record: Record) -> None:
     recorded = record(
         f"""

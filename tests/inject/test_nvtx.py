@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inject import build
@@ -26,6 +26,7 @@ from tests.inject.nvtx_recorded import (
     only,
     recorded,
 )
+from tests.support.tiers import examples
 from tests.support.writers.fdumprecords import header
 
 MAX_DEPTH = 250
@@ -397,6 +398,7 @@ def test_deep_paths_keep_their_outermost_ranges(
     assert dump.dropped == 0
 
 
+@pytest.mark.deep
 def test_bottomless_nesting_is_counted_and_stays_balanced(
     calls: Callable[..., list[int]], tmp_path: Path
 ) -> None:
@@ -469,10 +471,10 @@ COMMANDS = st.lists(st.one_of(PUSHES, PUSHES, PUSHES, POPS, POPS, FORKS), max_si
 
 @pytest.fixture(scope="module")
 def model(buildable: None, compiled: Callable[..., Path]) -> Path:
-    return compiled("nvtx_model.cpp", "-O0", *map(str, build.sources()))
+    return compiled("nvtx_model.cpp", *build.OPTIMIZED, *map(str, build.sources()))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(0.25)
 @given(commands=COMMANDS)
 def test_any_pushes_and_pops(
     commands: list[tuple[str, ...]],

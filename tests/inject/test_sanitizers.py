@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.writers.fdumprecords import header, records, text
 
+pytestmark = pytest.mark.deep
+
 THREADS = 32
 ROUNDS = {"thread": 10, "address": 20}
 # The thread sanitizer cannot follow a child that starts threads, and the library starts one there.

@@ -66,6 +66,7 @@ def test_every_activity_is_where_the_program_was(launching: list[Process]) -> No
         )
 
 
+@pytest.mark.deep
 def test_every_stack_has_its_value_and_count_to_the_nanosecond(launching: list[Process]) -> None:
     for process in launching:
         profile, rows = load(process.dump), process.work()
@@ -75,6 +76,7 @@ def test_every_stack_has_its_value_and_count_to_the_nanosecond(launching: list[P
                 assert tree(profile, levels, metric) == stacks(rows, weights, levels)
 
 
+@pytest.mark.deep
 def test_a_recording_is_the_sum_of_its_processes(
     recording: list[Process], launching: list[Process]
 ) -> None:

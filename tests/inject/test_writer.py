@@ -140,6 +140,7 @@ def test_threads_agree_about_the_ids_of_names(bench: Bench) -> None:
     assert len(values) == len(set(values))
 
 
+@pytest.mark.deep
 def test_a_million_new_texts_and_records_fit_into_constant_memory(bench: Bench) -> None:
     most_kib = int(bench.run("a_million", FLAME_FLUSH_MS=10))
     of = records(bench.dump())
@@ -290,6 +291,7 @@ def test_a_setuid_program_is_not_recorded(public: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", SANITIZERS)
 def test_sanitizers_find_nothing(buildable: None, tmp_path: Path, kind: str) -> None:
     flags = (*WATCHED, *SANITIZERS[kind])

@@ -20,6 +20,8 @@ from flame._version import __version__
 from inject import build as inject
 from tests.support.paths import ROOT, SAMPLES
 
+pytestmark = pytest.mark.deep
+
 SAMPLE = SAMPLES / "decode_small.sqlite"
 # What pip says of a project when no index answers; a wrong version bound would list the versions.
 OFFLINE = "(from versions: none)"

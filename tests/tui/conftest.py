@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -88,7 +89,7 @@ class User:
     def selected(self) -> str:
         """Name of the selected frame."""
         view = self.screen.view
-        return view.tree.name(view.cursor)
+        return view.tree.name(view.cursor.node)
 
     @property
     def levels(self) -> str:
@@ -99,7 +100,7 @@ class User:
     def zoomed(self) -> str:
         """Name of the zoomed frame."""
         view = self.screen.view
-        return view.tree.name(view.zoom.node)
+        return view.tree.name(view.viewport.zoom.node)
 
 
 def main_screen(app: Shell) -> MainScreen | None:
@@ -160,3 +161,4 @@ def terminals() -> Iterator[list[Terminal]]:
     yield started
     for terminal in started:
         terminal.close()
+    gc.collect()  # so that what a process leaks is told here: see tests.support.garbage

@@ -23,6 +23,7 @@ from flame.core.units import format_count
 from flame.tui.shell.commands import LEVEL_KEYS
 from tests.conftest import TRACES
 from tests.support.paths import ROOT, SAMPLES
+from tests.support.tiers import deep_except
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
 
@@ -140,7 +141,7 @@ def stacks(path: Path) -> dict[str, int]:
     return {stack: int(value) for stack, _, value in lines}
 
 
-@pytest.mark.parametrize("trace", [REAL, SAMPLE], ids=lambda path: path.stem)
+@pytest.mark.parametrize("trace", deep_except([SAMPLE], [REAL, SAMPLE]), ids=lambda path: path.stem)
 def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: Path) -> None:
     if not trace.exists():
         pytest.skip(f"no real trace {trace}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError, NoMatchError
@@ -30,6 +30,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Time
 from flame.core.projection.labels import Naming, labels_of
 from tests.support.project_tree import project_tree
+from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import API, START, DumpFile
 from tests.support.writers.fdumpscripts import Program, Step, scripts
 
@@ -117,7 +118,7 @@ def running(pid: int = 100, start: int = START) -> DumpFile:
 
 
 @given(scripts, st.lists(st.integers(0, 30), max_size=4), st.sampled_from([1, 2, None]))
-@settings(max_examples=60)
+@examples(0.6)
 def test_all_of_a_dump_is_what_a_load_of_it_shows(
     tmp_path_factory: pytest.TempPathFactory, script: list[Step], cuts: list[int], rows: int | None
 ) -> None:

@@ -172,7 +172,7 @@ def test_no_program_at_all_is_an_input_error(
 def test_a_fault_of_a_reader_is_no_input_error(
     traces: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = "import flame.core.loading.file as m; m.load = lambda *a: 1 / 0; "
+    broken = "import flame.core.loading.worker as m; m.load_file = lambda *a: 1 / 0; "
     monkeypatch.setattr(load_process, "_PROGRAM", broken + load_process._PROGRAM)
     with pytest.raises(RuntimeError, match=r"rank\d\.sqlite: ZeroDivisionError") as caught:
         load_all(traces)

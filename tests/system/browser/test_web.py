@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.model.frames import Kind
-from flame.tui.toolkit.palette import RGB, SHADES, colour
+from flame.tui.toolkit.colours import RGB, SHADES, colour
 from flame.tui.toolkit.themes import DARK, LIGHT
 from tests.support.paths import ROOT, SAMPLES
 from tests.system.browser.chromium import Ask, asking
@@ -91,6 +91,7 @@ def opened(page: Ask, url: str) -> tuple[dict[str, int], list[str]]:
     return answer
 
 
+@pytest.mark.deep
 def test_the_page_shows_the_app_of_the_options_and_takes_keys(
     page: Ask, servers: list[Served]
 ) -> None:
@@ -111,6 +112,7 @@ def test_the_page_shows_the_app_of_the_options_and_takes_keys(
     assert server.interrupt() in (0, 130)
 
 
+@pytest.mark.deep
 def test_ctrl_c_ends_the_server_and_the_apps_of_open_pages(
     page: Ask, servers: list[Served]
 ) -> None:

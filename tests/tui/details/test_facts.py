@@ -291,15 +291,15 @@ class Desk:
 
 def test_facts_come_later_and_are_kept(path: Path) -> None:
     shown, desk = shown_of(path), Desk()
-    shown.view.select(node(shown.view.tree, *STEP))
+    shown.view.cursor.select(node(shown.view.tree, *STEP))
     assert desk.collector.ask(shown, shown.view) is None
     assert desk.collector.busy
     desk.wait()
     first = desk.collector.facts
     assert first is not None
-    shown.view.select(0)
+    shown.view.cursor.select(0)
     assert desk.collector.ask(shown, shown.view) is None
-    shown.view.select(node(shown.view.tree, *STEP))
+    shown.view.cursor.select(node(shown.view.tree, *STEP))
     assert desk.collector.ask(shown, shown.view) is first
     assert not desk.collector.busy
 
@@ -307,12 +307,12 @@ def test_facts_come_later_and_are_kept(path: Path) -> None:
 def test_while_the_cursor_moves_nothing_is_worked_out(path: Path) -> None:
     shown, desk = shown_of(path), Desk()
     for place in range(len(shown.view.tree)):
-        shown.view.select(place)
+        shown.view.cursor.select(place)
         desk.collector.ask(shown, shown.view)
     desk.wait()
     time.sleep(0.1)
     assert desk.messages == []
-    shown.view.select(0)
+    shown.view.cursor.select(0)
     assert desk.collector.ask(shown, shown.view) is None
 
 
@@ -331,12 +331,12 @@ def test_facts_of_a_frame_left_behind_are_kept_but_not_news(path: Path) -> None:
     desk.collector.ask(shown, shown.view)
     while not desk.messages:
         time.sleep(0.005)
-    shown.view.select(1)
+    shown.view.cursor.select(1)
     desk.collector.ask(shown, shown.view)
     message = desk.messages.pop(0)
     assert isinstance(message, Collected)
     assert not desk.collector.take(message)
-    shown.view.select(0)
+    shown.view.cursor.select(0)
     assert desk.collector.ask(shown, shown.view) is not None
 
 

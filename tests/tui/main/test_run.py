@@ -47,6 +47,7 @@ def test_open_idle_and_quit(terminals: list[Terminal], decode: Path) -> None:
     assert "flame:" not in terminal.last_line
 
 
+@pytest.mark.deep
 def test_bytes_per_key_stay_small(terminals: list[Terminal], decode: Path) -> None:
     terminal = start(terminals, decode)
     terminal.read_until("model.layers.1.mlp")

@@ -14,13 +14,13 @@ from rich.style import Style
 
 from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import STALLS
-from flame.core.names.sass_text import parts_of
+from flame.core.names.cuda import split_instruction
 from flame.tui.sampling.bars import bar, by_class
 from flame.tui.sampling.version import Version
-from flame.tui.sass.listing import Listing, RowKind
-from flame.tui.sass.source import MOST_BYTES, Sources, lines_of
-from flame.tui.toolkit.palette import NoColours, Palette, SixteenColours
-from flame.tui.toolkit.stall_colours import StallClass, class_of, class_of_title
+from flame.tui.sass.listing import MOST_BYTES, Listing, RowKind, Sources, lines_of
+from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
+from flame.tui.toolkit.colours import StallClass, class_of, class_of_title
+from flame.tui.toolkit.palette import Palette
 from tests.tui.sampled import GEMM, GEMM_SAMPLES, SOURCE, code, samples
 
 DARK = Palette((18, 18, 18), (224, 224, 224))
@@ -259,12 +259,12 @@ def test_every_reason_with_a_meaning_has_a_class() -> None:
     ],
 )
 def test_parts_of_an_instruction(text: str, parts: tuple[str, str, str]) -> None:
-    assert parts_of(text) == parts
+    assert split_instruction(text) == parts
 
 
 @given(st.text())
 def test_parts_together_are_the_text(text: str) -> None:
-    assert "".join(parts_of(text)) == text
+    assert "".join(split_instruction(text)) == text
 
 
 def test_the_source_text_of_the_sample_is_used() -> None:
