@@ -15,7 +15,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from flame.attach.discover import finder as find
+from flame.attach.discover.dump_counts import is_fresh
 from flame.attach.discover.finder import ProcessFinder
+from flame.attach.discover.finished import read_header
 from flame.attach.discover.model import Discovery, Job, WatchMethod
 from flame.attach.discover.proc import all_processes, descendants, read_process
 from flame.attach.library.control import Control
@@ -37,6 +40,7 @@ from tests.attach.trees import (
 )
 from tests.attach.trees import tree as tree
 from tests.attach.trees import users_folder as users_folder
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumpfile import DumpFile
 
 MakeEnv = Callable[..., Env]
@@ -53,6 +57,12 @@ if os.fork() == 0:
 def env(injected_env: MakeEnv, users_folder: Path) -> Env:
     """That of a process which is recorded to the user's folder, with the double as its driver."""
     return injected_env(users_folder)
+
+
+@pytest.fixture(autouse=True)
+def _counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dumps are counted even where the machine is too busy to do that at once."""
+    monkeypatch.setattr(find, "_PATIENCE", PATIENCE)
 
 
 def jobs_with(pid: int, finder: ProcessFinder | None = None) -> list[Job]:
@@ -74,9 +84,9 @@ def test_a_program_that_records(tree: Tree, env: Env, tmp_path: Path, users_fold
     assert (root.name, root.method, root.dumps) == ("train", WatchMethod.DUMP, (dump,))
     assert root.command == f"{sys.executable} {path} --lr 0.1"
     assert (root.user, root.parent, root.denied) == (getpass.getuser(), os.getpid(), "")
-    assert 0 <= root.age < 30
+    assert 0 <= root.age < PATIENCE
     assert (job.kernels, job.launches, job.folder) == (0, 0, users_folder)
-    assert job.active
+    wait_until(lambda: job_at(started.pid).active)
     assert job.bytes >= dump.stat().st_size // 8 > 0
 
 
@@ -92,22 +102,25 @@ def test_kernels_and_launches_are_counted(tree: Tree, env: Env) -> None:
 
 def test_without_counting_nothing_is_counted(tree: Tree, env: Env) -> None:
     started = tree(*python(LAUNCHES), env=env)
-    job = job_at(started.pid, finder=ProcessFinder(count=False))
-    assert (job.kernels, job.launches, job.active) == (-1, -1, True)
+    finder = ProcessFinder(count=False)
+    job = job_at(started.pid, finder=finder)
+    assert (job.kernels, job.launches) == (-1, -1)
     assert job.bytes > 0
+    wait_until(lambda: job_at(started.pid, finder=finder).active)
 
 
-def test_a_large_dump_is_not_counted(users_folder: Path) -> None:
+def test_a_large_dump_is_not_counted(users_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic_ns()
-    dump = DumpFile(1 << 22, start=now)
+    dump = DumpFile(1 << 22, start=now - 1_000)
     dump.ended = False
     dump.launch(0, 1, 1)
     path = dump.write(users_folder / "4194304-1.fdump")
     with path.open("r+b") as file:
         file.truncate(1 << 40)  # of which only the first chunk is there
-    begin = time.monotonic()
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now)  # It stays as new as it is.
+    begin = time.process_time()
     (job,) = jobs_with(1 << 22)
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
     assert (job.kernels, job.launches, job.active) == (-1, -1, True)
 
 
@@ -121,10 +134,10 @@ def test_one_that_has_paused_is_not_active(tree: Tree, env: Env) -> None:
 @pytest.mark.deep
 def test_a_stopped_process_still_records(tree: Tree, env: Env) -> None:
     started = tree(*python(STEPS), env=env)
-    assert job_at(started.pid)
+    (dump,) = dumps_of(job_at(started.pid))
     os.kill(started.pid, signal.SIGSTOP)
     wait_until(lambda: not job_at(started.pid).active)
-    time.sleep(3)  # It says no more that it goes on.
+    wait_until(lambda: not is_fresh(read_header(dump)))  # It says no more that it goes on.
     assert job_at(started.pid).root.method is WatchMethod.DUMP
 
 
@@ -255,8 +268,9 @@ def test_one_whose_recording_was_stopped(tree: Tree, env: Env) -> None:
     assert finder.stopped(started.pid) == (dump,)
 
 
-def test_one_in_a_container(users_folder: Path) -> None:
+def test_one_in_a_container(users_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic_ns()
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now)  # It stays as new as it is.
     dump = DumpFile(1 << 22, start=now - 5_000_000_000)
     dump.ended, dump.end = False, 5_000_000_000
     dump.meta("process", "python")
@@ -265,7 +279,7 @@ def test_one_in_a_container(users_folder: Path) -> None:
     (job,) = jobs_with(1 << 22)
     assert (job.root.name, job.root.command) == ("train", "python train.py")
     assert dumps_of(job) == [path]
-    assert 5 <= job.root.age < 30
+    assert job.root.age == 5
 
 
 # that do not record (yet)
@@ -343,7 +357,7 @@ def test_what_was_killed_has_ended(tree: Tree, env: Env) -> None:
     wait_until(lambda: not jobs_with(started.pid, finder))
     (ended,) = finder.find().finished
     assert (ended.pids, ended.dumps) == ((started.pid,), tuple(dumps_of(job)))
-    assert 0 <= ended.age < 30
+    assert 0 <= ended.age < PATIENCE
     assert ended.kernels >= job.kernels
 
 

@@ -13,11 +13,12 @@ from flame.attach.discover.finder import ProcessFinder
 from flame.attach.discover.finished import MOST
 from flame.attach.discover.model import Discovery, FinishedRecording
 from flame.attach.watch import DumpWatch
-from tests.attach.conftest import NOBODY, as_nobody, needs_root
+from tests.attach.conftest import Start, as_nobody, needs_root
 from tests.attach.trees import users_folder as users_folder
 from tests.support.writers.fdumpfile import UNIX, DumpFile, layouts
 
 SECOND = 1_000_000_000
+STRANGER = 1 << 20 | os.getpid()  # whose folder in /tmp no other run of the tests uses
 
 
 @pytest.fixture(autouse=True)
@@ -136,20 +137,20 @@ def test_a_link_is_refused(users_folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @needs_root
 def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = Path(f"/tmp/flame-{NOBODY}")  # Guessed, and made first.
+    usual = Path(f"/tmp/flame-{STRANGER}")  # Guessed, and made first.
     monkeypatch.delenv("FLAME_DIR", raising=False)
     usual.mkdir(mode=0o755)
     try:
         os.chown(usual, 1, 1)
         dump(usual, 41).chmod(0o644)
-        said = as_nobody(lambda: "\n".join(found().notes))
+        said = as_nobody(lambda: "\n".join(found().notes), STRANGER)
         assert f"{usual}: belongs to another user: left out" in said
-        os.chown(usual, NOBODY, NOBODY)
+        os.chown(usual, STRANGER, STRANGER)
         usual.chmod(0o777)
-        said = as_nobody(lambda: "\n".join(found().notes))
+        said = as_nobody(lambda: "\n".join(found().notes), STRANGER)
         assert "others can write to it: left out" in said
         usual.chmod(0o755)
-        said = as_nobody(lambda: f"{[one.pids for one in found().finished]}")
+        said = as_nobody(lambda: f"{[one.pids for one in found().finished]}", STRANGER)
         assert said == "[(41,)]"
     finally:
         for one in usual.iterdir():
@@ -158,10 +159,12 @@ def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("parent", ["9" * 5_000, "many", "\u0663", "-1"])
-def test_a_parent_that_is_no_number(users_folder: Path, parent: str) -> None:
+def test_a_parent_that_is_no_number(users_folder: Path, start: Start, parent: str) -> None:
     dump(users_folder, 41, forked_from=parent)
     assert pids() == {(41,)}
-    assert DumpWatch(pids=[os.getppid()], dumps=[users_folder / "none.fdump"]).new() == []
+    # What is watched is this test's own: below its parent, other tests record.
+    watched = start("sleep", "60").pid
+    assert DumpWatch(pids=[watched], dumps=[users_folder / "none.fdump"]).new() == []
 
 
 def test_records_without_times(users_folder: Path) -> None:

@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,12 +24,13 @@ from flame.core.loading.many import load as load_trace
 from tests.attach.conftest import NOBODY, Start, needs_root, wait_until
 from tests.cli.programs import KERNELS
 from tests.support.project_tree import project_tree
+from tests.support.waiting import PATIENCE
 
 INJECTED = Path(load.__code__.co_filename).with_name("injected.py")
 ME = (os.getuid(), os.getgid())
 READY = 'print("ready", flush=True)\n'
 WAITING = f"import time\n{READY}while True: time.sleep(0.005)\n"
-STUCK = f"import sys, time\n{READY}time.sleep(float(sys.argv[1]))\n" + WAITING
+STUCK = f"import os\n{READY}os.read(0, 1)\n" + WAITING
 LAUNCHING = (
     f"{KERNELS}\n{READY}"
     "def forward():\n"
@@ -135,14 +135,17 @@ def test_the_program_goes_on_as_if_nothing_had_been(
     python314: str, running: Running, tmp_path: Path
 ) -> None:
     code = (
-        f"import sys, time\n{READY}"
-        "before, end = set(globals()), time.monotonic() + 2\n"
-        "while time.monotonic() < end: time.sleep(0.005)\n"
-        "print(sorted(set(globals()) - before - {'before', 'end'}))"
+        f"import os, sys, time\n{READY}"
+        "before = set(globals())\n"
+        "while not os.path.exists(sys.argv[1]): time.sleep(0.005)\n"
+        "print(sorted(set(globals()) - before - {'before'}))"
     )
-    process = running(python314, "-X", "dev", "-c", code, stderr=subprocess.PIPE)
+    told = tmp_path / "told"
+    words = (python314, "-X", "dev", "-c", code, str(told))
+    process = running(*words, stderr=subprocess.PIPE)
     load(process.pid, tmp_path)
-    out, err = process.communicate(timeout=20)
+    told.touch()
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (0, b"[]\n", b"")
 
 
@@ -161,11 +164,13 @@ def test_a_program_that_waits_in_c_is_recorded_when_it_goes_on(
     python314: str, running: Running, tmp_path: Path
 ) -> None:
     before = left_behind()
-    process = running(python314, "-c", STUCK, "2")
-    begin = time.monotonic()
+    process = running(python314, "-c", STUCK, stdin=subprocess.PIPE)
+    # It returns while the program still waits.
     assert "as soon as that returns" in why_not(process.pid, tmp_path, 0.3)
-    assert time.monotonic() - begin < 1.5
     assert not list(tmp_path.glob("*.fdump"))
+    assert process.stdin
+    process.stdin.write(b"x")
+    process.stdin.flush()
     wait_until(lambda: list(tmp_path.glob("*.fdump")))
     wait_until(lambda: left_behind() == before)
     assert load(process.pid, tmp_path) == next(tmp_path.glob("*.fdump"))
@@ -174,10 +179,10 @@ def test_a_program_that_waits_in_c_is_recorded_when_it_goes_on(
 def test_a_program_that_ends_while_it_is_waited_for(
     python314: str, running: Running, tmp_path: Path
 ) -> None:
-    ending = "import os, threading, time\nthreading.Timer(1, os._exit, [0]).start()\n"
-    code = f"{ending}{READY}time.sleep(9)"
+    ending = "import os, threading, time\nthreading.Timer(3, os._exit, [0]).start()\n"
+    code = f"{ending}{READY}time.sleep(600)"
     process = running(python314, "-c", code)
-    assert why_not(process.pid, tmp_path) == f"{process.pid}: it has ended"
+    assert why_not(process.pid, tmp_path, PATIENCE) == f"{process.pid}: it has ended"
 
 
 def test_a_library_that_cannot_be_loaded(

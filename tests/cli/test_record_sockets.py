@@ -15,7 +15,11 @@ from flame.record.folder import remove_stale_sockets
 from tests.cli.conftest import Record
 from tests.cli.programs import RANGES
 
-KILLED = RANGES + "time.sleep(0.3); import os; os._exit(0)"
+KILLED = f"""{RANGES}
+import glob, os
+while not glob.glob(f"{{os.environ['FLAME_DIR']}}/*.sock"): time.sleep(0.01)
+os._exit(0)
+"""
 GOES_ON = RANGES + "print('ready', flush=True); time.sleep(60)"
 
 

@@ -34,6 +34,7 @@ from tests.conftest import NSYS_TRACES
 from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
 from tests.support.sampled import Run
+from tests.support.waiting import PATIENCE
 from tests.support.writers.nsysfile import NsysFile
 
 SAMPLE = SAMPLES / "torch_small.pt.trace.json.gz"
@@ -403,13 +404,15 @@ def test_cut_fits(text: str, width: int) -> None:
 # -- progress ---------------------------------------------------------------------------------
 
 REPORT = """
-import sys, time
-from flame.console.progress import PATIENCE, progress_on_stderr
-with progress_on_stderr() as progress:
+import sys
+from types import SimpleNamespace
+import flame.console.progress
+now = 100.0
+flame.console.progress.time = SimpleNamespace(monotonic=lambda: now)
+with flame.console.progress.progress_on_stderr() as progress:
     progress("reading", 1, 4)
-    time.sleep({patiences} * PATIENCE)
+    now += {patiences} * flame.console.progress.PATIENCE
     progress("attributing", 3, 4)
-    time.sleep(0.2)
 print("rich" in sys.modules)
 """
 
@@ -418,7 +421,9 @@ def reported(patiences: float, stderr: int) -> str:
     """What a load prints on stdout that lasts this many patiences and reports to ``stderr``."""
     code = REPORT.format(patiences=patiences)
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, timeout=60, check=True)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=stderr, timeout=PATIENCE, check=True
+    )
     return done.stdout.decode()
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from inject import build
 from tests.support.tiers import deep_except
+from tests.support.waiting import PATIENCE
 from tests.support.writers import fdumprecords
 
 CASES = Path(__file__).with_name("python_cases.py")
@@ -56,7 +57,12 @@ def python(minor: int) -> str:
 
 def run(command: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=os.environ | env, capture_output=True, text=True, timeout=120, check=False
+        command,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
     )
 
 
@@ -114,7 +120,7 @@ def record(probe: Path, tmp_path_factory: pytest.TempPathFactory) -> Record:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=5 * PATIENCE)
         assert process.returncode == 0, output
         says = {name: each for line in lines_of(output) for name, each in json.loads(line).items()}
         dumps = {int(path.name.split("-")[0]): path for path in folder.glob("*.fdump")}

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.tiers import deep_except
+from tests.support.waiting import PATIENCE
 from tests.support.writers import fdumprecords
 
 WORKLOAD = Path(__file__).with_name("sampling_workload.py")
@@ -30,7 +31,7 @@ class Sampled:
         folder.mkdir(exist_ok=True)
         env = make_env(folder / "dump", FLAME_PC=mode, FAKE_TRUTH=str(folder / "truth"), **more)
         command = [sys.executable, str(WORKLOAD), str(RUNS), *options]
-        subprocess.run(command, env=env, check=True, timeout=60)
+        subprocess.run(command, env=env, check=True, timeout=PATIENCE)
         [self.path] = folder.glob("dump/*.fdump")
         [truth] = folder.glob("truth.*")
         self.lines = [json.loads(line) for line in truth.read_text().splitlines()]

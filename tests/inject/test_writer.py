@@ -267,14 +267,15 @@ def test_the_folder_of_another_user_is_not_used(public: Path) -> None:
 
 @root_only
 def test_the_usual_folder_must_be_closed_to_others(public: Path) -> None:
-    usual = Path(f"/tmp/flame-{NOBODY}")
+    stranger = 1 << 21 | os.getpid()  # whose folder in /tmp no other run of the tests uses
+    usual = Path(f"/tmp/flame-{stranger}")
     usual.mkdir()
     try:
-        os.chown(usual, NOBODY, NOBODY)
+        os.chown(usual, stranger, stranger)
         usual.chmod(0o777)
-        assert run_as(NOBODY, public / "writer_test", None) == "no dump"
+        assert run_as(stranger, public / "writer_test", None) == "no dump"
         usual.chmod(0o700)
-        assert run_as(NOBODY, public / "writer_test", None) == ""
+        assert run_as(stranger, public / "writer_test", None) == ""
         assert len(list(usual.iterdir())) == 1
     finally:
         shutil.rmtree(usual)

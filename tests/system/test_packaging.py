@@ -19,6 +19,7 @@ from pathspec import GitIgnoreSpec
 from flame._version import __version__
 from inject import build as inject
 from tests.support.paths import ROOT, SAMPLES
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.deep
 
@@ -41,7 +42,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=5 * PATIENCE,
         check=False,
     )
 

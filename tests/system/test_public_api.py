@@ -23,7 +23,7 @@ def test_every_public_name_is_there(name: str) -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'lood'"):
-        _ = flame.lood  # type: ignore[attr-defined]
+        _ = flame.lood
 
 
 def test_a_trace_is_a_thin_handle_on_its_profile() -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
@@ -57,7 +57,7 @@ from tests.support.oracles.naive_views import (
     union,
 )
 from tests.support.project_tree import project_tree
-from tests.support.strategies import Script, scripts
+from tests.support.strategies import CALL_NAMES, Script, scripts
 from tests.support.tiers import deep_except, examples
 
 LEVELS = ("native", "launch", "nvtx", "kernel")
@@ -305,7 +305,7 @@ def check_details(one: Looked, most: int) -> None:
             assert facts.queue
             assert (facts.queue.count, facts.queue.total) == (len(waits), sum(waits))
             assert facts.queue.p99 == nearest_rank(waits, 99)
-        check_places(facts.on, below)
+        check_places(facts.on, below, len(one.shown.profile.processes))
         if path:
             check_parents(facts.parents, one, path[-1])
 
@@ -324,7 +324,8 @@ def check_spread(facts: Facts, values: list[int]) -> None:
         assert histogram.counts.tolist() == expected.tolist()
 
 
-def check_places(on: dict[str, HeaviestParts], below: list[Seen]) -> None:
+def check_places(on: dict[str, HeaviestParts], below: list[Seen], processes: int) -> None:
+    """Where it ran; with one process in the whole trace, nothing is told of processes."""
     of: dict[str, Callable[[Row], int | None]] = {
         "processes": lambda row: row.pid,
         "threads": lambda row: row.call.tid if row.call else None,
@@ -336,7 +337,7 @@ def check_places(on: dict[str, HeaviestParts], below: list[Seen]) -> None:
         for each in below:
             sums[place(each.row)] += each.value
         sums += Counter()  # leaves out what weighs nothing
-        if len(sums) > 1:
+        if len(sums) > 1 and (title != "processes" or processes > 1):
             assert on[title].number == len(sums) and on[title].whole == sum(sums.values())
             found = [part.value for part in on[title].heaviest]
             assert found == sorted(sums.values(), reverse=True)[:4]
@@ -683,7 +684,21 @@ def test_what_is_shown_is_what_is_written(trace: str, tmp_path: Path) -> None:
 # Random traces
 
 
+UNKNOWN_PROCESS = Script(
+    "new",
+    0,
+    False,
+    (
+        ("api", {"name": CALL_NAMES[0], "start": 0, "end": 1, "corr": 1, "pid": 100, "tid": 100}),
+        ("kernel", {"name": "gemm", "start": 2, "end": 4, "corr": 1}),
+        ("kernel", {"name": "gemm", "start": 5, "end": 6, "corr": None}),
+    ),
+)
+"""Kernels that do not say of which process they are, one of them launched by the only one."""
+
+
 @random_traces
+@example(UNKNOWN_PROCESS, 0, 1)
 @given(scripts(), st.integers(0, 3), st.integers(1, 4))
 def test_all_of_it_on_random_traces(
     trace_file: Path, script: Script, left: int, width: int

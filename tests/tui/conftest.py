@@ -23,13 +23,12 @@ from flame.options.config import DEFAULTS, Config
 from flame.tui.main.app import FlameApp
 from flame.tui.shell.base_app import Shell
 from flame.tui.toolkit.lines import Rows
+from tests.support.waiting import PATIENCE
 from tests.tui import traces
 from tests.tui.terminals import Terminal
 
 if TYPE_CHECKING:
     from flame.tui.main.screen import MainScreen
-
-PATIENCE = 10.0
 
 
 class User:

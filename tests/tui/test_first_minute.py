@@ -24,10 +24,10 @@ from flame.tui.shell.commands import LEVEL_KEYS
 from tests.conftest import TRACES
 from tests.support.paths import ROOT, SAMPLES
 from tests.support.tiers import deep_except
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="no tmux")
 
-PATIENCE = 30.0
 SAMPLE = SAMPLES / "decode_small.sqlite"
 REAL = TRACES / "nsys" / "rtx3070_train_17k.sqlite"
 STACK = ("nvtx", "kernel")

@@ -21,11 +21,11 @@ from flame.core.model.frames import Kind
 from flame.tui.toolkit.colours import RGB, SHADES, colour
 from flame.tui.toolkit.themes import DARK, LIGHT
 from tests.support.paths import ROOT, SAMPLES
+from tests.support.waiting import PATIENCE
 from tests.system.browser.chromium import Ask, asking
 
 HERE = Path(__file__).parent
 SAMPLE = SAMPLES / "decode_small.sqlite"
-PATIENCE = 20.0
 
 
 class Served:
@@ -118,9 +118,7 @@ def test_ctrl_c_ends_the_server_and_the_apps_of_open_pages(
 ) -> None:
     servers.append(Served(str(SAMPLE)))
     step(page, open=servers[0].url)
-    begin = time.monotonic()
     assert servers[0].interrupt() in (0, 130)
-    assert time.monotonic() - begin < 5
     assert page("{}")["closed"]
 
 

@@ -23,13 +23,13 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.tui.attach import picker
-from flame.tui.attach.picker import Picker
+from flame.tui.attach.picker import Picker, PickerScreen
 from flame.tui.attach.picker_rows import Item, about, heads, matches, nothing, refusal, row
 from flame.tui.attach.run import run
 from flame.tui.toolkit.lines import Line, Rows, line_width
 from flame.tui.toolkit.palette import Palette
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 10.0
 PALETTE = Palette((18, 18, 18), (228, 228, 228))
 NOTHING = Discovery((), ())
 
@@ -71,6 +71,11 @@ class FakeFinder:
         return self.found
 
 
+def is_looking(app: Picker) -> bool:
+    """Whether a look is going on, or has not been shown yet."""
+    return any(isinstance(one, PickerScreen) and one._looking for one in app.screen_stack)
+
+
 class User:
     """Presses keys in the picker and reads it."""
 
@@ -101,8 +106,7 @@ class User:
         """Have ``found`` found at the next look, which is now."""
         self.find.found, looks = found, self.find.looks
         await self.press("r")
-        await self.until(lambda: self.find.looks > looks)
-        await asyncio.sleep(0.02)
+        await self.until(lambda: self.find.looks > looks and not is_looking(self.app))
         await self.settle()
 
     def read(self, name: str = "items") -> str:
@@ -144,8 +148,7 @@ async def opened(
         user = User(app, pilot, find)
         await user.settle()
         if wait:
-            await user.until(lambda: find.looks)
-            await asyncio.sleep(0.02)
+            await user.until(lambda: find.looks and not is_looking(app))
             await user.settle()
         yield user
         find.gate.set()

@@ -31,7 +31,8 @@ from flame.tui.live.screen import LiveScreen
 from flame.tui.views.icicle import Icicle
 from flame.tui.widgets.pages import Sheet
 from tests.support.tiers import deep_except
-from tests.tui.conftest import PATIENCE, User
+from tests.support.waiting import PATIENCE
+from tests.tui.conftest import User
 from tests.tui.recording import MS, Recording
 
 ATTN, SOFTMAX, MLP = ("step", "attn", "gemm"), ("step", "attn", "softmax"), ("step", "mlp", "gemm")

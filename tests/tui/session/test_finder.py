@@ -12,6 +12,7 @@ from flame.tui.session import finder
 from flame.tui.session.finder import Searched, TreeFinder
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
+from tests.support.waiting import PATIENCE
 from tests.tui.trees import stack_tree
 
 TREE = stack_tree({("a", "x"): 3, ("b", "x"): 2, ("c",): 1})
@@ -31,7 +32,7 @@ class Mailbox:
 
     def take(self) -> bool:
         """Hand the next message over, as the screen does."""
-        assert self._arrived.acquire(timeout=10)
+        assert self._arrived.acquire(timeout=PATIENCE)
         message = self._messages.pop(0)
         assert isinstance(message, Searched)
         return self.finder.take(message)

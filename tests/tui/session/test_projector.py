@@ -17,6 +17,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.session.projector import Projected, Projector, ReadyProjection
 from flame.tui.session.query import Query
 from flame.tui.session.session import open_session
+from tests.support.waiting import PATIENCE
 
 GEMM = Selection(where=(ShowStacks("gemm"),))
 
@@ -30,7 +31,7 @@ class Desk:
         self.projector = Projector(session, shown, self.inbox.put)
 
     def take(self) -> object:
-        message = self.inbox.get(timeout=10)
+        message = self.inbox.get(timeout=PATIENCE)
         assert isinstance(message, Projected)
         return self.projector.take(message)
 

@@ -30,10 +30,9 @@ from flame.tui.timeline.time_view import TimeView
 from flame.tui.timeline.viewport import SHORTEST
 from flame.tui.toolkit.lines import Rows
 from flame.tui.views.pane import NOT_HERE, Pane
+from tests.support.waiting import PATIENCE
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
-
-PATIENCE = 10.0
 
 
 class TimelineApp(App[None]):
