@@ -12,7 +12,7 @@ from textual.app import App
 from flame.core.errors import FlameError
 from flame.core.units import format_count
 from flame.options.config import Config
-from flame.options.state import State
+from flame.options.state import AppState
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.base_app import Shell
@@ -42,7 +42,7 @@ class ShownScreen(Protocol):
     def view(self) -> TreeView:
         """The view whose selected frame is meant."""
 
-    def state(self) -> State:
+    def state(self) -> AppState:
         """The zoom, the selected frame and the search."""
 
 
