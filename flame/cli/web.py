@@ -1,4 +1,4 @@
-"""The app in a browser: textual-serve on this machine's loopback address."""
+"""Serve the app to a browser, by textual-serve on this machine's loopback address."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def _listening(port: int) -> socket.socket:
 
 
 class _Served(Server):
-    """textual-serve with a page that loads nothing from the internet, and silent."""
+    """Serve by textual-serve, silently, a page that loads nothing from the internet."""
 
     def application(self) -> web.Application:
-        """The page, what it loads, and the socket between it and an app."""
+        """Make the page, what it loads, and the socket between it and an app."""
         application = web.Application()
         application.router.add_get("/", self.handle_index)
         application.router.add_get("/ws", self.handle_websocket)
@@ -75,7 +75,7 @@ class _Served(Server):
         return application
 
     async def handle_index(self, request: web.Request) -> web.Response:
-        """The page."""
+        """Answer with the page."""
         page = Template(Path(__file__).with_name("page.html").read_text("utf-8"))
         text = page.substitute(title=escape(self.title), size=_FONT_SIZE)
         return web.Response(text=text, content_type="text/html")

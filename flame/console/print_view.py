@@ -1,4 +1,4 @@
-"""The static view: the icicle as an indented tree with bars, the top table, and the notes."""
+"""Print the static view: the icicle as an indented tree with bars, the top table, the notes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
-    """All of it in lines of at most ``width`` cells (no fewer than 72), without colour.
+    """Write the view in lines of at most ``width`` cells (no fewer than 72), without colour.
 
     Raises as `flame.core.projection.project.project`.
     """
@@ -82,7 +82,7 @@ class _Line:
 
     @property
     def length(self) -> int:
-        """Number of nodes."""
+        """Return the number of nodes."""
         return self.last - self.node + 1
 
 
@@ -106,8 +106,8 @@ def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
     if lack := lacking(profile, tree.metric, tree.levels):
         lines += textwrap.wrap(lack, width)
     if layers := layers_apart(tree):
-        said = f"{layers.number} of {printable(layers.name)} stand apart"
-        lines.append(cut(f"{said}: --fold-layers shows layers as one", width))
+        apart = f"{layers.number} of {printable(layers.name)} stand apart"
+        lines.append(cut(f"{apart}: --fold-layers shows layers as one", width))
     return lines
 
 
@@ -201,21 +201,21 @@ def _bar(share: float) -> str:
 
 
 def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
-    found = totals(tree)
-    heaviest = np.lexsort((-found.total, -found.own))[:MOST_NAMES]
-    rows = [row for row in heaviest.tolist() if found.own[row]]
+    sums = totals(tree)
+    heaviest = np.lexsort((-sums.total, -sums.own))[:MOST_NAMES]
+    rows = [row for row in heaviest.tolist() if sums.own[row]]
     if not rows:
         return []
     wide = _wide(tree)
     head = f"{'%':>7} {'self':>{wide}} {'total':>{wide}}"
     head += f" {'count':>10} {'mean':>{wide}}" if _counts(tree) else ""
     head += f"  {'level':<7} name"
-    return [head, *(_top_row(tree, found, row, terms, width) for row in rows)]
+    return [head, *(_top_row(tree, sums, row, terms, width) for row in rows)]
 
 
-def _top_row(tree: StackTree, found: FrameTotals, row: int, terms: Terms, width: int) -> str:
-    unit, frame = tree.metric.unit, tree.frames[int(found.frame[row])]
-    own, total, count = int(found.own[row]), int(found.total[row]), int(found.count[row])
+def _top_row(tree: StackTree, sums: FrameTotals, row: int, terms: Terms, width: int) -> str:
+    unit, frame = tree.metric.unit, tree.frames[int(sums.frame[row])]
+    own, total, count = int(sums.own[row]), int(sums.total[row]), int(sums.count[row])
     share = format_percent(own, int(tree.total[0])).removesuffix(" %")
     whole = frame.kind not in PARTS
     mean = format_value(total / count, unit) if count and whole else ""
@@ -226,5 +226,5 @@ def _top_row(tree: StackTree, found: FrameTotals, row: int, terms: Terms, width:
     left += f"  {kind_word(frame, terms):<7} "
     place = short_place(frame)
     place = f"  {cut(printable(place), _LONGEST_PLACE)}" if place else ""
-    name = printable(tree.text[int(found.frame[row])])
+    name = printable(tree.text[int(sums.frame[row])])
     return left + cut(name, width - cells(left) - cells(place)) + place

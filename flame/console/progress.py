@@ -1,4 +1,4 @@
-"""Progress of a long load, on stderr and only where a person sees it."""
+"""Show the progress of a long load on stderr, only where a person sees it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE = 0.5
 
 
 def load_with_progress(paths: Sequence[Path], options: LoadOptions) -> Profile:
-    """`flame.core.loading.many.load_all`, with a progress bar if it takes long."""
+    """Load as `flame.core.loading.many.load_all`, with a progress bar if it takes long."""
     from flame.core.loading.many import load_all
 
     with progress_on_stderr() as progress:
@@ -31,7 +31,7 @@ def load_with_progress(paths: Sequence[Path], options: LoadOptions) -> Profile:
 
 @contextmanager
 def progress_on_stderr() -> Iterator[Progress]:
-    """A `Progress` to load with: a bar on a terminal, which is removed at the end, or silence."""
+    """Yield a `Progress`: a bar on a terminal, which is removed at the end, or silence."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield silent
         return

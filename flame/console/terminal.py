@@ -1,4 +1,4 @@
-"""Text that is safe to print: control characters made visible, widths counted in terminal cells."""
+"""Make text safe to print: show control characters, count widths in terminal cells."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from unicodedata import category, east_asian_width
 
 
 def say(text: str) -> None:
-    """Narrate: one line on stderr, whatever ``text`` holds."""
+    """Print ``text`` as one line on stderr, whatever it holds."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"flame: {printable(text)}", file=sys.stderr)
 
 
 def printable(text: str) -> str:
-    r"""``text`` on one line, without anything a terminal would obey.
+    r"""Write ``text`` on one line, without anything a terminal would obey.
 
     Escape sequences, line breaks, marks that turn the writing direction and lone surrogates become
     their escapes (``\x1b``, ``\n``, ``\u202e``); spaces of any width become a space.
@@ -32,7 +32,7 @@ def _visible(character: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Columns that printable ``text`` takes on a terminal."""
+    """Count the columns that printable ``text`` takes on a terminal."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
@@ -43,7 +43,7 @@ def _width(character: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Printable ``text`` in at most ``width`` cells: two thirds head, one third tail.
+    """Cut printable ``text`` to ``width`` cells: two thirds head, one third tail.
 
     Both ends of a name tell: kernels differ early, module paths late.
     """

@@ -19,24 +19,27 @@ PATIENCE = 30.0
 """Seconds: a driver that nobody else uses takes up to ten to wake eight GPUs."""
 _PROBE = Path(__file__).with_name("probe.py")
 
-State = Literal["ok", "limited", "missing", "absent"]
+CheckState = Literal["ok", "limited", "missing", "absent"]
 """``limited``: works, but not all of it; ``missing``: recording a GPU needs it; ``absent``: not
 there, and only wanted for something more."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """``key`` is for scripts, ``title`` and ``text`` are for people, ``fix`` says what to do."""
+    """Say what a check found.
+
+    ``key`` is for scripts, ``title`` and ``text`` are for people, ``fix`` says what to do.
+    """
 
     key: str
     title: str
-    state: State
+    state: CheckState
     text: str
     fix: str = ""
 
 
 def probe(*words: str, **environment: str) -> dict[str, Any]:
-    """What ``probe.py`` finds; ``error`` where it hangs or crashes.
+    """Run ``probe.py`` and return what it finds; ``error`` where it hangs or crashes.
 
     Run without injections, isolated from the current folder and the user's Python settings.
     """
@@ -49,14 +52,14 @@ def probe(*words: str, **environment: str) -> dict[str, Any]:
     if code < 0:
         return {"error": f"it crashes ({signal.strsignal(-code)})"}
     try:
-        found: dict[str, Any] = json.loads(out)
+        result: dict[str, Any] = json.loads(out)
     except ValueError:
         return {"error": f"it ends with exit code {code}"}
-    return found
+    return result
 
 
 def ask(words: Sequence[str], **environment: str) -> tuple[int | None, str]:
-    """The exit code (None: it hangs) and standard output of a program. OSError if there is none."""
+    """Run a program: its exit code (None: it hangs) and output. OSError if there is none."""
     known = {key: value for key, value in os.environ.items() if key not in INJECTIONS}
     process = subprocess.Popen(
         words,

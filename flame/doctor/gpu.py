@@ -1,4 +1,4 @@
-"""The driver, its GPUs, and whether their samples may be read."""
+"""Check the driver, its GPUs, and whether their samples may be read."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LISTED = 4
 
 
 def checks() -> Iterator[Check]:
-    """Driver, GPUs and sampling."""
-    found = probe("driver")
-    version, gpus = found.get("version", 0), found.get("gpus", [])
-    error = found.get("error", "")
+    """Check driver, GPUs and sampling."""
+    driver = probe("driver")
+    version, gpus = driver.get("version", 0), driver.get("gpus", [])
+    error = driver.get("error", "")
     if version:
         text = f"CUDA {cuda_version(version)}{_kernel_driver()}"
         yield Check("driver", "driver", "ok", text)
@@ -36,13 +36,13 @@ def checks() -> Iterator[Check]:
 
 
 def cuda_version(number: int) -> str:
-    """``13.0`` of 13000, as cuDriverGetVersion counts."""
+    """Write 13000, as cuDriverGetVersion counts, as ``13.0``."""
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _kernel_driver() -> str:
-    found = re.search(r"Module\D*\s(\d+[\d.]+)", _read(_VERSION))
-    return f", {found[1]}" if found else ""
+    match = re.search(r"Module\D*\s(\d+[\d.]+)", _read(_VERSION))
+    return f", {match[1]}" if match else ""
 
 
 def _gpus(names: list[str], error: str) -> Check:
@@ -55,20 +55,20 @@ def _gpus(names: list[str], error: str) -> Check:
 
 
 def _sampling() -> Check:
-    found = partial(Check, "pc_sampling", "PC sampling")
+    check = partial(Check, "pc_sampling", "PC sampling")
     restricted = re.search(r"^RmProfilingAdminOnly: *(\d+)", _read(_PARAMETERS), re.MULTILINE)
     if not restricted:
-        return found("absent", "not known without NVIDIA's kernel driver")
+        return check("absent", "not known without NVIDIA's kernel driver")
     if restricted[1] == "0":
-        return found("ok", "allowed for everyone")
+        return check("ok", "allowed for everyone")
     if _may_administer():
-        return found("ok", "allowed for this user, who may administer the system")
-    return found("limited", "for administrators only (flame record --pc)", _ALLOW)
+        return check("ok", "allowed for this user, who may administer the system")
+    return check("limited", "for administrators only (flame record --pc)", _ALLOW)
 
 
 def _may_administer() -> bool:
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)", _read(_STATUS), re.MULTILINE)
-    return bool(found and int(found[1], 16) >> _CAP_SYS_ADMIN & 1)
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)", _read(_STATUS), re.MULTILINE)
+    return bool(match and int(match[1], 16) >> _CAP_SYS_ADMIN & 1)
 
 
 def _read(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The injection library, tried in a process of its own: what it says itself of CUPTI and Python."""
+"""Try the injection library in a process of its own: what it says of CUPTI and Python."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Trial:
 
 
 def checks() -> Iterator[Check]:
-    """The library, CUPTI and Python frames."""
+    """Check the library, CUPTI and Python frames."""
     try:
         path = library_path()
     except FlameError as error:
@@ -63,14 +63,14 @@ def _untried() -> Iterator[Check]:
 
 def _try(path: Path) -> _Trial:
     with TemporaryDirectory(prefix="flame-doctor-") as folder:
-        found = probe("library", str(path), FLAME_DIR=folder, FLAME_PC="off", FLAME_PYTHON="1")
-        if "error" in found:
-            return _Trial(f"cannot be loaded: {found['error']}")
+        result = probe("library", str(path), FLAME_DIR=folder, FLAME_PC="off", FLAME_PYTHON="1")
+        if "error" in result:
+            return _Trial(f"cannot be loaded: {result['error']}")
         dumps = list(Path(folder).glob(f"*{SUFFIX}"))
         if not dumps:
             return _Trial(f"wrote nothing to {folder}")
         try:
-            return _Trial("", found["cupti"], _facts(dumps[0]))
+            return _Trial("", result["cupti"], _facts(dumps[0]))
         except (FlameError, OSError) as error:
             return _Trial(f"wrote what cannot be read: {error}")
 
@@ -97,20 +97,20 @@ def _library(path: Path, trial: _Trial) -> Check:
 
 
 def _cupti(trial: _Trial) -> Check:
-    said = trial.fact("cupti")
-    if said[:1].isdigit() or said.startswith("API"):
-        return Check("cupti", "CUPTI", "ok", f"{said}, {trial.cupti or 'already loaded'}")
-    if said.startswith("cupti") and not trial.cupti:
-        return Check("cupti", "CUPTI", "missing", f"already loaded: {said}", _OTHER_CUPTI)
+    status = trial.fact("cupti")
+    if status[:1].isdigit() or status.startswith("API"):
+        return Check("cupti", "CUPTI", "ok", f"{status}, {trial.cupti or 'already loaded'}")
+    if status.startswith("cupti") and not trial.cupti:
+        return Check("cupti", "CUPTI", "missing", f"already loaded: {status}", _OTHER_CUPTI)
     wheel = next(_wheels(), None)
     if wheel and not trial.cupti:
         text = f"{wheel}: programs that load CUDA from there have it"
         return Check("cupti", "CUPTI", "ok", text)
     if not trial.cupti:
-        return Check("cupti", "CUPTI", "missing", said or "not found", _CUPTI)
+        return Check("cupti", "CUPTI", "missing", status or "not found", _CUPTI)
     if not trial.fact("driver"):
         return Check("cupti", "CUPTI", "absent", f"{trial.cupti}: works only with a driver")
-    return Check("cupti", "CUPTI", "missing", f"{trial.cupti}: {said}", _OTHER_CUPTI)
+    return Check("cupti", "CUPTI", "missing", f"{trial.cupti}: {status}", _OTHER_CUPTI)
 
 
 def _wheels() -> Iterator[Path]:
@@ -121,9 +121,9 @@ def _wheels() -> Iterator[Path]:
 
 
 def _python(trial: _Trial) -> Check:
-    said = trial.fact("python")
-    if said[:1].isdigit() and " " not in said:
-        text = f"for this Python {said}, and all from 3.11 to 3.14"
+    status = trial.fact("python")
+    if status[:1].isdigit() and " " not in status:
+        text = f"for this Python {status}, and all from 3.11 to 3.14"
         return Check("python", "Python frames", "ok", text)
-    why = said or "the library does not see this Python"
+    why = status or "the library does not see this Python"
     return Check("python", "Python frames", "limited", why, "record with CPython 3.11 to 3.14")

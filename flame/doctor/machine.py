@@ -1,4 +1,4 @@
-"""What else recording and viewing meet on a machine: other tools, folders, the terminal."""
+"""Check what else recording and viewing need: other tools, folders, the terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SMALLEST = (80, 24)
 
 
 def injections(environment: Mapping[str, str]) -> Check:
-    """Whether another tool wants to be in every process that is started from here."""
+    """Check whether another tool wants to be in every process that is started from here."""
     named = [
         f"{name} names {owner(path)}" for name in INJECTIONS if (path := environment.get(name))
     ]
@@ -38,7 +38,7 @@ def injections(environment: Mapping[str, str]) -> Check:
 
 
 def tools() -> Iterator[Check]:
-    """NVIDIA's own tools that are on PATH."""
+    """Check which of NVIDIA's own tools are on PATH."""
     for name, use in _TOOLS.items():
         if path := shutil.which(name):
             yield Check(name, name, "ok", ", ".join(filter(None, (_version(path), path))))
@@ -59,15 +59,15 @@ def _disassembler() -> Check:
 
 def _version(path: str) -> str:
     try:
-        _, said = ask([path, "--version"])
+        _, output = ask([path, "--version"])
     except OSError:
         return ""
-    found = re.search(r"\d+\.\d+(\.\d+)*", said)
-    return found[0] if found else ""
+    match = re.search(r"\d+\.\d+(\.\d+)*", output)
+    return match[0] if match else ""
 
 
 def nvtx() -> Check:
-    """Whether this Python can make NVTX ranges without PyTorch."""
+    """Check whether this Python can make NVTX ranges without PyTorch."""
     try:
         return Check("nvtx", "nvtx package", "ok", metadata.version("nvtx"))
     except metadata.PackageNotFoundError:
@@ -76,7 +76,7 @@ def nvtx() -> Check:
 
 
 def folders() -> Iterator[Check]:
-    """Where recordings go: this folder, or that for temporary files without ``flame record``."""
+    """Check where recordings go: this folder, or that for temporary files."""
     yield _folder("folder", "this folder", Path.cwd)
     yield _folder("temporary", "temporary", lambda: Path(tempfile.gettempdir()))
 
@@ -96,7 +96,7 @@ def _folder(key: str, title: str, find: Callable[[], Path]) -> Check:
 
 
 def terminal(environment: Mapping[str, str]) -> Check:
-    """What the app can draw with here."""
+    """Check what the app can draw with here."""
     columns, rows = shutil.get_terminal_size()
     colours, encoding = _colours(environment), locale.getpreferredencoding(False)
     unicode = encoding.lower().replace("-", "") == "utf8"
@@ -124,7 +124,7 @@ def _colours(environment: Mapping[str, str]) -> str:
 
 
 def system() -> Check | None:
-    """What only the system decides; None where it is one that can record."""
+    """Check the system; None where it is one that can record."""
     if sys.platform == "linux":
         return None
     text = f"recording works on Linux only, this is {sys.platform}"

@@ -1,7 +1,7 @@
-"""Run as a program of its own, as drivers may hang or crash: prints what it finds as JSON.
+"""Probe the driver or the library as a program of its own: print what is found as JSON.
 
-``probe.py driver``: the CUDA driver and its GPUs. ``probe.py library PATH``: loads the injection
-library as the driver would.
+Drivers may hang or crash. ``probe.py driver``: the CUDA driver and its GPUs. ``probe.py library
+PATH``: loads the injection library as the driver would.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME_SIZE = 256
 
 
 def driver() -> dict[str, object]:
-    """``error`` (a text), or ``version`` (13000 for CUDA 13.0) and ``gpus`` (names)."""
+    """Find ``version`` (13000 for CUDA 13.0) and ``gpus`` (names), or the ``error``."""
     try:
         cuda = ctypes.CDLL(DRIVER)
     except OSError as error:
@@ -25,10 +25,10 @@ def driver() -> dict[str, object]:
     version, count = ctypes.c_int(), ctypes.c_int()
     cuda.cuDriverGetVersion(ctypes.byref(version))
     code = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
-    found: dict[str, object] = {"version": version.value}
+    result: dict[str, object] = {"version": version.value}
     if code:
-        return found | {"error": _error(cuda, code)}
-    return found | {"gpus": [_name(cuda, ordinal) for ordinal in range(count.value)]}
+        return result | {"error": _error(cuda, code)}
+    return result | {"gpus": [_name(cuda, ordinal) for ordinal in range(count.value)]}
 
 
 def _error(cuda: ctypes.CDLL, code: int) -> str:
@@ -45,7 +45,7 @@ def _name(cuda: ctypes.CDLL, ordinal: int) -> str:
 
 
 def library(path: str) -> dict[str, object]:
-    """``error``, or ``cupti``: the file that the library has loaded ("" for none)."""
+    """Find ``cupti``, the file that the library has loaded ("" for none), or the ``error``."""
     with suppress(OSError):
         ctypes.CDLL(DRIVER)  # The library takes what is there, as in a program that uses CUDA.
     try:

@@ -1,4 +1,4 @@
-"""All checks, as text for people and as JSON for scripts."""
+"""Run all checks and write them, as text for people and as JSON for scripts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TITLE = 14
 
 
 def examine() -> list[Check]:
-    """Look at everything; slow things side by side."""
+    """Run all checks, slow ones side by side."""
     parts: list[Callable[[], Iterable[Check]]] = [machine.tools, _quick]
     if foreign := machine.system():
         parts.insert(0, lambda: [foreign])
     else:
         parts[:0] = [gpu.checks, library.checks]
     with ThreadPoolExecutor(len(parts)) as pool:
-        return [check for found in pool.map(lambda part: list(part()), parts) for check in found]
+        return [check for checks in pool.map(lambda part: list(part()), parts) for check in checks]
 
 
 def _quick() -> Iterator[Check]:
@@ -37,22 +37,22 @@ def _quick() -> Iterator[Check]:
 
 
 def is_ready(checks: Sequence[Check]) -> bool:
-    """Whether a GPU can be recorded here."""
+    """Tell whether a GPU can be recorded here."""
     return not any(check.state == "missing" for check in checks)
 
 
 def as_json(checks: Sequence[Check]) -> str:
-    """The contract of ``flame doctor --json``, in plain ASCII."""
-    found = {
+    """Return the contract of ``flame doctor --json``, in plain ASCII."""
+    facts = {
         "version": __version__,
         "can_record": is_ready(checks),
         "checks": [vars(check) for check in checks],
     }
-    return json.dumps(found, indent=2) + "\n"
+    return json.dumps(facts, indent=2) + "\n"
 
 
 def as_text(checks: Sequence[Check]) -> str:
-    """One line per check, and one more where something is to be done."""
+    """Write a line per check, and another where something is to be done."""
     lines = [line for check in checks for line in _lines(check, _marks())]
     return "\n".join([*lines, "", _verdict(checks)]) + "\n"
 
@@ -74,7 +74,7 @@ def _verdict(checks: Sequence[Check]) -> str:
     missing = [check.title for check in checks if check.state == "missing"]
     if not missing:
         return "A GPU can be recorded here: flame record -- CMD"
-    said = f"A GPU cannot be recorded here ({', '.join(missing)})"
+    verdict = f"A GPU cannot be recorded here ({', '.join(missing)})"
     if any(check.key == "library" and check.state != "missing" for check in checks):
-        return f"{said}; NVTX ranges can."
-    return f"{said}; traces can be viewed."
+        return f"{verdict}; NVTX ranges can."
+    return f"{verdict}; traces can be viewed."

@@ -1,4 +1,4 @@
-"""Writers of other tools' formats: one module per format, loaded when it is first named."""
+"""Write stack trees in other tools' formats: one module per format, loaded when first named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output that is there whole or not at all."""
+"""Write output that is there whole or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DESCRIPTORS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 
 @contextmanager
 def atomic_output(path: str) -> Iterator[BinaryIO]:
-    """A binary file to write to, which takes its place at ``path`` when the block has succeeded.
+    """Open a binary file that takes its place at ``path`` when the block has succeeded.
 
     Until then, and if the block fails, what is at ``path`` stays as it is. ``-`` is stdout; pipes,
     devices and descriptors are written to directly. Raises InputError, in one line, where ``path``

@@ -1,4 +1,4 @@
-"""Copies of dumps, also of those that still grow, in a folder of their own."""
+"""Copy dumps, also those that still grow, into a folder of their own."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-class Source(Protocol):
-    """A dump that can be copied whatever its writer does, its header, and where it was found."""
+class DumpSource(Protocol):
+    """Copy a dump whatever its writer does; know its header, and where it was found."""
 
     path: str
 
@@ -31,8 +31,8 @@ class Source(Protocol):
     def copy_to(self, file: BinaryIO) -> None: ...
 
 
-def copy_dumps(sources: Sequence[Source], folder: str, report: Callable[[int], None]) -> int:
-    """Copy ``sources`` into a new ``folder``, which is there whole or not at all; their bytes.
+def copy_dumps(sources: Sequence[DumpSource], folder: str, report: Callable[[int], None]) -> int:
+    """Copy ``sources`` into a new ``folder``, there whole or not at all; return their bytes.
 
     The code of their kernels comes with them: PC samples are of no use without.
     ``report`` hears how many bytes are written so far; what it raises ends the copying. Raises
@@ -46,7 +46,7 @@ def copy_dumps(sources: Sequence[Source], folder: str, report: Callable[[int], N
         try:
             beside.mkdir(0o700)
             total = _copy_all(sources, beside, report)
-            _copy_code({Path(one.path).parent for one in sources}, beside)
+            _copy_code({Path(source.path).parent for source in sources}, beside)
             beside.replace(target)
         except BaseException:
             with suppress(OSError):
@@ -67,7 +67,7 @@ def _failed(folder: str, reason: OSError) -> InputError:
     return InputError(f"{folder}: cannot be written: {reason.strerror or reason}")
 
 
-def _copy_all(sources: Iterable[Source], folder: Path, report: Callable[[int], None]) -> int:
+def _copy_all(sources: Iterable[DumpSource], folder: Path, report: Callable[[int], None]) -> int:
     total = 0
     for source in sources:
         path = _path_of(source, folder)
@@ -88,7 +88,7 @@ def _copy_code(recordings: Iterable[Path], folder: Path) -> None:
                     shutil.copyfileobj(code, file)
 
 
-def _path_of(source: Source, folder: Path) -> Path:
+def _path_of(source: DumpSource, folder: Path) -> Path:
     """As the library calls its dump: readers order them by the end of their names."""
     pid, start = source.header.pid, f"{source.header.start_unix:x}{SUFFIX}"
     path, number = folder / f"{pid}-{start}", 1

@@ -1,4 +1,4 @@
-"""Folded stacks, the format of flamegraph.pl: frames joined by ``;``, a space, and the value."""
+"""Write folded stacks, the format of flamegraph.pl: frames joined by ``;``, a space, a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""speedscope files: one sampled profile per metric, for https://www.speedscope.app."""
+"""Write speedscope files: a sampled profile per metric, for https://www.speedscope.app."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled, Shared, Unit
+from flame.exporters.speedscope_format import (
+    SCHEMA,
+    SampledProfile,
+    SharedFrames,
+    SpeedscopeFile,
+    SpeedscopeFrame,
+    ValueUnit,
+)
 from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
 
 # Measured with speedscope 1.25.0: 4,000 frames deep fails to load, 1 million stacks take minutes
@@ -22,7 +29,7 @@ from flame.exporters.stacks import encodable, fraction_digits, used_frames, weig
 DEPTH_LIMIT = 1_000
 SAMPLE_LIMIT = 200_000
 
-_UNITS: dict[str, Unit] = {"ns": "nanoseconds", "count": "none", "bytes": "bytes"}
+_UNITS: dict[str, ValueUnit] = {"ns": "nanoseconds", "count": "none", "bytes": "bytes"}
 
 
 def write(profile: Profile, selection: Selection, file: BinaryIO, *, name: str) -> list[str]:
@@ -51,11 +58,11 @@ def _trees(profile: Profile, selection: Selection) -> Iterator[StackTree]:
 
 
 def _write(trees: Sequence[StackTree], file: BinaryIO, name: str) -> list[str]:
-    frames: dict[Frame, int] = {}
+    frames: dict[SpeedscopeFrame, int] = {}
     profiles = [_sampled(tree, frames) for tree in trees]
-    written = File(
+    written = SpeedscopeFile(
         schema=SCHEMA,
-        shared=Shared(list(frames)),
+        shared=SharedFrames(list(frames)),
         profiles=[*profiles],
         name=encodable(name),
         active_profile_index=0,
@@ -65,7 +72,7 @@ def _write(trees: Sequence[StackTree], file: BinaryIO, name: str) -> list[str]:
     return _warnings(profiles)
 
 
-def _sampled(tree: StackTree, frames: dict[Frame, int]) -> Sampled:
+def _sampled(tree: StackTree, frames: dict[SpeedscopeFrame, int]) -> SampledProfile:
     """``tree`` as stacks of indices into ``frames``, which grows by the frames met first here."""
     used = used_frames(tree)
     index = {frame: frames.setdefault(_frame(tree, frame), len(frames)) for frame in used}
@@ -75,7 +82,7 @@ def _sampled(tree: StackTree, frames: dict[Frame, int]) -> Sampled:
     for stack, weight in weighed_stacks(tree, index):
         samples.append(tuple(stack))
         weights.append(weight / parts if parts > 1 else weight)
-    return Sampled(
+    return SampledProfile(
         name=tree.metric.title,
         unit=_UNITS.get(tree.metric.unit, "none"),
         start_value=0,
@@ -90,26 +97,26 @@ def _sum(tree: StackTree, parts: int) -> float:
     return total / parts if parts > 1 else total
 
 
-def _frame(tree: StackTree, frame: int) -> Frame:
+def _frame(tree: StackTree, frame: int) -> SpeedscopeFrame:
     """The frame as speedscope has it: colours go by file, so that is the level of most frames."""
     known, name = tree.frames[frame], encodable(tree.text[frame])
     if known.kind in (Kind.PYTHON, Kind.SASS) and known.file:
-        return Frame(name, encodable(known.file), known.line or msgspec.UNSET)
-    return Frame(name, known.kind.title)
+        return SpeedscopeFrame(name, encodable(known.file), known.line or msgspec.UNSET)
+    return SpeedscopeFrame(name, known.kind.title)
 
 
-def _warnings(profiles: Sequence[Sampled]) -> list[str]:
+def _warnings(profiles: Sequence[SampledProfile]) -> list[str]:
     depth = max(max(map(len, profile.samples), default=0) for profile in profiles)
     count = max(len(profile.samples) for profile in profiles)
-    found = []
+    warnings = []
     if depth > DEPTH_LIMIT:
-        found.append(
+        warnings.append(
             f"stacks of up to {depth:,} frames: speedscope may fail to open more than "
             f"{DEPTH_LIMIT:,}; choose fewer levels"
         )
     if count > SAMPLE_LIMIT:
-        found.append(
+        warnings.append(
             f"{count:,} stacks: speedscope gets slow above {SAMPLE_LIMIT:,}; "
             "choose fewer levels or a part of the trace"
         )
-    return found
+    return warnings

@@ -1,4 +1,8 @@
-"""The published speedscope file format, https://www.speedscope.app/file-format-schema.json."""
+"""Declare the published speedscope format, https://www.speedscope.app/file-format-schema.json.
+
+It is what flame writes. What it reads is declared more widely beside the reader: files in the wild
+do not quite keep to the schema.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,11 @@ from msgspec import UNSET, Struct, UnsetType, field
 Schema = Literal["https://www.speedscope.app/file-format-schema.json"]
 SCHEMA: Schema = "https://www.speedscope.app/file-format-schema.json"
 
-Unit = Literal["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"]
+ValueUnit = Literal["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"]
 
 
-class Frame(Struct, frozen=True):
-    """A frame, referred to by its index in `Shared`; ``line`` and ``col`` count from 1."""
+class SpeedscopeFrame(Struct, frozen=True):
+    """Declare a frame, referred to by its index; ``line`` and ``col`` count from 1."""
 
     name: str
     file: str | UnsetType = UNSET
@@ -21,57 +25,61 @@ class Frame(Struct, frozen=True):
     col: int | UnsetType = UNSET
 
 
-class Shared(Struct, frozen=True):
-    """What all profiles of a file refer to."""
+class SharedFrames(Struct, frozen=True):
+    """Hold the frames that all profiles of a file refer to."""
 
-    frames: list[Frame]
-
-
-class OpenFrame(Struct, frozen=True, tag_field="type", tag="O"):
-    """A frame is entered at the value ``at``."""
-
-    frame: int
-    at: float
+    frames: list[SpeedscopeFrame]
 
 
-class CloseFrame(Struct, frozen=True, tag_field="type", tag="C"):
-    """The innermost open frame, which must be ``frame``, is left at the value ``at``."""
+class OpenFrameEvent(Struct, frozen=True, tag_field="type", tag="O"):
+    """Enter a frame at the value ``at``."""
 
     frame: int
     at: float
 
 
-class Evented(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="evented"):
-    """A profile told as frames opened and closed, strictly nested, ``at`` never decreasing."""
+class CloseFrameEvent(Struct, frozen=True, tag_field="type", tag="C"):
+    """Leave the innermost open frame, which must be ``frame``, at the value ``at``."""
+
+    frame: int
+    at: float
+
+
+class EventedProfile(
+    Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="evented"
+):
+    """Tell a profile as frames opened and closed, strictly nested, ``at`` never decreasing."""
 
     name: str
-    unit: Unit
+    unit: ValueUnit
     start_value: float
     end_value: float
-    events: list[OpenFrame | CloseFrame]
+    events: list[OpenFrameEvent | CloseFrameEvent]
 
 
-class Sampled(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="sampled"):
-    """A profile told as stacks (frame indices, outermost first) and the weight of each.
+class SampledProfile(
+    Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="sampled"
+):
+    """Tell a profile as stacks (frame indices, outermost first) and the weight of each.
 
     Stacks are tuples: the garbage collector lets go of tuples of numbers, and walks lists again and
     again (half of the time an export of a million stacks takes).
     """
 
     name: str
-    unit: Unit
+    unit: ValueUnit
     start_value: float
     end_value: float
     samples: list[tuple[int, ...]]
     weights: list[float]
 
 
-class File(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A whole file. An ``active_profile_index`` without a profile shows a blank page."""
+class SpeedscopeFile(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Declare a whole file. An ``active_profile_index`` without a profile shows a blank page."""
 
     schema: Schema = field(name="$schema")
-    shared: Shared
-    profiles: list[Evented | Sampled]
+    shared: SharedFrames
+    profiles: list[EventedProfile | SampledProfile]
     name: str | UnsetType = UNSET
     active_profile_index: int | UnsetType = UNSET
     exporter: str | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""What every exporter needs of a tree: its weighed stacks, and text that UTF-8 can hold."""
+"""Take from a tree what every exporter needs: weighed stacks, and text that UTF-8 can hold."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 def used_frames(tree: StackTree) -> list[int]:
-    """Ids of the frames that stand anywhere below the root of ``tree``."""
-    found: list[int] = np.unique(tree.frame[1:]).tolist()
-    return found
+    """Return the ids of frames that stand anywhere below the root of ``tree``."""
+    frames: list[int] = np.unique(tree.frame[1:]).tolist()
+    return frames
 
 
 def weighed_stacks(tree: StackTree, spelling: Mapping[int, T]) -> Iterator[tuple[list[T], int]]:
-    """Every stack with a value of its own, and that value, in the order of the tree.
+    """Yield every stack with a value of its own, and that value, in the order of the tree.
 
     A stack is spelled from the outermost frame in, without the tree's root; what belongs to the
     root itself comes as the empty stack. The values add up to the root's total. The list is the
@@ -36,10 +36,10 @@ def weighed_stacks(tree: StackTree, spelling: Mapping[int, T]) -> Iterator[tuple
 
 
 def fraction_digits(unit: str) -> int:
-    """How many digits after the point a metric's values have: k of the unit ``1e-k``, else 0."""
+    """Return how many digits after the point values have: k of the unit ``1e-k``, else 0."""
     return int(unit.removeprefix("1e-")) if unit.startswith("1e-") else 0
 
 
 def encodable(text: str) -> str:
-    """``text`` with every lone surrogate, which UTF-8 cannot hold, spelled out in ASCII."""
+    """Spell out in ASCII every lone surrogate in ``text``, which UTF-8 cannot hold."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""The command line that shows what is shown: the exact way back through `options.selection`."""
+"""Write the command line that shows what is shown: the exact way back through `selection`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
-from flame.options.state import State, encode
+from flame.options.state import AppState, encode
 
 _LONGEST = 100_000
 """Bytes of the place in the app: Linux takes no word of more than 128 KiB."""
@@ -39,24 +39,24 @@ _FILTERS += ("--show-stacks", "--hide-stacks", "--show-from", "--hide-frames", "
 
 
 def command_line(
-    paths: Iterable[str | Path], options: LoadOptions, selection: Selection, state: State
+    paths: Iterable[str | Path], options: LoadOptions, selection: Selection, state: AppState
 ) -> str:
-    """A line for the shell that opens ``paths`` under ``selection`` at the place of ``state``.
+    """Write a line for the shell that opens ``paths`` under ``selection`` at ``state``.
 
     Paths and options are those given here, not those in ``state``. A place whose names are too long
     for a shell is left out.
     """
     names = map(str, paths)
-    words = ["flame", "view", *(f"./{one}" if one.startswith("-") else one for one in names)]
+    words = ["flame", "view", *(f"./{name}" if name.startswith("-") else name for name in names)]
     words += options_of(options, selection)
     place = encode(msgspec.structs.replace(state, path="", paths=[], options=[]))
-    if place != encode(State()) and len(place) <= _LONGEST:
+    if place != encode(AppState()) and len(place) <= _LONGEST:
         words += ["--state", place]
     return shlex.join(words)
 
 
 def options_of(options: LoadOptions, selection: Selection) -> list[str]:
-    """Words of the command line that `selection.parse` reads as ``options, selection``.
+    """Write the words that `selection.parse` reads as ``options, selection``.
 
     Filters come in the order in which it makes them, several of one kind of number as what they
     have in common; ``--shapes`` is left out where the levels decide.
@@ -102,55 +102,55 @@ def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:
 def _filters(where: Iterable[Filter]) -> Iterator[str]:
     """Options for ``where``, in the order in which `filters.where` makes filters."""
     texts: dict[str, list[str]] = {option: [] for option in _FILTERS}
-    for one in _merged(where):
-        option, text = _spelled(one)
+    for filter_ in _merged(where):
+        option, text = _option_of(filter_)
         texts[option].append(text)
-    for option, found in texts.items():
-        for text in found:
+    for option, values in texts.items():
+        for text in values:
             yield from _option(option, text)
 
 
 def _merged(where: Iterable[Filter]) -> list[Filter]:
     """Filters of which only the last would count, or all together, as one that does the same."""
-    found: dict[object, Filter] = {}
-    for one in where:
-        key = type(one) if isinstance(one, _NUMBERED | Include | MinShare) else one
-        known = found.get(key)
-        found[key] = one if known is None else _both(known, one)
-    return [one for one in found.values() if one != Time()]
+    merged: dict[object, Filter] = {}
+    for filter_ in where:
+        key = type(filter_) if isinstance(filter_, _NUMBERED | Include | MinShare) else filter_
+        known = merged.get(key)
+        merged[key] = filter_ if known is None else _both(known, filter_)
+    return [filter_ for filter_ in merged.values() if filter_ != Time()]
 
 
-def _both(one: Filter, other: Filter) -> Filter:
-    if isinstance(one, MinShare) and isinstance(other, MinShare):
-        return max(one, other, key=lambda share: share.percent)
-    if isinstance(one, Include) and isinstance(other, Include):
-        return Include(tuple(kind for kind in one.kinds if kind in other.kinds))
-    if isinstance(one, _NUMBERED) and isinstance(other, _NUMBERED):
-        return replace(one, ids=tuple(number for number in one.ids if number in other.ids))
-    return one
+def _both(first: Filter, other: Filter) -> Filter:
+    if isinstance(first, MinShare) and isinstance(other, MinShare):
+        return max(first, other, key=lambda share: share.percent)
+    if isinstance(first, Include) and isinstance(other, Include):
+        return Include(tuple(kind for kind in first.kinds if kind in other.kinds))
+    if isinstance(first, _NUMBERED) and isinstance(other, _NUMBERED):
+        return replace(first, ids=tuple(number for number in first.ids if number in other.ids))
+    return first
 
 
-def _spelled(one: Filter) -> tuple[str, str]:
-    """The option that makes ``one``, and its value."""
-    match one:
+def _option_of(filter_: Filter) -> tuple[str, str]:
+    """The option that makes ``filter_``, and its value."""
+    match filter_:
         case Time():
-            return "--time", spell_window(one)
+            return "--time", spell_window(filter_)
         case Step():
-            first, last = one.first, one.last
+            first, last = filter_.first, filter_.last
             return "--step", str(first) if first == last else f"{first}-{last}"
         case Ranks():
-            return "--rank", ",".join(one.names)
+            return "--rank", ",".join(filter_.names)
         case NvtxRange():
-            return "--nvtx-range", spell_range(one)
+            return "--nvtx-range", spell_range(filter_)
         case Include():
-            return "--include", ",".join(kind.title for kind in one.kinds)
+            return "--include", ",".join(kind.title for kind in filter_.kinds)
         case MinShare():
-            return "--min-percent", repr(one.percent).removesuffix(".0")
+            return "--min-percent", repr(filter_.percent).removesuffix(".0")
         case Devices() | Streams() | Pids() | Tids():
-            return _NUMBERS[type(one)], ",".join(map(str, one.ids))
+            return _NUMBERS[type(filter_)], ",".join(map(str, filter_.ids))
         case _:
             # argparse before Python 3.13 loses a value of two dashes.
-            return one.option, "-[-]" if one.pattern == "--" else one.pattern
+            return filter_.option, "-[-]" if filter_.pattern == "--" else filter_.pattern
 
 
 def _option(name: str, text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The user's configuration file: what the app looks like and which keys it has."""
+"""Read the user's configuration file: what the app looks like and which keys it has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flame.core.errors import UsageError
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that may stand in the file; all of it may be left out.
+    """Hold everything that may stand in the file; all of it may be left out.
 
     ``keys`` are key names, comma-separated, by command; whoever knows the commands checks them.
     """
@@ -41,12 +41,12 @@ _MANY = 8
 
 
 def is_in_browser() -> bool:
-    """Whether a web server runs this process, and what is drawn goes to a browser."""
+    """Tell whether a web server runs this process, and what is drawn goes to a browser."""
     return os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
 
 
 def config_path() -> Path:
-    """Where the file is, or would be: FLAME_CONFIG, or config.toml in the user's flame folder."""
+    """Return where the file is, or would be: FLAME_CONFIG, or config.toml of the user."""
     if named := os.environ.get("FLAME_CONFIG"):
         return Path(named)
     folder = os.environ.get("XDG_CONFIG_HOME", "")
@@ -56,7 +56,7 @@ def config_path() -> Path:
 
 
 def read_config() -> Config:
-    """What the user's file says, or the defaults where there is none.
+    """Read the user's file, or return the defaults where there is none.
 
     Raises UsageError, of one line, where it cannot be read or says what is not understood; a file
     that FLAME_CONFIG names has to be there.
@@ -83,7 +83,7 @@ def _parsed(content: bytes) -> Config:
         table = tomllib.loads(content.decode())
     except ValueError as error:  # also TOMLDecodeError and UnicodeDecodeError
         raise UsageError(f"no TOML: {error}") from None
-    known = [one.name for one in fields(Config)]
+    known = [setting.name for setting in fields(Config)]
     for word, value in table.items():
         refuse_unknown(word, known, "unknown setting")
         _check(word, value)

@@ -1,4 +1,4 @@
-"""The options that say what to read and what to show of it, and what they mean."""
+"""Declare the options that say what to read and what to show of it, and parse them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError where argparse would print and exit."""
+    """Parse arguments, raising UsageError where argparse would print and exit."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:
-    """What ``words``, all of them options of `add_selection`, choose; UsageError for others."""
+    """Parse ``words``, all of them options of `add_selection`; UsageError for others."""
     parser = Parser(prog="flame view", add_help=False, allow_abbrev=False)
     add_selection(parser)
     args = parser.parse_args(words)
@@ -132,14 +132,14 @@ def _percent(text: str) -> float:
 
 
 def load_options_of(args: argparse.Namespace) -> LoadOptions:
-    """How to read the trace."""
+    """Return how to read the trace."""
     from flame.core.options import LoadOptions
 
     return LoadOptions(args.nvtx_names, args.nvtx_start_end, args.forward, tuple(args.ncu))
 
 
 def selection_of(args: argparse.Namespace) -> Selection:
-    """What to show of it; UsageError for values that mean nothing."""
+    """Return what to show of the trace; UsageError for values that mean nothing."""
     from flame.core.projection.levels import parse_levels, with_shapes
     from flame.core.projection.selection import Selection
 
@@ -163,7 +163,7 @@ def with_kernel_names(selection: Selection, names: str) -> Selection:
 def _where(args: argparse.Namespace) -> tuple[Filter, ...]:
     from flame.core.projection.filter_options import where
 
-    ids = {name: tuple(found) for name in _NUMBERED if (found := getattr(args, name))}
+    ids = {name: tuple(ids) for name in _NUMBERED if (ids := getattr(args, name))}
     return where(
         time=tuple(args.time),
         step=tuple(args.step),

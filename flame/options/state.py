@@ -1,4 +1,4 @@
-"""Where in the app one is, as text that brings one back there."""
+"""Save a place in the app as text (``--state``), and read it back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from flame.core.errors import InputError, UsageError
 ViewName = Literal["icicle", "sandwich", "top", "timeline"]
 
 
-class State(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A place in the app. What is not given is as on opening a trace.
+class AppState(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Describe a place in the app. What is not given is as on opening a trace.
 
     ``paths`` are the traces shown; ``path`` is how the only one was written before there could be
     several. ``options`` are words of the command line; ``zoom`` and ``selected`` name frames by the
@@ -35,25 +35,25 @@ class State(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     @property
     def traces(self) -> list[str]:
-        """The traces shown."""
+        """Return the traces shown."""
         return self.paths or ([self.path] if self.path else [])
 
 
-def encode(state: State) -> str:
-    """``state`` as compact JSON on one line of printable ASCII, whatever names it holds."""
+def encode(state: AppState) -> str:
+    """Write ``state`` as compact JSON on one line of printable ASCII, whatever names it holds."""
     # Not msgspec's own JSON: names and paths may hold lone surrogates.
     return json.dumps(msgspec.to_builtins(state), separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
-def decode(text: str) -> State:
-    """The state that ``text`` is, or that the file it names holds; ``""`` is `default_path`.
+def decode(text: str) -> AppState:
+    """Read the state that ``text`` is, or that the file it names holds; ``""``: `default_path`.
 
     Raises UsageError where that is no state, InputError where the file cannot be read.
     """
     inline = text.lstrip().startswith("{")
     try:
-        found = json.loads(text if inline else _read(text or str(default_path())))
-        return msgspec.convert(found, State)
+        fields = json.loads(text if inline else _read(text or str(default_path())))
+        return msgspec.convert(fields, AppState)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
         where = "" if inline else f" {text or default_path()}"
         raise UsageError(f"--state{where}: is no state of flame: {error}") from None
@@ -71,7 +71,7 @@ def _read(path: str) -> str:
 _LARGEST = 16 << 20
 
 
-def save(state: State) -> Path:
+def save(state: AppState) -> Path:
     """Keep ``state`` for ``flame view --state`` and say where; OSError if that cannot be done."""
     path = default_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def save(state: State) -> Path:
 
 
 def default_path() -> Path:
-    """``flame/state.json`` in the user's state folder (XDG)."""
+    """Return ``flame/state.json`` in the user's state folder (XDG)."""
     folder = os.environ.get("XDG_STATE_HOME", "")
     # As it is where there is no home folder, of which Path.expanduser would complain.
     home = os.path.expanduser("~/.local/state")  # noqa: PTH111

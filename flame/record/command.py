@@ -1,4 +1,4 @@
-"""The command itself: a folder, a process with the library in it, and what came of both."""
+"""Carry out ``flame record``: make a folder, run the command with the library, report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from flame.record.environment import environment_for, library_path, replaced
 from flame.record.folder import make_folder, remove_stale_sockets
 from flame.record.plan import Plan
 from flame.record.process import death_of, exit_code_of, signals_held, start, wait_for
-from flame.record.status_line import live_line
+from flame.record.status_line import open_status_line
 
 
 def record(plan: Plan) -> int:
-    """Run the command of ``plan`` and record it; the exit code is the command's.
+    """Run the command of ``plan`` and record it; return its exit code.
 
     Raises UsageError without a library, NotFoundError and NotExecutableError without a command, and
     what `make_folder` raises.
@@ -32,7 +32,7 @@ def record(plan: Plan) -> int:
         status = _run(plan, environment_for(plan, library, folder.path, os.environ), folder.path)
         elapsed = time.monotonic_ns() - begin
         remove_stale_sockets(folder.path)
-        _tell(plan, folder.path, status, elapsed)
+        _report(plan, folder.path, status, elapsed)
     finally:
         folder.drop_if_empty()
     return exit_code_of(status)
@@ -41,7 +41,7 @@ def record(plan: Plan) -> int:
 def _run(plan: Plan, environment: dict[str, str], folder: Path) -> int:
     with ExitStack() as cleanup:
         blocked = cleanup.enter_context(signals_held())
-        line = None if plan.quiet else live_line(folder)
+        line = None if plan.quiet else open_status_line(folder)
         if line is None:
             child = start(plan.command, environment, blocked)
             return wait_for(child)
@@ -50,14 +50,14 @@ def _run(plan: Plan, environment: dict[str, str], folder: Path) -> int:
         return wait_for(child, line.update, line.release)
 
 
-def _tell(plan: Plan, folder: Path, status: int, elapsed: int) -> None:
+def _report(plan: Plan, folder: Path, status: int, elapsed: int) -> None:
     """Say what came of it; nothing that fails here may hide the exit code of the command."""
     if death := death_of(status):
         say(f"{plan.command[0]}: {death}")
     try:
-        from flame.record.finish import tell
+        from flame.record.finish import report_recording
 
-        tell(plan, folder, elapsed)
+        report_recording(plan, folder, elapsed)
     except (KeyboardInterrupt, CancelledError):
         say("interrupted: the rest of the summary is left out")
     except Exception as error:

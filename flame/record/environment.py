@@ -1,4 +1,4 @@
-"""The environment that makes the CUDA driver and NVTX load the injection library."""
+"""Make the environment in which the CUDA driver and NVTX load the injection library."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLOCK_READINGS = 20
 
 
 def library_path() -> Path:
-    """Where the injection library is, absolute; UsageError that says why there is none."""
+    """Find the injection library, as an absolute path; UsageError says why there is none."""
     if named := os.environ.get("FLAME_LIBRARY"):
         path = Path(named).absolute()
         if not path.is_file():
@@ -55,23 +55,23 @@ def library_path() -> Path:
 def environment_for(
     plan: Plan, library: Path, folder: Path, base: Mapping[str, str]
 ) -> dict[str, str]:
-    """``base`` with what the library has to know, and without what another recording had set."""
-    found = {key: value for key, value in base.items() if key not in _OWN}
-    found |= dict.fromkeys(INJECTIONS, str(library))
+    """Return ``base`` with what the library has to know, without what another recording set."""
+    environment = {key: value for key, value in base.items() if key not in _OWN}
+    environment |= dict.fromkeys(INJECTIONS, str(library))
     # The library follows no link: somebody else may have made it.
-    found["FLAME_DIR"] = str(folder.resolve())
-    found["FLAME_PYTHON"] = str(int(plan.python))
-    found["FLAME_PC"] = plan.pc
-    found["FLAME_CLOCK"] = str(unix_minus_monotonic())
+    environment["FLAME_DIR"] = str(folder.resolve())
+    environment["FLAME_PYTHON"] = str(int(plan.python))
+    environment["FLAME_PC"] = plan.pc
+    environment["FLAME_CLOCK"] = str(unix_minus_monotonic())
     if plan.duration_ms is not None:
-        found["FLAME_DURATION_MS"] = str(plan.duration_ms)
+        environment["FLAME_DURATION_MS"] = str(plan.duration_ms)
     if plan.max_mb is not None:
-        found["FLAME_MAX_MB"] = str(plan.max_mb)
-    return found
+        environment["FLAME_MAX_MB"] = str(plan.max_mb)
+    return environment
 
 
 def replaced(library: Path, base: Mapping[str, str]) -> Iterator[str]:
-    """What a user should know of injections that were set in ``base`` and give way."""
+    """Say which injections that were set in ``base`` give way."""
     for path in dict.fromkeys(base.get(name, "") for name in INJECTIONS):
         if path:
             names = " and ".join(name for name in INJECTIONS if base.get(name) == path)
@@ -79,14 +79,14 @@ def replaced(library: Path, base: Mapping[str, str]) -> Iterator[str]:
 
 
 def owner(path: str) -> str:
-    """The program that an injection library at ``path`` belongs to, and the path."""
+    """Name the program that an injection library at ``path`` belongs to, and the path."""
     lower = path.lower()
     known = next((title for part, title in _TOOLS.items() if part in lower), "")
     return f"{known} ({path})" if known else path
 
 
 def unix_minus_monotonic() -> int:
-    """Unix time minus monotonic time, ns: from the reading that was disturbed least."""
+    """Return Unix time minus monotonic time, ns: from the reading that was disturbed least."""
     return min(_readings())[1]
 
 

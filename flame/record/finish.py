@@ -16,7 +16,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
 from flame.record.plan import Plan
-from flame.record.totals import Dumps, Totals
+from flame.record.totals import RecordedDumps, RecordingTotals
 
 if TYPE_CHECKING:
     from flame.core.analysis.trace_summary import TraceSummary
@@ -40,9 +40,9 @@ _DETACHED = {
 """Programs that do not hand their environment on, and where flame has to stand instead."""
 
 
-def tell(plan: Plan, folder: Path, elapsed: int) -> None:
-    """Say what lies in ``folder`` after ``elapsed`` ns; with ``--quiet`` only what went wrong."""
-    with closing(Dumps(folder)) as dumps:
+def report_recording(plan: Plan, folder: Path, elapsed: int) -> None:
+    """Report what lies in ``folder`` after ``elapsed`` ns; if quiet, only what went wrong."""
+    with closing(RecordedDumps(folder)) as dumps:
         totals = dumps.update()
     left = [pid for pid in totals.open if _records_to(pid, folder)]
     if totals.empty:
@@ -59,7 +59,7 @@ def tell(plan: Plan, folder: Path, elapsed: int) -> None:
         _tell_content(folder, totals, notes)
 
 
-def _nothing(plan: Plan, folder: Path, totals: Totals, goes_on: bool) -> str:
+def _nothing(plan: Plan, folder: Path, totals: RecordingTotals, goes_on: bool) -> str:
     program = Path(plan.command[0]).name
     if totals.dropped or _is_full(folder):
         return f"nothing was recorded: there was no room for it in {folder}"
@@ -127,7 +127,7 @@ def _sampled_functions(folder: Path) -> dict[int, set[str]]:
     return functions
 
 
-def _tell_content(folder: Path, totals: Totals, notes: Sequence[str]) -> None:
+def _tell_content(folder: Path, totals: RecordingTotals, notes: Sequence[str]) -> None:
     """Say what is in it; ``notes`` are what reading it says as well."""
     view = f"flame view {shlex.quote(str(folder))}"
     if totals.bytes > _LARGEST:

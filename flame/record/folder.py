@@ -24,31 +24,31 @@ _ENDS = re.compile(r"^[.-]+|\.(py|sh)$")
 
 
 @dataclass(frozen=True)
-class Folder:
-    """Where a recording goes; ``made``: it was not there before."""
+class RecordingFolder:
+    """Name where a recording goes; ``made``: it was not there before."""
 
     path: Path
     made: bool = True
 
     def drop_if_empty(self) -> None:
-        """Remove it again if nothing has been written to it, and it was made for that."""
+        """Remove the folder if it was made for a recording and nothing has been written to it."""
         if self.made:
             with suppress(OSError):
                 self.path.rmdir()
 
 
-def make_folder(output: Path | None, command: Sequence[str]) -> Folder:
-    """The folder for a recording of ``command``, empty: ``output``, or a new one in this folder.
+def make_folder(output: Path | None, command: Sequence[str]) -> RecordingFolder:
+    """Make the empty folder for a recording of ``command``: ``output``, or a new one here.
 
     UsageError where ``output`` holds something already, InputError where nothing can be written.
     """
     if output is None:
         names = _names(recording_name(command))
-        return Folder(next(folder for folder in map(Path, names) if _make(folder)))
+        return RecordingFolder(next(folder for folder in map(Path, names) if _make(folder)))
     if _make(output):
-        return Folder(output)
+        return RecordingFolder(output)
     _check_usable(output)
-    return Folder(output, made=False)
+    return RecordingFolder(output, made=False)
 
 
 def _names(stem: str) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _check_usable(folder: Path) -> None:
 
 
 def recording_name(command: Sequence[str]) -> str:
-    """What a recording of ``command`` is called: its script or module, else the program.
+    """Name a recording of ``command`` after its script or module, else after the program.
 
     ``python -u train.py`` and ``torchrun --nproc-per-node 2 train.py`` are ``train``, ``python -m
     pkg.train`` is ``pkg.train``.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Plan:
-    """What to record and how.
+    """Say what to record and how.
 
     ``output`` None: a new folder named after the command. ``duration_ms`` and ``max_mb`` None: no
     limit, the library's own limit. ``pc``: as ``FLAME_PC``.

@@ -1,4 +1,4 @@
-"""The recorded command as a process: started, told what flame is told, and waited for."""
+"""Start the recorded command, pass signals on to it, and wait for it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NOT_FOUND = (errno.ENOENT, errno.ENOTDIR)
 
 
 class NotFoundError(FlameError):
-    """There is no such command."""
+    """Report that there is no such command."""
 
     exit_code = 127
 
 
 class NotExecutableError(FlameError):
-    """There is, but it cannot be run."""
+    """Report that the command exists, but cannot be run."""
 
     exit_code = 126
 
@@ -49,7 +49,7 @@ def _nothing() -> None:
 
 @contextmanager
 def signals_held() -> Iterator[set[int]]:
-    """Signals wait for `wait_for` instead of ending flame; gives those that were blocked before.
+    """Hold signals back for `wait_for`; yield those that were blocked before.
 
     Threads that are started inside hold them back as well; there must be none from before.
     """
@@ -66,7 +66,7 @@ def signals_held() -> Iterator[set[int]]:
 
 
 def start(command: tuple[str, ...], environment: Mapping[str, str], blocked: set[int]) -> int:
-    """The pid of ``command``, which has flame's streams, session and process group.
+    """Start ``command`` in flame's streams, session and process group; return its pid.
 
     Raises NotFoundError and NotExecutableError, which have the exit codes of a shell.
     """
@@ -90,7 +90,7 @@ def _missing(program: str) -> str:
 def wait_for(
     child: int, every: Callable[[], None] | None = None, suspend: Callable[[], None] = _nothing
 ) -> int:
-    """Wait until ``child`` has ended: its wait status.
+    """Wait until ``child`` has ended; return its wait status.
 
     What another process tells flame is passed on to ``child``; what the terminal says, both have
     heard. ``every`` is called twice a second, ``suspend`` before flame stops with the job.
@@ -113,15 +113,15 @@ def wait_for(
 
 def _reaped(child: int) -> int | None:
     """The wait status of ``child`` if it has ended; others come to flame where it is process 1."""
-    found = None
+    ended = None
     with suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 break
             if pid == child:
-                found = status
-    return found
+                ended = status
+    return ended
 
 
 def _pass_on(info: signal.struct_siginfo, child: int) -> None:
@@ -158,13 +158,13 @@ def _stop() -> None:
 
 
 def exit_code_of(status: int) -> int:
-    """What a shell makes of a wait status: the exit code, or 128 and the signal's number."""
+    """Return what a shell makes of a wait status: the exit code, or 128 and the signal's number."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
 def death_of(status: int) -> str:
-    """How a shell would tell that a signal killed the command; empty where it would say nothing."""
+    """Say as a shell which signal killed the command; empty where a shell would say nothing."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0 or -code in (signal.SIGINT, signal.SIGPIPE):
         return ""

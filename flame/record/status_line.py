@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flame.record.totals import Dumps
+    from flame.record.totals import RecordedDumps
+
 
 _PATIENCE = 1.0
 """Seconds before the row is taken: most short programs end sooner."""
@@ -27,21 +28,21 @@ _DOWN_AND_UP = "\x1bD\x1b[A"
 """One row down, which scrolls where there is none, and up: the cursor is not in the last row."""
 
 
-def live_line(folder: Path) -> LiveLine | None:
-    """The line for a recording in ``folder``; None where no person would see it as it is meant."""
+def open_status_line(folder: Path) -> StatusLine | None:
+    """Return the line for a recording in ``folder``; None where no person would see it."""
     if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return None
-    return LiveLine(folder, sys.stderr.fileno())
+    return StatusLine(folder, sys.stderr.fileno())
 
 
-class LiveLine:
-    """Elapsed time and `Totals` of a folder, on the terminal ``fd``."""
+class StatusLine:
+    """Show elapsed time and `RecordingTotals` of a folder on the terminal ``fd``."""
 
     def __init__(self, folder: Path, fd: int) -> None:
         self._row = BottomRow(fd)
         self._folder = folder
         self._begin = time.monotonic()
-        self._dumps: Dumps | None = None
+        self._dumps: RecordedDumps | None = None
         self._failed = False
 
     def update(self) -> None:
@@ -61,7 +62,7 @@ class LiveLine:
         self._row.release()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Give the row back and close the dumps."""
         self.release()
         if self._dumps is not None:
             self._dumps.close()
@@ -72,9 +73,9 @@ class LiveLine:
 
     def _text(self) -> str:
         if self._dumps is None:
-            from flame.record.totals import Dumps
+            from flame.record.totals import RecordedDumps
 
-            self._dumps = Dumps(self._folder)
+            self._dumps = RecordedDumps(self._folder)
         return self._dumps.update().text
 
 
@@ -86,7 +87,7 @@ def _clock(seconds: float) -> str:
 
 
 class BottomRow:
-    """A row on the terminal ``fd`` that is taken by `show` and has to be given back by `release`.
+    """Take the last row of the terminal ``fd`` by `show`, and give it back by `release`.
 
     It is left alone, and given back, while another job or a full-screen program has the terminal.
     """

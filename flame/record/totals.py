@@ -1,4 +1,4 @@
-"""How much all processes of a recording have written so far."""
+"""Total how much all processes of a recording have written so far."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from flame.core.units import format_bytes, format_count
 
 
 @dataclass(frozen=True)
-class Totals:
-    """Sums over the dumps of a folder; ``processes`` has the pids of those still being written."""
+class RecordingTotals:
+    """Sum over the dumps of a folder; ``open`` has the pids of those still being written."""
 
     dumps: int = 0
     kernels: int = 0
@@ -31,43 +31,43 @@ class Totals:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing has been recorded but that there are processes."""
+        """Tell whether nothing has been recorded but that there are processes."""
         return not (self.kernels or self.launches or self.ranges or self.memops)
 
     @property
     def text(self) -> str:
-        """All of it in words, as short as it can be."""
+        """Say all of it in words, as short as possible."""
         if not self.dumps:
             return "no CUDA or NVTX yet"
-        said = [_counted(self.dumps, "process", "processes")]
+        words = [_counted(self.dumps, "process", "processes")]
         if self.kernels or not self.ranges:
-            said.append(_counted(self.kernels, "kernel", "kernels"))
+            words.append(_counted(self.kernels, "kernel", "kernels"))
         if self.ranges:
-            said.append(_counted(self.ranges, "range", "ranges"))
-        said.append(format_bytes(self.bytes))
+            words.append(_counted(self.ranges, "range", "ranges"))
+        words.append(format_bytes(self.bytes))
         if self.dropped:
-            said.append(f"{format_count(self.dropped)} dropped")
+            words.append(f"{format_count(self.dropped)} dropped")
         if self.full:
-            said.append("no room for more")
+            words.append("no room for more")
         if self.stopped:
-            said.append("stopped as told")
-        return ", ".join(said)
+            words.append("stopped as told")
+        return ", ".join(words)
 
 
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{format_count(number)} {one if number == 1 else many}"
+def _counted(number: int, singular: str, plural: str) -> str:
+    return f"{format_count(number)} {singular if number == 1 else plural}"
 
 
-class Dumps:
-    """The dumps of a folder, which come and grow while `update` looks."""
+class RecordedDumps:
+    """Read the dumps of a folder, which come and grow while `update` looks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tallies: dict[str, Tally] = {}
         self._counts: dict[str, Counts] = {}
 
-    def update(self) -> Totals:
-        """What they hold now. A dump that cannot be read (yet) is left out."""
+    def update(self) -> RecordingTotals:
+        """Total what they hold now. A dump that cannot be read (yet) is left out."""
         for name in self._names():
             # No more is written to those that have ended: give their files back.
             if name not in self._counts or not self._counts[name].ended:
@@ -88,22 +88,22 @@ class Dumps:
             self._tallies.pop(name).close()
 
     def close(self) -> None:
-        """Give all files back."""
+        """Close all files."""
         while self._tallies:
             self._tallies.popitem()[1].close()
 
 
-def _sum(all_counts: Iterable[Counts]) -> Totals:
+def _sum(all_counts: Iterable[Counts]) -> RecordingTotals:
     counts = list(all_counts)
-    return Totals(
+    return RecordingTotals(
         dumps=len(counts),
-        kernels=sum(one.kernels for one in counts),
-        launches=sum(one.launches for one in counts),
-        ranges=sum(one.ranges for one in counts),
-        memops=sum(one.memops for one in counts),
-        bytes=sum(one.bytes for one in counts),
-        dropped=sum(one.dropped for one in counts),
-        full=any(one.full for one in counts),
-        stopped=any(one.stopped for one in counts),
-        open=tuple(one.pid for one in counts if not one.ended),
+        kernels=sum(count.kernels for count in counts),
+        launches=sum(count.launches for count in counts),
+        ranges=sum(count.ranges for count in counts),
+        memops=sum(count.memops for count in counts),
+        bytes=sum(count.bytes for count in counts),
+        dropped=sum(count.dropped for count in counts),
+        full=any(count.full for count in counts),
+        stopped=any(count.stopped for count in counts),
+        open=tuple(count.pid for count in counts if not count.ended),
     )

@@ -232,7 +232,7 @@ def test_a_summary_that_fails_is_one_line(
     def fail(*args: object) -> None:
         raise error
 
-    monkeypatch.setattr("flame.record.finish.tell", fail)
+    monkeypatch.setattr("flame.record.finish.report_recording", fail)
     assert command.record(Plan((sys.executable, "-c", "raise SystemExit(3)"))) == 3
     assert capfd.readouterr().err == f"{line}\n"
 

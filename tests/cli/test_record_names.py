@@ -13,7 +13,7 @@ from flame.core.units import parse_size
 from flame.record.environment import unix_minus_monotonic
 from flame.record.folder import recording_name
 from flame.record.status_line import _clock
-from flame.record.totals import Dumps, Totals
+from flame.record.totals import RecordedDumps, RecordingTotals
 from tests.cli.conftest import Flame
 
 
@@ -80,18 +80,21 @@ def test_elapsed_time(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("totals", "text"),
     [
-        (Totals(), "no CUDA or NVTX yet"),
-        (Totals(dumps=1), "1 process, 0 kernels, 0 B"),
-        (Totals(dumps=2, kernels=1, bytes=2_000), "2 processes, 1 kernel, 2.00 kB"),
-        (Totals(dumps=1, ranges=1_234, bytes=2_000), "1 process, 1,234 ranges, 2.00 kB"),
+        (RecordingTotals(), "no CUDA or NVTX yet"),
+        (RecordingTotals(dumps=1), "1 process, 0 kernels, 0 B"),
+        (RecordingTotals(dumps=2, kernels=1, bytes=2_000), "2 processes, 1 kernel, 2.00 kB"),
+        (RecordingTotals(dumps=1, ranges=1_234, bytes=2_000), "1 process, 1,234 ranges, 2.00 kB"),
         (
-            Totals(dumps=1, kernels=2, ranges=1, dropped=5, full=True),
+            RecordingTotals(dumps=1, kernels=2, ranges=1, dropped=5, full=True),
             "1 process, 2 kernels, 1 range, 0 B, 5 dropped, no room for more",
         ),
-        (Totals(dumps=1, kernels=2, stopped=True), "1 process, 2 kernels, 0 B, stopped as told"),
+        (
+            RecordingTotals(dumps=1, kernels=2, stopped=True),
+            "1 process, 2 kernels, 0 B, stopped as told",
+        ),
     ],
 )
-def test_the_line_in_words(totals: Totals, text: str) -> None:
+def test_the_line_in_words(totals: RecordingTotals, text: str) -> None:
     assert totals.text == text
 
 
@@ -99,8 +102,8 @@ def test_what_is_no_dump_is_left_out(folder: Path) -> None:
     (folder / "1-2.fdump").write_bytes(b"FLAMEDMP")
     (folder / "3-4.fdump").write_bytes(b"")
     (folder / "cubins").mkdir()
-    assert Dumps(folder).update() == Totals()
-    assert Dumps(folder / "gone").update() == Totals()
+    assert RecordedDumps(folder).update() == RecordingTotals()
+    assert RecordedDumps(folder / "gone").update() == RecordingTotals()
 
 
 def test_the_clock_is_read_to_the_microsecond() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from flame.record import process
 from flame.record import status_line as live
-from flame.record.status_line import LiveLine
+from flame.record.status_line import StatusLine
 from tests.cli.job_terminal import PROMPT, ROWS, Screen, Shell
 from tests.cli.programs import KERNELS, PATIENT
 from tests.support.waiting import wait_until
@@ -116,7 +116,7 @@ def test_the_line_comes_after_a_second(tmp_path: Path, monkeypatch: pytest.Monke
     times = iter([100.0, 100.5, 100.9, 101.0, 101.0, 101.6, 101.6, 162.0, 162.0])
     monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=lambda: next(times)))
     shown: list[str] = []
-    one = LiveLine(tmp_path, -1)
+    one = StatusLine(tmp_path, -1)
     monkeypatch.setattr(one._row, "show", shown.append)
     for _ in range(2):
         one.update()

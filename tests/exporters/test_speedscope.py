@@ -24,7 +24,12 @@ from flame.core.projection.labels import Naming
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters import speedscope
-from flame.exporters.speedscope_format import SCHEMA, File, Frame, Sampled
+from flame.exporters.speedscope_format import (
+    SCHEMA,
+    SampledProfile,
+    SpeedscopeFile,
+    SpeedscopeFrame,
+)
 from tests.conftest import NSYS_TRACES
 from tests.exporters.profiles import Place, Row, chain, fan, profile_of, some_rows
 from tests.support.project_tree import project_tree
@@ -40,13 +45,13 @@ def export(profile: Profile, selection: Selection | None = None, name: str = "tr
     return file.getvalue()
 
 
-def checked(data: bytes) -> File:
+def checked(data: bytes) -> SpeedscopeFile:
     """The file, decoded as the published schema has it, and held to the viewer's own rules."""
-    file = msgspec.json.decode(data, type=File)
+    file = msgspec.json.decode(data, type=SpeedscopeFile)
     assert file.schema == SCHEMA
     assert file.profiles
     for profile in file.profiles:
-        assert isinstance(profile, Sampled)
+        assert isinstance(profile, SampledProfile)
         assert len(profile.samples) == len(profile.weights)
         assert all(weight > 0 for weight in profile.weights)
         assert all(0 <= i < len(file.shared.frames) for stack in profile.samples for i in stack)
@@ -54,13 +59,13 @@ def checked(data: bytes) -> File:
     return file
 
 
-def sampled(file: File, index: int = 0) -> Sampled:
+def sampled(file: SpeedscopeFile, index: int = 0) -> SampledProfile:
     profile = file.profiles[index]
-    assert isinstance(profile, Sampled)
+    assert isinstance(profile, SampledProfile)
     return profile
 
 
-def stacks(file: File, index: int = 0) -> list[tuple[tuple[str, ...], float]]:
+def stacks(file: SpeedscopeFile, index: int = 0) -> list[tuple[tuple[str, ...], float]]:
     """Names, outermost first, and weight of every sample."""
     profile, frames = sampled(file, index), file.shared.frames
     paths = [tuple(frames[i].name for i in stack) for stack in profile.samples]
@@ -131,12 +136,12 @@ def test_a_python_frame_has_its_place_and_every_other_one_its_level() -> None:
     python: tuple[Place, ...] = (("main", "app.py", 3), ("step", "", 0), ("run", "lib.py", 0))
     row = Row("gemm", 1, nvtx=("forward",), python=python, launch="cuLaunchKernel")
     assert checked(export(profile_of([row]))).shared.frames == [
-        Frame("main", "app.py", 3),
-        Frame("step", "python"),
-        Frame("run", "lib.py"),
-        Frame("cuLaunchKernel", "launch"),
-        Frame("forward", "nvtx"),
-        Frame("gemm", "kernel"),
+        SpeedscopeFrame("main", "app.py", 3),
+        SpeedscopeFrame("step", "python"),
+        SpeedscopeFrame("run", "lib.py"),
+        SpeedscopeFrame("cuLaunchKernel", "launch"),
+        SpeedscopeFrame("forward", "nvtx"),
+        SpeedscopeFrame("gemm", "kernel"),
     ]
 
 
@@ -147,7 +152,12 @@ def test_frames_are_one_by_name_and_place() -> None:
     ]
     found = checked(export(profile_of(rows), Selection(("python", "nvtx", "kernel"))))
     assert Counter(found.shared.frames) == Counter(
-        [Frame("a", "x.py", 1), Frame("a", "x.py", 2), Frame("a", "nvtx"), Frame("a", "kernel")]
+        [
+            SpeedscopeFrame("a", "x.py", 1),
+            SpeedscopeFrame("a", "x.py", 2),
+            SpeedscopeFrame("a", "nvtx"),
+            SpeedscopeFrame("a", "kernel"),
+        ]
     )
 
 
@@ -222,9 +232,9 @@ SAMPLED = Run((((), (), "gemm", 70),), (((0, 0, 0, 4), (0, 3, 3, 3)),), (0,))
 def test_an_instruction_has_the_line_that_it_was_made_of() -> None:
     file = checked(export(SAMPLED.profile()))
     assert set(file.shared.frames) >= {
-        Frame("+0x0000 LDG.E R2, [R4]", "gemm.cu", 7),
-        Frame("+0x0030 BAR.SYNC", "sass"),
-        Frame("Long Scoreboard", "stall"),
+        SpeedscopeFrame("+0x0000 LDG.E R2, [R4]", "gemm.cu", 7),
+        SpeedscopeFrame("+0x0030 BAR.SYNC", "sass"),
+        SpeedscopeFrame("Long Scoreboard", "stall"),
     }
 
 

@@ -44,7 +44,7 @@ from flame.core.projection.levels import LEVELS
 from flame.core.projection.selection import Selection
 from flame.options.command_line import command_line, options_of
 from flame.options.selection import parse
-from flame.options.state import State, ViewName, decode, default_path, encode, save
+from flame.options.state import AppState, ViewName, decode, default_path, encode, save
 
 HOSTILE = "a7 @\\'\"$`!;&|<>*?[]{}()-=,./~#%\n\t\x1b\x7f\u202eé火🔥\udc80"
 texts = st.text(st.sampled_from(HOSTILE) | st.characters(exclude_characters="\0"), max_size=6)
@@ -117,7 +117,7 @@ load_options = st.builds(
 )
 stacks = st.lists(st.text(max_size=4) | texts, max_size=3)
 states = st.builds(
-    State,
+    AppState,
     view=st.sampled_from(get_args(ViewName)),
     zoom=stacks,
     selected=stacks,
@@ -165,7 +165,7 @@ def test_filters_are_spelled_as_a_user_would(filters: tuple[Any, ...], words: li
     assert options_of(LoadOptions(), Selection(where=filters)) == words
 
 
-Ran = tuple[list[str], LoadOptions, Selection, State | None]
+Ran = tuple[list[str], LoadOptions, Selection, AppState | None]
 
 
 @pytest.fixture(scope="module")
@@ -197,17 +197,17 @@ def test_a_command_line_opens_the_app_at_the_same_place(
     paths: list[str],
     options: LoadOptions,
     selection: Selection,
-    state: State,
+    state: AppState,
 ) -> None:
     line = command_line(paths, options, selection, state)
     assert line.splitlines()[0].startswith("flame view ")
     found = opened(line)
     named = [str(Path(path)) for path in paths]
-    assert found == (named, options, normal(selection), None if state == State() else state)
+    assert found == (named, options, normal(selection), None if state == AppState() else state)
 
 
 def test_a_place_that_no_shell_takes_is_left_out() -> None:
-    state = State(zoom=["x" * 200_000])
+    state = AppState(zoom=["x" * 200_000])
     assert command_line(["a b"], LoadOptions(), Selection(), state) == "flame view 'a b'"
 
 
@@ -216,7 +216,7 @@ def test_a_place_that_no_shell_takes_is_left_out() -> None:
 
 @given(states, st.lists(texts), st.lists(texts))
 def test_a_state_is_one_line_of_printable_ascii(
-    state: State, options: list[str], paths: list[str]
+    state: AppState, options: list[str], paths: list[str]
 ) -> None:
     state.options, state.paths = options, paths
     text = encode(state)
@@ -226,8 +226,8 @@ def test_a_state_is_one_line_of_printable_ascii(
 
 
 def test_what_is_as_on_opening_is_not_written() -> None:
-    assert encode(State()) == "{}"
-    assert encode(State(view="top", zoom=["a"])) == '{"view":"top","zoom":["a"]}'
+    assert encode(AppState()) == "{}"
+    assert encode(AppState(view="top", zoom=["a"])) == '{"view":"top","zoom":["a"]}'
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_last_state_is_kept_in_the_users_state_folder(folder: Path) -> None:
-    assert save(State(search="one")) == folder / "state.json"
-    save(State(search="two"))
-    assert decode("") == decode(str(default_path())) == State(search="two")
+    assert save(AppState(search="one")) == folder / "state.json"
+    save(AppState(search="two"))
+    assert decode("") == decode(str(default_path())) == AppState(search="two")
     assert [path.name for path in folder.iterdir()] == ["state.json"]
     assert folder.stat().st_mode & 0o077 == 0
 
@@ -285,10 +285,10 @@ def test_a_file_that_holds_no_state_is_a_usage_error(content: bytes, tmp_path: P
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Callable[[State], str]:
+def kept(tmp_path: Path) -> Callable[[AppState], str]:
     """A file that holds a state."""
 
-    def keep(state: State) -> str:
+    def keep(state: AppState) -> str:
         path = tmp_path / "kept.json"
         path.write_text(encode(state))
         return shlex.quote(str(path))
@@ -297,9 +297,9 @@ def kept(tmp_path: Path) -> Callable[[State], str]:
 
 
 def test_the_options_of_a_state_come_before_those_given(
-    opened: Callable[[str], Ran], kept: Callable[[State], str]
+    opened: Callable[[str], Ran], kept: Callable[[AppState], str]
 ) -> None:
-    file = kept(State("old.sqlite", ["--metric", "idle", "--stream", "7", "--invert"], "top"))
+    file = kept(AppState("old.sqlite", ["--metric", "idle", "--stream", "7", "--invert"], "top"))
     paths, _, selection, state = opened(f"flame --metric count --state {file} --stream 9")
     assert (paths, selection.metric, selection.where) == (
         ["old.sqlite"],
@@ -313,9 +313,9 @@ def test_the_options_of_a_state_come_before_those_given(
 
 
 def test_a_state_names_all_its_traces(
-    opened: Callable[[str], Ran], kept: Callable[[State], str]
+    opened: Callable[[str], Ran], kept: Callable[[AppState], str]
 ) -> None:
-    file = kept(State(paths=["rank0.json", "rank1.json"]))
+    file = kept(AppState(paths=["rank0.json", "rank1.json"]))
     assert opened(f"flame view --state {file}")[0] == ["rank0.json", "rank1.json"]
 
 
@@ -333,9 +333,9 @@ def test_words_behind_an_unknown_option_are_not_taken_for_traces(
 
 @pytest.mark.parametrize("word", ["--print", "--web", "other.sqlite", "--state", "-h"])
 def test_the_options_of_a_state_say_what_to_show_and_no_more(
-    word: str, kept: Callable[[State], str], capsys: pytest.CaptureFixture[str]
+    word: str, kept: Callable[[AppState], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = shlex.split(kept(State("trace.sqlite", [word])))[0]
+    file = shlex.split(kept(AppState("trace.sqlite", [word])))[0]
     assert main(["view", "--state", file]) == UsageError.exit_code
     assert word in capsys.readouterr().err
 

@@ -47,7 +47,7 @@ class ProcessFinder:
         self._jobs = Jobs(self._processes, self._counter)
 
     def find(self) -> Discovery:
-        """Look now."""
+        """Return all that can be attached to now."""
         until = time.monotonic() + self._patience
         left = self._dumps_left()
         self._jobs = jobs = Jobs(self._processes, self._counter)

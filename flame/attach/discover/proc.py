@@ -36,12 +36,12 @@ class ProcessStat(NamedTuple):
 
     @property
     def age(self) -> float:
-        """Seconds since it was started."""
+        """Return the seconds since it was started."""
         return max(time.clock_gettime(time.CLOCK_BOOTTIME) - self.start / _TICK, 0.0)
 
     @property
     def is_zombie(self) -> bool:
-        """Whether it has ended, and nobody has asked yet how."""
+        """Tell whether it has ended, and nobody has asked yet how."""
         return self.state in "ZX"
 
 

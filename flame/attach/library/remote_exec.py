@@ -51,7 +51,7 @@ _REASONS = {
 
 
 def load(pid: int, folder: Path | None = None, patience: float = PATIENCE) -> Path:
-    """Have ``pid`` load the library, which records from now on; the path of its dump.
+    """Have ``pid`` load the library, which records from now on; return the path of its dump.
 
     The dump lies in ``folder``, which has to be writable for the user that ``pid`` runs as, or
     where the library puts it by itself (``/tmp/flame-UID``, or the program's own ``FLAME_DIR``).

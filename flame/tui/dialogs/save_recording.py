@@ -17,7 +17,7 @@ from flame.core.errors import CancelledError, FlameError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.units import format_bytes
-from flame.exporters.dumps import Source, copy_dumps
+from flame.exporters.dumps import DumpSource, copy_dumps
 from flame.tui.dialogs.export import shown_about
 from flame.tui.dialogs.write_files import (
     FORMATS,
@@ -64,7 +64,7 @@ class SaveDialog(FileDialog[str | None]):
     FILE = _FILE
 
     def __init__(
-        self, sources: Sequence[Source], title: str, profile: Profile, shown: Projection
+        self, sources: Sequence[DumpSource], title: str, profile: Profile, shown: Projection
     ) -> None:
         super().__init__()
         self._sources = sources

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from flame.core.live.status import Status
 from flame.core.live.window import Window
 from flame.core.model.profile import Profile
-from flame.exporters.dumps import Source
+from flame.exporters.dumps import DumpSource
 
 
 class LiveFeed(Protocol):
@@ -36,7 +36,7 @@ class DumpFeed(Protocol):
     """A feed that reads dumps."""
 
     @property
-    def sources(self) -> Sequence[Source]:
+    def sources(self) -> Sequence[DumpSource]:
         """The dumps, to be saved."""
 
     def add(self, path: Path, fd: int | None = None) -> None:

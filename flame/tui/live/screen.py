@@ -14,7 +14,7 @@ from flame.core.live.status import Status
 from flame.core.live.window import SINCE_MARK, WINDOWS, Window
 from flame.core.model.tree import Order
 from flame.core.units import format_bytes
-from flame.exporters.dumps import Source
+from flame.exporters.dumps import DumpSource
 from flame.options.config import Config
 from flame.tui.live.session import LiveSession
 from flame.tui.live.status_line import LATE, LiveStatusLine, news
@@ -31,7 +31,7 @@ class Follower(Protocol):
     """What the screen may ask of the thread that follows the recording."""
 
     @property
-    def sources(self) -> Sequence[Source]:
+    def sources(self) -> Sequence[DumpSource]:
         """The dumps, to be saved."""
 
     def turn(self, window: Window) -> None:

@@ -19,7 +19,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
-from flame.exporters.dumps import Source
+from flame.exporters.dumps import DumpSource
 from flame.tui.live.feed import DumpFeed, DumpWatch, LiveFeed, LiveSnapshot
 from flame.tui.live.session import LiveSession, has_anything
 from flame.tui.session.query import Query, SearchResult, find
@@ -158,7 +158,7 @@ class LiveWorker:
         self._woken.set()
 
     @property
-    def sources(self) -> Sequence[Source]:
+    def sources(self) -> Sequence[DumpSource]:
         """The dumps, to be saved."""
         return self._feed.sources if isinstance(self._feed, DumpFeed) else ()
 

@@ -13,7 +13,7 @@ from flame.core.errors import FlameError
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count
 from flame.options.config import Config
-from flame.options.state import State
+from flame.options.state import AppState
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
@@ -58,7 +58,7 @@ class ShownScreen(Protocol):
     def view(self) -> TreeView:
         """The view whose selected frame is meant."""
 
-    def state(self) -> State:
+    def state(self) -> AppState:
         """The zoom, the selected frame and the search."""
 
 

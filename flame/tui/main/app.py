@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
     from flame.core.options import LoadOptions
     from flame.core.projection.selection import Selection
-    from flame.options.state import State
+    from flame.options.state import AppState
     from flame.tui.session.session import Projection, Session
 
 GRACE = 1.0
@@ -30,7 +30,7 @@ def run(
     inputs: Inputs,
     options: LoadOptions,
     selection: Selection,
-    state: State | None = None,
+    state: AppState | None = None,
     config: Config = DEFAULTS,
 ) -> int:
     """Show the traces ``inputs``, at the place of ``state``, until the user quits.
@@ -90,7 +90,7 @@ class FlameApp(BaseApp):
         inputs: Inputs,
         options: LoadOptions,
         selection: Selection,
-        state: State | None = None,
+        state: AppState | None = None,
         config: Config = DEFAULTS,
     ) -> None:
         super().__init__(config, _keymap_of(config))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from flame.options.state import State, ViewName
+from flame.options.state import AppState, ViewName
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
 
 
-def state_of(pane_name: ViewName, view: TreeView, query: Query | None) -> State:
+def state_of(pane_name: ViewName, view: TreeView, query: Query | None) -> AppState:
     """Return where the screen is, as far as the selection does not say it."""
-    return State(
+    return AppState(
         view=pane_name,
         zoom=list(view.tree.names(view.viewport.zoom.node)),
         selected=list(view.tree.names(view.cursor.node)),
@@ -18,7 +18,7 @@ def state_of(pane_name: ViewName, view: TreeView, query: Query | None) -> State:
     )
 
 
-def go_to(view: TreeView, state: State) -> None:
+def go_to(view: TreeView, state: AppState) -> None:
     """Zoom and select in ``view`` as ``state`` says, as far as the frames are there."""
     tree = view.tree
     view.zoom_to(view.viewport.zoom_of(tree.find(tuple(state.zoom))))

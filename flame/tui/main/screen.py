@@ -16,7 +16,7 @@ from flame.core.model.tree import Order
 from flame.core.projection.filters import Filter
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
-from flame.options.state import State
+from flame.options.state import AppState
 from flame.tui.dialogs.levels import LevelsChoice
 from flame.tui.main import actions, selections
 from flame.tui.main.layout import MainLayout
@@ -74,7 +74,7 @@ class MainScreen(FlameScreen):
         self,
         session: Session,
         shown: Projection,
-        state: State | None = None,
+        state: AppState | None = None,
         config: Config | None = None,
         keymap: Mapping[str, str] | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class MainScreen(FlameScreen):
         self.finder = TreeFinder(self.post_message)
         self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty)
         self.pane = self.parts.panes[0]
-        self._state = state or State()
+        self._state = state or AppState()
         self._hover = -1
         self.set_class(not self.config.details, "-no-details")
 
@@ -369,7 +369,7 @@ class MainScreen(FlameScreen):
     action_source = _applied(actions.open_source)
     action_screenshot = _applied(actions.screenshot)
 
-    def state(self) -> State:
+    def state(self) -> AppState:
         """Where the app is, as far as the selection does not say it."""
         return state_of(self.pane.name_, self.shown.view, self.finder.query)
 

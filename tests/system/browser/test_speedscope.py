@@ -24,7 +24,7 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters import folded, speedscope
-from flame.exporters.speedscope_format import Evented, File, OpenFrame
+from flame.exporters.speedscope_format import EventedProfile, OpenFrameEvent, SpeedscopeFile
 from tests.exporters.profiles import HOSTILE, Row, chain, profile_of
 from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
@@ -65,23 +65,23 @@ def place(tree: StackTree, frame: int) -> Place:
     return tree.text[frame], known.kind.title, 0
 
 
-def loaded(page: dict[str, Any]) -> Iterator[tuple[Evented, Stacks]]:
+def loaded(page: dict[str, Any]) -> Iterator[tuple[EventedProfile, Stacks]]:
     """What speedscope saves again of each profile: every frame opened and closed."""
-    file = msgspec.convert(page["saved"], File)
+    file = msgspec.convert(page["saved"], SpeedscopeFile)
     places = [(one.name, one.file or "", one.line or 0) for one in file.shared.frames]
     for profile in file.profiles:
-        assert isinstance(profile, Evented)
+        assert isinstance(profile, EventedProfile)
         yield profile, own_values(profile, places)
 
 
-def own_values(profile: Evented, places: list[Place]) -> Stacks:
+def own_values(profile: EventedProfile, places: list[Place]) -> Stacks:
     stacks: Counter[tuple[Place, ...]] = Counter()
     stack: list[Place] = []
     now = 0.0
     for event in profile.events:
         stacks[tuple(stack)] += int(event.at - now)
         now = event.at
-        if isinstance(event, OpenFrame):
+        if isinstance(event, OpenFrameEvent):
             stack.append(places[event.frame])
         else:
             assert stack.pop() == places[event.frame]
@@ -222,11 +222,11 @@ def test_folded_stacks(view: View, tmp_path: Path) -> None:
 def test_the_format_is_the_published_one(packages: Path) -> None:
     site = packages / "node_modules" / "speedscope" / "dist" / "release"
     published = json.loads((site / "file-format-schema.json").read_bytes())["definitions"]
-    [_], ours = msgspec.json.schema_components([File], ref_template="{name}")
-    names = {"File": "FileFormat.File", "Frame": "FileFormat.Frame"}
-    names |= {"Sampled": "FileFormat.SampledProfile", "Evented": "FileFormat.EventedProfile"}
-    names |= {"OpenFrame": "OpenFrameEvent", "CloseFrame": "CloseFrameEvent"}
-    assert {*names, "Shared"} == ours.keys()
+    [_], ours = msgspec.json.schema_components([SpeedscopeFile], ref_template="{name}")
+    names = {"SpeedscopeFile": "FileFormat.File", "SpeedscopeFrame": "FileFormat.Frame"}
+    names |= {name: f"FileFormat.{name}" for name in ("SampledProfile", "EventedProfile")}
+    names |= {name: name for name in ("OpenFrameEvent", "CloseFrameEvent")}
+    assert {*names, "SharedFrames"} == ours.keys()
     for name, known in names.items():
         assert ours[name]["properties"].keys() == published[known]["properties"].keys()
         assert sorted(ours[name]["required"]) == sorted(published[known]["required"])
