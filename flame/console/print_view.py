@@ -13,7 +13,7 @@ from flame.console.terminal import cells, cut, printable
 from flame.core.analysis.frame_totals import FrameTotals, totals
 from flame.core.analysis.layers import layers_apart
 from flame.core.analysis.wording import Terms, coverage_of, kind_word, short_place, terms_of
-from flame.core.model.frames import PARTS
+from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.levels import lacking
@@ -151,7 +151,7 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
     total, whole = int(tree.total[line.node]), int(tree.total[0])
     percent = format_percent(total, whole).removesuffix(" %")
     # Parts of activities are no number of them.
-    parts = any(tree.kind(node) in PARTS for node in tree.path(line.node))
+    parts = any(tree.kind(node) in SAMPLE_KINDS for node in tree.path(line.node))
     count = "" if parts else format_count(int(tree.count[line.node]))
     numbers = _numbers(tree, percent, format_value(total, tree.metric.unit), count)
     left = f"{numbers}{_bar(total / whole)} "
@@ -215,7 +215,7 @@ def _top_row(tree: StackTree, found: FrameTotals, row: int, terms: Terms, width:
     unit, frame = tree.metric.unit, tree.frames[int(found.frame[row])]
     own, total, count = int(found.own[row]), int(found.total[row]), int(found.count[row])
     share = format_percent(own, int(tree.total[0])).removesuffix(" %")
-    whole = frame.kind not in PARTS
+    whole = frame.kind not in SAMPLE_KINDS
     mean = format_value(total / count, unit) if count and whole else ""
     wide = _wide(tree)
     left = f"{share:>7} {format_value(own, unit):>{wide}} {format_value(total, unit):>{wide}}"

@@ -649,7 +649,7 @@ def check_exports(one: Looked, folder: Path) -> None:
                 names = (text.removesuffix(CAPTURED).replace(";", ":") for _, text in each.path)
                 stacks[";".join(name or "[empty]" for name in names) or "all"] += each.value
         if stacks:
-            written = Stacks(one.shown.profile, "trace", tree.part(view.zoom.node))
+            written = Stacks(one.shown.profile, "trace", tree.restrict_to(view.zoom.node))
             assert read_folded(written, folder) == stacks
             assert read_speedscope(written, folder) == sum(stacks.values())
             assert sum(stacks.values()) == view.zoomed_total

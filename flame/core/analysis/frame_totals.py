@@ -10,8 +10,8 @@ import numpy as np
 
 from flame.core.analysis.node_activities import Members
 from flame.core.columns import I4, I8, Bool, stretches, sum_by
-from flame.core.model.frames import PARTS, Kind
-from flame.core.model.tree import Parts, StackTree
+from flame.core.model.frames import SAMPLE_KINDS, Kind
+from flame.core.model.tree import GroupParts, StackTree
 
 PERCENTS = (50, 95, 99)
 _AT_A_TIME = 1 << 22
@@ -149,12 +149,12 @@ def _slices(members: Members, frames: I4) -> _Slices:
     return _Slices(low, size, of, sum_by(of, size, len(frames)))
 
 
-def _units_below(tree: StackTree, parts: Parts) -> tuple[I8, I8]:
+def _units_below(tree: StackTree, parts: GroupParts) -> tuple[I8, I8]:
     """(units with any part below a frame, the frame), each pair once, by frame.
 
     Instructions and stall reasons have no units.
     """
-    counted = np.isin(tree.frames.kind, PARTS, invert=True)
+    counted = np.isin(tree.frames.kind, SAMPLE_KINDS, invert=True)
     shown = np.flatnonzero(parts.node > 0)
     node, unit = parts.node[shown], parts.unit[shown]
     found = [np.zeros(0, np.int64)]

@@ -18,7 +18,7 @@ class Members:
 
     ``rows`` i8[n]: those that pass the filters, in the order of their nodes. ``bounds``
     i8[nodes + 1]: where each node's begin in it, so that a subtree's are one slice. Where the tree
-    splits groups, it is units of groups instead of nodes (see `flame.core.model.tree.Parts`).
+    splits groups, it is units of groups instead of nodes (see `flame.core.model.tree.GroupParts`).
     """
 
     tree: StackTree
@@ -29,7 +29,7 @@ class Members:
     def of(cls, profile: Profile, tree: StackTree, where: tuple[Filter, ...]) -> Members:
         """The members of ``tree``, which `project` has made of ``profile`` with ``where``."""
         table = profile.table(tree.metric)
-        passing = (tree.node_of_group >= 0)[table.groups.of]
+        passing = (tree.node_of_group >= 0)[table.groups.of_row]
         chosen = passing_rows(profile, table, where)
         if chosen is not None:
             passing &= chosen
@@ -37,7 +37,7 @@ class Members:
         ends = tree.parts.unit_of_group if tree.parts else tree.node_of_group
         size = tree.parts.units if tree.parts else len(tree)
         # Sorting keys of both is several times faster than a stable argsort of the nodes.
-        keys = np.sort((ends[table.groups.of[rows]].astype(np.int64) << 32) | rows)
+        keys = np.sort((ends[table.groups.of_row[rows]].astype(np.int64) << 32) | rows)
         counts = np.bincount(keys >> 32, minlength=size)
         return cls(tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]))
 

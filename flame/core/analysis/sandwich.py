@@ -51,7 +51,7 @@ def sandwich(tree: StackTree, frame: int) -> Sandwich:
 
 def outermost_places(tree: StackTree, frame: int) -> I8:
     """Nodes of ``frame`` that lie below no other one, in preorder."""
-    return tree.outermost_of(np.flatnonzero(tree.frame == frame))
+    return tree.outermost_nodes(np.flatnonzero(tree.frame == frame))
 
 
 def _chains(tree: StackTree, outer: I8) -> Iterator[_Level]:

@@ -21,8 +21,7 @@ from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
-from flame.core.model.raw import OPEN, RawTrace
-from flame.core.model.raw import Activities as RawActivities
+from flame.core.model.raw import OPEN, RawActivities, RawTrace
 from flame.core.model.stacks import EMPTY
 from flame.core.options import Progress, silent
 
@@ -181,7 +180,7 @@ def _with_captured(
 
 def _joined(outer: I4, inner: I4, origins: Origins) -> I4:
     rows = np.flatnonzero(inner != EMPTY)
-    outer[rows] = origins.joiner.joined(outer[rows], inner[rows])
+    outer[rows] = origins.joiner.join(outer[rows], inner[rows])
     return outer
 
 

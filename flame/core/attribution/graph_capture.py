@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I8, Column, pack, unique_rows
-from flame.core.model.raw import Activities, Nodes
+from flame.core.model.raw import RawActivities, RawGraphNodes
 
 
 @dataclass(frozen=True)
 class Captured:
     """Where the node of each activity was captured: ``thread`` (-1 unknown) and time.
 
-    ``row`` is that of `Nodes`, -1 where it is not known.
+    ``row`` is that of `RawGraphNodes`, -1 where it is not known.
     """
 
     thread: I8
@@ -27,7 +27,7 @@ class Captured:
     row: I8
 
 
-def find_captures(activities: Activities, nodes: Nodes) -> Captured:
+def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> Captured:
     """Follow each activity's node to the node made by stream capture.
 
     Keyed by (process, node id). Missing rows, conflicting rows for one node, and cycles leave the
@@ -47,7 +47,7 @@ def find_captures(activities: Activities, nodes: Nodes) -> Captured:
     return Captured(thread, time, row)
 
 
-def _distinct_rows(nodes: Nodes) -> I8:
+def _distinct_rows(nodes: RawGraphNodes) -> I8:
     """Rows of nodes that are described in one way only (exact repeats are fine)."""
     columns: list[Column] = [nodes.process, nodes.node, nodes.original, nodes.start, nodes.thread]
     first, _ = unique_rows(columns)
@@ -57,7 +57,7 @@ def _distinct_rows(nodes: Nodes) -> I8:
     return rows
 
 
-def _roots(nodes: Nodes, rows: I8, process: Column, node: Column) -> I8:
+def _roots(nodes: RawGraphNodes, rows: I8, process: Column, node: Column) -> I8:
     """The capture row each (process, node) descends from, or -1."""
     above = _lookup(nodes, rows, nodes.process[rows], nodes.original[rows])
     is_root = nodes.original[rows] < 0
@@ -71,7 +71,7 @@ def _roots(nodes: Nodes, rows: I8, process: Column, node: Column) -> I8:
     return np.append(rows, -1)[last]
 
 
-def _lookup(nodes: Nodes, rows: I8, process: Column, node: Column) -> I8:
+def _lookup(nodes: RawGraphNodes, rows: I8, process: Column, node: Column) -> I8:
     """Place among ``rows`` of each (process, node); -1 where there is none."""
     keys = pack(
         [

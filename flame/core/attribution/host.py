@@ -9,14 +9,14 @@ import numpy as np
 from flame.core.attribution.nesting import Nesting, nest
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import I4, I8, U1, Column
-from flame.core.model.activities import NONE, Activities, off_gpu
+from flame.core.model.activities import NONE, Activities, off_gpu_columns
 from flame.core.model.frames import Kind
-from flame.core.model.raw import Calls, Functions, Ranges, closed_at
+from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.stacks import EMPTY, StackBuilder
 
 
 def host_table(
-    ranges: Ranges, calls: Calls, functions: Functions, thread_process: I4, end: int
+    ranges: RawRanges, calls: RawCalls, functions: RawPythonCalls, thread_process: I4, end: int
 ) -> Activities:
     """Wall self time of Python functions, ranges and API calls: one row per piece of one of them.
 
@@ -43,7 +43,7 @@ class _Spans:
 
 
 def _spans(
-    ranges: Ranges, calls: Calls, functions: FunctionIndex, end: int, stacks: StackBuilder
+    ranges: RawRanges, calls: RawCalls, functions: FunctionIndex, end: int, stacks: StackBuilder
 ) -> _Spans:
     """Of those with equal times functions are outside ranges, and those outside calls."""
     real = np.flatnonzero(~calls.chain_only)
@@ -53,7 +53,7 @@ def _spans(
     return _Spans(
         np.repeat(kinds, sizes),
         np.concatenate([functions.start, ranges.start, calls.start[real]]),
-        np.concatenate([functions.end, closed_at(ranges.end, end), calls.end[real]]),
+        np.concatenate([functions.end, close_open_ends(ranges.end, end), calls.end[real]]),
         np.concatenate([functions.thread, ranges.thread, calls.thread[real]]),
         np.concatenate([functions.frame, ranges.frame, calls.frame[real]]),
         np.concatenate([functions.paths(stacks)[:-1], none]),
@@ -85,4 +85,4 @@ def _table(pieces: Nesting, spans: _Spans, process: I4, stacks: StackBuilder) ->
         "launch": launch[:-1],
         "nvtx": nvtx[:-1],
     }
-    return Activities(**off_gpu(size) | known, stacks=stacks.build())
+    return Activities(**off_gpu_columns(size) | known, stacks=stacks.build())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, pack
-from flame.core.model.raw import Activities, Calls
+from flame.core.model.raw import RawActivities, RawCalls
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Launches:
     chain: I8
 
 
-def join_launches(activities: Activities, calls: Calls, thread_process: I4) -> Launches:
+def join_launches(activities: RawActivities, calls: RawCalls, thread_process: I4) -> Launches:
     """Join on (process, correlation id): correlation ids repeat from process to process.
 
     Of several calls with one id the earliest launches (the longest on ties); rows that only
@@ -42,7 +42,7 @@ def join_launches(activities: Activities, calls: Calls, thread_process: I4) -> L
     return Launches(call, _chains(calls, have, want, call))
 
 
-def _chains(calls: Calls, have: I8, want: I8, call: I8) -> I8:
+def _chains(calls: RawCalls, have: I8, want: I8, call: I8) -> I8:
     """The row with each launch's stacks: the call itself, else the row that repeats it for them."""
     repeats = np.flatnonzero(calls.chain_only & ((calls.python > 0) | (calls.native > 0)))
     order = repeats[np.lexsort((calls.start[repeats], have[repeats]))]

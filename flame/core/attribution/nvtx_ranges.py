@@ -8,17 +8,17 @@ from flame.core.attribution.nesting import MAX_DEPTH, Nesting, nest
 from flame.core.attribution.open_at import Moments
 from flame.core.columns import I4, I8, Column
 from flame.core.model.activities import RangePieces
-from flame.core.model.raw import Ranges, closed_at
+from flame.core.model.raw import RawRanges, close_open_ends
 from flame.core.model.stacks import StackBuilder
 
 
 class RangeIndex:
     """Ranges of all threads, nested. A range is open from its start to its end, both included."""
 
-    def __init__(self, ranges: Ranges, capture_end: int, stacks: StackBuilder) -> None:
+    def __init__(self, ranges: RawRanges, capture_end: int, stacks: StackBuilder) -> None:
         self._ranges = ranges
         self._stacks = stacks
-        end = closed_at(ranges.end, capture_end)
+        end = close_open_ends(ranges.end, capture_end)
         self._moments = Moments(ranges.thread, ranges.start, end)
         self._frame = ranges.frame[self._moments.rows]
         self.nesting = self._moments.nesting
@@ -50,9 +50,9 @@ class RangeIndex:
         return found
 
 
-def range_pieces(ranges: Ranges, capture_end: int) -> RangePieces:
+def range_pieces(ranges: RawRanges, capture_end: int) -> RangePieces:
     """The pieces of ``ranges``, of which those still open last until ``capture_end``."""
-    thread, end = np.maximum(ranges.thread, 0), closed_at(ranges.end, capture_end)
+    thread, end = np.maximum(ranges.thread, 0), close_open_ends(ranges.end, capture_end)
     nesting = nest(thread, ranges.start, np.where(ranges.thread >= 0, end, ranges.start))
     on = thread[nesting.source].astype(np.int64)
     order = np.argsort(on * MAX_DEPTH + nesting.depth, kind="stable")

@@ -10,8 +10,8 @@ from flame.core.attribution.open_at import Moments
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import I4, I8, Bool, Column, pack
 from flame.core.model.activities import NONE
-from flame.core.model.raw import Activities, Operators, Ranges, RawTrace, closed_at
-from flame.core.model.stack_joins import CAPTURED, FORWARD, PLACED, Joiner
+from flame.core.model.raw import RawActivities, RawOperators, RawRanges, RawTrace, close_open_ends
+from flame.core.model.stack_joins import CAPTURED, FORWARD, PLACED, StackJoiner
 from flame.core.model.stacks import EMPTY
 
 
@@ -21,7 +21,7 @@ class Origins:
     def __init__(self, raw: RawTrace, functions: FunctionIndex) -> None:
         self.ranges = RangeIndex(raw.ranges, raw.last_time, raw.stacks)
         self._raw = raw
-        self.joiner = Joiner(raw.frames, raw.stacks)
+        self.joiner = StackJoiner(raw.frames, raw.stacks)
         self._functions = functions
         self._paths = functions.paths(raw.stacks)
         known = raw.operators or _no_operators(raw.ranges)
@@ -48,7 +48,7 @@ class Origins:
         found = self._python_at(on, start)
         python[rows] = np.where(python[rows] != EMPTY, python[rows], found)
         outer, same = self.ranges.around(row), on == thread[rows]
-        ranges[rows] = self.joiner.below(outer, ranges[rows], same, FORWARD)
+        ranges[rows] = self.joiner.join_below(outer, ranges[rows], same, FORWARD)
         return python.astype(np.int32), ranges
 
     def _python_at(self, thread: Column, time: I8) -> I4:
@@ -68,9 +68,9 @@ class Origins:
             ranges = self.ranges.open_at(captured.thread, captured.time)
         else:
             ranges = np.append(known.nodes.nvtx, np.int32(EMPTY))[captured.row]
-        return self.joiner.marked(python, CAPTURED), self.joiner.marked(ranges, CAPTURED)
+        return self.joiner.mark(python, CAPTURED), self.joiner.mark(ranges, CAPTURED)
 
-    def placed(self, work: Activities, rows: I8) -> I4:
+    def placed(self, work: RawActivities, rows: I8) -> I4:
         """The GPU's own ranges open on its stream when each of ``rows`` of ``work`` started."""
         ranges = self._raw.gpu_ranges
         lanes = pack(
@@ -80,9 +80,9 @@ class Origins:
             ]
         )
         lane, wanted = _numbered(lanes[: len(ranges.start)], lanes[len(ranges.start) :])
-        on = Ranges(ranges.start, ranges.end, lane, ranges.frame)
+        on = RawRanges(ranges.start, ranges.end, lane, ranges.frame)
         index = RangeIndex(on, self._raw.last_time, self._raw.stacks)
-        return self.joiner.marked(index.open_at(wanted, work.start[rows]), PLACED)
+        return self.joiner.mark(index.open_at(wanted, work.start[rows]), PLACED)
 
 
 class _Some:
@@ -90,7 +90,7 @@ class _Some:
 
     def __init__(self, raw: RawTrace, chosen: Bool) -> None:
         rows, ranges = np.flatnonzero(chosen), raw.ranges
-        end = closed_at(ranges.end[rows], raw.last_time)
+        end = close_open_ends(ranges.end[rows], raw.last_time)
         self._rows = np.append(rows, -1)
         self._moments = Moments(ranges.thread[rows], ranges.start[rows], end)
 
@@ -104,9 +104,9 @@ class _Some:
         return self._rows[self._moments.innermost(thread, time)]
 
 
-def _no_operators(ranges: Ranges) -> Operators:
+def _no_operators(ranges: RawRanges) -> RawOperators:
     nothing = np.full(len(ranges.start), NONE)
-    return Operators(np.full(len(nothing), EMPTY, np.int32), nothing)
+    return RawOperators(np.full(len(nothing), EMPTY, np.int32), nothing)
 
 
 def _numbered(known: I8, wanted: I8) -> tuple[I4, I4]:

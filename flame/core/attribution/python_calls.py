@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.attribution.open_at import Moments
 from flame.core.columns import I4, I8, Bool, Column, pack
-from flame.core.model.raw import Functions, closed_at
+from flame.core.model.raw import RawPythonCalls, close_open_ends
 from flame.core.model.stacks import EMPTY, StackBuilder
 
 
@@ -22,10 +22,10 @@ class FunctionIndex:
     numbers, so that of calls with equal times the outer one comes first.
     """
 
-    def __init__(self, functions: Functions, thread_process: I4, capture_end: int) -> None:
+    def __init__(self, functions: RawPythonCalls, thread_process: I4, capture_end: int) -> None:
         order = np.argsort(functions.call, kind="stable")
         self.start, self.thread = functions.start[order], functions.thread[order]
-        self.end = closed_at(functions.end[order], capture_end)
+        self.end = close_open_ends(functions.end[order], capture_end)
         self.frame = functions.frame[order]
         self._moments = Moments(self.thread, self.start, self.end)
         process = np.append(thread_process, np.int32(-1))[self.thread]

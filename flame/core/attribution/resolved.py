@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
-from flame.core.model.activities import NONE, Activities, off_gpu
+from flame.core.model.activities import NONE, Activities, off_gpu_columns
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Source
@@ -103,7 +103,7 @@ def _table(raw: RawStacks, stacks: StackTable, stack: I4) -> Activities:
         of_thread = np.array([*(one.process for one in raw.threads), NONE], np.int32)
         known |= {"thread": raw.thread, "process": of_thread[raw.thread]}
     return Activities(
-        **off_gpu(size) | known,
+        **off_gpu_columns(size) | known,
         stacks=stacks,
         measures={one.key: one.values for one in raw.measures},
     )

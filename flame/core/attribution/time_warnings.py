@@ -8,10 +8,10 @@ from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import Bool
 from flame.core.model.frames import Kind
-from flame.core.model.raw import Activities, RawTrace
+from flame.core.model.raw import RawActivities, RawTrace
 
 
-def untimed(work: Activities) -> Bool:
+def untimed(work: RawActivities) -> Bool:
     """CUDA graphs whose times were not collected: CUPTI says so with zeros."""
     untimed: Bool = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
     return untimed
@@ -22,7 +22,7 @@ def time_warnings(raw: RawTrace, too_deep: int, functions: FunctionIndex) -> lis
     return [*_of_activities(raw.activities), *_of_ranges(raw, too_deep), *_of_functions(functions)]
 
 
-def _of_activities(work: Activities) -> Iterator[str]:
+def _of_activities(work: RawActivities) -> Iterator[str]:
     backwards = int((work.end < work.start).sum())
     if backwards:
         yield f"{backwards:,} GPU activities end before they start: they count as 0 ns"

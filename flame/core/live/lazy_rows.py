@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.columns import Column
 from flame.core.live.sums.activities import WorkSegment
 from flame.core.model.activities import GROUP_COLUMNS, Activities, Groups
-from flame.core.model.launches import LaunchConfig, Launches
+from flame.core.model.launches import LaunchConfig, LaunchDetails
 from flame.core.model.stacks import StackTable
 
 _TIMES = ("launch_start", "launch_end")
@@ -40,9 +40,9 @@ class KeptRows:
             return self.column("start") - self._zero
         return self.column(_AS_KEPT[name])
 
-    def launches(self, configs: tuple[LaunchConfig, ...]) -> Launches:
+    def launches(self, configs: tuple[LaunchConfig, ...]) -> LaunchDetails:
         """How all of them were launched."""
-        return Launches(self.column("config"), self.column("bytes"), configs)
+        return LaunchDetails(self.column("config"), self.column("bytes"), configs)
 
 
 _DTYPES = {"group": np.int32, "config": np.int32}
@@ -73,7 +73,7 @@ class LazyActivities(Activities):
     def __getattr__(self, name: str) -> Any:
         known = self.__dict__
         if name in _OF_GROUPS:
-            found = getattr(known["groups"], name)[known["groups"].of]
+            found = getattr(known["groups"], name)[known["groups"].of_row]
         elif name in _OF_ROWS:
             found = known["_rows"].of_activities(name)
         else:

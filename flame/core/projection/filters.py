@@ -69,7 +69,7 @@ class NvtxRange:
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Groups with such a range anywhere on their path."""
-        found = table.stacks.containing(self.ranges(profile))
+        found = table.stacks.contain_any(self.ranges(profile))
         return found[table.groups.nvtx] | found[table.groups.stack]
 
     def ranges(self, profile: Profile) -> Bool:
@@ -179,7 +179,7 @@ class Kernel(_Expression):
             return frame.kind == Kind.KERNEL and any(map(search, filter(None, names)))
 
         marked = _marked(profile, fits)
-        in_stack = table.stacks.containing(marked)[table.groups.stack]
+        in_stack = table.stacks.contain_any(marked)[table.groups.stack]
         return _pick(marked, table.groups.frame) | in_stack
 
 

@@ -14,7 +14,7 @@ from flame.core.columns import I4, I8
 from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.profile import Profile
-from flame.core.model.stack_joins import APART
+from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
 
 KERNEL_NAMES = ("base", "demangled", "mangled")
@@ -59,8 +59,8 @@ def _folded(kind: Kind, name: str) -> str:
 class Labels:
     """Display names of a frame table under one `Naming`.
 
-    ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame each one is shown as:
-    frames of one kind, name, place and marks (`stack_joins.APART`) are one, instructions only
+    ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame that each is shown as:
+    frames of equal kind, name, place and `SEPARATING_MARKS` are shown as one, instructions only
     those of one kernel.
     """
 
@@ -139,4 +139,4 @@ def _marks(frame: Frame) -> tuple[tuple[str, str], ...]:
     """What else ``frame`` must have in common with those that are shown as one with it."""
     if not frame.extra or frame.kind == Kind.SASS:
         return frame.extra
-    return tuple(pair for pair in frame.extra if pair in APART)
+    return tuple(pair for pair in frame.extra if pair in SEPARATING_MARKS)

@@ -54,7 +54,7 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     tree = lay_out_preorder(
         nodes, profile.frames, labels.text, metric, levels, arrangement, key, node
     )
-    return tree.with_units(stacks.unit_of_group, stacks.unit if stacks.split else None)
+    return tree.assign_groups(stacks.unit_of_group, stacks.unit if stacks.split else None)
 
 
 def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, tuple[str, ...]]:
@@ -99,7 +99,7 @@ def _first_starts(
     """Per node the first start of an activity that passes and whose stack ends there, ns."""
     table = profile.table(metric)
     rows = row_indices(profile, table, selection.where)
-    group, start = table.groups.of, table.start
+    group, start = table.groups.of_row, table.start
     if rows is not None:
         group, start = group[rows], start[rows]
     unit = stacks.unit_of_group[group]

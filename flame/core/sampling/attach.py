@@ -50,13 +50,13 @@ def with_sampling(
 ) -> Profile:
     """``profile`` with what ``sampling`` says of its kernels.
 
-    ``frames`` are those of the profile (see `FrameBuilder.of`), and the new ones after them.
+    ``frames`` are those of the profile (see `FrameBuilder.from_table`), and new ones after them.
     ``samples`` i8[activities] where it is known how many each has; else time tells.
     """
     table = profile.activities
     if samples is None:
         samples = spread_over_rows(
-            sampling.of_group[table.groups.of], sampling.totals, table.duration
+            sampling.of_group[table.groups.of_row], sampling.totals, table.duration
         )
     activities = replace(table, measures={**table.measures, STALLS.key: samples})
     activities.__dict__["groups"] = table.groups  # worked out already, and the same

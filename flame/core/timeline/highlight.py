@@ -66,7 +66,7 @@ def passing(
     if not where and tree.metric.table == "gpu":
         return np.ones(len(timeline), bool)
     table = profile.table(tree.metric)
-    rows = tree.node_of_group[table.groups.of] >= 0
+    rows = tree.node_of_group[table.groups.of_row] >= 0
     chosen = passing_rows(profile, table, where)
     if chosen is not None:
         rows &= chosen
@@ -116,6 +116,6 @@ def matches(timeline: Timeline, tree: StackTree, mask: Bool, pattern: re.Pattern
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))
         below = tree.groups_below(np.arange(len(tree)) < reach)
         work = np.flatnonzero(timeline.kind != Kind.NVTX)
-        group = timeline.table.groups.of[timeline.source[work]]
+        group = timeline.table.groups.of_row[timeline.source[work]]
         found[work] |= below[group]
     return found

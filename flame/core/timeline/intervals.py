@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column, pack, runs, sum_by, unique_rows
-from flame.core.model.activities import Activities, RangePieces, timed
+from flame.core.model.activities import Activities, RangePieces, has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 
@@ -227,7 +227,7 @@ def _bounds(columns: list[Column]) -> Iterator[tuple[int, int]]:
 def _work_part(profile: Profile, offset: int) -> _Part:
     """Activities by GPU, process and stream; ``offset`` is where they begin in the timeline."""
     table = profile.activities
-    rows = np.flatnonzero(timed(table))
+    rows = np.flatnonzero(has_times(table))
     on_gpu = [table.device, table.process, table.stream]
     places = [table.thread] if profile.resolved else on_gpu
     stream = pack([place[rows] for place in places])
@@ -323,7 +323,7 @@ def _devices(profile: Profile) -> Iterator[tuple[str, Busy]]:
     if profile.resolved:
         return
     table = profile.activities
-    has_time = timed(table)
+    has_time = has_times(table)
     for device in np.unique(table.device).tolist():
         rows = np.flatnonzero((table.device == device) & has_time)
         start = table.start[rows] - profile.rows_begin

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flame.core.analysis.wording import NVTX, Terms, kind_word
-from flame.core.model.frames import PARTS, Frame, Kind
+from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks
 from flame.tui.details.blocks import fields
@@ -184,7 +184,7 @@ def _measured(view: View, facts: Facts | None, palette: Palette, width: int) -> 
     """What activities are made of."""
     frame, metric = view.tree.frames[int(view.tree.frame[view.cursor])], view.tree.metric
     samples = block(facts.sampled if facts else None, frame, palette, width)
-    parts = any(view.tree.kind(one) in PARTS for one in view.tree.path(view.cursor))
+    parts = any(view.tree.kind(one) in SAMPLE_KINDS for one in view.tree.path(view.cursor))
     if parts or metric.noun != "activities":
         return [samples, blocks.notes(facts, width)]
     measured = metric.title if metric.unit == "ns" else "GPU time"

@@ -210,7 +210,7 @@ class ExportDialog(FileDialog[str | None]):
     @property
     def _stacks(self) -> Stacks:
         view = self._shown.view
-        part = None if self._everything else view.tree.part(view.zoom.node)
+        part = None if self._everything else view.tree.restrict_to(view.zoom.node)
         return Stacks(self._profile, self._inputs.title, part)
 
     def _start(self, write: Callable[[], str]) -> None:

@@ -193,7 +193,7 @@ class SaveDialog(FileDialog[str | None]):
 
     def _write(self, path: str) -> str:
         shown = self._shown.view
-        part = shown.tree.part(shown.zoom.node)
+        part = shown.tree.restrict_to(shown.zoom.node)
         return Stacks(self._profile, self._title, part).write(self._format.key, path)
 
     @on(Done)

@@ -22,7 +22,7 @@ def node_of(shown: Projection, timeline: Timeline, light: Light, item: int) -> i
     if timeline.kind[item] == Kind.NVTX:
         node = _node_of_range(tree, _chain(shown, timeline, row))
     elif tree.metric.table == "gpu" and light.passing[item]:
-        node = int(tree.node_of_group[timeline.table.groups.of[row]])
+        node = int(tree.node_of_group[timeline.table.groups.of_row[row]])
     else:
         return -1
     while node > 0 and not tree.total[node]:  # the metric gives it no width
@@ -93,5 +93,5 @@ def _below(tree: StackTree, timeline: Timeline, node: int) -> Bool:
     groups = tree.groups_below(within)
     work = np.flatnonzero(timeline.kind != Kind.NVTX)
     below = np.zeros(len(timeline), bool)
-    below[work] = groups[timeline.table.groups.of[timeline.source[work]]]
+    below[work] = groups[timeline.table.groups.of_row[timeline.source[work]]]
     return below

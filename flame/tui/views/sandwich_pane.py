@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.css.scalar import Scalar
 from textual.message import Message
 
-from flame.core.model.frames import PARTS
+from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.tree import StackTree
 from flame.core.projection.labels import labels_of
 from flame.core.projection.selection import Selection
@@ -379,7 +379,7 @@ class SandwichPane(Pane):
         return [*facts, *compress(("no callers", "nothing below"), empty)]
 
     def _counts(self, tree: StackTree) -> bool:
-        return lasts(tree.metric) and tree.frames[self._frame].kind not in PARTS
+        return lasts(tree.metric) and tree.frames[self._frame].kind not in SAMPLE_KINDS
 
     def _style(self, tree: StackTree) -> Style:
         palette = palette_of(self)

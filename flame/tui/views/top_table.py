@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.analysis.frame_totals import FrameTotals, Spread, spread, totals
 from flame.core.analysis.node_activities import Members
 from flame.core.columns import I4, I8, Bool, Column
-from flame.core.model.frames import PARTS, Kind
+from flame.core.model.frames import SAMPLE_KINDS, Kind
 from flame.core.model.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME
@@ -180,7 +180,7 @@ class Table:
 
     def cell(self, row: int, key: str) -> str:
         """What stands in ``row`` under the column called ``key``."""
-        if key in _OF_TIMES and self._kinds[row] in PARTS:
+        if key in _OF_TIMES and self._kinds[row] in SAMPLE_KINDS:
             return NONE
         if key in _SPREAD:
             return self._spread_cell(row, key)

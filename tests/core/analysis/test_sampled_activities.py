@@ -14,7 +14,7 @@ from flame.core.analysis.frame_totals import spread
 from flame.core.analysis.node_activities import Members
 from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
-from flame.core.model.frames import PARTS, Kind
+from flame.core.model.frames import SAMPLE_KINDS, Kind
 from flame.core.model.tree import Arrangement
 from flame.core.projection.filter_options import where
 from flame.core.timeline.highlight import matches, passing
@@ -80,7 +80,7 @@ def test_percentiles_are_of_the_launches_below_each_frame_but_not_of_parts(
         label = tree_stack(tree, int(np.flatnonzero(tree.frame == frame)[0]))[-1]
         rows = {one.row for path, of in shaped if label in path for one in of}
         below = sorted(weights[row] for row in rows)
-        if tree.frames[frame].kind in PARTS:
+        if tree.frames[frame].kind in SAMPLE_KINDS:
             below = [0]
         ranks = [-(-len(below) * percent // 100) - 1 for percent in (50, 95, 99, 100)]
         columns = (told.p50, told.p95, told.p99, told.maximum)
@@ -137,7 +137,7 @@ def test_a_group_ends_at_the_last_node_that_all_its_parts_have_in_common(
     assume(is_exact(found))
     tree = project_tree(profile, levels)
     for group in range(len(profile.activities.groups)):
-        row = int(np.flatnonzero(profile.activities.groups.of == group)[0])
+        row = int(np.flatnonzero(profile.activities.groups.of_row == group)[0])
         paths = [part.path for part in found if row in {one.row for one in part.launches}]
         common = paths[0]
         for path in paths:

@@ -244,6 +244,6 @@ def test_samples_that_are_added_later_take_back_what_was_said() -> None:
     profile = sampled(70).profile()
     assert profile.sampling is not None
     everywhere = replace(profile.sampling, of_group=np.zeros_like(profile.sampling.of_group))
-    after = with_sampling(profile, FrameBuilder.of(profile.frames), everywhere)
+    after = with_sampling(profile, FrameBuilder.from_table(profile.frames), everywhere)
     assert [line for line in after.warnings if "PC samples" in line] == []
     assert set(after.warnings) < set(profile.warnings)

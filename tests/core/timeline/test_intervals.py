@@ -19,7 +19,7 @@ from flame.core.attribution.resolved import resolve_stacks
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
-from flame.core.model.activities import timed
+from flame.core.model.activities import has_times
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
 from flame.core.model.profile import Profile
@@ -78,7 +78,7 @@ def test_every_activity_and_range_has_one_place(trace_file: Path, script: Script
     assert pieces is not None
     ranges = time.kind == Kind.NVTX
     assert sorted(time.source[ranges]) == list(range(len(pieces)))
-    assert sorted(time.source[~ranges]) == np.flatnonzero(timed(profile.activities)).tolist()
+    assert sorted(time.source[~ranges]) == np.flatnonzero(has_times(profile.activities)).tolist()
     bounds = [lane.first for lane in time.lanes] + [len(time)]
     assert bounds[0] == 0 and [lane.last for lane in time.lanes] == bounds[1:]
 
@@ -151,7 +151,7 @@ def test_devices_are_busy_while_anything_runs(
     window = Window(low, low + length)
     for (_, busy), device in zip(time.devices, np.unique(table.device), strict=True):
         open_at: set[int] = set()
-        for row in np.flatnonzero((table.device == device) & timed(table)).tolist():
+        for row in np.flatnonzero((table.device == device) & has_times(table)).tolist():
             start = int(table.start[row]) - profile.begin
             open_at |= set(range(start, start + int(table.duration[row])))
         inside = sum(low <= moment < low + length for moment in open_at)
@@ -312,7 +312,7 @@ def samples(threads: int) -> Profile:
     """Three samples of 10 ns on each of ``threads`` (0: no thread is known), from 100 ns on."""
     frames, stacks = FrameBuilder(), StackBuilder()
     main, work = frames.add(Frame(Kind.FRAME, "main")), frames.add(Frame(Kind.NVTX, "work"))
-    stack = [stacks.path([main]), stacks.path([main, work]), stacks.path([main])]
+    stack = [stacks.add_path([main]), stacks.add_path([main, work]), stacks.add_path([main])]
     rounds = max(threads, 1)
     ten: I8 = np.full(3 * rounds, 10, np.int64)
     raw = RawStacks(

@@ -89,7 +89,7 @@ class Stacks:
 
     def _alone(self, name: str, kind: Kind) -> int:
         """The stack of one frame that is no recorded one."""
-        return self.builder.path([self._vocabulary.frames.add(Frame(kind, name))])
+        return self.builder.add_path([self._vocabulary.frames.add(Frame(kind, name))])
 
     def _add(self, batch: _Batch, chosen: Bool) -> None:
         """Build the stacks of the ``chosen`` nodes, from the roots up."""
