@@ -14,7 +14,7 @@ from flame.core.errors import NoMatchError, UsageError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.levels import lacking
+from flame.core.projection.levels import explain_missing_levels
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_value
@@ -54,7 +54,7 @@ def _write(
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
         notes = write(profile, selection, file, title)
-    lack = lacking(profile, tree.metric, tree.levels)
+    lack = explain_missing_levels(profile, tree.metric, tree.levels)
     return _Written(tree, [*profile.warnings, *notes, *([lack] if lack else [])])
 
 

@@ -16,7 +16,7 @@ from flame.core.analysis.wording import Terms, coverage_of, kind_word, short_pla
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.levels import lacking
+from flame.core.projection.levels import explain_missing_levels
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_ns, format_percent, format_value
@@ -101,7 +101,7 @@ def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
     hidden = len(tree) - sum(line.length for line in drawn)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
-    if lack := lacking(profile, tree.metric, tree.levels):
+    if lack := explain_missing_levels(profile, tree.metric, tree.levels):
         lines += textwrap.wrap(lack, width)
     if layers := layers_apart(tree):
         said = f"{layers.number} of {printable(layers.name)} stand apart"

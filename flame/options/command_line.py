@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from flame.core.options import LoadOptions
-from flame.core.projection.filter_options import spell_range, spell_window
+from flame.core.projection.filter_options import format_nvtx_range, format_window
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -134,14 +134,14 @@ def _spelled(one: Filter) -> tuple[str, str]:
     """The option that makes ``one``, and its value."""
     match one:
         case Time():
-            return "--time", spell_window(one)
+            return "--time", format_window(one)
         case Step():
             first, last = one.first, one.last
             return "--step", str(first) if first == last else f"{first}-{last}"
         case Ranks():
             return "--rank", ",".join(one.names)
         case NvtxRange():
-            return "--nvtx-range", spell_range(one)
+            return "--nvtx-range", format_nvtx_range(one)
         case Include():
             return "--include", ",".join(kind.title for kind in one.kinds)
         case MinShare():

@@ -49,15 +49,15 @@ _DTYPES = {"group": np.int32, "config": np.int32}
 
 
 class LazyGroups(Groups):
-    """Groups whose ``of`` is put together when it is first asked for."""
+    """Groups whose ``of_row`` is put together when it is first asked for."""
 
     def __init__(self, rows: KeptRows, columns: dict[str, Column]) -> None:
         self.__dict__.update(columns, _rows=rows)
 
     def __getattr__(self, name: str) -> Any:
-        if name != "of":
+        if name != "of_row":
             raise AttributeError(name)
-        found = self.__dict__["of"] = self.__dict__["_rows"].column("group")
+        found = self.__dict__["of_row"] = self.__dict__["_rows"].column("group")
         return found
 
 

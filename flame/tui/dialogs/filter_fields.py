@@ -16,12 +16,12 @@ from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import (
+    format_nvtx_range,
+    format_window,
     parse_nvtx_range,
     parse_ranks,
     parse_steps,
     parse_window,
-    spell_range,
-    spell_window,
 )
 from flame.core.projection.filters import (
     Devices,
@@ -127,7 +127,7 @@ def _kernel(name: str, kind: Kind) -> str:
 
 
 def _range(name: str, kind: Kind) -> str:
-    return spell_range(NvtxRange(name)) if kind == Kind.NVTX else ""
+    return format_nvtx_range(NvtxRange(name)) if kind == Kind.NVTX else ""
 
 
 def _no_such_range(profile: Profile, one: NvtxRange) -> str:
@@ -137,7 +137,7 @@ def _no_such_range(profile: Profile, one: NvtxRange) -> str:
     part = replace(one, name=f"*{one.name}*")
     number = int(part.ranges(profile).sum())
     names = f"{format_count(number)} name{'' if number == 1 else 's'}"
-    hint = f": {spell_range(part)} would find {names}" if number else ""
+    hint = f": {format_nvtx_range(part)} would find {names}" if number else ""
     return f"no range is called so{hint}"
 
 
@@ -314,7 +314,7 @@ FIELDS: tuple[Field, ...] = (
         Time,
         "time",
         _span,
-        spell_window,
+        format_window,
         parse_window,
         _nothing,
         applies=lambda profile: profile.timed,
@@ -336,14 +336,14 @@ FIELDS: tuple[Field, ...] = (
         lambda one: ",".join(one.names),
         parse_ranks,
         _nothing,
-        doubt=lambda profile, one: "" if one.known(profile) else "no trace is called that",
+        doubt=lambda profile, one: "" if one.matches_any(profile) else "no trace is called that",
         applies=lambda profile: len(profile.sources) > 1,
     ),
     TextField(
         NvtxRange,
         "NVTX range",
         _about_ranges,
-        spell_range,
+        format_nvtx_range,
         parse_nvtx_range,
         _range,
         doubt=_no_such_range,

@@ -17,7 +17,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import ORDERS, Arrangement
 from flame.core.projection.filters import Filter
-from flame.core.projection.levels import default_levels, lacking
+from flame.core.projection.levels import default_levels, explain_missing_levels
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.state import State
@@ -77,7 +77,7 @@ class MainScreen(Face):
     def _greet(self) -> None:
         """Say what is wrong with the trace, or else how to see more in it."""
         warnings, tree = self.session.profile.warnings, self.shown.view.tree
-        if lack := lacking(self.session.profile, tree.metric, tree.levels):
+        if lack := explain_missing_levels(self.session.profile, tree.metric, tree.levels):
             self._show(lack, "warning", "L: levels")
         elif warnings:
             more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"
