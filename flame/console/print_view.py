@@ -10,8 +10,8 @@ import numpy as np
 
 from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
-from flame.core.analysis.frame_totals import FrameTotals, totals
-from flame.core.analysis.layers import layers_apart
+from flame.core.analysis.frame_totals import FrameTotals, frame_totals
+from flame.core.analysis.layers import find_layers
 from flame.core.analysis.wording import Terms, coverage_of, kind_word, short_place, terms_of
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
@@ -103,7 +103,7 @@ def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
     if lack := explain_missing_levels(profile, tree.metric, tree.levels):
         lines += textwrap.wrap(lack, width)
-    if layers := layers_apart(tree):
+    if layers := find_layers(tree):
         said = f"{layers.number} of {printable(layers.name)} stand apart"
         lines.append(cut(f"{said}: --fold-layers shows layers as one", width))
     return lines
@@ -199,7 +199,7 @@ def _bar(share: float) -> str:
 
 
 def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
-    found = totals(tree)
+    found = frame_totals(tree)
     heaviest = np.lexsort((-found.total, -found.own))[:MOST_NAMES]
     rows = [row for row in heaviest.tolist() if found.own[row]]
     if not rows:

@@ -8,11 +8,11 @@ import numpy as np
 
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
-from flame.core.attribution.launch_join import Launches, join_launches
+from flame.core.attribution.launch_join import LaunchJoin, join_launches
 from flame.core.attribution.nvtx_ranges import range_pieces
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
-from flame.core.attribution.time_warnings import time_warnings, untimed
+from flame.core.attribution.time_warnings import lacks_times, time_warnings
 from flame.core.columns import I4, I8, Column, runs
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
@@ -76,7 +76,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
 
 def _extent(raw: RawTrace) -> tuple[int, int]:
     """First and last recorded time, ns; (0, 0) of an empty trace."""
-    timed = ~untimed(raw.activities)
+    timed = ~lacks_times(raw.activities)
     times = [raw.activities.start[timed], raw.activities.end[timed], raw.calls.start, raw.calls.end]
     for part in (raw.ranges, raw.functions, raw.gpu_ranges):
         times += [part.start, np.where(part.end == OPEN, raw.last_time, part.end)]
@@ -98,7 +98,7 @@ def _refuse_centuries(total: float) -> None:
         raise InputError("damaged: the times in it add up to more than a century")
 
 
-def _table(raw: RawTrace, launches: Launches, origins: Origins) -> tuple[Activities, GraphNodes]:
+def _table(raw: RawTrace, launches: LaunchJoin, origins: Origins) -> tuple[Activities, GraphNodes]:
     """The event table, and how many graph kernels found their captured ranges."""
     work, calls = raw.activities, raw.calls
     call, launched = launches.call, launches.call >= 0
@@ -200,7 +200,7 @@ def _shares(raw: RawTrace, call: I8) -> I8:
 
 def _idle(work: RawActivities, duration: I8) -> I8:
     """How long each activity's device had been empty when it started, ns; 0 for the first."""
-    start, timed = work.start, ~untimed(work)
+    start, timed = work.start, ~lacks_times(work)
     idle = np.zeros(len(start), np.int64)
     for one in np.unique(work.device).tolist():
         rows = np.flatnonzero((work.device == one) & timed)

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.columns import I8, Column, distinct, runs
 
 
-class Pieces(NamedTuple):
+class CutPieces(NamedTuple):
     """Pieces of intervals, ordered by (start, depth); ``row`` is the interval of each."""
 
     row: I8
@@ -18,7 +18,7 @@ class Pieces(NamedTuple):
     depth: I8
 
 
-def cut(start: I8, end: I8, depth: I8, closing: I8) -> Pieces:
+def cut_crossing(start: I8, end: I8, depth: I8, closing: I8) -> CutPieces:
     """Cut each interval wherever one that was opened before it ends.
 
     Intervals [start, end) are not empty and ordered from outer to inner, ``depth`` is how many
@@ -27,13 +27,13 @@ def cut(start: I8, end: I8, depth: I8, closing: I8) -> Pieces:
     row, at = _cuts(start, end, depth, closing)
     rows = np.arange(len(start))
     if len(row) == 0:
-        return Pieces(rows, start, end, depth)
+        return CutPieces(rows, start, end, depth)
     until, ends = _ends(row, at, end)
     # What goes on is older than what starts at the same time.
     place = np.searchsorted(start, at, "left")
     deep = _depths(start, end[closing], at)
     columns = ((rows, row), (start, at), (ends, until), (depth, deep))
-    return Pieces(*(np.insert(old, place, new) for old, new in columns))
+    return CutPieces(*(np.insert(old, place, new) for old, new in columns))
 
 
 def _cuts(start: I8, end: I8, depth: I8, closing: I8) -> tuple[I8, I8]:

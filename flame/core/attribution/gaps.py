@@ -73,7 +73,7 @@ def _advice(profile: Profile) -> _Advice:
     return _ADVICE.get(profile.meta.format, _NSYS)
 
 
-def findings(profile: Profile) -> tuple[str, ...]:
+def describe_gaps(profile: Profile) -> tuple[str, ...]:
     """One line per gap, most important first. Absent is not zero: each says how to record it."""
     checks = (
         _nothing_on_gpu,
@@ -84,7 +84,7 @@ def findings(profile: Profile) -> tuple[str, ...]:
         _no_ranges,
         _no_python,
         _little_python,
-        unsampled,
+        describe_unsampled,
     )
     return tuple(line for check in checks for line in check(profile))
 
@@ -199,7 +199,7 @@ def _little_python(profile: Profile) -> Iterator[str]:
     )
 
 
-def unsampled(profile: Profile) -> Iterator[str]:
+def describe_unsampled(profile: Profile) -> Iterator[str]:
     """Some kernels are too short, or nobody asked for them; and only where there are samples."""
     if profile.sampling is None or profile.resolved or not profile.gpu_time:
         return

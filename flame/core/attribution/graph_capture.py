@@ -16,7 +16,7 @@ from flame.core.model.raw import RawActivities, RawGraphNodes
 
 
 @dataclass(frozen=True)
-class Captured:
+class Captures:
     """Where the node of each activity was captured: ``thread`` (-1 unknown) and time.
 
     ``row`` is that of `RawGraphNodes`, -1 where it is not known.
@@ -27,7 +27,7 @@ class Captured:
     row: I8
 
 
-def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> Captured:
+def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> Captures:
     """Follow each activity's node to the node made by stream capture.
 
     Keyed by (process, node id). Missing rows, conflicting rows for one node, and cycles leave the
@@ -44,7 +44,7 @@ def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> Captured:
         thread[replayed[found]] = nodes.thread[root[found]]
         time[replayed[found]] = nodes.start[root[found]]
         row[replayed[found]] = root[found]
-    return Captured(thread, time, row)
+    return Captures(thread, time, row)
 
 
 def _distinct_rows(nodes: RawGraphNodes) -> I8:

@@ -31,7 +31,7 @@ def host_table(
 
 
 @dataclass(frozen=True, eq=False)
-class _Spans:
+class _HostIntervals:
     """Functions, ranges and calls in one table; ``python`` is the stack of a function."""
 
     kind: U1
@@ -44,13 +44,13 @@ class _Spans:
 
 def _spans(
     ranges: RawRanges, calls: RawCalls, functions: FunctionIndex, end: int, stacks: StackBuilder
-) -> _Spans:
+) -> _HostIntervals:
     """Of those with equal times functions are outside ranges, and those outside calls."""
     real = np.flatnonzero(~calls.chain_only)
     sizes = (len(functions), len(ranges.start), len(real))
     kinds = np.array([Kind.PYTHON, Kind.NVTX, Kind.LAUNCH], np.uint8)
     none = np.full(sizes[1] + sizes[2], EMPTY, np.int32)
-    return _Spans(
+    return _HostIntervals(
         np.repeat(kinds, sizes),
         np.concatenate([functions.start, ranges.start, calls.start[real]]),
         np.concatenate([functions.end, close_open_ends(ranges.end, end), calls.end[real]]),
@@ -60,7 +60,7 @@ def _spans(
     )
 
 
-def _table(pieces: Nesting, spans: _Spans, process: I4, stacks: StackBuilder) -> Activities:
+def _table(pieces: Nesting, spans: _HostIntervals, process: I4, stacks: StackBuilder) -> Activities:
     size = len(pieces)
     # One entry more: what the pieces at the top are in.
     python, nvtx = np.full(size + 1, EMPTY, np.int32), np.full(size + 1, EMPTY, np.int32)

@@ -11,14 +11,14 @@ from flame.core.model.raw import RawActivities, RawCalls
 
 
 @dataclass(frozen=True)
-class Launches:
+class LaunchJoin:
     """For every activity the row of its launching call and of the call with its stacks, or -1."""
 
     call: I8
     chain: I8
 
 
-def join_launches(activities: RawActivities, calls: RawCalls, thread_process: I4) -> Launches:
+def join_launches(activities: RawActivities, calls: RawCalls, thread_process: I4) -> LaunchJoin:
     """Join on (process, correlation id): correlation ids repeat from process to process.
 
     Of several calls with one id the earliest launches (the longest on ties); rows that only
@@ -39,7 +39,7 @@ def join_launches(activities: RawActivities, calls: RawCalls, thread_process: I4
         order = np.lexsort((-duration, calls.start, calls.chain_only, have))
     valid = (activities.correlation > 0) & (wanted >= 0)
     call = _first(have, order, want, valid)
-    return Launches(call, _chains(calls, have, want, call))
+    return LaunchJoin(call, _chains(calls, have, want, call))
 
 
 def _chains(calls: RawCalls, have: I8, want: I8, call: I8) -> I8:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.attribution.crossing import cut
+from flame.core.attribution.crossing import cut_crossing
 from flame.core.columns import I8, Bool, Column
 from flame.core.errors import InputError
 
@@ -34,7 +34,7 @@ class Nesting:
     parent: I8
     depth: I8
     too_deep: int
-    clock: Clock
+    clock: LaneClock
     _starts: I8
     _ends: I8
     _keys: I8
@@ -75,7 +75,7 @@ class Nesting:
 
 
 @dataclass(frozen=True)
-class Clock:
+class LaneClock:
     """One time line for all lanes: each lane's times are shifted into a window of its own."""
 
     base: int
@@ -92,13 +92,13 @@ class Clock:
         return inside
 
 
-def clock_of(lane: Column, start: I8, end: I8) -> Clock:
+def lane_clock(lane: Column, start: I8, end: I8) -> LaneClock:
     """A clock for the times of these intervals; InputError if they are centuries apart."""
     base = int(start.min()) if len(start) else 0
     span = int(end.max()) - base + 1 if len(end) else 1
     if span * (int(np.max(lane, initial=0)) + 1) >= _TIME_LIMIT:
         raise InputError("damaged: the times in it span more than a century")
-    return Clock(base, span)
+    return LaneClock(base, span)
 
 
 def nest(lane: Column, start: I8, end: I8) -> Nesting:
@@ -107,7 +107,7 @@ def nest(lane: Column, start: I8, end: I8) -> Nesting:
     Order on a lane: earlier start is outer, then the longer one, then table order.
     """
     kept = np.flatnonzero(end > start)
-    clock = clock_of(lane, start[kept], end[kept])
+    clock = lane_clock(lane, start[kept], end[kept])
     on = np.asarray(lane, np.int64)
     begin, stop = (clock.of(on[kept], time[kept]) for time in (start, end))
     order = outer_first(begin, stop)
@@ -120,7 +120,7 @@ def nest(lane: Column, start: I8, end: I8) -> Nesting:
         source, begin, stop = source[shallow], begin[shallow], stop[shallow]
         closing = _closing(stop)
         depth = _open_before(begin, stop[closing])
-    row, begin, stop, depth = cut(begin, stop, depth, closing)
+    row, begin, stop, depth = cut_crossing(begin, stop, depth, closing)
     source = source[row]
     keys, order = _depth_index(depth)
     parent = _parents(depth, keys, order)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH, Nesting, nest
-from flame.core.attribution.open_at import Moments
+from flame.core.attribution.open_at import OpenIntervals
 from flame.core.columns import I4, I8, Column
 from flame.core.model.activities import RangePieces
 from flame.core.model.raw import RawRanges, close_open_ends
@@ -19,7 +19,7 @@ class RangeIndex:
         self._ranges = ranges
         self._stacks = stacks
         end = close_open_ends(ranges.end, capture_end)
-        self._moments = Moments(ranges.thread, ranges.start, end)
+        self._moments = OpenIntervals(ranges.thread, ranges.start, end)
         self._frame = ranges.frame[self._moments.rows]
         self.nesting = self._moments.nesting
         self._paths = _paths(self.nesting, self._frame, stacks)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.attribution.nesting import clock_of, nest, outer_first
+from flame.core.attribution.nesting import lane_clock, nest, outer_first
 from flame.core.columns import I8, Column
 
 
-class Moments:
+class OpenIntervals:
     """Intervals of all threads, by what is open when; unknown threads and backward times are not.
 
     ``rows`` i8[n] are the intervals by (thread, start, longest first, as given), the order from
@@ -19,7 +19,7 @@ class Moments:
 
     def __init__(self, thread: Column, start: I8, end: I8) -> None:
         known = np.flatnonzero((thread >= 0) & (end >= start))
-        self._clock = clock_of(thread[known], start[known], end[known])
+        self._clock = lane_clock(thread[known], start[known], end[known])
         begin = self._clock.of(thread[known], start[known])
         order = outer_first(begin, end[known])
         self.rows: I8 = known[order]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.attribution.graph_capture import Captured
+from flame.core.attribution.graph_capture import Captures
 from flame.core.attribution.nvtx_ranges import RangeIndex
-from flame.core.attribution.open_at import Moments
+from flame.core.attribution.open_at import OpenIntervals
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import I4, I8, Bool, Column, pack
 from flame.core.model.activities import NONE
@@ -26,8 +26,8 @@ class Origins:
         self._paths = functions.paths(raw.stacks)
         known = raw.operators or _no_operators(raw.ranges)
         self._python, self._forward = np.append(known.python, EMPTY), np.append(known.forward, NONE)
-        self._recorded = _Some(raw, known.python != EMPTY)
-        self._linked = _Some(raw, known.forward >= 0)
+        self._recorded = _RangeSubset(raw, known.python != EMPTY)
+        self._linked = _RangeSubset(raw, known.forward >= 0)
 
     def of_launches(
         self, thread: Column, time: I8, python: I4, ranges: I4 | None = None
@@ -59,7 +59,7 @@ class Origins:
         recorded = self._python[self._recorded.innermost(thread, time)]
         return np.where(found != EMPTY, found, recorded)
 
-    def of_captures(self, captured: Captured) -> tuple[I4, I4]:
+    def of_captures(self, captured: Captures) -> tuple[I4, I4]:
         """Python and range stacks of the code that captured graph nodes, marked as such."""
         known = self._raw.paths
         python = known.nodes.python if known else np.zeros_like(self._raw.nodes.thread)
@@ -85,14 +85,14 @@ class Origins:
         return self.joiner.mark(index.open_at(wanted, work.start[rows]), PLACED)
 
 
-class _Some:
+class _RangeSubset:
     """Some of a trace's ranges: which of them was opened last of those open."""
 
     def __init__(self, raw: RawTrace, chosen: Bool) -> None:
         rows, ranges = np.flatnonzero(chosen), raw.ranges
         end = close_open_ends(ranges.end[rows], raw.last_time)
         self._rows = np.append(rows, -1)
-        self._moments = Moments(ranges.thread[rows], ranges.start[rows], end)
+        self._moments = OpenIntervals(ranges.thread[rows], ranges.start[rows], end)
 
     def __len__(self) -> int:
         return len(self._rows) - 1

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH
-from flame.core.attribution.open_at import Moments
+from flame.core.attribution.open_at import OpenIntervals
 from flame.core.columns import I4, I8, Bool, Column, pack
 from flame.core.model.raw import RawPythonCalls, close_open_ends
 from flame.core.model.stacks import EMPTY, StackBuilder
@@ -27,7 +27,7 @@ class FunctionIndex:
         self.start, self.thread = functions.start[order], functions.thread[order]
         self.end = close_open_ends(functions.end[order], capture_end)
         self.frame = functions.frame[order]
-        self._moments = Moments(self.thread, self.start, self.end)
+        self._moments = OpenIntervals(self.thread, self.start, self.end)
         process = np.append(thread_process, np.int32(-1))[self.thread]
         recorded = _recorded(process, functions.call[order], functions.caller[order])
         fits = self._fits(recorded)

@@ -11,10 +11,10 @@ from flame.core.model.frames import Kind
 from flame.core.model.raw import RawActivities, RawTrace
 
 
-def untimed(work: RawActivities) -> Bool:
+def lacks_times(work: RawActivities) -> Bool:
     """CUDA graphs whose times were not collected: CUPTI says so with zeros."""
-    untimed: Bool = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
-    return untimed
+    lacks_times: Bool = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
+    return lacks_times
 
 
 def time_warnings(raw: RawTrace, too_deep: int, functions: FunctionIndex) -> list[str]:
@@ -26,7 +26,7 @@ def _of_activities(work: RawActivities) -> Iterator[str]:
     backwards = int((work.end < work.start).sum())
     if backwards:
         yield f"{backwards:,} GPU activities end before they start: they count as 0 ns"
-    empty = int(untimed(work).sum())
+    empty = int(lacks_times(work).sum())
     if empty:
         yield f"{empty:,} CUDA graph launches were recorded without times"
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from flame.core.attribution.gaps import unsampled
+from flame.core.attribution.gaps import describe_unsampled
 from flame.core.columns import I4, I8, runs, stretches
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
@@ -67,9 +67,9 @@ def with_sampling(
         grouping=replace(profile.grouping, shapes=_padded(profile.grouping.shapes, len(frames))),
         sampling=sampling,
     )
-    before = set(unsampled(profile))
+    before = set(describe_unsampled(profile))
     told = [warning for warning in profile.warnings if warning not in before]
-    return replace(found, warnings=(*told, *unsampled(found)))
+    return replace(found, warnings=(*told, *describe_unsampled(found)))
 
 
 def _padded(of_frame: I4, size: int) -> I4:

@@ -10,7 +10,7 @@ from textual import on
 from textual.events import DescendantFocus
 from textual.widgets import Input
 
-from flame.core.analysis.layers import layers_apart
+from flame.core.analysis.layers import find_layers
 from flame.core.analysis.wording import terms_of
 from flame.core.errors import FlameError, UsageError
 from flame.core.model.frames import Kind
@@ -82,7 +82,7 @@ class MainScreen(Face):
         elif warnings:
             more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"
             self._show(printable(warnings[0]), "warning", more)
-        elif layers := layers_apart(tree):
+        elif layers := find_layers(tree):
             said = f"{layers.number} of {cut(layers.name, _LAYER)} stand apart"
             self._show(said, more="L f: as one")
 

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from flame.core.columns import I8
 from flame.core.model.frames import Kind
-from flame.core.names.sass_text import parts_of
+from flame.core.names.sass_text import split_instruction
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.sampling.bars import bar, by_class
 from flame.tui.sampling.subject import Subject
@@ -219,7 +219,7 @@ def _text(
         return [(text, quiet)]
     # Few styles: each one costs 40 bytes over SSH, and a page has 50 rows.
     styles = (quiet, base + palette.ink(Kind.SASS), quiet)
-    return list(zip(parts_of(text), styles, strict=True))
+    return list(zip(split_instruction(text), styles, strict=True))
 
 
 def _cut(texts: list[tuple[str, Style]], room: int, base: Style) -> list[Segment]:

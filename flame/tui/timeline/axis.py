@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import NamedTuple
 
-from flame.core.timeline.intervals import Window
+from flame.core.timeline.intervals import TimeWindow
 from flame.core.timeline.raster import Grid
 
 TICK = "╵"
@@ -67,7 +67,7 @@ def clock(time: int, exact: int) -> str:
     return f"{whole}.{groups} s" if groups else f"{whole} s"
 
 
-def period(window: Window, origin: int) -> str:
+def period(window: TimeWindow, origin: int) -> str:
     """From when to when ``window`` reaches: ``155.357 – 155.412 s``."""
     exact = max(window.length // 100, 1)
     first, last = (clock(origin + time, exact) for time in window)

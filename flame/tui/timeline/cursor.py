@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.timeline.highlight import Light
-from flame.core.timeline.intervals import Lane, Timeline, Window
+from flame.core.timeline.highlight import Highlight
+from flame.core.timeline.intervals import Lane, Timeline, TimeWindow
 from flame.core.timeline.raster import NARROW, Grid
 from flame.core.units import format_count
 from flame.tui.toolkit.back_stack import Trail
@@ -31,9 +31,9 @@ class Brush(NamedTuple):
     moving: bool
 
     @property
-    def window(self) -> Window:
+    def window(self) -> TimeWindow:
         """What is chosen, however it was drawn."""
-        return Window(min(self.anchor, self.end), max(self.anchor, self.end))
+        return TimeWindow(min(self.anchor, self.end), max(self.anchor, self.end))
 
 
 class Stops(NamedTuple):
@@ -52,15 +52,15 @@ class TimeView:
     """
 
     timeline: Timeline
-    light: Light
+    light: Highlight
     width: int = 1
-    window: Window = field(init=False)
+    window: TimeWindow = field(init=False)
     lane: int = field(init=False)
     item: int = field(init=False, default=-1)
     brush: Brush | None = field(init=False, default=None)
     focus: float = field(init=False)
-    _trail: Trail[Window] = field(init=False, default_factory=Trail)
-    _rows: tuple[Window, list[int]] | None = field(init=False, default=None)
+    _trail: Trail[TimeWindow] = field(init=False, default_factory=Trail)
+    _rows: tuple[TimeWindow, list[int]] | None = field(init=False, default=None)
     _stops: dict[int, Stops] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -78,18 +78,18 @@ class TimeView:
         ]
         return -max(work)[1] if work else 0
 
-    def relight(self, light: Light) -> None:
+    def relight(self, light: Highlight) -> None:
         """Other filters or another search."""
         self.light = light
         self._stops.clear()
 
-    def go_on(self, timeline: Timeline, light: Light) -> None:
+    def go_on(self, timeline: Timeline, light: Highlight) -> None:
         """A later state of the timeline: what is selected stays, a window at its end moves on."""
         before, self.timeline, self.light = self.timeline, timeline, light
         shift = before.origin - timeline.origin
         shown, lane, item = self.window, before.lanes[self.lane : self.lane + 1], self.item
         self._rows, self._stops = None, {}
-        self._trail = self._trail.changed(lambda one: Window(one.low + shift, one.high + shift))
+        self._trail = self._trail.changed(lambda one: TimeWindow(one.low + shift, one.high + shift))
         self.focus += shift
         if shown == before.whole:
             self.window = timeline.whole
@@ -145,7 +145,7 @@ class TimeView:
             shown = (
                 number
                 for number, lane in lanes
-                if not lane.level or self.timeline.shown_in(lane, self.window)
+                if not lane.level or self.timeline.is_visible_in(lane, self.window)
             )
             self._rows = (self.window, list(shown))
         return self._rows[1]
@@ -291,14 +291,14 @@ class TimeView:
 
     # The window
 
-    def _clamped(self, low: float, length: float) -> Window:
+    def _clamped(self, low: float, length: float) -> TimeWindow:
         """A window of about ``length`` from about ``low``, within the trace."""
         whole = self.timeline.whole
         size = min(max(round(length), SHORTEST), whole.length)
         left = min(max(round(low), whole.low), whole.high - size)
-        return Window(left, left + size)
+        return TimeWindow(left, left + size)
 
-    def zoom_to(self, window: Window) -> None:
+    def zoom_to(self, window: TimeWindow) -> None:
         """Show ``window``, and remember what was shown before."""
         if window != self.window:
             self._trail.leave(self.window)

@@ -8,15 +8,15 @@ from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.projection.labels import labels_of
-from flame.core.timeline.highlight import Light
-from flame.core.timeline.intervals import Timeline, Window
+from flame.core.timeline.highlight import Highlight
+from flame.core.timeline.intervals import Timeline, TimeWindow
 from flame.tui.session.session import Projection
 
 _TRIED = 4096
 """Of a range that is in more places of the tree, the heaviest are compared."""
 
 
-def node_of(shown: Projection, timeline: Timeline, light: Light, item: int) -> int:
+def node_of(shown: Projection, timeline: Timeline, light: Highlight, item: int) -> int:
     """The node of ``shown``'s tree that ``item`` is part of; -1 where it is not in the tree."""
     tree, row = shown.view.tree, int(timeline.source[item])
     if timeline.kind[item] == Kind.NVTX:
@@ -68,7 +68,9 @@ def _range_above(tree: StackTree, nodes: I8) -> I8:
         above[other] = tree.parent[above[other]]
 
 
-def item_of(shown: Projection, timeline: Timeline, light: Light, node: int, window: Window) -> int:
+def item_of(
+    shown: Projection, timeline: Timeline, light: Highlight, node: int, window: TimeWindow
+) -> int:
     """The longest interval of ``node``, if possible one in ``window``; -1 where it has none."""
     tree = shown.view.tree
     found = np.zeros(0, np.int64)

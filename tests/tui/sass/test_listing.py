@@ -14,7 +14,7 @@ from rich.style import Style
 
 from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import STALLS
-from flame.core.names.sass_text import parts_of
+from flame.core.names.sass_text import split_instruction
 from flame.tui.sampling.bars import bar, by_class
 from flame.tui.sampling.version import Version
 from flame.tui.sass.listing import Listing, RowKind
@@ -259,12 +259,12 @@ def test_every_reason_with_a_meaning_has_a_class() -> None:
     ],
 )
 def test_parts_of_an_instruction(text: str, parts: tuple[str, str, str]) -> None:
-    assert parts_of(text) == parts
+    assert split_instruction(text) == parts
 
 
 @given(st.text())
 def test_parts_together_are_the_text(text: str) -> None:
-    assert "".join(parts_of(text)) == text
+    assert "".join(split_instruction(text)) == text
 
 
 def test_the_source_text_of_the_sample_is_used() -> None:
