@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.analysis.node_activities import NodeActivities
-from flame.core.columns import I4, I8, stretches, sum_by
+from flame.core.columns import I4, I8, expand_ranges, sum_by
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.tree import GroupParts, StackTree
 
@@ -153,7 +153,7 @@ def _percentile_ranks(slices: _Slices, first: int, last: int, rank: I8) -> I8:
     low, high = np.searchsorted(slices.frame, [first, last])
     start, size = slices.low[low:high], slices.size[low:high]
     frame = np.repeat(slices.frame[low:high] - first, size)
-    ordered = np.sort((frame << 32) | rank[stretches(start, size)]) & 0xFFFFFFFF
+    ordered = np.sort((frame << 32) | rank[expand_ranges(start, size)]) & 0xFFFFFFFF
     count = slices.pairs[first:last]
     before = np.cumsum(count) - count
     places = [before + (count * percent + 99) // 100 - 1 for percent in (*PERCENTS, 100)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, stretches
+from flame.core.columns import I8, Bool, expand_ranges
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows
@@ -57,14 +57,14 @@ class NodeActivities:
         low, high = self.bounds[nodes], self.bounds[self.tree.end[nodes]]
         # A place within another place begins before the end of that: nothing of it is left.
         low = np.maximum(low, np.concatenate([[0], np.maximum.accumulate(high)[:-1]]))
-        return self.rows[stretches(low, np.maximum(high - low, 0))]
+        return self.rows[expand_ranges(low, np.maximum(high - low, 0))]
 
     def _rows_of_units(self, wanted: Bool) -> I8:
         """The rows in the ``wanted`` units, bool[units]."""
         if wanted.all():
             return self.rows
         units = np.flatnonzero(wanted)
-        return self.rows[stretches(self.bounds[units], np.diff(self.bounds)[units])]
+        return self.rows[expand_ranges(self.bounds[units], np.diff(self.bounds)[units])]
 
     def groups_below(self, node: int) -> Bool:
         """Tell which groups of the table have anything at ``node`` or below it, bool[groups]."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, stretches, sum_by
+from flame.core.columns import I4, I8, Column, distinct, expand_ranges, sum_by
 from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
 from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 
@@ -70,7 +70,7 @@ def _chains(tree: StackTree, outer: I8) -> Iterator[_Level]:
 def _below(tree: StackTree, outer: I8) -> Iterator[_Level]:
     """The subtrees of ``outer``, row by row."""
     sizes = tree.end[outer] - outer
-    nodes = stretches(outer, sizes)
+    nodes = expand_ranges(outer, sizes)
     depth = tree.depth[nodes] - np.repeat(tree.depth[outer], sizes)
     rows = np.split(nodes[np.argsort(depth, kind="stable")], np.cumsum(np.bincount(depth))[:-1])
     place = np.zeros(len(tree), np.int64)

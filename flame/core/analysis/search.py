@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I8, Bool
 from flame.core.model.tree import StackTree
-from flame.core.regex import matching
+from flame.core.regex import find_matching
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Matches:
 def search(tree: StackTree, pattern: re.Pattern[str]) -> Matches:
     """Search the names for ``pattern``, anywhere in them; every distinct name is tried once."""
     fits = np.zeros(len(tree.text), bool)
-    fits[matching(tree.text, _used_frames(tree), pattern)] = True
+    fits[find_matching(tree.text, _used_frames(tree), pattern)] = True
     mask = fits[tree.frame]
     total = int(tree.total[tree.outermost(mask)].sum())
     whole = int(tree.total[0])

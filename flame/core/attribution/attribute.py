@@ -13,7 +13,7 @@ from flame.core.attribution.nvtx_ranges import range_pieces
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
-from flame.core.columns import I4, I8, Column, runs
+from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
@@ -189,7 +189,7 @@ def _shares(raw: RawTrace, call: I8) -> I8:
     share = np.zeros(len(call), np.int64)
     rows = np.flatnonzero(call >= 0)
     order = rows[np.lexsort((raw.activities.start[rows], call[rows]))]
-    first = runs(call[order])
+    first = run_starts(call[order])
     sizes = np.diff(np.append(first, len(order)))
     taken = call[order[first]]
     duration = np.maximum(raw.calls.end[taken] - raw.calls.start[taken], 0)

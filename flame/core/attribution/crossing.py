@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Column, distinct, runs
+from flame.core.columns import I8, Column, distinct, run_starts
 
 
 class CutPieces(NamedTuple):
@@ -77,7 +77,7 @@ def _crossings(start: I8, end: I8, outer: I8) -> tuple[I8, I8]:
 def _ends(row: I8, at: I8, end: I8) -> tuple[I8, I8]:
     """Where the pieces that start at the cuts end, and the first pieces of all intervals."""
     order = np.argsort(row, kind="stable")
-    first = runs(row[order])
+    first = run_starts(row[order])
     following = np.append(at[order][1:], 0)
     last = np.append(first[1:], len(order)) - 1
     following[last] = end[row[order[last]]]
@@ -91,7 +91,7 @@ def _ends(row: I8, at: I8, end: I8) -> tuple[I8, I8]:
 def _depths(start: I8, ends: I8, at: I8) -> I8:
     """Depth of the pieces that start at the cuts: those of one time are the innermost open."""
     opened = np.searchsorted(start, at, "left") - np.searchsorted(ends, at, "right")
-    first = runs(at)
+    first = run_starts(at)
     size = np.diff(np.append(first, len(at)))
     place: I8 = np.arange(len(at)) - np.repeat(first + size, size)
     return opened + place

@@ -1,4 +1,4 @@
-"""Short names of kernels: what is left of a C++ signature when templates and parameters go."""
+"""Shorten names of CUDA kernels and API calls, and demangle C++ symbols."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 
 def kernel_base(name: str) -> str:
-    """Base name of a demangled kernel name, as Nsight Systems' short name.
+    """Shorten a demangled kernel name to its base name, as Nsight Systems' short name.
 
     Return type, namespaces, template arguments, parameter list, `const`, ABI tags and
     `[clone …]` are dropped: `void at::native::reduce_kernel<512, 1>(float *)` → `reduce_kernel`.
     A name that is no C++ signature, or whose brackets do not pair, is returned unchanged. Never
-    raises, never returns a longer name, nor an empty one for one that is not; linear in the length.
+    raises, nor returns a longer name, nor an empty name for one that is not; linear in the length.
     """
     signature = name.partition(" [clone ")[0]
     tokens = _outer_tokens(signature)
@@ -113,7 +113,7 @@ def _last_component(name: str, tokens: list[tuple[str, int, int]]) -> str:
 
 
 def demangle(mangled: str) -> str:
-    """C++ name of an Itanium-mangled symbol; unchanged where there is none or no demangler.
+    """Demangle an Itanium-mangled symbol to its C++ name; unchanged where that is not possible.
 
     The GNU runtime gives up on symbols of more than about 1,000 characters: unchanged as well.
     """
@@ -141,5 +141,5 @@ def _cxxfilt() -> ModuleType | None:
 
 
 def api_name(text: str) -> str:
-    """CUDA API name without its ABI version: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
+    """Strip the ABI version from a CUDA API name: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
     return _API_VERSION.sub("", text)

@@ -1,4 +1,4 @@
-"""The parts of a SASS instruction: its predicate, its opcode, and what it works on."""
+"""Split the text of a SASS instruction into its predicate, its opcode and its operands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OFFSET = re.compile(r"\+0x[0-9a-f]+ (?=\S)")
 
 
 class InstructionParts(NamedTuple):
-    """An instruction in three parts, which together are its text; each may be empty."""
+    """Hold an instruction in three parts, which together are its text; each may be empty."""
 
     predicate: str
     opcode: str
@@ -18,12 +18,12 @@ class InstructionParts(NamedTuple):
 
 
 def split_instruction(text: str) -> InstructionParts:
-    """``@!P0 EXIT`` begins with a predicate, ``LDG.E R2, [R4]`` with its opcode."""
-    found = _PARTS.fullmatch(text)
-    assert found is not None  # every part may be empty
-    return InstructionParts(*found.groups())
+    """Split an instruction: ``@!P0 EXIT`` begins with a predicate, ``LDG.E R2`` with its opcode."""
+    match = _PARTS.fullmatch(text)
+    assert match is not None  # every part may be empty
+    return InstructionParts(*match.groups())
 
 
 def strip_offset(name: str) -> str:
-    """The instruction that a frame is called by: ``+0x0120 EXIT`` is ``EXIT``."""
+    """Strip the offset from the name of an instruction's frame: ``+0x0120 EXIT`` → ``EXIT``."""
     return _OFFSET.sub("", name, count=1) if name.startswith("+") else name

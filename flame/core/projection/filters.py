@@ -15,7 +15,7 @@ from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
-from flame.core.regex import expression
+from flame.core.regex import compile_expression
 
 _MOST_NAMES = 4
 """Names of ranks that a message lists."""
@@ -164,7 +164,7 @@ class ExpressionFilter:
     def compile(self) -> re.Pattern[str]:
         """Compile the expression; UsageError naming the option where it is wrong."""
         try:
-            return expression(self.pattern)
+            return compile_expression(self.pattern)
         except UsageError as error:
             raise UsageError(f"{self.option}: '{self.pattern}' is {error}") from None
 

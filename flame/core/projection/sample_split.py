@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, runs, stretches, sum_by, unique_rows
+from flame.core.columns import I4, I8, Column, expand_ranges, run_starts, sum_by, unique_rows
 from flame.core.model.metrics import Metric
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
@@ -104,7 +104,7 @@ class _Splitter:
         size = np.append(np.diff(entries.bounds), 1)[distribution]
         begin = np.append(entries.bounds[:-1], len(entries.samples))[distribution]
         unit = np.repeat(np.arange(len(distribution)), size)
-        entry = stretches(begin, size)
+        entry = expand_ranges(begin, size)
         samples = np.append(entries.samples, 1)[entry]
         first = np.cumsum(size) - size
         parts = Weights(*(apportion(column, samples, unit, first) for column in weights))
@@ -179,5 +179,5 @@ def _products_fit(weights: I8, first: I8) -> bool:
 
 def _run_lengths(ordered: I8) -> tuple[I8, I8]:
     """Start and length of the runs of ``ordered``."""
-    start = runs(ordered)
+    start = run_starts(ordered)
     return start, np.diff(np.append(start, len(ordered)))

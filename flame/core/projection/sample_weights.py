@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, stretches, sum_by, unique_rows
+from flame.core.columns import I4, I8, Column, expand_ranges, sum_by, unique_rows
 from flame.core.model.pc_samples import Sampling
 
 
@@ -37,7 +37,7 @@ class SampleWeights:
         assert self.whole is not None
         kept, whole, owner = self._first_entries(limit, wanted), self.whole, self.whole.owner
         left = whole.samples - sum_by(self.of_whole[kept], self.samples[kept], len(owner))
-        others = stretches(whole.bounds[wanted], np.diff(whole.bounds)[wanted])
+        others = expand_ranges(whole.bounds[wanted], np.diff(whole.bounds)[wanted])
         others = others[left[others] > 0]
         owners = np.concatenate([self.owner[kept], owner[others], owner + len(self.bounds) - 1])
         order = np.argsort(owners, kind="stable")
@@ -54,7 +54,7 @@ class SampleWeights:
         """The entries of the instructions that fit."""
         begin = self.bounds[wanted]
         end = np.searchsorted(self.last, begin + limit, "right")
-        return stretches(begin, np.minimum(end, self.bounds[wanted + 1]) - begin)
+        return expand_ranges(begin, np.minimum(end, self.bounds[wanted + 1]) - begin)
 
     @property
     def owner(self) -> I8:

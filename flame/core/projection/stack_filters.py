@@ -17,7 +17,7 @@ from flame.core.projection.filters import (
     StackFilter,
 )
 from flame.core.projection.level_columns import StackColumns
-from flame.core.regex import matching
+from flame.core.regex import find_matching
 
 
 def filter_stacks(
@@ -55,7 +55,7 @@ def _mark_frames(
     marks = []
     for filter_ in filters:
         marked = np.zeros(len(text) + 1, bool)
-        marked[matching(text, frames, filter_.compile())] = True
+        marked[find_matching(text, frames, filter_.compile())] = True
         marks.append((filter_, marked))
     return marks
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, runs, sum_by
+from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
 from flame.core.model.frames import FrameTable
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
@@ -121,7 +121,7 @@ class _NodeBuilder:
         rows = np.flatnonzero(frame >= 0)
         child = (self.node[rows] << 32) | frame[rows]
         # Stacks that PC samples split stand together, and all have the frames above in common.
-        first = runs(child)
+        first = run_starts(child)
         wanted, place = distinct(child[first])
         parent = wanted >> 32
         depth = self._depth[parent] + 1

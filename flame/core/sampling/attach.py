@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from flame.core.attribution.gaps import describe_unsampled
-from flame.core.columns import I4, I8, runs, stretches
+from flame.core.columns import I4, I8, expand_ranges, run_starts
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.metrics import STALLS
@@ -35,7 +35,7 @@ def sample_totals(profile: Profile) -> SampleTotals | None:
     if sampling is None:
         return None
     used, of_group = np.unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
-    entries = stretches(sampling.bounds[used], np.diff(sampling.bounds)[used])
+    entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
     exact = sampling.exact[used]
     return SampleTotals(
         int(sampling.samples[entries].sum()),
@@ -88,7 +88,7 @@ def spread_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
     rows = rows[np.argsort(of_row[rows], kind="stable")]
     if not len(rows):
         return found
-    first = runs(of_row[rows])
+    first = run_starts(of_row[rows])
     size = np.diff(np.append(first, len(rows)))
     heavy = np.add.reduceat(weight[rows], first) > 0
     own = np.where(np.repeat(heavy, size), weight[rows], 1)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, pack, runs, sum_by, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, distinct, pack, run_starts, sum_by, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.pc_samples import Code, CodeSamples, SamplingBuilder
@@ -236,7 +236,7 @@ def distributions(pc: RawPcSamples, owner: I4) -> Iterator[list[CodeSamples]]:
 def _by_value(column: Column) -> Iterator[tuple[int, I8]]:
     """Each value of ``column``, in order, and the rows that have it."""
     order = np.argsort(column, kind="stable")
-    bounds = [*runs(column[order]).tolist(), len(order)]
+    bounds = [*run_starts(column[order]).tolist(), len(order)]
     for low, high in pairwise(bounds):
         yield int(column[order[low]]), order[low:high]
 

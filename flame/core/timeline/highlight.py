@@ -13,7 +13,7 @@ from flame.core.model.frames import ACTIVITY_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows
-from flame.core.regex import matching
+from flame.core.regex import find_matching
 from flame.core.timeline.intervals import Timeline
 
 
@@ -112,7 +112,7 @@ def matching_intervals(
     """
     fits = np.zeros(len(tree.text), bool)
     used = np.flatnonzero(np.bincount(timeline.frame, minlength=len(fits)))
-    fits[matching(tree.text, used, pattern)] = True
+    fits[find_matching(tree.text, used, pattern)] = True
     hits = fits[timeline.frame]
     if tree.metric.table == "gpu":
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column, pack, runs, sum_by, unique_rows
+from flame.core.columns import I4, I8, U1, Bool, Column, pack, run_starts, sum_by, unique_rows
 from flame.core.model.activities import Activities, RangePieces, has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
@@ -217,7 +217,7 @@ def _source_label(profile: Profile, source: int) -> str:
 
 def _bounds(columns: list[Column]) -> Iterator[tuple[int, int]]:
     """The stretches [first, last) of rows in which none of ``columns`` changes."""
-    starts = runs(pack(columns)).tolist()
+    starts = run_starts(pack(columns)).tolist()
     yield from zip(starts, [*starts[1:], len(columns[0])], strict=False)
 
 
