@@ -1,4 +1,4 @@
-"""Intervals that cross, cut into pieces that nest, for whole columns at once."""
+"""Cut intervals that cross into pieces that nest, for whole columns at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flame.core.columns import I8, Column, distinct, run_starts
 
 
 class CutPieces(NamedTuple):
-    """Pieces of intervals, ordered by (start, depth); ``row`` is the interval of each."""
+    """Hold pieces of intervals, ordered by (start, depth); ``row`` is the interval of each."""
 
     row: I8
     start: I8
@@ -19,10 +19,10 @@ class CutPieces(NamedTuple):
 
 
 def cut_crossing(start: I8, end: I8, depth: I8, closing: I8) -> CutPieces:
-    """Cut each interval wherever one that was opened before it ends.
+    """Cut each interval wherever an interval that was opened before it ends.
 
     Intervals [start, end) are not empty and ordered from outer to inner, ``depth`` is how many
-    earlier ones are open at their start, ``closing`` the order in which they end, inner first.
+    earlier intervals are open at their start, ``closing`` the order in which they end, inner first.
     """
     row, at = _cuts(start, end, depth, closing)
     rows = np.arange(len(start))
@@ -46,7 +46,7 @@ def _cuts(start: I8, end: I8, depth: I8, closing: I8) -> tuple[I8, I8]:
 
 
 def _pending(start: I8, end: I8, depth: I8, closing: I8) -> I8:
-    """Intervals of which some later one may still be open when they end; a few too many.
+    """Intervals at whose end a later interval may still be open; a few too many.
 
     When an interval ends, the open ones are those around it less what ended since it started
     (each of which crosses it) plus what it is outlived by. The differences, added up in the order
@@ -59,18 +59,18 @@ def _pending(start: I8, end: I8, depth: I8, closing: I8) -> I8:
 
 
 def _crossings(start: I8, end: I8, outer: I8) -> tuple[I8, I8]:
-    """All pairs of one of ``outer`` and a later interval that starts in it and ends after it."""
+    """All pairs of an interval in ``outer`` and a later one that starts in it and ends after it."""
     maxima = _Maxima(end)
     starts = np.append(start, np.iinfo(np.int64).max)
-    found: list[tuple[I8, I8]] = []
+    crossings: list[tuple[I8, I8]] = []
     inner = outer
     while len(outer):
         inner = maxima.next_above(inner + 1, end[outer])
         crossing = starts[inner] < end[outer]
         outer, inner = outer[crossing], inner[crossing]
-        found.append((outer, inner))
+        crossings.append((outer, inner))
     empty = np.zeros(0, np.int64)
-    pairs = list(zip(*found, strict=True)) or [(empty,), (empty,)]
+    pairs = list(zip(*crossings, strict=True)) or [(empty,), (empty,)]
     return np.concatenate(pairs[0]), np.concatenate(pairs[1])
 
 

@@ -1,4 +1,4 @@
-"""The way back from a replayed CUDA graph node to the code that captured it.
+"""Find the code that captured the nodes of replayed CUDA graphs.
 
 A kernel of a graph was launched by ``cudaGraphLaunch``, far from the layer that created it. Its
 node was cloned, possibly several times, from the node made during stream capture; the NVTX ranges
@@ -17,7 +17,7 @@ from flame.core.model.raw import RawActivities, RawGraphNodes
 
 @dataclass(frozen=True)
 class Captures:
-    """Where the node of each activity was captured: ``thread`` (-1 unknown) and time.
+    """Hold where the node of each activity was captured: ``thread`` (-1 unknown) and time.
 
     ``row`` is that of `RawGraphNodes`, -1 where it is not known.
     """
@@ -28,7 +28,7 @@ class Captures:
 
 
 def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> Captures:
-    """Follow each activity's node to the node made by stream capture.
+    """Find captures: follow each activity's node to the node made by stream capture.
 
     Keyed by (process, node id). Missing rows, conflicting rows for one node, and cycles leave the
     activity without a capture: it is counted, never guessed.
@@ -40,10 +40,10 @@ def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> Captures:
     rows = _distinct_rows(nodes)
     if len(replayed) and len(rows):
         root = _roots(nodes, rows, activities.process[replayed], activities.graph_node[replayed])
-        found = root >= 0
-        thread[replayed[found]] = nodes.thread[root[found]]
-        time[replayed[found]] = nodes.start[root[found]]
-        row[replayed[found]] = root[found]
+        captured = root >= 0
+        thread[replayed[captured]] = nodes.thread[root[captured]]
+        time[replayed[captured]] = nodes.start[root[captured]]
+        row[replayed[captured]] = root[captured]
     return Captures(thread, time, row)
 
 

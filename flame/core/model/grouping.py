@@ -48,7 +48,7 @@ def add_grouping(
     shapes: I4 | None = None,
 ) -> Grouping:
     """Add the grouping frames of a profile to ``frames``; ``shapes`` are those known before."""
-    shapes = _add_shapes(frames, _NO_SHAPES if shapes is None else shapes)
+    shapes = _extend_shapes(frames, _NO_SHAPES if shapes is None else shapes)
     of_process = [process.source for process in processes]
     of_thread = [of_process[thread.process] if thread.process >= 0 else 0 for thread in threads]
     of_device = [device.source for device in devices]
@@ -106,8 +106,8 @@ def _add(frames: FrameBuilder, kind: Kind, names: Iterable[str]) -> I4:
 _NO_SHAPES: I4 = np.zeros(0, np.int32)
 
 
-def _add_shapes(frames: FrameBuilder, known: I4) -> I4:
-    """``shapes`` of all ``frames``, of which the first ones are ``known``."""
-    texts = [frames[index].get("shapes") for index in range(len(known), len(frames))]
+def _extend_shapes(frames: FrameBuilder, shapes: I4) -> I4:
+    """Extend ``shapes``, which has those of the first ``frames``, to all of them."""
+    texts = [frames[index].get("shapes") for index in range(len(shapes), len(frames))]
     ids = [frames.add(Frame(Kind.SHAPES, text)) if text else -1 for text in texts]
-    return np.append(known, np.array(ids, np.int32))
+    return np.append(shapes, np.array(ids, np.int32))

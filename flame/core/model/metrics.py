@@ -74,7 +74,6 @@ NO_SAMPLES = (
     "there are no PC samples here: name a report of Nsight Compute by --ncu, or record with "
     "flame record --pc continuous"
 )
-METRIC_KEYS = tuple(metric.key for metric in METRICS)
 
 
 def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:

@@ -190,8 +190,8 @@ def _range_part(profile: Profile, pieces: RangePieces) -> _LaneColumns:
 def _ranks(profile: Profile) -> I8:
     """Place of every thread when those that launched the most GPU time come first, i8[threads]."""
     table, size = profile.activities, len(profile.threads)
-    known = table.thread >= 0
-    launched = sum_by(table.thread[known], table.duration[known], size)
+    rows = table.thread >= 0
+    launched = sum_by(table.thread[rows], table.duration[rows], size)
     rank = np.empty(size, np.int64)
     rank[np.argsort(-launched, kind="stable")] = np.arange(size)
     return rank

@@ -107,8 +107,8 @@ def shade(timeline: Timeline, highlight: Highlight, lanes: list[Lane], grid: Gri
 def _under(timeline: Timeline, lane: Lane, moments: I8) -> I8:
     """The last interval of ``lane`` that begins up to each of ``moments``, else the one before."""
     low = timeline.low[lane.first : lane.last]
-    found: I8 = lane.first + np.searchsorted(low, moments, "right") - 1
-    return found
+    last: I8 = lane.first + np.searchsorted(low, moments, "right") - 1
+    return last
 
 
 class _Bars(NamedTuple):
