@@ -110,7 +110,7 @@ class _Maxima:
             self._levels.append(self._levels[-1].reshape(-1, 2).max(axis=1))
 
     def next_above(self, at: I8, limit: I8) -> I8:
-        """The first place from ``at`` on with a value above ``limit``; the length if none."""
+        """Find the first place from ``at`` on with a value above ``limit``; the length if none."""
         node, height = at.copy(), np.full(len(at), len(self._levels) - 1)
         climbing = np.arange(len(at))
         for level, maxima in enumerate(self._levels[:-1]):

@@ -16,7 +16,7 @@ from flame.core.model.raw import RawActivities, RawGraphNodes
 
 
 @dataclass(frozen=True)
-class Captures:
+class NodeCaptures:
     """Hold where the node of each activity was captured: ``thread`` (-1 unknown) and time.
 
     ``row`` is that of `RawGraphNodes`, -1 where it is not known.
@@ -27,7 +27,7 @@ class Captures:
     row: I8
 
 
-def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> Captures:
+def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> NodeCaptures:
     """Find captures: follow each activity's node to the node made by stream capture.
 
     Keyed by (process, node id). Missing rows, conflicting rows for one node, and cycles leave the
@@ -44,7 +44,7 @@ def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> Captures:
         thread[replayed[captured]] = nodes.thread[root[captured]]
         time[replayed[captured]] = nodes.start[root[captured]]
         row[replayed[captured]] = root[captured]
-    return Captures(thread, time, row)
+    return NodeCaptures(thread, time, row)
 
 
 def _distinct_rows(nodes: RawGraphNodes) -> I8:

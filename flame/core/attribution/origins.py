@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.attribution.graph_capture import Captures
+from flame.core.attribution.graph_capture import NodeCaptures
 from flame.core.attribution.nvtx_ranges import RangeIndex
 from flame.core.attribution.open_at import OpenIntervals
 from flame.core.attribution.python_calls import FunctionIndex
@@ -60,7 +60,7 @@ class Origins:
         recorded = self._python[self._recorded.innermost(thread, time)]
         return np.where(stack != EMPTY, stack, recorded)
 
-    def capture_stacks(self, captures: Captures) -> tuple[I4, I4]:
+    def capture_stacks(self, captures: NodeCaptures) -> tuple[I4, I4]:
         """Find Python and range stacks of the code that captured graph nodes, marked as such."""
         paths = self._raw.paths
         python = paths.nodes.python if paths else np.zeros_like(self._raw.nodes.thread)
