@@ -45,11 +45,11 @@ def sampled(profile: Any, kernels: int, instructions: int) -> Any:
     import numpy as np
 
     from flame.core.model.frames import FrameBuilder
-    from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
+    from flame.core.model.pc_samples import Code, CodeSamples, SamplingBuilder
     from flame.core.sampling.attach import with_sampling
 
     random = np.random.default_rng(1)
-    frames = FrameBuilder.of(profile.frames)
+    frames = FrameBuilder.from_table(profile.frames)
     builder = SamplingBuilder(frames)
     key = np.arange(instructions * len(REASONS))
     place, reason = (key // len(REASONS)).astype(np.int32), (key % len(REASONS)).astype(np.int32)
@@ -58,7 +58,7 @@ def sampled(profile: Any, kernels: int, instructions: int) -> Any:
     for kernel in range(kernels):
         code = Code(f"kernel {kernel}", np.arange(instructions) * 16, text, nowhere, nowhere)
         samples = random.zipf(1.5, len(key)).clip(1, 10**6)
-        builder.add([Samples(code, place, reason, samples, REASONS)], exact=False)
+        builder.add([CodeSamples(code, place, reason, samples, REASONS)], exact=False)
     groups = profile.activities.groups
     # Ranges and kernels of the trace repeat: the same of both are always one kernel here.
     of_group = ((groups.nvtx.astype(np.int64) * 7 + groups.frame) % kernels).astype(np.int32)

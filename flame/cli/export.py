@@ -57,7 +57,7 @@ def _write(
     profile: Profile, selection: Selection, target: str, write: Write, title: str
 ) -> tuple[StackTree, list[str]]:
     """Write the file; return the tree in it and notes for the user."""
-    from flame.core.projection.levels import lacking
+    from flame.core.projection.levels import explain_missing_levels
     from flame.core.projection.project import project
     from flame.exporters.atomic import atomic_output
 
@@ -66,7 +66,7 @@ def _write(
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
         notes = write(profile, selection, file, title)
-    lack = lacking(profile, tree.metric, tree.levels)
+    lack = explain_missing_levels(profile, tree.metric, tree.levels)
     return tree, [*profile.warnings, *notes, *([lack] if lack else [])]
 
 

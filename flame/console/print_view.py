@@ -10,14 +10,14 @@ import numpy as np
 
 from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
-from flame.core.analysis.frame_totals import FrameTotals, totals
-from flame.core.analysis.layers import layers_apart
+from flame.core.analysis.frame_totals import FrameTotals, frame_totals
+from flame.core.analysis.layers import find_layers
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.wording import Terms, kind_word, short_place
-from flame.core.model.frames import PARTS
+from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.levels import lacking
+from flame.core.projection.levels import explain_missing_levels
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_ns, format_percent, format_value
@@ -103,9 +103,9 @@ def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
     hidden = len(tree) - sum(line.length for line in drawn)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
-    if lack := lacking(profile, tree.metric, tree.levels):
+    if lack := explain_missing_levels(profile, tree.metric, tree.levels):
         lines += textwrap.wrap(lack, width)
-    if layers := layers_apart(tree):
+    if layers := find_layers(tree):
         apart = f"{layers.number} of {printable(layers.name)} stand apart"
         lines.append(cut(f"{apart}: --fold-layers shows layers as one", width))
     return lines
@@ -153,7 +153,7 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
     total, whole = int(tree.total[line.node]), int(tree.total[0])
     percent = format_percent(total, whole).removesuffix(" %")
     # Parts of activities are no number of them.
-    parts = any(tree.kind(node) in PARTS for node in tree.path(line.node))
+    parts = any(tree.kind(node) in SAMPLE_KINDS for node in tree.path(line.node))
     count = "" if parts else format_count(int(tree.count[line.node]))
     numbers = _numbers(tree, percent, format_value(total, tree.metric.unit), count)
     left = f"{numbers}{_bar(total / whole)} "
@@ -201,7 +201,7 @@ def _bar(share: float) -> str:
 
 
 def _top(tree: StackTree, terms: Terms, width: int) -> list[str]:
-    sums = totals(tree)
+    sums = frame_totals(tree)
     heaviest = np.lexsort((-sums.total, -sums.own))[:MOST_NAMES]
     rows = [row for row in heaviest.tolist() if sums.own[row]]
     if not rows:
@@ -217,7 +217,7 @@ def _top_row(tree: StackTree, sums: FrameTotals, row: int, terms: Terms, width: 
     unit, frame = tree.metric.unit, tree.frames[int(sums.frame[row])]
     own, total, count = int(sums.own[row]), int(sums.total[row]), int(sums.count[row])
     share = format_percent(own, int(tree.total[0])).removesuffix(" %")
-    whole = frame.kind not in PARTS
+    whole = frame.kind not in SAMPLE_KINDS
     mean = format_value(total / count, unit) if count and whole else ""
     wide = _wide(tree)
     left = f"{share:>7} {format_value(own, unit):>{wide}} {format_value(total, unit):>{wide}}"

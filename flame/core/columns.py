@@ -1,4 +1,4 @@
-"""Exact operations on numpy columns: sums by group, unique rows, joins of two-part keys."""
+"""Compute on numpy columns, exactly: sums by group, unique rows, keys of several columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sum_by(group: Column, values: I8, size: int) -> I8:
 
 
 def distinct(keys: I8) -> tuple[I8, I8]:
-    """Sorted distinct ``keys`` and, for every key, its place among them.
+    """Find the distinct ``keys``, sorted, and the place of every key among them.
 
     Sorting and searching is 2-3 times faster than ``np.unique(return_inverse=True)``.
     """
@@ -47,7 +47,7 @@ def distinct(keys: I8) -> tuple[I8, I8]:
 
 
 def pack(columns: Sequence[Column]) -> I8:
-    """One int64 key per row, equal exactly where all ``columns`` (integers) are equal.
+    """Pack ``columns`` (integers) into an int64 key per row, equal exactly where all are equal.
 
     Columns are laid side by side in mixed radix; where 62 bits do not suffice, what is packed so
     far is first replaced by its rank.
@@ -77,22 +77,22 @@ def _digits(column: Column) -> tuple[I8, int]:
 
 
 def unique_rows(columns: Sequence[Column]) -> tuple[I8, I8]:
-    """Distinct rows of ``columns``: index of the first row of each kind, and each row's kind."""
+    """Find the distinct rows of ``columns``: first row of each kind, and the kind of each row."""
     values, kind = distinct(pack(columns))
     first = np.zeros(len(values), np.int64)
     first[kind[::-1]] = np.arange(len(kind) - 1, -1, -1)
     return first, kind
 
 
-def runs(ordered: Column) -> I8:
-    """Start indices of the runs of equal values in ``ordered``."""
+def run_starts(ordered: Column) -> I8:
+    """Find the start indices of the runs of equal values in ``ordered``."""
     if len(ordered) == 0:
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
 
-def stretches(start: Column, length: Column) -> I8:
-    """All whole numbers from each of ``start`` on, as many as its ``length``."""
+def expand_ranges(start: Column, length: Column) -> I8:
+    """Expand each range to its numbers: from each of ``start`` on, as many as its ``length``."""
     shift = start - (np.cumsum(length) - length)
     numbers: I8 = np.arange(length.sum()) + np.repeat(shift, length)
     return numbers

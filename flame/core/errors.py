@@ -1,10 +1,10 @@
-"""What can go wrong, each with the exit code a script sees."""
+"""Define the errors meant for users, each with the exit code that a script sees."""
 
 from __future__ import annotations
 
 
 class FlameError(Exception):
-    """Root of all errors meant for the user: one line that says what, where and what to do."""
+    """Report an error to the user in one line that says what, where and what to do."""
 
     exit_code = 1
 
@@ -14,24 +14,24 @@ class FlameError(Exception):
 
 
 class UsageError(FlameError):
-    """A wrong option or option value."""
+    """Report a wrong option or option value."""
 
     exit_code = 2
 
 
 class InputError(FlameError):
-    """A file that cannot be read (missing, not a trace, damaged, no permission) or written."""
+    """Report a file that cannot be read (missing, no trace, damaged, no permission) or written."""
 
     exit_code = 3
 
 
 class NoMatchError(FlameError):
-    """Nothing in the profile matches the selection."""
+    """Report that nothing in the profile matches the selection."""
 
     exit_code = 4
 
 
 class CancelledError(FlameError):
-    """The user stopped a load; not a failure."""
+    """Report that the user stopped a load, which is not a failure."""
 
     exit_code = 130

@@ -13,19 +13,21 @@ from typing import BinaryIO
 
 _LONGEST_REASON = 200
 
-_LONGEST_SAID = 1 << 16
+_LONGEST_OUTPUT = 1 << 16
 
 _TELLING = re.compile("error|fail|cannot|can't|could not|unable|denied|no space", re.IGNORECASE)
 
 
 @contextmanager
-def running(command: list[str], out: BinaryIO, said: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
-    """A child in a process group of its own: nsys is a launcher, and stopping stops all of it."""
+def start_group(
+    command: list[str], out: BinaryIO, errors: BinaryIO
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ``command`` in a process group of its own: nsys is a launcher, stopping stops it all."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=out,
-        stderr=said,
+        stderr=errors,
         start_new_session=True,
     )
     try:
@@ -36,21 +38,21 @@ def running(command: list[str], out: BinaryIO, said: BinaryIO) -> Iterator[subpr
             process.wait()
 
 
-def head_of(said: BinaryIO) -> str:
-    """What a program said first: it may have printed without end."""
-    said.seek(0)
-    return said.read(_LONGEST_SAID).decode("utf-8", "replace")
+def read_head(output: BinaryIO) -> str:
+    """Read the beginning of a program's ``output``: it may have printed without end."""
+    output.seek(0)
+    return output.read(_LONGEST_OUTPUT).decode("utf-8", "replace")
 
 
-def reason_of(said: str) -> str:
-    """The line of what was said that tells most: the first about a failure, or the last one."""
-    lines = [line.strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
+def find_reason(output: str) -> str:
+    """Find the line of ``output`` that tells most: the first about a failure, or the last."""
+    lines = [line.strip() for line in re.split(r"[\r\n]+", output) if line.strip()]
     telling = next(filter(_TELLING.search, lines), lines[-1] if lines else "")
     return telling[:_LONGEST_REASON]
 
 
 def cache_folder() -> Path:
-    """Where conversions are kept: ``flame`` in XDG_CACHE_HOME, which counts only if absolute."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(named) if Path(named).is_absolute() else Path("~/.cache").expanduser()
+    """Name the folder of kept conversions: ``flame`` in XDG_CACHE_HOME, if that is absolute."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(home) if Path(home).is_absolute() else Path("~/.cache").expanduser()
     return base / "flame"

@@ -1,4 +1,4 @@
-"""Choices that must be made when a trace is read, and how a load reports progress."""
+"""Define the options of loading a trace, and how a load reports progress."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NVTX_NAMES = ("clean", "raw")
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How to read a trace.
+    """Choose how to read a trace.
 
     ``nvtx_names``: ``clean`` (volatile ids removed) or ``raw``. ``nvtx_start_end``: start/end
     ranges too. ``forward``: work of a backward pass below the forward operator that caused it.
-    ``ncu``: reports of Nsight Compute, or their source pages as CSV, that say what is in kernels.
+    ``ncu``: reports of Nsight Compute, or their source pages as CSV, with PC samples of kernels.
     """
 
     nvtx_names: str = "clean"
@@ -35,4 +35,4 @@ class LoadOptions:
 
 
 def silent(stage: str, done: int, expected: int) -> None:
-    """A progress that reports nothing."""
+    """Report no progress."""

@@ -1,4 +1,4 @@
-"""Regular expressions as users type them."""
+"""Compile regular expressions that users type, and find frames by them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_ ,:;<>=%&@!~'\"/-]+")
 """Expressions without a special character: they are looked for as they stand, twice as fast."""
 
 
-def expression(text: str, flags: int = 0) -> re.Pattern[str]:
+def compile_expression(text: str, flags: int = 0) -> re.Pattern[str]:
     """Compile ``text``; UsageError says what is wrong with it.
 
     What Python merely warns of (``[[`` may mean something else one day) is taken as it is: a
@@ -26,14 +26,14 @@ def expression(text: str, flags: int = 0) -> re.Pattern[str]:
         raise UsageError(f"not a regular expression: {error}") from None
 
 
-def matching(text: tuple[str, ...], frames: I8, pattern: re.Pattern[str]) -> list[int]:
-    """Those of ``frames`` whose ``text`` holds a match of ``pattern``."""
-    fits = _test(pattern)
-    chosen: Iterable[int] = frames.tolist()
-    return [frame for frame in chosen if fits(text[frame])]
+def find_matching(text: tuple[str, ...], frames: I8, pattern: re.Pattern[str]) -> list[int]:
+    """Find those of ``frames`` whose ``text`` holds a match of ``pattern``."""
+    fits = _matcher(pattern)
+    ids: Iterable[int] = frames.tolist()
+    return [frame for frame in ids if fits(text[frame])]
 
 
-def _test(pattern: re.Pattern[str]) -> Callable[[str], object]:
+def _matcher(pattern: re.Pattern[str]) -> Callable[[str], object]:
     if not _PLAIN.fullmatch(pattern.pattern):
         return pattern.search
     wanted = pattern.pattern

@@ -1,4 +1,4 @@
-"""How values are written for people, and by them: times, amounts of data, counts, shares."""
+"""Format values for people, and parse what people write: times, sizes, counts, shares."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _PREFIXED = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _AGES = ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800))
-"""Parts, their unit, and the seconds up to which it is used."""
+"""Seconds of a unit, its name, and the seconds up to which it is used."""
 
 _UP = 0.9995
-"""From this part of a unit on it is used: in the next smaller one 1000 would be written."""
+"""From this part of a unit on it is used: in the next smaller unit 1000 would be written."""
 
 
 def format_ns(ns: float) -> str:
-    """A time with three to four digits: ``1.234 s``, ``56.7 ms``, ``890 ns``."""
+    """Format a time with three to four digits: ``1.234 s``, ``56.7 ms``, ``890 ns``."""
     for scale, unit in _STEPS:
         if abs(ns) >= scale * _UP:
             return f"{_digits(ns / scale)} {unit}"
@@ -25,7 +25,7 @@ def format_ns(ns: float) -> str:
 
 
 def format_bytes(size: float) -> str:
-    """An amount of data, in powers of ten as bandwidths are: ``1.23 GB``, ``512 B``."""
+    """Format an amount of data, in powers of ten as bandwidths are: ``1.23 GB``, ``512 B``."""
     for scale, unit in _SIZES:
         if size >= scale * _UP:
             return f"{_digits(size / scale)} {unit}"
@@ -33,12 +33,12 @@ def format_bytes(size: float) -> str:
 
 
 def format_count(count: float) -> str:
-    """A whole number with thousands separated."""
+    """Format a whole number with thousands separated."""
     return f"{count:,.0f}"
 
 
 def format_short(count: float) -> str:
-    """A number in at most five characters up to a trillion: ``987``, ``12.4k``, ``3.21M``."""
+    """Format a number in up to five characters below a trillion: ``987``, ``12.4k``, ``3.21M``."""
     for scale, prefix in _PREFIXED:
         if count >= scale * _UP:
             return f"{_digits(count / scale)}{prefix}"
@@ -46,7 +46,7 @@ def format_short(count: float) -> str:
 
 
 def format_age(seconds: float) -> str:
-    """How long ago something began, to the unit that matters: ``42 s``, ``7 min``, ``3 h``."""
+    """Format an age, to the unit that matters: ``42 s``, ``7 min``, ``3 h``."""
     for scale, unit, until in _AGES:
         if seconds < until:
             return f"{max(seconds, 0) // scale:.0f} {unit}"
@@ -54,7 +54,7 @@ def format_age(seconds: float) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """A metric value in its ``unit``; see `flame.core.model.metrics.Metric`."""
+    """Format a metric value in its ``unit``; see `flame.core.model.metrics.Metric`."""
     if unit == "ns":
         return format_ns(value)
     if unit == "bytes":
@@ -63,13 +63,13 @@ def format_value(value: float, unit: str) -> str:
 
 
 def format_parts(value: float, unit: str) -> str:
-    """A number counted in parts of ``unit`` (``1e-k``), thousands separated, no idle zeros."""
+    """Format a number counted in ``unit`` (``1e-k``), thousands separated, no trailing zeros."""
     digits = int(unit.removeprefix("1e-"))
     return f"{value / 10**digits:,.{digits}f}".rstrip("0").rstrip(".")
 
 
 def format_percent(part: float, whole: float) -> str:
-    """A share such as ``12.3 %``; ``<0.1 %`` instead of a wrong zero."""
+    """Format a share such as ``12.3 %``; ``<0.1 %`` instead of a wrong zero."""
     if not whole or not part:
         return "0 %"
     percent = 100.0 * part / whole
@@ -77,7 +77,7 @@ def format_percent(part: float, whole: float) -> str:
 
 
 def format_whole_percent(percent: float) -> str:
-    """A share in whole per cent: ``47 %``; ``<1 %`` instead of a wrong zero."""
+    """Format a share in whole per cent: ``47 %``; ``<1 %`` instead of a wrong zero."""
     return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
 
 
@@ -93,7 +93,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)?")
 
 
 def parse_time(text: str) -> int:
-    """Nanoseconds of a time as nsys spells it: ``5s``, ``1s2ms``, ``0.5s``, ``-20ms``.
+    """Parse a time as nsys spells it to ns: ``5s``, ``1s2ms``, ``0.5s``, ``-20ms``.
 
     A number without a unit is seconds, as in ``nsys stats --timeline``.
     """
@@ -102,7 +102,7 @@ def parse_time(text: str) -> int:
     for part in _PART.finditer(rest):
         if part.start() != at:
             break
-        total += _times(part.group(1), _UNITS[part.group(2) or "s"])
+        total += _scale_decimal(part.group(1), _UNITS[part.group(2) or "s"])
         at = part.end()
     if at != len(rest) or not rest:
         raise UsageError(f"'{text}' is not a time: use forms like 5s, 500ms, 1s2ms, 0.25s")
@@ -114,16 +114,16 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT])(i?)B?")
 
 
 def parse_size(text: str) -> int:
-    """Bytes of an amount of data: ``500MB``, ``1.5G`` (powers of ten), ``4GiB`` (of two)."""
-    found = _SIZE.fullmatch(text)
-    if not found:
+    """Parse an amount of data to bytes: ``500MB``, ``1.5G`` (powers of ten), ``4GiB`` (of two)."""
+    match = _SIZE.fullmatch(text)
+    if not match:
         raise UsageError(f"'{text}' is not an amount of data: use forms like 500MB, 4GB, 1.5GiB")
-    number, prefix, binary = found.groups()
+    number, prefix, binary = match.groups()
     power = _PREFIXES.index(prefix.replace("K", "k")) + 1
-    return _times(number, (1024 if binary else 1000) ** power)
+    return _scale_decimal(number, (1024 if binary else 1000) ** power)
 
 
-def _times(number: str, scale: int) -> int:
+def _scale_decimal(number: str, scale: int) -> int:
     """``number``, whole or decimal, times ``scale``, without the errors of floating point."""
     whole, _, fraction = number.partition(".")
     part = int(fraction) * scale // 10 ** len(fraction) if fraction else 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from flame.core.options import LoadOptions
-from flame.core.projection.filter_options import spell_range, spell_window
+from flame.core.projection.filter_options import format_nvtx_range, format_window
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -134,14 +134,14 @@ def _option_of(filter_: Filter) -> tuple[str, str]:
     """The option that makes ``filter_``, and its value."""
     match filter_:
         case Time():
-            return "--time", spell_window(filter_)
+            return "--time", format_window(filter_)
         case Step():
             first, last = filter_.first, filter_.last
             return "--step", str(first) if first == last else f"{first}-{last}"
         case Ranks():
             return "--rank", ",".join(filter_.names)
         case NvtxRange():
-            return "--nvtx-range", spell_range(filter_)
+            return "--nvtx-range", format_nvtx_range(filter_)
         case Include():
             return "--include", ",".join(kind.title for kind in filter_.kinds)
         case MinShare():

@@ -140,14 +140,14 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
 
 def selection_of(args: argparse.Namespace) -> Selection:
     """Return what to show of the trace; UsageError for values that mean nothing."""
-    from flame.core.projection.levels import parse_levels, with_shapes
+    from flame.core.projection.levels import add_shapes, parse_levels
     from flame.core.projection.selection import Selection
 
     levels = None if args.levels is None else parse_levels(args.levels)
     if args.metric == "":
         raise UsageError("--metric: no metric given")
     return Selection(
-        levels=with_shapes(levels) if levels and args.shapes else levels,
+        levels=add_shapes(levels) if levels and args.shapes else levels,
         where=_where(args),
         metric=args.metric,
         naming=_naming(args),
@@ -161,10 +161,10 @@ def with_kernel_names(selection: Selection, names: str) -> Selection:
 
 
 def _where(args: argparse.Namespace) -> tuple[Filter, ...]:
-    from flame.core.projection.filter_options import where
+    from flame.core.projection.filter_options import parse_filters
 
     ids = {name: tuple(ids) for name in _NUMBERED if (ids := getattr(args, name))}
-    return where(
+    return parse_filters(
         time=tuple(args.time),
         step=tuple(args.step),
         rank=tuple(args.rank),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flame._version import __version__
-from flame.core.model.metrics import METRIC_KEYS
+from flame.core.model.metrics import METRICS
 from flame.core.projection.levels import LEVELS
 from tests.cli.conftest import Flame, folded
 from tests.conftest import EVERY_NSYS_TRACE
@@ -131,7 +131,7 @@ def test_help_of_every_command(command: str, flame: Flame) -> None:
 def test_help_names_every_level_and_metric(flame: Flame, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     words = set(re.findall(r"\w+", flame("view", "--help").out))
-    assert words >= {*LEVELS, *METRIC_KEYS}
+    assert words >= {*LEVELS, *(metric.key for metric in METRICS)}
 
 
 @pytest.mark.parametrize(

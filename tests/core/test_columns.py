@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flame.core.columns import distinct, pack, runs, sum_by, unique_rows
+from flame.core.columns import distinct, pack, run_starts, sum_by, unique_rows
 from tests.support.recorded import i8
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -81,4 +81,4 @@ def test_unique_rows_name_the_first_row_of_each_kind(rows: list[tuple[int, int]]
     ("ordered", "starts"), [([], []), ([4], [0]), ([4, 4, 1, 1, 1, 4], [0, 2, 5])]
 )
 def test_runs_start_where_the_value_changes(ordered: list[int], starts: list[int]) -> None:
-    assert runs(i8(*ordered)).tolist() == starts
+    assert run_starts(i8(*ordered)).tolist() == starts

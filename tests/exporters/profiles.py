@@ -78,10 +78,10 @@ def _activities(rows: Sequence[Row], frames: FrameBuilder) -> Activities:
         return np.array([frames.add(Frame(kind, name)) if name else -1 for name in names], np.int32)
 
     def nvtx(row: Row) -> int:
-        return stacks.path(frames.add(Frame(Kind.NVTX, name)) for name in row.nvtx)
+        return stacks.add_path(frames.add(Frame(Kind.NVTX, name)) for name in row.nvtx)
 
     def python(row: Row) -> int:
-        return stacks.path(frames.add(Frame(Kind.PYTHON, *place)) for place in row.python)
+        return stacks.add_path(frames.add(Frame(Kind.PYTHON, *place)) for place in row.python)
 
     size = len(rows)
     duration = np.array([row.duration for row in rows], np.int64)

@@ -83,7 +83,7 @@ def test_in_serialized_mode_each_launch_has_its_own(tmp_path: Path, injected_env
     assert profile.sampling is not None
     groups = profile.activities.groups
     for group in range(len(groups)):
-        mine = np.flatnonzero(groups.of == group)
+        mine = np.flatnonzero(groups.of_row == group)
         expected: Found = Counter()
         for correlation in raw.activities.correlation[mine].tolist():
             expected += told[correlation]

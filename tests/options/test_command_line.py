@@ -18,7 +18,7 @@ from flame.cli.main import main
 from flame.core.errors import InputError, UsageError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.frames import ACTIVITY_KINDS
-from flame.core.model.metrics import METRIC_KEYS
+from flame.core.model.metrics import METRICS
 from flame.core.model.tree import ORDERS, Arrangement
 from flame.core.names.rename import parse_rename
 from flame.core.options import LoadOptions
@@ -106,7 +106,12 @@ namings = st.builds(
 )
 arrangements = st.builds(Arrangement, st.booleans(), st.booleans(), st.sampled_from(ORDERS))
 selections = st.builds(
-    Selection, levels, wheres, st.none() | st.sampled_from(METRIC_KEYS), namings, arrangements
+    Selection,
+    levels,
+    wheres,
+    st.none() | st.sampled_from([metric.key for metric in METRICS]),
+    namings,
+    arrangements,
 )
 load_options = st.builds(
     LoadOptions,

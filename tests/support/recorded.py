@@ -15,15 +15,15 @@ from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.raw import (
     OPEN,
-    Activities,
-    Batches,
-    Calls,
-    Functions,
-    GpuRanges,
-    Nodes,
-    Operators,
-    Ranges,
+    RawActivities,
+    RawCalls,
+    RawGpuRanges,
+    RawGraphNodes,
+    RawOperators,
+    RawPythonCalls,
+    RawRanges,
     RawTrace,
+    TableBuilder,
 )
 from flame.core.model.stacks import StackBuilder
 from flame.core.model.tree import StackTree
@@ -71,7 +71,7 @@ class Recorded:
         """One GPU activity, a kernel unless ``kind`` says otherwise."""
         self._last = max(self._last, end)
         self._row(
-            Activities,
+            RawActivities,
             kind=kind,
             start=start,
             end=end,
@@ -98,7 +98,7 @@ class Recorded:
         """One CUDA API call."""
         self._last = max(self._last, end)
         self._row(
-            Calls,
+            RawCalls,
             start=start,
             end=end,
             thread=thread,
@@ -125,16 +125,16 @@ class Recorded:
         ``python`` is the stack recorded with it, ``forward`` the row of its forward operator.
         """
         self._last = max(self._last, start if end is None else end)
-        self._row(Operators, python=self._stack(Kind.PYTHON, python), forward=forward)
+        self._row(RawOperators, python=self._stack(Kind.PYTHON, python), forward=forward)
         frame = Frame(Kind.NVTX, name, extra=tuple(item for item in extra.items() if item[1]))
         self._row(
-            Ranges,
+            RawRanges,
             start=start,
             end=int(OPEN) if end is None else end,
             thread=thread,
             frame=self.frames.add(frame),
         )
-        return sum(of is Ranges for of, _ in self._rows) - 1
+        return sum(of is RawRanges for of, _ in self._rows) - 1
 
     def function(
         self, name: str, start: int, end: int, call: int = 0, caller: int = 0, *, thread: int = 0
@@ -142,7 +142,7 @@ class Recorded:
         """One call of a Python function; ``call`` and ``caller`` 0: numbers not recorded."""
         self._last = max(self._last, end)
         self._row(
-            Functions,
+            RawPythonCalls,
             start=start,
             end=end,
             thread=thread,
@@ -156,7 +156,7 @@ class Recorded:
     ) -> None:
         """One range on a GPU's own time line."""
         self._row(
-            GpuRanges,
+            RawGpuRanges,
             start=start,
             end=end,
             device=device,
@@ -169,7 +169,7 @@ class Recorded:
     ) -> None:
         """One CUDA graph node: captured (``original`` -1), or cloned from that node."""
         self._row(
-            Nodes,
+            RawGraphNodes,
             process=process,
             node=node,
             original=original,
@@ -181,10 +181,10 @@ class Recorded:
         """The trace, attributed."""
         return profile_of(
             RawTrace(
-                self._table(Activities),
-                self._table(Calls),
-                self._table(Ranges),
-                self._table(Nodes),
+                self._table(RawActivities),
+                self._table(RawCalls),
+                self._table(RawRanges),
+                self._table(RawGraphNodes),
                 self.frames,
                 self.stacks,
                 PROCESSES,
@@ -192,9 +192,9 @@ class Recorded:
                 DEVICES,
                 meta or Meta(),
                 self._last,
-                functions=self._table(Functions),
-                gpu_ranges=self._table(GpuRanges),
-                operators=self._table(Operators),
+                functions=self._table(RawPythonCalls),
+                gpu_ranges=self._table(RawGpuRanges),
+                operators=self._table(RawOperators),
             )
         )
 
@@ -202,14 +202,14 @@ class Recorded:
         self._rows.append((table, values))
 
     def _table(self, table: type[_Table]) -> _Table:
-        batches = Batches(table)
+        batches = TableBuilder(table)
         for of, values in self._rows:
             if of is table:
                 batches.add(**{name: i8(value) for name, value in values.items()})
         return batches.build()
 
     def _stack(self, kind: Kind, names: Iterable[str]) -> int:
-        return self.stacks.path(self.frames.add(Frame(kind, name)) for name in names)
+        return self.stacks.add_path(self.frames.add(Frame(kind, name)) for name in names)
 
 
 def stack_tree(own: Mapping[Path, int], kind: Kind = Kind.NVTX) -> StackTree:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flame.core.columns import I8, sum_by
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.pc_samples import Code, CodeSamples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.sampling.attach import with_sampling
 from tests.support.oracles.naive_samples import Launch
@@ -46,7 +46,7 @@ class Run:
     def profile(self) -> Profile:
         """The profile of it: launch i is row i of its activities."""
         plain = self._recorded().profile()
-        frames = FrameBuilder.of(plain.frames)
+        frames = FrameBuilder.from_table(plain.frames)
         builder = SamplingBuilder(frames)
         for entries in self.distributions:
             builder.add(_samples(entries), exact=False)
@@ -76,9 +76,9 @@ class Run:
         ]
 
 
-def _samples(entries: tuple[Entry, ...]) -> list[Samples]:
+def _samples(entries: tuple[Entry, ...]) -> list[CodeSamples]:
     return [
-        Samples(
+        CodeSamples(
             CODES[code],
             np.array([place for of, place, _, _ in entries if of == code], np.int32),
             np.array([reason for of, _, reason, _ in entries if of == code], np.int32),

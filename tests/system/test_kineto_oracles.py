@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from flame.core.analysis.frame_totals import totals
+from flame.core.analysis.frame_totals import frame_totals
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
 from flame.core.model.frames import Kind
@@ -266,7 +266,7 @@ def test_python_functions_have_what_was_launched_below_them(name: str) -> None:
             expected[text] += one.ns
             count[text] += 1
     tree = project_tree(profile(name), "python", metric="gpu")
-    found = totals(tree)
+    found = frame_totals(tree)
     texts = [python_text(tree.frames[frame]) for frame in found.frame.tolist()]
     assert dict(zip(texts, found.total.tolist(), strict=True)) == expected
     assert dict(zip(texts, found.count.tolist(), strict=True)) == count

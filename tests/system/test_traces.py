@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.model.metrics import METRIC_KEYS
+from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.conftest import EVERY_NSYS_TRACE, TRACES, needs_traces
@@ -73,7 +73,7 @@ def test_counts_per_kind_are_those_of_the_tables(trace: str) -> None:
 
 
 @on_all
-@pytest.mark.parametrize("metric", METRIC_KEYS)
+@pytest.mark.parametrize("metric", [metric.key for metric in METRICS])
 def test_nothing_weighs_less_than_nothing(trace: str, metric: str) -> None:
     tree = project_tree(profile_of(trace), metric=metric)
     assert tree.own.min() >= 0

@@ -29,8 +29,8 @@ from flame.core.projection.filters import MinShare, Time
 from flame.core.projection.labels import Naming
 from flame.core.projection.project import project as project_selection
 from flame.core.projection.selection import Selection
-from flame.core.timeline.highlight import light, matches, passing
-from flame.core.timeline.intervals import Timeline, Window, timeline
+from flame.core.timeline.highlight import highlight, matching_intervals, passing_intervals
+from flame.core.timeline.intervals import Timeline, TimeWindow, timeline
 from flame.core.timeline.raster import Grid
 from flame.tui.details.facts import Facts, HeaviestParts, collect
 from flame.tui.dialogs.write_files import ExportedStacks
@@ -499,8 +499,10 @@ def lit_activities(one: Looked) -> Counter[tuple[int, int]]:
     shown, time, table = one.shown, over_time(one.shown.profile), one.shown.profile.activities
     found = shown.view.matches.result
     assert found is not None
-    hits = matches(time, one.tree, found.matches.mask, found.query.compile())
-    lit = light(time, passing(time, shown.profile, one.tree, shown.selection.where), hits)
+    hits = matching_intervals(time, one.tree, found.matches.mask, found.query.compile())
+    lit = highlight(
+        time, passing_intervals(time, shown.profile, one.tree, shown.selection.where), hits
+    )
     rows = time.source[lit.bright & (time.kind != Kind.NVTX)]
     return Counter(zip(table.start[rows].tolist(), table.duration[rows].tolist(), strict=True))
 
@@ -518,13 +520,13 @@ def test_search_finds_the_same_in_all_views_of_real_traces(trace: str) -> None:
 # Timeline
 
 
-def windows_of(time: Timeline) -> list[Window]:
+def windows_of(time: Timeline) -> list[TimeWindow]:
     high = time.whole.high
     return [
         time.whole,
-        Window(high // 3, high // 2),
-        Window(high - high // 7, high),
-        Window(high // 5, high // 5 + 1_000),
+        TimeWindow(high // 3, high // 2),
+        TimeWindow(high - high // 7, high),
+        TimeWindow(high // 5, high // 5 + 1_000),
     ]
 
 
@@ -555,7 +557,7 @@ def check_timeline(profile: Profile, rows: list[Row], ranges: dict[int, Any]) ->
     assert sorted(levels) == sorted(n for of in ranges.values() for n in range(deepest(of)))
 
 
-def share(intervals: list[tuple[int, int]], window: Window) -> float:
+def share(intervals: list[tuple[int, int]], window: TimeWindow) -> float:
     return union(intervals, *window) / max(window.length, 1)
 
 
@@ -573,7 +575,7 @@ def test_a_brush_filters_by_what_starts_in_its_cells(trace: str, left: int, righ
 
 def check_brush(profile: Profile, rows: list[Row], left: int, right: int, width: int) -> None:
     time = over_time(profile)
-    view = TimeView(time, light(time, np.ones(len(time), bool)))
+    view = TimeView(time, highlight(time, np.ones(len(time), bool)))
     view.viewport.width = width
     view.viewport.brush_cells(left, right)
     assert view.viewport.brush
@@ -591,9 +593,9 @@ def check_brush(profile: Profile, rows: list[Row], left: int, right: int, width:
 
 def test_the_end_of_a_brush_is_the_end_of_its_last_cell() -> None:
     """Cells of 2.5 ns: what starts at 2 ns is in the first one."""
-    grid = Grid(Window(0, 10), 4)
+    grid = Grid(TimeWindow(0, 10), 4)
     assert [grid.time(cell) for cell in range(5)] == [0, 2.5, 5, 7.5, 10]
-    grid = Grid(Window(0, 49_000_000_000_049), 49)
+    grid = Grid(TimeWindow(0, 49_000_000_000_049), 49)
     assert all(grid.time(cell) == cell * 1_000_000_000_001 for cell in range(50))
 
 
@@ -655,7 +657,9 @@ def check_exports(one: Looked, folder: Path) -> None:
                 names = (text.removesuffix(CAPTURED).replace(";", ":") for _, text in each.path)
                 stacks[";".join(name or "[empty]" for name in names) or "all"] += each.value
         if stacks:
-            written = ExportedStacks(one.shown.profile, "trace", tree.part(view.viewport.zoom.node))
+            written = ExportedStacks(
+                one.shown.profile, "trace", tree.restrict_to(view.viewport.zoom.node)
+            )
             assert read_folded(written, folder) == stacks
             assert read_speedscope(written, folder) == sum(stacks.values())
             assert sum(stacks.values()) == view.viewport.total

@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
+from flame.core.model.pc_samples import Code, CodeSamples, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
@@ -73,21 +73,21 @@ def code(
     return Code(name, offset, texts, known, line, (file,), source)
 
 
-def samples(of: Code, counts: Counts) -> Samples:
+def samples(of: Code, counts: Counts) -> CodeSamples:
     """The ``counts`` as samples ``of`` a code."""
     table = np.array(list(counts.values()), np.int64).reshape(len(counts), len(of))
     reason, place = np.nonzero(table)
     chosen = table[reason, place]
     places, reasons = place.astype(np.int32), reason.astype(np.int32)
-    return Samples(of, places, reasons, chosen, tuple(counts))
+    return CodeSamples(of, places, reasons, chosen, tuple(counts))
 
 
-def gemm() -> list[Samples]:
+def gemm() -> list[CodeSamples]:
     """One code with source lines: the multiplication waits for the load above it."""
     return [samples(code(GEMM), GEMM_SAMPLES)]
 
 
-def flash() -> list[Samples]:
+def flash() -> list[CodeSamples]:
     """Two codes without source lines, of the second of which only offsets are known."""
     first = code([(text, 0) for text in FLASH], "flash_fwd_kernel")
     second = Code.unknown("flash_fwd_kernel", np.array([0x40, 0x90], np.int64))
@@ -100,7 +100,7 @@ def flash() -> list[Samples]:
 def sampled(path: Path, exact: bool = False) -> Profile:
     """`traces.decode` with samples of its two heaviest kernels; ``exact``: by launch site."""
     profile = load(decode(path))
-    frames = FrameBuilder.of(profile.frames)
+    frames = FrameBuilder.from_table(profile.frames)
     builder = SamplingBuilder(frames)
     known: dict[str, int] = {}
     kernel = [profile.frames[frame].name for frame in profile.activities.groups.frame.tolist()]

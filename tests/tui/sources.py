@@ -47,7 +47,7 @@ def stacks() -> Profile:
 def _stack(frames: FrameBuilder, builder: StackBuilder, text: str) -> int:
     known = {"work": Frame(Kind.FRAME, "work", "lib/server.py", 12)}
     stack = [known.get(name, Frame(Kind.FRAME, name)) for name in text.split(";")]
-    return builder.path([frames.add(frame) for frame in stack])
+    return builder.add_path([frames.add(frame) for frame in stack])
 
 
 def training(path: Path) -> Profile:

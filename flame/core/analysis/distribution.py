@@ -1,4 +1,4 @@
-"""How values are distributed: percentiles that are recorded values, and histograms."""
+"""Summarize values by percentiles, which are recorded values, and by histograms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDE = 10
 
 @dataclass(frozen=True)
 class Distribution:
-    """A summary of values, all in their own unit; the percentiles are values that occur.
+    """Summarize values, all in their own unit; the percentiles are values that occur.
 
     They are nearest-rank: ``p95`` is the smallest value that at least 95 % do not exceed.
     """
@@ -40,7 +40,7 @@ class Distribution:
 
 
 def distribution(values: I8) -> Distribution | None:
-    """The distribution of ``values`` (whole numbers in any order); None of no values."""
+    """Summarize ``values`` (whole numbers in any order); None of no values."""
     count = len(values)
     if not count:
         return None
@@ -51,10 +51,10 @@ def distribution(values: I8) -> Distribution | None:
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Numbers of values by size: ``counts`` i8[bins] between ``edges`` f8[bins + 1].
+    """Count values by size: ``counts`` i8[bins] between ``edges`` f8[bins + 1].
 
-    A bin holds its lower edge, the last one its upper edge too. Where ``log``, each bin is as many
-    times as wide as the one before; the first one then also holds zeros.
+    A bin holds its lower edge, the last bin its upper edge too. Where ``log``, each bin is as many
+    times as wide as the bin before; the first bin then also holds zeros.
     """
 
     edges: NDArray[np.float64]
@@ -63,7 +63,7 @@ class Histogram:
 
 
 def histogram(values: I8, bins: int) -> Histogram | None:
-    """``values`` (none negative) in ``bins`` bins; None where there are no two different ones."""
+    """Count ``values`` (none negative) in ``bins`` bins; None where all values are equal."""
     ordered = np.sort(values)
     if not len(ordered) or ordered[0] == ordered[-1]:
         return None

@@ -1,4 +1,4 @@
-"""Whether a tree shows the layers of a model apart that could be one."""
+"""Find layers of a model that a tree shows apart and that could be folded."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _AT_ONCE = 10_000
 
 
 class Layers(NamedTuple):
-    """What layers would be called as one (``nn.Module: Block_*``), and how many stand apart."""
+    """Name layers as they would be folded (``nn.Module: Block_*``), and count those apart."""
 
     name: str
     number: int
 
 
-def layers_apart(tree: StackTree) -> Layers | None:
-    """The heaviest of them, if there are many; None also where ``tree`` is too large to tell."""
+def find_layers(tree: StackTree) -> Layers | None:
+    """Find the heaviest layers, if there are many; None also where ``tree`` is too large."""
     weight = np.bincount(tree.frame[1:], tree.total[1:])
     used = np.flatnonzero(weight).tolist()
     if len(used) > _AT_ONCE:
         return None
-    members: defaultdict[str, list[int]] = defaultdict(list)
+    folded: defaultdict[str, list[int]] = defaultdict(list)
     for frame in used:
         fold = {Kind.NVTX: fold_indices, Kind.PYTHON: fold_module}.get(tree.frames[frame].kind)
         if fold and (name := fold(tree.text[frame])) != tree.text[frame]:
-            members[name].append(frame)
-    many = {name: frames for name, frames in members.items() if len(frames) >= _MANY}
+            folded[name].append(frame)
+    many = {name: frames for name, frames in folded.items() if len(frames) >= _MANY}
     if not many:
         return None
     heaviest = max(many, key=lambda name: float(weight[many[name]].sum()))

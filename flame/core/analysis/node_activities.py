@@ -1,4 +1,4 @@
-"""Which activities lie below a node of a projected tree."""
+"""Find the activities below a node or frame of a projected tree."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, stretches
+from flame.core.columns import I8, Bool, expand_ranges
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows
 
 
 @dataclass(frozen=True, eq=False)
-class Members:
-    """Rows of the table that ``tree.metric`` measures, by the node where they end.
+class NodeActivities:
+    """Hold rows of the table that ``tree.metric`` measures, by the node where they end.
 
     ``rows`` i8[n]: those that pass the filters, in the order of their nodes. ``bounds``
-    i8[nodes + 1]: where each node's begin in it, so that a subtree's are one slice. Where the tree
-    splits groups, it is units of groups instead of nodes (see `flame.core.model.tree.Parts`).
+    i8[nodes + 1]: where each node's rows begin in it, so that a subtree's are one slice. Where the
+    tree splits groups, it is units instead of nodes (see `flame.core.model.tree.GroupParts`).
     """
 
     tree: StackTree
@@ -26,46 +26,48 @@ class Members:
     bounds: I8
 
     @classmethod
-    def of(cls, profile: Profile, tree: StackTree, where: tuple[Filter, ...]) -> Members:
-        """The members of ``tree``, which `project` has made of ``profile`` with ``where``."""
+    def from_tree(
+        cls, profile: Profile, tree: StackTree, filters: tuple[Filter, ...]
+    ) -> NodeActivities:
+        """Sort activities by node of ``tree``, which `project` made of ``profile``."""
         table = profile.table(tree.metric)
-        passing = (tree.node_of_group >= 0)[table.groups.of]
-        chosen = passing_rows(profile, table, where)
+        passing = (tree.node_of_group >= 0)[table.groups.of_row]
+        chosen = passing_rows(profile, table, filters)
         if chosen is not None:
             passing &= chosen
         rows = np.flatnonzero(passing)
         ends = tree.parts.unit_of_group if tree.parts else tree.node_of_group
         size = tree.parts.units if tree.parts else len(tree)
         # Sorting keys of both is several times faster than a stable argsort of the nodes.
-        keys = np.sort((ends[table.groups.of[rows]].astype(np.int64) << 32) | rows)
+        keys = np.sort((ends[table.groups.of_row[rows]].astype(np.int64) << 32) | rows)
         counts = np.bincount(keys >> 32, minlength=size)
         return cls(tree, keys & 0xFFFFFFFF, np.concatenate([[0], np.cumsum(counts)]))
 
     def below(self, node: int) -> I8:
-        """The rows of which anything ends at ``node`` or below it."""
+        """Find the rows of which anything ends at ``node`` or below it."""
         if self.tree.parts:
-            return self._of_units(self.tree.parts.units_with(self._within(node)))
+            return self._rows_of_units(self.tree.parts.units_with(self._within(node)))
         return self.rows[self.bounds[node] : self.bounds[self.tree.end[node]]]
 
     def of_frame(self, frame: int) -> I8:
-        """The rows below any place of ``frame``, each once however often it recurs."""
+        """Find the rows below any place of ``frame``, each once however often it recurs."""
         if self.tree.parts:
-            return self._of_units(self.tree.parts.units_with(self._within_any(frame)))
+            return self._rows_of_units(self.tree.parts.units_with(self._within_any(frame)))
         nodes = np.flatnonzero(self.tree.frame == frame)
         low, high = self.bounds[nodes], self.bounds[self.tree.end[nodes]]
-        # A place within another one begins before that one's end: nothing of it is left.
+        # A place within another place begins before the end of that: nothing of it is left.
         low = np.maximum(low, np.concatenate([[0], np.maximum.accumulate(high)[:-1]]))
-        return self.rows[stretches(low, np.maximum(high - low, 0))]
+        return self.rows[expand_ranges(low, np.maximum(high - low, 0))]
 
-    def _of_units(self, wanted: Bool) -> I8:
+    def _rows_of_units(self, wanted: Bool) -> I8:
         """The rows in the ``wanted`` units, bool[units]."""
         if wanted.all():
             return self.rows
         units = np.flatnonzero(wanted)
-        return self.rows[stretches(self.bounds[units], np.diff(self.bounds)[units])]
+        return self.rows[expand_ranges(self.bounds[units], np.diff(self.bounds)[units])]
 
     def groups_below(self, node: int) -> Bool:
-        """The groups of the table of which anything ends at ``node`` or below it."""
+        """Tell which groups of the table have anything at ``node`` or below it, bool[groups]."""
         return self.tree.groups_below(self._within(node))
 
     def _within(self, node: int) -> Bool:
@@ -74,7 +76,7 @@ class Members:
         return inside
 
     def groups_of_frame(self, frame: int) -> Bool:
-        """The groups of which anything ends below any place of ``frame``."""
+        """Tell which groups have anything below any place of ``frame``, bool[groups]."""
         return self.tree.groups_below(self._within_any(frame))
 
     def _within_any(self, frame: int) -> Bool:

@@ -1,4 +1,4 @@
-"""How long each step of the PyTorch profiler took, and how much GPU time was launched in it."""
+"""Sum up each step of the PyTorch profiler: how long it took, and the GPU time launched in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flame.core.model.profile import Profile
 
 
 class StepTotal(NamedTuple):
-    """A step: its number, its longest duration in any process, and the GPU time of all, ns."""
+    """Sum up a step: its number, longest duration in any process, GPU time of all processes, ns."""
 
     number: int
     duration: int
@@ -23,7 +23,7 @@ class StepTotal(NamedTuple):
 
 @lru_cache(1)
 def step_totals(profile: Profile) -> tuple[StepTotal, ...]:
-    """The steps in ascending order; none where the trace has no steps."""
+    """Sum up the steps in ascending order; empty where the trace has no steps."""
     steps = profile.steps
     if steps is None or not len(steps):
         return ()
@@ -40,10 +40,10 @@ def _launched_in(steps: ProfilerSteps, table: Activities) -> I8:
     time = np.where(table.launched, table.launch_start, table.start)
     result = np.zeros(len(steps), np.int64)
     for process in np.unique(steps.process).tolist():
-        mine = np.flatnonzero(steps.process == process)
-        mine = mine[np.argsort(steps.start[mine], kind="stable")]
-        last = np.searchsorted(steps.start[mine], time, "right") - 1
-        step = mine[np.maximum(last, 0)]
+        own = np.flatnonzero(steps.process == process)
+        own = own[np.argsort(steps.start[own], kind="stable")]
+        last = np.searchsorted(steps.start[own], time, "right") - 1
+        step = own[np.maximum(last, 0)]
         rows = (table.process == process) & (last >= 0) & (time < steps.end[step])
         result += sum_by(step[rows], table.duration[rows], len(steps))
     return result

@@ -1,4 +1,4 @@
-"""The sandwich of a frame: what calls it merged into one tree, what it calls into another."""
+"""Make the sandwich of a frame: merge all its callers into a tree, and all its callees."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, stretches, sum_by
+from flame.core.columns import I4, I8, Column, distinct, expand_ranges, sum_by
 from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
 from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 
 
 @dataclass(frozen=True)
 class Sandwich:
-    """What calls ``frame`` and what it calls, over all its places in a tree.
+    """Hold the callers and the callees of ``frame``, over all its places in a tree.
 
     The root of both trees is the frame, and both weigh what the frame weighs everywhere, recursion
     counted once. In ``callers`` a node's children call it; the outermost frames end the chains, the
@@ -28,7 +28,7 @@ class Sandwich:
 
 
 class _Level(NamedTuple):
-    """One row of a forest: where each node's parent stands in the row before, and its columns."""
+    """A row of a forest: where each node's parent stands in the row before, and its columns."""
 
     above: I8
     frame: I4
@@ -37,21 +37,21 @@ class _Level(NamedTuple):
 
 
 def sandwich(tree: StackTree, frame: int) -> Sandwich:
-    """The sandwich of ``frame``, which must have a node in ``tree``.
+    """Make the sandwich of ``frame``, which must have a node in ``tree``.
 
     In an inverted tree the callers lie below: they are still the callers here.
     """
     outer = outermost_places(tree, frame)
-    above = _merged(tree, _chains(tree, outer))
-    below = _subtree(tree, int(outer[0])) if len(outer) == 1 else _merged(tree, _below(tree, outer))
+    above = _merge(tree, _chains(tree, outer))
+    below = _subtree(tree, int(outer[0])) if len(outer) == 1 else _merge(tree, _below(tree, outer))
     if tree.arrangement.inverted:
         above, below = below, above
     return Sandwich(frame, above, below)
 
 
 def outermost_places(tree: StackTree, frame: int) -> I8:
-    """Nodes of ``frame`` that lie below no other one, in preorder."""
-    return tree.outermost_of(np.flatnonzero(tree.frame == frame))
+    """Find the nodes of ``frame`` that lie below no other node of it, in preorder."""
+    return tree.outermost_nodes(np.flatnonzero(tree.frame == frame))
 
 
 def _chains(tree: StackTree, outer: I8) -> Iterator[_Level]:
@@ -70,7 +70,7 @@ def _chains(tree: StackTree, outer: I8) -> Iterator[_Level]:
 def _below(tree: StackTree, outer: I8) -> Iterator[_Level]:
     """The subtrees of ``outer``, row by row."""
     sizes = tree.end[outer] - outer
-    nodes = stretches(outer, sizes)
+    nodes = expand_ranges(outer, sizes)
     depth = tree.depth[nodes] - np.repeat(tree.depth[outer], sizes)
     rows = np.split(nodes[np.argsort(depth, kind="stable")], np.cumsum(np.bincount(depth))[:-1])
     place = np.zeros(len(tree), np.int64)
@@ -81,8 +81,8 @@ def _below(tree: StackTree, outer: I8) -> Iterator[_Level]:
         above = place[tree.parent[following]]
 
 
-def _merged(tree: StackTree, rows: Iterator[_Level]) -> StackTree:
-    """The tree of a forest: nodes with the same frame below the same merged one are one."""
+def _merge(tree: StackTree, rows: Iterator[_Level]) -> StackTree:
+    """Merge a forest into a tree: nodes with the same frame below the same merged node are one."""
     columns: list[tuple[Column, ...]] = []
     place, first = np.zeros(1, np.int64), -1
     for depth, row in enumerate(rows):
@@ -103,7 +103,7 @@ def _merged(tree: StackTree, rows: Iterator[_Level]) -> StackTree:
 
 
 def _subtree(tree: StackTree, node: int) -> StackTree:
-    """What lies below ``node``, which becomes the root; nothing of it has to be merged."""
+    """Take the subtree of ``node``, which becomes the root; nothing of it has to be merged."""
     below = slice(node, int(tree.end[node]))
     parent = tree.parent[below] - np.int32(node)
     parent[0] = -1

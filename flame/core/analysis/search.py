@@ -1,4 +1,4 @@
-"""Search in a stack tree: which nodes match, how often, and how much of the total they hold."""
+"""Search a stack tree: find the nodes that match, and how much of the total they hold."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from flame.core.columns import I8, Bool
 from flame.core.model.tree import StackTree
-from flame.core.regex import matching
+from flame.core.regex import find_matching
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Nodes whose name matches (bool[n]), and their value with nested matches counted once."""
+    """Hold the nodes whose name matches (bool[n]), and their value, nested matches counted once."""
 
     mask: Bool
     nodes: int
@@ -23,15 +23,15 @@ class Matches:
 
 
 def search(tree: StackTree, pattern: re.Pattern[str]) -> Matches:
-    """Match ``pattern`` anywhere in the names; every distinct name is tried once."""
+    """Search the names for ``pattern``, anywhere in them; every distinct name is tried once."""
     fits = np.zeros(len(tree.text), bool)
-    fits[matching(tree.text, _used(tree), pattern)] = True
+    fits[find_matching(tree.text, _used_frames(tree), pattern)] = True
     mask = fits[tree.frame]
     total = int(tree.total[tree.outermost(mask)].sum())
     whole = int(tree.total[0])
     return Matches(mask, int(mask.sum()), total, 100.0 * total / whole if whole else 0.0)
 
 
-def _used(tree: StackTree) -> I8:
+def _used_frames(tree: StackTree) -> I8:
     """Frames that ``tree`` has, the root aside."""
     return np.flatnonzero(np.bincount(tree.frame[1:], minlength=len(tree.text)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from flame.core.analysis.profiler_steps import StepTotal, step_totals
 from flame.core.analysis.wording import Terms, coverage_of, terms_of
-from flame.core.columns import stretches, sum_by
+from flame.core.columns import expand_ranges, sum_by
 from flame.core.model.grouping import device_name
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source
 from flame.core.model.metrics import Metric, metric_of
@@ -157,7 +157,7 @@ def sample_totals(profile: Profile) -> SampleTotals | None:
     if sampling is None:
         return None
     used, of_group = np.unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
-    entries = stretches(sampling.bounds[used], np.diff(sampling.bounds)[used])
+    entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
     exact = sampling.exact[used]
     return SampleTotals(
         int(sampling.samples[entries].sum()),

@@ -1,4 +1,4 @@
-"""What things are called, after the kind of file that a profile was read from."""
+"""Choose words for what a profile shows, after the format that it was read from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flame.core.model.profile import Profile
 
 
 class Terms(NamedTuple):
-    """Words for the ranges of a trace: one, many, as short as can be, and for what one is."""
+    """Name the ranges of a trace: singular, plural, as short as can be, and the kind of frame."""
 
     range: str
     ranges: str
@@ -28,19 +28,19 @@ _OF_FORMAT = {"kineto": OPERATORS, "proton": SCOPES, "folded": RANGES, "speedsco
 
 
 def terms_of(profile: Profile) -> Terms:
-    """What the ranges of ``profile`` are: operators in PyTorch traces, scopes in those of Proton.
+    """Choose words for the ranges of ``profile``: operators in PyTorch traces, scopes in Proton.
 
     Stacks in text say at most that something was a range, and not whose.
     """
     formats = {source.meta.format for source in profile.sources}
-    found = {_OF_FORMAT.get(one, NVTX) for one in formats} or {NVTX}
-    if found == {NVTX, OPERATORS}:
+    terms = {_OF_FORMAT.get(format_, NVTX) for format_ in formats} or {NVTX}
+    if terms == {NVTX, OPERATORS}:
         return _MIXED
-    return found.pop() if len(found) == 1 else RANGES
+    return terms.pop() if len(terms) == 1 else RANGES
 
 
 def coverage_of(profile: Profile) -> dict[str, tuple[str, Share]]:
-    """By level, what launches of the GPU time may have: what it is called in short, and how much.
+    """List coverage by level: what is covered, in short, and the share of the GPU time.
 
     Without what the format never records: PyTorch's profiler and flame know no native frames.
     """
@@ -52,11 +52,11 @@ def coverage_of(profile: Profile) -> dict[str, tuple[str, Share]]:
 
 
 def short_place(frame: Frame) -> str:
-    """File and line of ``frame`` in short, ``modeling.py:117``; empty where it has none."""
+    """Format file and line of ``frame`` in short, ``modeling.py:117``; empty where unknown."""
     name = frame.file.replace("\\", "/").rpartition("/")[2]
     return f"{name}:{frame.line}" if name and frame.line else name
 
 
 def kind_word(frame: Frame, terms: Terms) -> str:
-    """What ``frame`` is, in a word of at most nine letters."""
+    """Choose a word of at most nine letters for what ``frame`` is."""
     return terms.kind if frame.kind == Kind.NVTX else frame.kind.title

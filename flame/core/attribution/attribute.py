@@ -1,4 +1,4 @@
-"""Attribution: from a trace as recorded to a `Profile` with a stack for every activity."""
+"""Attribute a recorded trace: make a `Profile` with a stack for every activity."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
-from flame.core.attribution.launch_join import Launches, join_launches
+from flame.core.attribution.launch_join import LaunchJoin, join_launches
 from flame.core.attribution.nvtx_ranges import range_pieces
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
-from flame.core.attribution.time_warnings import time_warnings, untimed
-from flame.core.columns import I4, I8, Column, runs
+from flame.core.attribution.time_warnings import lacks_times, time_warnings
+from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE, Activities
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
@@ -21,8 +21,7 @@ from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
-from flame.core.model.raw import OPEN, RawTrace
-from flame.core.model.raw import Activities as RawActivities
+from flame.core.model.raw import OPEN, RawActivities, RawTrace
 from flame.core.model.stacks import EMPTY
 from flame.core.options import Progress, silent
 
@@ -30,13 +29,13 @@ _SUM_LIMIT = 1 << 62
 
 
 def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
-    """Join launches, nest ranges, follow graph captures; what cannot be attributed is counted.
+    """Attribute ``raw``: join launches, nest ranges, follow graph captures; count what is left.
 
     Raises InputError for times so large that their sums would not fit 64 bits.
     """
     begin, end = _extent(raw)
     # Threads' time lines are laid end to end to nest their ranges.
-    _refuse_centuries((end - begin + 1) * max(len(raw.threads), 1))
+    _check_total((end - begin + 1) * max(len(raw.threads), 1))
     warnings = list(raw.warnings)
     thread_process = np.array([thread.process for thread in raw.threads], np.int32)
     progress("joining launches", 0, 0)
@@ -45,7 +44,7 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
     functions = FunctionIndex(raw.functions, thread_process, raw.last_time)
     origins = Origins(raw, functions)
     progress("attributing", 0, 0)
-    table, graph_nodes = _table(raw, launches, origins)
+    table, graph_nodes = _activities(raw, launches, origins)
     _check_sums(table, end - begin)
     warnings += time_warnings(raw, origins.ranges.nesting.too_deep, functions)
     sources = (Source("", raw.meta),)
@@ -77,45 +76,38 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
 
 def _extent(raw: RawTrace) -> tuple[int, int]:
     """First and last recorded time, ns; (0, 0) of an empty trace."""
-    timed = ~untimed(raw.activities)
+    timed = ~lacks_times(raw.activities)
     times = [raw.activities.start[timed], raw.activities.end[timed], raw.calls.start, raw.calls.end]
-    for part in (raw.ranges, raw.functions, raw.gpu_ranges):
-        times += [part.start, np.where(part.end == OPEN, raw.last_time, part.end)]
-    known = [column for column in times if len(column)]
-    if not known:
+    for table in (raw.ranges, raw.functions, raw.gpu_ranges):
+        times += [table.start, np.where(table.end == OPEN, raw.last_time, table.end)]
+    filled = [column for column in times if len(column)]
+    if not filled:
         return 0, 0
-    return min(int(one.min()) for one in known), max(int(one.max()) for one in known)
+    return min(int(column.min()) for column in filled), max(int(column.max()) for column in filled)
 
 
 def _check_sums(table: Activities, extent: int) -> None:
     if extent * len(table) >= _SUM_LIMIT:
         for metric in METRICS:
             if metric.table == "gpu":
-                _refuse_centuries(float(metric.values(table).sum(dtype=np.float64)))
+                _check_total(float(metric.values(table).sum(dtype=np.float64)))
 
 
-def _refuse_centuries(total: float) -> None:
+def _check_total(total: float) -> None:
     if total >= _SUM_LIMIT:
         raise InputError("damaged: the times in it add up to more than a century")
 
 
-def _table(raw: RawTrace, launches: Launches, origins: Origins) -> tuple[Activities, GraphNodes]:
-    """The event table, and how many graph kernels found their captured ranges."""
+def _activities(
+    raw: RawTrace, launches: LaunchJoin, origins: Origins
+) -> tuple[Activities, GraphNodes]:
+    """The activities with their stacks, and how many graph kernels found their captured ranges."""
     work, calls = raw.activities, raw.calls
-    call, launched = launches.call, launches.call >= 0
+    call = launches.call
     duration = np.maximum(work.end - work.start, 0)
-    launch_start = _taken(calls.start, call, -1)
-    thread = _taken(calls.thread, call, NONE).astype(np.int32)
-    recorded = _taken(calls.python, launches.chain, EMPTY).astype(np.int32)
-    python, nvtx = origins.of_launches(thread, launch_start, recorded, _paths(raw, call))
-    nvtx = _with_placed(raw, nvtx, np.flatnonzero(~launched), origins)
-    if raw.paths is not None:
-        alone = raw.paths.activities
-        thread, python, nvtx = (
-            np.where(launched, *pair)
-            for pair in ((thread, alone.thread), (python, alone.python), (nvtx, alone.nvtx))
-        )
-    python, nvtx, graph_nodes = _with_captured(raw, python, nvtx, origins)
+    launch_start = _take(calls.start, call, -1)
+    thread, python, nvtx = _launch_stacks(raw, launches, launch_start, origins)
+    python, nvtx, graph_nodes = _add_captured(raw, python, nvtx, origins)
     no_launch = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
     table = Activities(
         kind=work.kind,
@@ -126,85 +118,103 @@ def _table(raw: RawTrace, launches: Launches, origins: Origins) -> tuple[Activit
         device=work.device,
         stream=work.stream,
         launch_start=launch_start,
-        launch_end=_taken(calls.end, call, -1),
-        launch_share=_shares(raw, call),
-        idle=_idle(work, duration),
+        launch_end=_take(calls.end, call, -1),
+        launch_share=_launch_shares(raw, call),
+        idle=_idle_before(work, duration),
         python=python,
-        native=_taken(calls.native, launches.chain, EMPTY).astype(np.int32),
-        launch=_taken(calls.frame, call, no_launch).astype(np.int32),
+        native=_take(calls.native, launches.chain, EMPTY).astype(np.int32),
+        launch=_take(calls.frame, call, no_launch).astype(np.int32),
         nvtx=nvtx,
         frame=work.frame,
         stack=np.zeros(len(call), np.int32),
-        launched=launched,
+        launched=call >= 0,
         stacks=raw.stacks.build(),
     )
     return table, graph_nodes
 
 
-def _taken(column: Column, rows: I8, absent: int) -> I8:
+def _launch_stacks(
+    raw: RawTrace, launches: LaunchJoin, launch_start: I8, origins: Origins
+) -> tuple[I4, I4, I4]:
+    """(thread, Python stack, range stack) of each activity's launch, or as recorded without one."""
+    call, launched = launches.call, launches.call >= 0
+    thread = _take(raw.calls.thread, call, NONE).astype(np.int32)
+    recorded = _take(raw.calls.python, launches.chain, EMPTY).astype(np.int32)
+    python, nvtx = origins.launch_stacks(thread, launch_start, recorded, _recorded_paths(raw, call))
+    nvtx = _add_gpu_ranges(raw, nvtx, np.flatnonzero(~launched), origins)
+    if raw.paths is not None:
+        alone = raw.paths.activities
+        thread, python, nvtx = (
+            np.where(launched, *pair)
+            for pair in ((thread, alone.thread), (python, alone.python), (nvtx, alone.nvtx))
+        )
+    return thread, python, nvtx
+
+
+def _take(column: Column, rows: I8, absent: int) -> I8:
     """``column[rows]``, ``absent`` where the row is -1."""
     return np.append(column, np.array(absent, column.dtype))[rows].astype(np.int64)
 
 
 def _processes(raw: RawTrace, thread: I4) -> I4:
-    """Whose each activity is: as recorded, else that of its launch."""
-    of_thread = np.array([one.process for one in raw.threads] + [NONE], np.int32)
+    """The process of each activity: as recorded, else that of its launch."""
+    of_thread = np.array([thread.process for thread in raw.threads] + [NONE], np.int32)
     recorded = raw.activities.process
     return np.where(recorded >= 0, recorded, of_thread[thread]).astype(np.int32)
 
 
-def _with_placed(raw: RawTrace, nvtx: I4, rows: I8, origins: Origins) -> I4:
+def _add_gpu_ranges(raw: RawTrace, nvtx: I4, rows: I8, origins: Origins) -> I4:
     """Give the activities ``rows`` the ranges that the GPU's own time line shows around them."""
     if len(rows) and len(raw.gpu_ranges.start):
-        nvtx[rows] = origins.placed(raw.activities, rows)
+        nvtx[rows] = origins.gpu_range_stacks(raw.activities, rows)
     return nvtx
 
 
-def _paths(raw: RawTrace, call: I8) -> I4 | None:
+def _recorded_paths(raw: RawTrace, call: I8) -> I4 | None:
     """The ranges recorded with the launches, None where nesting by time decides."""
     if raw.paths is None or raw.paths.calls is None:
         return None
-    return _taken(raw.paths.calls, call, EMPTY).astype(np.int32)
+    return _take(raw.paths.calls, call, EMPTY).astype(np.int32)
 
 
-def _with_captured(
+def _add_captured(
     raw: RawTrace, python: I4, nvtx: I4, origins: Origins
 ) -> tuple[I4, I4, GraphNodes]:
     """Add what was open at capture below the replay's own stacks, marked as captured."""
     replayed = int((raw.activities.graph_node >= 0).sum())
     if not replayed:
         return python, nvtx, GraphNodes()
-    functions, ranges = origins.of_captures(find_captures(raw.activities, raw.nodes))
-    python, nvtx = (_joined(*pair, origins) for pair in ((python, functions), (nvtx, ranges)))
+    functions, ranges = origins.capture_stacks(find_captures(raw.activities, raw.nodes))
+    python, nvtx = (_join(*pair, origins) for pair in ((python, functions), (nvtx, ranges)))
     return python, nvtx, GraphNodes(replayed, int((ranges != EMPTY).sum()))
 
 
-def _joined(outer: I4, inner: I4, origins: Origins) -> I4:
+def _join(outer: I4, inner: I4, origins: Origins) -> I4:
     rows = np.flatnonzero(inner != EMPTY)
-    outer[rows] = origins.joiner.joined(outer[rows], inner[rows])
+    outer[rows] = origins.joiner.join(outer[rows], inner[rows])
     return outer
 
 
-def _shares(raw: RawTrace, call: I8) -> I8:
+def _launch_shares(raw: RawTrace, call: I8) -> I8:
     """Each activity's part of its launching call's duration; the remainder goes to the first."""
     share = np.zeros(len(call), np.int64)
     rows = np.flatnonzero(call >= 0)
     order = rows[np.lexsort((raw.activities.start[rows], call[rows]))]
-    first = runs(call[order])
+    first = run_starts(call[order])
     sizes = np.diff(np.append(first, len(order)))
-    taken = call[order[first]]
-    duration = np.maximum(raw.calls.end[taken] - raw.calls.start[taken], 0)
+    launching = call[order[first]]
+    duration = np.maximum(raw.calls.end[launching] - raw.calls.start[launching], 0)
     share[order] = np.repeat(duration // np.maximum(sizes, 1), sizes)
     share[order[first]] += duration % np.maximum(sizes, 1)
     return share
 
 
-def _idle(work: RawActivities, duration: I8) -> I8:
+def _idle_before(work: RawActivities, duration: I8) -> I8:
     """How long each activity's device had been empty when it started, ns; 0 for the first."""
-    start, timed = work.start, ~untimed(work)
+    start, timed = work.start, ~lacks_times(work)
     idle = np.zeros(len(start), np.int64)
-    for one in np.unique(work.device).tolist():
-        rows = np.flatnonzero((work.device == one) & timed)
+    for device in np.unique(work.device).tolist():
+        rows = np.flatnonzero((work.device == device) & timed)
         rows = rows[np.argsort(start[rows], kind="stable")]
         busy_until = np.maximum.accumulate(start[rows] + duration[rows])
         idle[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)

@@ -1,4 +1,4 @@
-"""Intervals that cross, cut into pieces that nest, for whole columns at once."""
+"""Cut intervals that cross into pieces that nest, for whole columns at once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, Column, distinct, runs
+from flame.core.columns import I8, Column, distinct, run_starts
 
 
-class Pieces(NamedTuple):
-    """Pieces of intervals, ordered by (start, depth); ``row`` is the interval of each."""
+class CutPieces(NamedTuple):
+    """Hold pieces of intervals, ordered by (start, depth); ``row`` is the interval of each."""
 
     row: I8
     start: I8
@@ -18,22 +18,22 @@ class Pieces(NamedTuple):
     depth: I8
 
 
-def cut(start: I8, end: I8, depth: I8, closing: I8) -> Pieces:
-    """Cut each interval wherever one that was opened before it ends.
+def cut_crossing(start: I8, end: I8, depth: I8, closing: I8) -> CutPieces:
+    """Cut each interval wherever an interval that was opened before it ends.
 
     Intervals [start, end) are not empty and ordered from outer to inner, ``depth`` is how many
-    earlier ones are open at their start, ``closing`` the order in which they end, inner first.
+    earlier intervals are open at their start, ``closing`` the order in which they end, inner first.
     """
     row, at = _cuts(start, end, depth, closing)
     rows = np.arange(len(start))
     if len(row) == 0:
-        return Pieces(rows, start, end, depth)
+        return CutPieces(rows, start, end, depth)
     until, ends = _ends(row, at, end)
     # What goes on is older than what starts at the same time.
     place = np.searchsorted(start, at, "left")
     deep = _depths(start, end[closing], at)
     columns = ((rows, row), (start, at), (ends, until), (depth, deep))
-    return Pieces(*(np.insert(old, place, new) for old, new in columns))
+    return CutPieces(*(np.insert(old, place, new) for old, new in columns))
 
 
 def _cuts(start: I8, end: I8, depth: I8, closing: I8) -> tuple[I8, I8]:
@@ -46,7 +46,7 @@ def _cuts(start: I8, end: I8, depth: I8, closing: I8) -> tuple[I8, I8]:
 
 
 def _pending(start: I8, end: I8, depth: I8, closing: I8) -> I8:
-    """Intervals of which some later one may still be open when they end; a few too many.
+    """Intervals at whose end a later interval may still be open; a few too many.
 
     When an interval ends, the open ones are those around it less what ended since it started
     (each of which crosses it) plus what it is outlived by. The differences, added up in the order
@@ -59,25 +59,25 @@ def _pending(start: I8, end: I8, depth: I8, closing: I8) -> I8:
 
 
 def _crossings(start: I8, end: I8, outer: I8) -> tuple[I8, I8]:
-    """All pairs of one of ``outer`` and a later interval that starts in it and ends after it."""
+    """All pairs of an interval in ``outer`` and a later one that starts in it and ends after it."""
     maxima = _Maxima(end)
     starts = np.append(start, np.iinfo(np.int64).max)
-    found: list[tuple[I8, I8]] = []
+    crossings: list[tuple[I8, I8]] = []
     inner = outer
     while len(outer):
         inner = maxima.next_above(inner + 1, end[outer])
         crossing = starts[inner] < end[outer]
         outer, inner = outer[crossing], inner[crossing]
-        found.append((outer, inner))
+        crossings.append((outer, inner))
     empty = np.zeros(0, np.int64)
-    pairs = list(zip(*found, strict=True)) or [(empty,), (empty,)]
+    pairs = list(zip(*crossings, strict=True)) or [(empty,), (empty,)]
     return np.concatenate(pairs[0]), np.concatenate(pairs[1])
 
 
 def _ends(row: I8, at: I8, end: I8) -> tuple[I8, I8]:
     """Where the pieces that start at the cuts end, and the first pieces of all intervals."""
     order = np.argsort(row, kind="stable")
-    first = runs(row[order])
+    first = run_starts(row[order])
     following = np.append(at[order][1:], 0)
     last = np.append(first[1:], len(order)) - 1
     following[last] = end[row[order[last]]]
@@ -91,7 +91,7 @@ def _ends(row: I8, at: I8, end: I8) -> tuple[I8, I8]:
 def _depths(start: I8, ends: I8, at: I8) -> I8:
     """Depth of the pieces that start at the cuts: those of one time are the innermost open."""
     opened = np.searchsorted(start, at, "left") - np.searchsorted(ends, at, "right")
-    first = runs(at)
+    first = run_starts(at)
     size = np.diff(np.append(first, len(at)))
     place: I8 = np.arange(len(at)) - np.repeat(first + size, size)
     return opened + place
@@ -110,7 +110,7 @@ class _Maxima:
             self._levels.append(self._levels[-1].reshape(-1, 2).max(axis=1))
 
     def next_above(self, at: I8, limit: I8) -> I8:
-        """The first place from ``at`` on with a value above ``limit``; the length if none."""
+        """Find the first place from ``at`` on with a value above ``limit``; the length if none."""
         node, height = at.copy(), np.full(len(at), len(self._levels) - 1)
         climbing = np.arange(len(at))
         for level, maxima in enumerate(self._levels[:-1]):

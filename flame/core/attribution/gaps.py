@@ -1,4 +1,4 @@
-"""What a profile says about its own gaps, each with the remedy."""
+"""Describe the gaps of a profile: what was not recorded or attributed, each with the remedy."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _advice(profile: Profile) -> _Advice:
     return _ADVICE.get(profile.meta.format, _NSYS)
 
 
-def findings(profile: Profile) -> tuple[str, ...]:
-    """One line per gap, most important first. Absent is not zero: each says how to record it."""
+def describe_gaps(profile: Profile) -> tuple[str, ...]:
+    """Describe each gap in a line, most important first; each says how to record what is absent."""
     checks = (
         _nothing_on_gpu,
         _opaque_graphs,
@@ -84,7 +84,7 @@ def findings(profile: Profile) -> tuple[str, ...]:
         _no_ranges,
         _no_python,
         _little_python,
-        unsampled,
+        describe_unsampled,
     )
     return tuple(line for check in checks for line in check(profile))
 
@@ -139,11 +139,12 @@ def _replayed(profile: Profile) -> Iterator[str]:
     if not _is_torch(profile):
         return
     groups, frames = profile.activities.groups, profile.frames
-    calls = {one: frames[one].name for one in np.unique(groups.launch[groups.launched]).tolist()}
-    graphs = [one for one, name in calls.items() if "GraphLaunch" in name]
+    launches = np.unique(groups.launch[groups.launched]).tolist()
+    calls = {frame: frames[frame].name for frame in launches}
+    graphs = [frame for frame, name in calls.items() if "GraphLaunch" in name]
     ns = _time_of(profile, np.isin(groups.launch, graphs))
     if ns and ns >= _SOME * profile.gpu_time:
-        names = ", ".join(sorted({calls[one] for one in graphs}))
+        names = ", ".join(sorted({calls[frame] for frame in graphs}))
         yield (
             f"{format_percent(ns, profile.gpu_time)} of GPU time was replayed from graphs "
             f"({names}): which operators and lines these were captured from is not recorded, "
@@ -199,8 +200,8 @@ def _little_python(profile: Profile) -> Iterator[str]:
     )
 
 
-def unsampled(profile: Profile) -> Iterator[str]:
-    """Some kernels are too short, or nobody asked for them; and only where there are samples."""
+def describe_unsampled(profile: Profile) -> Iterator[str]:
+    """Describe which kernels lack PC samples (too short, or not asked for), if there are any."""
     if profile.sampling is None or profile.resolved or not profile.gpu_time:
         return
     groups = profile.activities.groups

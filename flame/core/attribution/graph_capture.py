@@ -1,4 +1,4 @@
-"""The way back from a replayed CUDA graph node to the code that captured it.
+"""Find the code that captured the nodes of replayed CUDA graphs.
 
 A kernel of a graph was launched by ``cudaGraphLaunch``, far from the layer that created it. Its
 node was cloned, possibly several times, from the node made during stream capture; the NVTX ranges
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I8, Column, pack, unique_rows
-from flame.core.model.raw import Activities, Nodes
+from flame.core.model.raw import RawActivities, RawGraphNodes
 
 
 @dataclass(frozen=True)
-class Captured:
-    """Where the node of each activity was captured: ``thread`` (-1 unknown) and time.
+class NodeCaptures:
+    """Hold where the node of each activity was captured: ``thread`` (-1 unknown) and time.
 
-    ``row`` is that of `Nodes`, -1 where it is not known.
+    ``row`` is that of `RawGraphNodes`, -1 where it is not known.
     """
 
     thread: I8
@@ -27,8 +27,8 @@ class Captured:
     row: I8
 
 
-def find_captures(activities: Activities, nodes: Nodes) -> Captured:
-    """Follow each activity's node to the node made by stream capture.
+def find_captures(activities: RawActivities, nodes: RawGraphNodes) -> NodeCaptures:
+    """Find captures: follow each activity's node to the node made by stream capture.
 
     Keyed by (process, node id). Missing rows, conflicting rows for one node, and cycles leave the
     activity without a capture: it is counted, never guessed.
@@ -40,14 +40,14 @@ def find_captures(activities: Activities, nodes: Nodes) -> Captured:
     rows = _distinct_rows(nodes)
     if len(replayed) and len(rows):
         root = _roots(nodes, rows, activities.process[replayed], activities.graph_node[replayed])
-        found = root >= 0
-        thread[replayed[found]] = nodes.thread[root[found]]
-        time[replayed[found]] = nodes.start[root[found]]
-        row[replayed[found]] = root[found]
-    return Captured(thread, time, row)
+        captured = root >= 0
+        thread[replayed[captured]] = nodes.thread[root[captured]]
+        time[replayed[captured]] = nodes.start[root[captured]]
+        row[replayed[captured]] = root[captured]
+    return NodeCaptures(thread, time, row)
 
 
-def _distinct_rows(nodes: Nodes) -> I8:
+def _distinct_rows(nodes: RawGraphNodes) -> I8:
     """Rows of nodes that are described in one way only (exact repeats are fine)."""
     columns: list[Column] = [nodes.process, nodes.node, nodes.original, nodes.start, nodes.thread]
     first, _ = unique_rows(columns)
@@ -57,7 +57,7 @@ def _distinct_rows(nodes: Nodes) -> I8:
     return rows
 
 
-def _roots(nodes: Nodes, rows: I8, process: Column, node: Column) -> I8:
+def _roots(nodes: RawGraphNodes, rows: I8, process: Column, node: Column) -> I8:
     """The capture row each (process, node) descends from, or -1."""
     above = _lookup(nodes, rows, nodes.process[rows], nodes.original[rows])
     is_root = nodes.original[rows] < 0
@@ -71,7 +71,7 @@ def _roots(nodes: Nodes, rows: I8, process: Column, node: Column) -> I8:
     return np.append(rows, -1)[last]
 
 
-def _lookup(nodes: Nodes, rows: I8, process: Column, node: Column) -> I8:
+def _lookup(nodes: RawGraphNodes, rows: I8, process: Column, node: Column) -> I8:
     """Place among ``rows`` of each (process, node); -1 where there is none."""
     keys = pack(
         [

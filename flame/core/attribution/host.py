@@ -1,4 +1,4 @@
-"""The host table: where the CPU threads' time went, for traces with little or no GPU work."""
+"""Make the host table: where CPU threads spent their time, by function, range and API call."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ import numpy as np
 from flame.core.attribution.nesting import Nesting, nest
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import I4, I8, U1, Column
-from flame.core.model.activities import NONE, Activities, off_gpu
+from flame.core.model.activities import NONE, Activities, off_gpu_columns
 from flame.core.model.frames import Kind
-from flame.core.model.raw import Calls, Functions, Ranges, closed_at
+from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 from flame.core.model.stacks import EMPTY, StackBuilder
 
 
 def host_table(
-    ranges: Ranges, calls: Calls, functions: Functions, thread_process: I4, end: int
+    ranges: RawRanges, calls: RawCalls, functions: RawPythonCalls, thread_process: I4, end: int
 ) -> Activities:
-    """Wall self time of Python functions, ranges and API calls: one row per piece of one of them.
+    """Make the table of wall self time of Python functions, ranges and API calls, a row per piece.
 
     On each thread every instant is charged to the innermost of them that is open, so that the sum
     is the time in which anything is open.
     """
     stacks = StackBuilder()
-    spans = _spans(ranges, calls, FunctionIndex(functions, thread_process, end), end, stacks)
-    known = np.where(spans.thread >= 0, spans.end, spans.start)  # else they are empty
-    pieces = nest(np.maximum(spans.thread, 0), spans.start, known)
-    return _table(pieces, spans, thread_process, stacks)
+    index = FunctionIndex(functions, thread_process, end)
+    intervals = _intervals(ranges, calls, index, end, stacks)
+    # Those of unknown threads are made empty, and left out.
+    ends = np.where(intervals.thread >= 0, intervals.end, intervals.start)
+    pieces = nest(np.maximum(intervals.thread, 0), intervals.start, ends)
+    return _table(pieces, intervals, thread_process, stacks)
 
 
 @dataclass(frozen=True, eq=False)
-class _Spans:
+class _HostIntervals:
     """Functions, ranges and calls in one table; ``python`` is the stack of a function."""
 
     kind: U1
@@ -42,47 +44,49 @@ class _Spans:
     python: I4
 
 
-def _spans(
-    ranges: Ranges, calls: Calls, functions: FunctionIndex, end: int, stacks: StackBuilder
-) -> _Spans:
-    """Of those with equal times functions are outside ranges, and those outside calls."""
+def _intervals(
+    ranges: RawRanges, calls: RawCalls, functions: FunctionIndex, end: int, stacks: StackBuilder
+) -> _HostIntervals:
+    """All in one table; at equal times functions are outside ranges, and ranges outside calls."""
     real = np.flatnonzero(~calls.chain_only)
     sizes = (len(functions), len(ranges.start), len(real))
     kinds = np.array([Kind.PYTHON, Kind.NVTX, Kind.LAUNCH], np.uint8)
     none = np.full(sizes[1] + sizes[2], EMPTY, np.int32)
-    return _Spans(
+    return _HostIntervals(
         np.repeat(kinds, sizes),
         np.concatenate([functions.start, ranges.start, calls.start[real]]),
-        np.concatenate([functions.end, closed_at(ranges.end, end), calls.end[real]]),
+        np.concatenate([functions.end, close_open_ends(ranges.end, end), calls.end[real]]),
         np.concatenate([functions.thread, ranges.thread, calls.thread[real]]),
         np.concatenate([functions.frame, ranges.frame, calls.frame[real]]),
         np.concatenate([functions.paths(stacks)[:-1], none]),
     )
 
 
-def _table(pieces: Nesting, spans: _Spans, process: I4, stacks: StackBuilder) -> Activities:
+def _table(
+    pieces: Nesting, intervals: _HostIntervals, process: I4, stacks: StackBuilder
+) -> Activities:
     size = len(pieces)
-    # One entry more: what the pieces at the top are in.
+    # An extra entry at the end: what the pieces at the top are in.
     python, nvtx = np.full(size + 1, EMPTY, np.int32), np.full(size + 1, EMPTY, np.int32)
     launch = np.full(size + 1, NONE, np.int32)
-    kinds, frames = spans.kind[pieces.source], spans.frame[pieces.source]
+    kinds, frames = intervals.kind[pieces.source], intervals.frame[pieces.source]
     for rows in pieces.by_depth():
         above, kind, inner = pieces.parent[rows], kinds[rows], frames[rows]
-        own = spans.python[pieces.source[rows]]
+        own = intervals.python[pieces.source[rows]]
         python[rows] = np.where(kind == Kind.PYTHON, own, python[above])
         launch[rows] = np.where(kind == Kind.LAUNCH, inner, launch[above])
         nvtx[rows] = nvtx[above]
         ranges = rows[kind == Kind.NVTX]
         nvtx[ranges] = stacks.extend(nvtx[ranges], frames[ranges])
-    on = spans.thread[pieces.source]
-    known = {
+    thread = intervals.thread[pieces.source]
+    columns = {
         "kind": kinds,
         "start": pieces.start,
         "duration": pieces.own_time(),
-        "process": process[on].astype(np.int32),
-        "thread": on.astype(np.int32),
+        "process": process[thread].astype(np.int32),
+        "thread": thread.astype(np.int32),
         "python": python[:-1],
         "launch": launch[:-1],
         "nvtx": nvtx[:-1],
     }
-    return Activities(**off_gpu(size) | known, stacks=stacks.build())
+    return Activities(**off_gpu_columns(size) | columns, stacks=stacks.build())

@@ -1,4 +1,4 @@
-"""Which API call launched which activity: a join by process and correlation id."""
+"""Join activities to the API calls that launched them, by process and correlation id."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I4, I8, Bool, pack
-from flame.core.model.raw import Activities, Calls
+from flame.core.model.raw import RawActivities, RawCalls
 
 
 @dataclass(frozen=True)
-class Launches:
-    """For every activity the row of its launching call and of the call with its stacks, or -1."""
+class LaunchJoin:
+    """Hold for every activity the rows of its launching call and of the call with its stacks.
+
+    -1 where there is none.
+    """
 
     call: I8
     chain: I8
 
 
-def join_launches(activities: Activities, calls: Calls, thread_process: I4) -> Launches:
-    """Join on (process, correlation id): correlation ids repeat from process to process.
+def join_launches(activities: RawActivities, calls: RawCalls, thread_process: I4) -> LaunchJoin:
+    """Join launches on (process, correlation id): correlation ids repeat in other processes.
 
-    Of several calls with one id the earliest launches (the longest on ties); rows that only
+    Of several calls with the same id the earliest launches (the longest on ties); rows that only
     repeat a call for its call chain never launch unless they are alone.
     """
     process = np.append(thread_process, np.int32(-1))[calls.thread]
@@ -39,10 +42,10 @@ def join_launches(activities: Activities, calls: Calls, thread_process: I4) -> L
         order = np.lexsort((-duration, calls.start, calls.chain_only, have))
     valid = (activities.correlation > 0) & (wanted >= 0)
     call = _first(have, order, want, valid)
-    return Launches(call, _chains(calls, have, want, call))
+    return LaunchJoin(call, _chains(calls, have, want, call))
 
 
-def _chains(calls: Calls, have: I8, want: I8, call: I8) -> I8:
+def _chains(calls: RawCalls, have: I8, want: I8, call: I8) -> I8:
     """The row with each launch's stacks: the call itself, else the row that repeats it for them."""
     repeats = np.flatnonzero(calls.chain_only & ((calls.python > 0) | (calls.native > 0)))
     order = repeats[np.lexsort((calls.start[repeats], have[repeats]))]
@@ -52,9 +55,9 @@ def _chains(calls: Calls, have: I8, want: I8, call: I8) -> I8:
 
 
 def _known_process(process: I4, of_calls: I4) -> I4:
-    """Activities that name no process belong to the only one there is, if there is only one."""
-    known = np.unique(of_calls[of_calls >= 0])
-    return np.where(process < 0, known[0], process) if len(known) == 1 else process
+    """Give activities that name no process the only process there is, if there is only one."""
+    processes = np.unique(of_calls[of_calls >= 0])
+    return np.where(process < 0, processes[0], process) if len(processes) == 1 else process
 
 
 def _first(have: I8, order: I8, want: I8, valid: Bool) -> I8:

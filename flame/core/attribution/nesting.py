@@ -1,4 +1,4 @@
-"""Which intervals are open when: nesting by time on a thread, for whole columns at once."""
+"""Nest the intervals of each thread by time, for whole columns at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.attribution.crossing import cut
+from flame.core.attribution.crossing import cut_crossing
 from flame.core.columns import I8, Bool, Column
 from flame.core.errors import InputError
 
@@ -20,10 +20,10 @@ _TIME_LIMIT = 1 << 62
 
 @dataclass(frozen=True)
 class Nesting:
-    """Intervals cut into pieces that nest and never cross, ordered by (lane, start, depth).
+    """Hold intervals cut into pieces that nest and never cross, ordered by (lane, start, depth).
 
-    An interval that outlives one that was opened before it is cut where that one ends: its later
-    piece is no longer below it. ``source`` i8[n] is the interval a piece was cut from, ``start``
+    An interval that outlives an interval opened before it is cut where that ends: its later piece
+    is no longer below it. ``source`` i8[n] is the interval a piece was cut from, ``start``
     and ``end`` (exclusive) are its times, ``parent`` the enclosing piece or -1, ``depth`` the
     number of enclosing pieces. ``too_deep`` counts intervals left out for `MAX_DEPTH`.
     """
@@ -34,7 +34,7 @@ class Nesting:
     parent: I8
     depth: I8
     too_deep: int
-    clock: Clock
+    clock: LaneClock
     _starts: I8
     _ends: I8
     _keys: I8
@@ -44,29 +44,29 @@ class Nesting:
         return len(self.source)
 
     def innermost(self, lane: Column, time: Column) -> I8:
-        """The innermost piece open on ``lane`` at ``time``, or -1."""
+        """Find the innermost piece open on ``lane`` at ``time``, or -1."""
         if len(self) == 0:
             return np.full(len(time), -1, np.int64)
-        at = self.clock.of(lane, time)
+        at = self.clock.shift(lane, time)
         last = np.searchsorted(self._starts, at, "right") - 1
         depth = last + 1 - np.searchsorted(self._ends, at, "right")
-        found = self._last_at_depth(depth - 1, last)
-        return np.where((depth > 0) & self.clock.covers(time), found, -1)
+        piece = self._last_at_depth(depth - 1, last)
+        return np.where((depth > 0) & self.clock.covers(time), piece, -1)
 
     def _last_at_depth(self, depth: I8, last: I8) -> I8:
         """The last piece up to index ``last`` that has ``depth``."""
         place = np.searchsorted(self._keys, depth * len(self) + last, "right") - 1
-        found: I8 = self._order[place]
-        return found
+        piece: I8 = self._order[place]
+        return piece
 
     def by_depth(self) -> Iterator[I8]:
-        """Pieces of depth 0, 1, …: parents come before their children."""
+        """List the pieces of depth 0, 1, …: parents come before their children."""
         bounds = np.concatenate([[0], np.cumsum(np.bincount(self.depth))])
         for low, high in itertools.pairwise(bounds):
             yield self._order[low:high]
 
     def own_time(self) -> I8:
-        """Length of every piece not covered by the pieces directly inside it."""
+        """Compute the time of every piece that the pieces directly inside it do not cover."""
         length = self.end - self.start
         own = length.copy()
         inside = np.flatnonzero(self.parent >= 0)
@@ -75,30 +75,30 @@ class Nesting:
 
 
 @dataclass(frozen=True)
-class Clock:
-    """One time line for all lanes: each lane's times are shifted into a window of its own."""
+class LaneClock:
+    """Put all lanes on a common time line: each lane's times are shifted into its own window."""
 
     base: int
     span: int
 
-    def of(self, lane: Column, time: Column) -> I8:
-        """Times of ``lane`` on the common time line; only of those it `covers`."""
+    def shift(self, lane: Column, time: Column) -> I8:
+        """Shift the times of ``lane`` to the common time line; only those that it `covers`."""
         shifted: I8 = np.asarray(lane, np.int64) * self.span + (time - self.base)
         return shifted
 
     def covers(self, time: Column) -> Bool:
-        """Whether each time lies in the windows at all."""
+        """Tell whether each time lies in the windows at all."""
         inside: Bool = (time >= self.base) & (time < self.base + self.span)
         return inside
 
 
-def clock_of(lane: Column, start: I8, end: I8) -> Clock:
-    """A clock for the times of these intervals; InputError if they are centuries apart."""
+def lane_clock(lane: Column, start: I8, end: I8) -> LaneClock:
+    """Make a clock for the times of these intervals; InputError if they are centuries apart."""
     base = int(start.min()) if len(start) else 0
     span = int(end.max()) - base + 1 if len(end) else 1
     if span * (int(np.max(lane, initial=0)) + 1) >= _TIME_LIMIT:
         raise InputError("damaged: the times in it span more than a century")
-    return Clock(base, span)
+    return LaneClock(base, span)
 
 
 def nest(lane: Column, start: I8, end: I8) -> Nesting:
@@ -107,9 +107,9 @@ def nest(lane: Column, start: I8, end: I8) -> Nesting:
     Order on a lane: earlier start is outer, then the longer one, then table order.
     """
     kept = np.flatnonzero(end > start)
-    clock = clock_of(lane, start[kept], end[kept])
+    clock = lane_clock(lane, start[kept], end[kept])
     on = np.asarray(lane, np.int64)
-    begin, stop = (clock.of(on[kept], time[kept]) for time in (start, end))
+    begin, stop = (clock.shift(on[kept], time[kept]) for time in (start, end))
     order = outer_first(begin, stop)
     source, begin, stop = kept[order], begin[order], stop[order]
     closing = _closing(stop)
@@ -120,7 +120,7 @@ def nest(lane: Column, start: I8, end: I8) -> Nesting:
         source, begin, stop = source[shallow], begin[shallow], stop[shallow]
         closing = _closing(stop)
         depth = _open_before(begin, stop[closing])
-    row, begin, stop, depth = cut(begin, stop, depth, closing)
+    row, begin, stop, depth = cut_crossing(begin, stop, depth, closing)
     source = source[row]
     keys, order = _depth_index(depth)
     parent = _parents(depth, keys, order)
@@ -131,7 +131,7 @@ def nest(lane: Column, start: I8, end: I8) -> Nesting:
 
 
 def outer_first(start: I8, end: I8) -> I8:
-    """The order (start, longest first, as given)."""
+    """Order intervals by (start, longest first, as given)."""
     order = np.argsort(start, kind="stable")
     same = start[order[1:]] == start[order[:-1]]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
@@ -141,7 +141,7 @@ def outer_first(start: I8, end: I8) -> I8:
 
 
 def _closing(end: I8) -> I8:
-    """The order in which intervals end: of those that end together the inner ones first."""
+    """The order in which intervals end: of those that end together the inner first."""
     order: I8 = len(end) - 1 - np.argsort(end[::-1], kind="stable")
     return order
 

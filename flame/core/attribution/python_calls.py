@@ -1,4 +1,4 @@
-"""Python stacks from recorded function calls: by who called whom, else by time on a thread."""
+"""Make Python stacks of recorded function calls: by recorded callers, else by time on a thread."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import itertools
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH
-from flame.core.attribution.open_at import Moments
+from flame.core.attribution.open_at import OpenIntervals
 from flame.core.columns import I4, I8, Bool, Column, pack
-from flame.core.model.raw import Functions, closed_at
+from flame.core.model.raw import RawPythonCalls, close_open_ends
 from flame.core.model.stacks import EMPTY, StackBuilder
 
 
 class FunctionIndex:
-    """Function calls of all threads; each one's caller is as recorded, where time allows it.
+    """Index function calls of all threads; each caller is as recorded, where time allows it.
 
     A recorded caller must have started before on the same thread and not have ended before; time
     decides otherwise, which ``contradicted`` counts. ``too_deep`` counts calls left out for
     `MAX_DEPTH`. ``start``, ``end``, ``thread`` and ``frame`` are columns ordered by the calls'
-    numbers, so that of calls with equal times the outer one comes first.
+    numbers, so that of calls with equal times the outer comes first.
     """
 
-    def __init__(self, functions: Functions, thread_process: I4, capture_end: int) -> None:
+    def __init__(self, functions: RawPythonCalls, thread_process: I4, capture_end: int) -> None:
         order = np.argsort(functions.call, kind="stable")
         self.start, self.thread = functions.start[order], functions.thread[order]
-        self.end = closed_at(functions.end[order], capture_end)
+        self.end = close_open_ends(functions.end[order], capture_end)
         self.frame = functions.frame[order]
-        self._moments = Moments(self.thread, self.start, self.end)
+        self._open = OpenIntervals(self.thread, self.start, self.end)
         process = np.append(thread_process, np.int32(-1))[self.thread]
-        recorded = _recorded(process, functions.call[order], functions.caller[order])
+        recorded = _recorded_callers(process, functions.call[order], functions.caller[order])
         fits = self._fits(recorded)
         self.contradicted = int((~fits & (recorded != _ABSENT)).sum())
         alone = np.flatnonzero(~fits)
@@ -42,11 +42,11 @@ class FunctionIndex:
         return len(self.start)
 
     def innermost(self, thread: Column, time: I8) -> I8:
-        """The call opened last of those open on ``thread`` (-1: unknown) at ``time``, or -1."""
-        return self._moments.innermost(thread, time)
+        """Find the call opened last of those open on ``thread`` (-1: unknown), or -1."""
+        return self._open.innermost(thread, time)
 
     def paths(self, stacks: StackBuilder) -> I4:
-        """The stack of every call, itself included, i4[n + 1]; the last, "no call", is empty."""
+        """Make the stack of every call, itself included, i4[n + 1]; the last, no call, is empty."""
         path = np.full(len(self) + 1, EMPTY, np.int32)
         order = np.argsort(np.minimum(self._depth, MAX_DEPTH).astype(np.uint16), kind="stable")
         bounds = np.searchsorted(self._depth[order], np.arange(MAX_DEPTH + 1))
@@ -67,16 +67,16 @@ class FunctionIndex:
     def _fits(self, caller: I8) -> Bool:
         """Where time allows ``caller`` to be the caller."""
         place = np.full(len(self) + 1, -1)
-        place[self._moments.rows] = np.arange(len(self._moments.rows))
+        place[self._open.rows] = np.arange(len(self._open.rows))
         earlier = (place[caller] >= 0) & (place[caller] < place[:-1])
-        known = np.maximum(caller, 0)
-        same = self.thread[known] == self.thread
-        fits: Bool = (caller >= 0) & earlier & same & (self.end[known] >= self.start)
+        row = np.maximum(caller, 0)
+        same = self.thread[row] == self.thread
+        fits: Bool = (caller >= 0) & earlier & same & (self.end[row] >= self.start)
         return fits
 
     def _enclosing(self, calls: I8) -> I8:
         """The calls around ``calls`` by time, or -1."""
-        nesting, rows = self._moments.nesting, np.append(self._moments.rows, -1)
+        nesting, rows = self._open.nesting, np.append(self._open.rows, -1)
         first = np.full(len(self), -1)
         first[rows[nesting.source[::-1]]] = np.arange(len(nesting))[::-1]
         own = first[calls]
@@ -92,8 +92,8 @@ _ABSENT = -1
 _AMBIGUOUS = -2
 
 
-def _recorded(process: Column, call: I8, caller: I8) -> I8:
-    """The row of each one's recorded caller; `_ABSENT`, or `_AMBIGUOUS` for one of several."""
+def _recorded_callers(process: Column, call: I8, caller: I8) -> I8:
+    """The row of each call's recorded caller; `_ABSENT`, or `_AMBIGUOUS` for one of several."""
     numbered = np.flatnonzero(call > 0)
     if not len(numbered):
         return np.full(len(call), _ABSENT)
@@ -102,13 +102,13 @@ def _recorded(process: Column, call: I8, caller: I8) -> I8:
     order = np.argsort(have, kind="stable")
     ordered, rows = np.append(have[order], -1), np.append(numbered[order], _ABSENT)
     twice = np.flatnonzero(ordered[:-1] == ordered[1:])
-    rows[twice] = _AMBIGUOUS  # the first one of them is found
+    rows[twice] = _AMBIGUOUS  # the search finds the first of them
     place = np.searchsorted(ordered[:-1], want)
     return np.where((ordered[place] == want) & (caller > 0), rows[place], _ABSENT)
 
 
 def _depth(caller: I8) -> I8:
-    """How many callers each one has, by pointer doubling."""
+    """How many callers each call has, by pointer doubling."""
     above = np.append(caller, -1)
     depth = (above >= 0).astype(np.int64)
     while (above >= 0).any():

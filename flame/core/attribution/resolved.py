@@ -1,4 +1,4 @@
-"""From stacks that somebody else has resolved to a `Profile` with the level ``stack``."""
+"""Make a `Profile` with the level ``stack`` of ready-made stacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
-from flame.core.model.activities import NONE, Activities, off_gpu
+from flame.core.model.activities import NONE, Activities, off_gpu_columns
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Source
@@ -24,19 +24,19 @@ _NOUN = "stacks"
 
 
 def resolve_stacks(raw: RawStacks) -> Profile:
-    """The profile of ``raw``: one activity per row, whose values are the measures'.
+    """Make the profile of ``raw``: an activity per row, whose values are the measures'.
 
-    The sum of a metric over the rows is the measure's sum, exactly. Of stacks so deep that memory
-    does not do for as many the innermost frames are left out, which a warning says. Raises
-    InputError where a sum would not fit 64 bits.
+    The sum of a metric over the rows is the measure's sum, exactly. Stacks that are too deep for
+    memory lose their innermost frames, which a warning says. Raises InputError where a sum would
+    not fit 64 bits.
     """
     for measure in raw.measures:
         _check_sum(measure)
     sources = (Source("", raw.meta),)
     streams: I4 = np.zeros(0, np.int32)
     grouping = add_grouping(raw.frames, raw.processes, raw.threads, (), streams, sources)
-    stacks, stack, warnings = _shallow(raw.stacks.build(), raw.stack)
-    table = _table(raw, stacks, stack)
+    stacks, stack, warnings = _limit_depth(raw.stacks.build(), raw.stack)
+    table = _activities(raw, stacks, stack)
     begin, end = _extent(raw)
     return Profile(
         frames=raw.frames.build(),
@@ -64,17 +64,24 @@ def _same(table: Activities) -> Activities:
 def _metrics(raw: RawStacks) -> tuple[Metric, ...]:
     levels = ("thread", "stack") if len(raw.threads) > 1 else ("stack",)
     return tuple(
-        Metric(one.key, one.title, one.unit, partial(_measure, one.key), levels=levels, noun=_NOUN)
-        for one in raw.measures
+        Metric(
+            measure.key,
+            measure.title,
+            measure.unit,
+            partial(_values, measure.key),
+            levels=levels,
+            noun=_NOUN,
+        )
+        for measure in raw.measures
     )
 
 
-def _measure(key: str, table: Activities) -> I8:
+def _values(key: str, table: Activities) -> I8:
     return table.measures[key]
 
 
-def _shallow(table: StackTable, stack: I4) -> tuple[StackTable, I4, list[str]]:
-    """Both without the innermost frames of stacks that are too deep, and what to say of that."""
+def _limit_depth(table: StackTable, stack: I4) -> tuple[StackTable, I4, list[str]]:
+    """Leave out the innermost frames of stacks that are too deep, and warn of it."""
     most = min(max(_MOST_CELLS // max(len(np.unique(stack)), 1), _ALWAYS), _AT_MOST)
     deep = table.depth > most
     if not deep.any():
@@ -90,31 +97,38 @@ def _shallow(table: StackTable, stack: I4) -> tuple[StackTable, I4, list[str]]:
     return kept, place[shown[stack]], [warning] if count else []
 
 
-def _table(raw: RawStacks, stacks: StackTable, stack: I4) -> Activities:
+def _activities(raw: RawStacks, stacks: StackTable, stack: I4) -> Activities:
     size = len(raw.stack)
     no_time: I8 = np.zeros(size, np.int64)
-    known: dict[str, Column] = {
+    duration = _durations(raw)
+    columns: dict[str, Column] = {
         "kind": np.full(size, Kind.FRAME, np.uint8),
         "start": no_time if raw.start is None else raw.start,
-        "duration": next((one.values for one in raw.measures if one.unit == "ns"), no_time),
+        "duration": no_time if duration is None else duration,
         "stack": stack,
     }
     if raw.thread is not None:
-        of_thread = np.array([*(one.process for one in raw.threads), NONE], np.int32)
-        known |= {"thread": raw.thread, "process": of_thread[raw.thread]}
+        of_thread = np.array([*(thread.process for thread in raw.threads), NONE], np.int32)
+        columns |= {"thread": raw.thread, "process": of_thread[raw.thread]}
     return Activities(
-        **off_gpu(size) | known,
+        **off_gpu_columns(size) | columns,
         stacks=stacks,
-        measures={one.key: one.values for one in raw.measures},
+        measures={measure.key: measure.values for measure in raw.measures},
     )
+
+
+def _durations(raw: RawStacks) -> I8 | None:
+    """Values of the first measure of time, ns; None without one."""
+    return next((measure.values for measure in raw.measures if measure.unit == "ns"), None)
 
 
 def _extent(raw: RawStacks) -> tuple[int, int]:
     """First and last time, ns; (0, 0) where there is none."""
     if raw.start is None or not len(raw.start):
         return 0, 0
-    lasting = next((one.values for one in raw.measures if one.unit == "ns"), 0)
-    return int(raw.start.min()), int((raw.start + lasting).max())
+    duration = _durations(raw)
+    end = raw.start if duration is None else raw.start + duration
+    return int(raw.start.min()), int(end.max())
 
 
 def _check_sum(measure: Measure) -> None:

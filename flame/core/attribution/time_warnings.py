@@ -1,4 +1,4 @@
-"""What is odd about the recorded times of a trace, said in lines."""
+"""Warn of odd times in a trace: backward, missing, nested too deeply, contradicted."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.columns import Bool
 from flame.core.model.frames import Kind
-from flame.core.model.raw import Activities, RawTrace
+from flame.core.model.raw import RawActivities, RawTrace
 
 
-def untimed(work: Activities) -> Bool:
-    """CUDA graphs whose times were not collected: CUPTI says so with zeros."""
-    untimed: Bool = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
-    return untimed
+def lacks_times(work: RawActivities) -> Bool:
+    """Tell which CUDA graphs have no times, because they were not collected: CUPTI writes zeros."""
+    zero: Bool = (work.kind == Kind.GRAPH) & (work.start == 0) & (work.end == 0)
+    return zero
 
 
 def time_warnings(raw: RawTrace, too_deep: int, functions: FunctionIndex) -> list[str]:
-    """One line per oddity; ``too_deep`` ranges were nested deeper than can be shown."""
+    """Write a line per oddity; ``too_deep`` ranges were nested deeper than can be shown."""
     return [*_of_activities(raw.activities), *_of_ranges(raw, too_deep), *_of_functions(functions)]
 
 
-def _of_activities(work: Activities) -> Iterator[str]:
+def _of_activities(work: RawActivities) -> Iterator[str]:
     backwards = int((work.end < work.start).sum())
     if backwards:
         yield f"{backwards:,} GPU activities end before they start: they count as 0 ns"
-    empty = int(untimed(work).sum())
+    empty = int(lacks_times(work).sum())
     if empty:
         yield f"{empty:,} CUDA graph launches were recorded without times"
 
@@ -53,8 +53,8 @@ def _of_functions(functions: FunctionIndex) -> Iterator[str]:
         )
 
 
-def _deep(count: int, what: str, one: str) -> str:
+def _deep(count: int, plural: str, singular: str) -> str:
     return (
-        f"{count:,} {what} are nested deeper than {MAX_DEPTH}: "
-        f"their time counts in the {one} around them"
+        f"{count:,} {plural} are nested deeper than {MAX_DEPTH}: "
+        f"their time counts in the {singular} around them"
     )

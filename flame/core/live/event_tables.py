@@ -16,9 +16,9 @@ from flame.core.live.sums import host_spans as spans
 from flame.core.live.sums.groups import HostGroups, WorkGroups
 from flame.core.live.sums.segment import Extent
 from flame.core.live.sums.window_sums import Looked
-from flame.core.model.activities import NONE, Activities, RangePieces, Totals
+from flame.core.model.activities import NONE, Activities, GroupTotals, RangePieces
 from flame.core.model.meta import GraphNodes
-from flame.core.model.raw import Ranges
+from flame.core.model.raw import RawRanges
 from flame.core.model.stacks import EMPTY, StackTable
 
 _NO_ROWS = KeptRows((), 0, 0)
@@ -71,7 +71,7 @@ class Tables:
         )
         return LazyActivities(_NO_ROWS, LazyGroups(_NO_ROWS, columns), words.stacks)
 
-    def totals(self, looked: Looked, since: int) -> Totals:
+    def totals(self, looked: Looked, since: int) -> GroupTotals:
         """The sums of a window, of which there are all rows ``since`` then.
 
         Where a range is known only by what was in it, there is nothing to take the time of that
@@ -81,7 +81,7 @@ class Tables:
         often, host = looked.host
         by_metric = dict(zip(work.MEASURES, (count, *values), strict=True))
         by_metric["host"] = np.maximum(host, 0)
-        return Totals(by_metric, {"gpu": count, "host": often}, since)
+        return GroupTotals(by_metric, {"gpu": count, "host": often}, since)
 
     def graph_nodes(self, looked: Looked) -> GraphNodes:
         """How much of a window was replayed from graphs."""
@@ -100,7 +100,7 @@ class Tables:
         path = self._host.column("nvtx")[ranges.group]
         on = self._host.column("thread")[ranges.group].astype(np.int32)
         start, end = ranges.start - zero, ranges.end - zero
-        return range_pieces(Ranges(start, end, on, stacks.frame[path]), int(end.max(initial=0)))
+        return range_pieces(RawRanges(start, end, on, stacks.frame[path]), int(end.max(initial=0)))
 
 
 def _columns(size: int, **known: Column) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from flame.core.live.sums.window_sums import Looked, WindowSums
 from flame.core.live.window import ALL, LONGEST, SECOND, Window
 from flame.core.loading.source_labels import labels_of
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
-from flame.core.model.stack_joins import Joiner
+from flame.core.model.stack_joins import StackJoiner
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import Bytes, named
 from flame.core.readers.fdump.context import Shared
@@ -53,7 +53,7 @@ class Feed:
         self._clock = clock
         self._shared = Shared()
         self._lexicon = Lexicon(self._shared)
-        self._work = WorkGroups(Joiner(self._shared.frames, self._shared.stacks))
+        self._work = WorkGroups(StackJoiner(self._shared.frames, self._shared.stacks))
         self._host = HostGroups()
         self._no_launch = self._shared.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
         self._tables = Tables(self._work, self._host)

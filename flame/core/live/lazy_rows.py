@@ -10,7 +10,7 @@ import numpy as np
 from flame.core.columns import Column
 from flame.core.live.sums.activities import WorkSegment
 from flame.core.model.activities import GROUP_COLUMNS, Activities, Groups
-from flame.core.model.launches import LaunchConfig, Launches
+from flame.core.model.launches import LaunchConfig, LaunchDetails
 from flame.core.model.stacks import StackTable
 
 _TIMES = ("launch_start", "launch_end")
@@ -40,24 +40,24 @@ class KeptRows:
             return self.column("start") - self._zero
         return self.column(_AS_KEPT[name])
 
-    def launches(self, configs: tuple[LaunchConfig, ...]) -> Launches:
+    def launches(self, configs: tuple[LaunchConfig, ...]) -> LaunchDetails:
         """How all of them were launched."""
-        return Launches(self.column("config"), self.column("bytes"), configs)
+        return LaunchDetails(self.column("config"), self.column("bytes"), configs)
 
 
 _DTYPES = {"group": np.int32, "config": np.int32}
 
 
 class LazyGroups(Groups):
-    """Groups whose ``of`` is put together when it is first asked for."""
+    """Groups whose ``of_row`` is put together when it is first asked for."""
 
     def __init__(self, rows: KeptRows, columns: dict[str, Column]) -> None:
         self.__dict__.update(columns, _rows=rows)
 
     def __getattr__(self, name: str) -> Any:
-        if name != "of":
+        if name != "of_row":
             raise AttributeError(name)
-        found = self.__dict__["of"] = self.__dict__["_rows"].column("group")
+        found = self.__dict__["of_row"] = self.__dict__["_rows"].column("group")
         return found
 
 
@@ -73,7 +73,7 @@ class LazyActivities(Activities):
     def __getattr__(self, name: str) -> Any:
         known = self.__dict__
         if name in _OF_GROUPS:
-            found = getattr(known["groups"], name)[known["groups"].of]
+            found = getattr(known["groups"], name)[known["groups"].of_row]
         elif name in _OF_ROWS:
             found = known["_rows"].of_activities(name)
         else:

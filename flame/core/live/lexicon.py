@@ -13,7 +13,7 @@ from flame.core.model.frames import FrameTable
 from flame.core.model.grouping import Grouping, add_grouping
 from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.model.stacks import StackTable
-from flame.core.projection.labels import Labeller, Naming, keep_labels, namings_of
+from flame.core.projection.labels import Labeller, Naming, keep_labels, kept_namings
 from flame.core.readers.fdump.context import Shared
 
 
@@ -98,7 +98,7 @@ class Lexicon:
         """Label ``frames`` under every naming that has been asked for."""
         if self._known is None:
             return
-        for naming in namings_of(self._known.frames):
+        for naming in kept_namings(self._known.frames):
             self._labellers.setdefault(naming, Labeller(naming))
         keep_labels(
             frames, {naming: each.labels(frames) for naming, each in self._labellers.items()}

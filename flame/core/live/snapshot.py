@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from flame.core.attribution.gaps import findings
+from flame.core.attribution.gaps import describe_gaps
 from flame.core.live.event_tables import Tables
 from flame.core.live.lazy_rows import KeptRows
 from flame.core.live.lexicon import Lexicon, Words
@@ -87,7 +87,7 @@ class Pictures:
             totals=tables.totals(looked, since),
             sampling=sampling,
         )
-        gaps = findings(replace(profile, totals=tables.totals(everything, since)))
+        gaps = describe_gaps(replace(profile, totals=tables.totals(everything, since)))
         said = warnings_of_all([one.remarks() for one in dumps], labels)
         return replace(profile, warnings=(*said, *gaps))
 

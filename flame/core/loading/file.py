@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flame.core.attribution.attribute import attribute
-from flame.core.attribution.gaps import findings
+from flame.core.attribution.gaps import describe_gaps
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
 from flame.core.model.profile import Profile
@@ -45,4 +45,4 @@ def profile_of(decoded: Decoded, progress: Progress = silent) -> Profile:
         return profile_of_ncu(decoded)
     attributed = attribute(decoded, progress)
     profile, notes = with_recorded(attributed, decoded)
-    return replace(profile, warnings=(*attributed.warnings, *notes, *findings(profile)))
+    return replace(profile, warnings=(*attributed.warnings, *notes, *describe_gaps(profile)))

@@ -12,10 +12,10 @@ import numpy as np
 from flame.core.columns import I4, Column
 from flame.core.loading.clocks import align
 from flame.core.loading.merge_metrics import differences, joined_measures, joined_metrics, scales
-from flame.core.model.activities import NONE, Activities, RangePieces, timed
+from flame.core.model.activities import NONE, Activities, RangePieces, has_times
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
-from flame.core.model.launches import UNKNOWN, LaunchConfig, Launches
+from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, ProfilerSteps, Source, Thread
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
@@ -43,7 +43,7 @@ class _Part:
     rows: int
     host: Callable[[], Activities]
     ranges: Callable[[], RangePieces | None] | None
-    launches: Callable[[], Launches | None] | None
+    launches: Callable[[], LaunchDetails | None] | None
 
 
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
@@ -134,7 +134,7 @@ class _Who:
         ids = [*map(self.frames.add, profile.frames.frames), NONE]
         for frame, texts in profile.frames.examples.items():
             for text in texts:
-                self.frames.example(ids[frame], text)
+                self.frames.add_example(ids[frame], text)
         return np.array(ids, np.int32)
 
 
@@ -163,7 +163,7 @@ def _columns(part: _Part, table: Activities, stacks: StackBuilder) -> dict[str, 
     columns = {name: getattr(table, name) for name in _AS_RECORDED}
     columns |= {name: ids[getattr(table, name)] for name in _STACKS}
     # Graphs whose times were not collected are known by their zeros.
-    columns["start"] = np.where(timed(table), table.start + part.shift, table.start)
+    columns["start"] = np.where(has_times(table), table.start + part.shift, table.start)
     for name in ("launch_start", "launch_end"):
         time = getattr(table, name)
         columns[name] = np.where(table.launched, time + part.shift, time)
@@ -178,20 +178,22 @@ def _host(parts: Sequence[_Part]) -> Activities:
     return _joined(parts, [part.host() for part in parts])
 
 
-def _launches(parts: Sequence[_Part]) -> Launches:
+def _launches(parts: Sequence[_Part]) -> LaunchDetails:
     """How all activities were launched; unknown where a part does not know."""
     configs: list[LaunchConfig] = []
     config, size = [], []
     for part in parts:
         known = part.launches() if part.launches else None
         if known is None:
-            known = Launches(
+            known = LaunchDetails(
                 np.full(part.rows, UNKNOWN, np.int32), np.full(part.rows, UNKNOWN, np.int64), ()
             )
         config.append(np.where(known.config == UNKNOWN, UNKNOWN, known.config + len(configs)))
         size.append(known.bytes)
         configs += known.configs
-    return Launches(np.concatenate(config).astype(np.int32), np.concatenate(size), tuple(configs))
+    return LaunchDetails(
+        np.concatenate(config).astype(np.int32), np.concatenate(size), tuple(configs)
+    )
 
 
 def _ranges(parts: Sequence[_Part]) -> RangePieces:

@@ -34,7 +34,7 @@ GROUP_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Activities:
-    """One row per thing that took time: GPU activities, or host ranges and calls.
+    """Hold activities in columns, one row each: work of a GPU, or ranges and calls of the host.
 
     | column | dtype | meaning |
     |---|---|---|
@@ -81,15 +81,15 @@ class Activities:
 
     @cached_property
     def groups(self) -> Groups:
-        """Rows that differ in nothing but time and duration, counted as one."""
+        """Group the rows that differ in nothing but time and duration."""
         columns = [getattr(self, name) for name in GROUP_COLUMNS]
         first, group = unique_rows(columns)
         kept = {name: getattr(self, name)[first] for name in (*GROUP_COLUMNS, "launched")}
         return Groups(group.astype(np.int32), **kept)
 
 
-def off_gpu(size: int) -> dict[str, Any]:
-    """Columns of `Activities` for ``size`` rows that no GPU ran: no stack, all else unknown."""
+def off_gpu_columns(size: int) -> dict[str, Any]:
+    """Make columns of `Activities` for ``size`` rows off the GPU: no stack, all else unknown."""
     none, empty = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
     no_time = np.zeros(size, np.int64)
     return {
@@ -103,12 +103,12 @@ def off_gpu(size: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Distinct activities: columns as in `Activities`, and ``of`` (i4): every activity's group.
+    """Hold distinct activities in the columns of `Activities`; ``of_row`` i4: each row's group.
 
     Hundreds of times fewer than activities, so that pivots and filters run on these alone.
     """
 
-    of: I4
+    of_row: I4
     kind: U1
     process: I4
     thread: I4
@@ -127,8 +127,8 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
-    """Sums per group, of all that was recorded: more than the tables have rows for.
+class GroupTotals:
+    """Hold sums per group of all that was recorded, which is more than the tables have rows for.
 
     ``values`` by metric and ``counts`` by table (``gpu``, ``host``) are i8[groups of the table].
     There are rows of all that started after ``since``, ns.
@@ -141,9 +141,9 @@ class Totals:
 
 @dataclass(frozen=True, eq=False)
 class RangePieces:
-    """Ranges over time, cut into pieces that nest; ordered by (thread, depth, start).
+    """Hold ranges over time, cut into pieces that nest; ordered by (thread, depth, start).
 
-    ``thread``, ``depth`` (0: in no other one), ``frame``, ``parent`` (the piece around it, -1
+    ``thread``, ``depth`` (0: in no other piece), ``frame``, ``parent`` (the piece around it, -1
     without one) are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns. Ranges without length
     and those of unknown threads are left out.
     """
@@ -159,8 +159,8 @@ class RangePieces:
         return len(self.start)
 
 
-def timed(table: Activities) -> Bool:
-    """All but the CUDA graphs whose times were not collected: CUPTI says so with zeros."""
-    untimed = (table.kind == Kind.GRAPH) & (table.start == 0) & (table.duration == 0)
-    found: Bool = ~untimed
-    return found
+def has_times(table: Activities) -> Bool:
+    """Tell which rows of ``table`` have times: all but CUDA graphs that CUPTI wrote zeros for."""
+    zero = (table.kind == Kind.GRAPH) & (table.start == 0) & (table.duration == 0)
+    timed: Bool = ~zero
+    return timed

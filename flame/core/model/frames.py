@@ -1,4 +1,4 @@
-"""Interned frames: the vocabulary from which every stack of a profile is spelled."""
+"""Intern the frames of a profile, to which all its stacks refer by id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_EXAMPLES = 5
 
 
 class Kind(IntEnum):
-    """What a frame stands for, in default stack order up to ``STALL``.
+    """Name what a frame stands for, in default stack order up to ``STALL``.
 
     ``FRAME`` is a frame of a stack whose file does not say what kind of frame it is.
     """
@@ -44,18 +44,18 @@ class Kind(IntEnum):
 
     @property
     def title(self) -> str:
-        """The kind's name as options and exports spell it."""
+        """Name of the kind as options and exports spell it."""
         return self.name.lower()
 
 
-PARTS = (Kind.SASS, Kind.STALL)
+SAMPLE_KINDS = (Kind.SASS, Kind.STALL)
 """Frames that have parts of activities: how many and how long those are says nothing of them."""
 
 ACTIVITY_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH)
 
 
 class Frame(NamedTuple):
-    """One frame. Two frames are the same frame exactly when all fields are equal.
+    """Describe a frame. Two frames are the same frame exactly when all fields are equal.
 
     ``extra`` holds what is known besides, as (key, text) pairs: ``domain``, ``category``,
     ``shapes``, ``detail`` and ``captured`` of an NVTX range, ``demangled`` and ``mangled`` of a
@@ -70,13 +70,13 @@ class Frame(NamedTuple):
     extra: tuple[tuple[str, str], ...] = ()
 
     def get(self, key: str) -> str:
-        """The extra text under ``key``, or an empty string."""
+        """Get the extra text under ``key``, or an empty string."""
         return next((value for name, value in self.extra if name == key), "")
 
 
 @dataclass(frozen=True, eq=False)
 class FrameTable:
-    """Frames by id (their index). Frame 0 is the root ``all``.
+    """Hold frames by id (their index). Frame 0 is the root ``all``.
 
     ``examples`` keeps a few recorded payload texts of ranges that carry some: payloads differ from
     instance to instance, so they are not part of a frame.
@@ -98,7 +98,7 @@ class FrameTable:
 
 
 class FrameBuilder:
-    """Collects frames while a file is read; equal frames get one id."""
+    """Collect frames while a file is read; equal frames get the same id."""
 
     def __init__(self) -> None:
         self._ids: dict[Frame, int] = {Frame(Kind.ROOT, "all"): 0}
@@ -106,8 +106,8 @@ class FrameBuilder:
         self._examples: dict[int, list[str]] = {}
 
     @classmethod
-    def of(cls, table: FrameTable) -> FrameBuilder:
-        """One that goes on where ``table`` ends."""
+    def from_table(cls, table: FrameTable) -> FrameBuilder:
+        """Make a builder that goes on where ``table`` ends."""
         builder = cls()
         builder._frames = list(table.frames)
         builder._ids = {frame: index for index, frame in enumerate(table.frames)}
@@ -118,22 +118,22 @@ class FrameBuilder:
         return len(self._frames)
 
     def add(self, frame: Frame) -> int:
-        """The id of ``frame``, new or known."""
+        """Intern ``frame`` and return its id, new or known."""
         index = self._ids.setdefault(frame, len(self._frames))
         if index == len(self._frames):
             self._frames.append(frame)
         return index
 
-    def example(self, index: int, text: str) -> None:
+    def add_example(self, index: int, text: str) -> None:
         """Remember ``text`` as a payload seen with frame ``index`` (a few are kept)."""
-        known = self._examples.setdefault(index, [])
-        if len(known) < MAX_EXAMPLES and text not in known:
-            known.append(text)
+        texts = self._examples.setdefault(index, [])
+        if len(texts) < MAX_EXAMPLES and text not in texts:
+            texts.append(text)
 
     def __getitem__(self, index: int) -> Frame:
         return self._frames[index]
 
     def build(self) -> FrameTable:
-        """The finished table."""
+        """Build the table of the frames added so far."""
         examples = {index: tuple(texts) for index, texts in self._examples.items()}
         return FrameTable(tuple(self._frames), examples)

@@ -1,4 +1,4 @@
-"""Frames of the grouping levels: processes, threads, devices, streams, and ranges' shapes."""
+"""Make the frames of the grouping levels: processes, threads, devices, streams, shapes, ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flame.core.model.meta import Device, Process, Source, Thread
 
 @dataclass(frozen=True)
 class Grouping:
-    """Frame ids to group by.
+    """Hold the ids of the frames to group by.
 
     ``process``, ``thread``, ``device``: i4 by index of the profile's lists. ``stream``: i4 by
     place of the stream id in ``stream_ids`` (sorted). ``shapes``: i4 by frame id of a range, -1
@@ -33,7 +33,7 @@ class Grouping:
     rest: int
 
     def stream_of(self, ids: Column) -> I4:
-        """Frame ids of stream ``ids``; -1 for the unknown stream (-1)."""
+        """Look up the frame ids of the stream ``ids``; -1 for the unknown stream (-1)."""
         place = np.searchsorted(self.stream_ids, ids)
         return np.append(self.stream, np.int32(-1))[np.where(ids < 0, -1, place)]
 
@@ -48,50 +48,54 @@ def add_grouping(
     shapes: I4 | None = None,
 ) -> Grouping:
     """Add the grouping frames of a profile to ``frames``; ``shapes`` are those known before."""
-    shapes = _add_shapes(frames, _NO_SHAPES if shapes is None else shapes)
-    of_process = [one.source for one in processes]
-    of_thread = [of_process[one.process] if one.process >= 0 else 0 for one in threads]
-    of_device = [one.source for one in devices]
+    shapes = _extend_shapes(frames, _NO_SHAPES if shapes is None else shapes)
+    of_process = [process.source for process in processes]
+    of_thread = [of_process[thread.process] if thread.process >= 0 else 0 for thread in threads]
+    of_device = [device.source for device in devices]
     stream_ids = np.unique(streams[streams >= 0]).astype(np.int32)
     return Grouping(
-        _add(frames, Kind.PROCESS, _apart(map(process_name, processes), of_process, sources)),
-        _add(frames, Kind.THREAD, _apart(map(thread_name, threads), of_thread, sources)),
-        _add(frames, Kind.DEVICE, _apart(map(device_name, devices), of_device, sources)),
+        _add(frames, Kind.PROCESS, _label(map(process_name, processes), of_process, sources)),
+        _add(frames, Kind.THREAD, _label(map(thread_name, threads), of_thread, sources)),
+        _add(frames, Kind.DEVICE, _label(map(device_name, devices), of_device, sources)),
         stream_ids,
         _add(frames, Kind.STREAM, (f"stream {number}" for number in stream_ids.tolist())),
         shapes,
-        _ranks(frames, processes, sources),
+        _add_ranks(frames, processes, sources),
         frames.add(Frame(Kind.REST, SMALLER)),
     )
 
 
-def _ranks(frames: FrameBuilder, processes: tuple[Process, ...], sources: tuple[Source, ...]) -> I4:
-    """The frame of each process's file; -1 where there is only one."""
+def _add_ranks(
+    frames: FrameBuilder, processes: tuple[Process, ...], sources: tuple[Source, ...]
+) -> I4:
+    """The frame of each process's file; -1 where there is only one file."""
     if len(sources) < 2:
         return np.full(len(processes), -1, np.int32)
-    return _add(frames, Kind.RANK, (sources[one.source].label for one in processes))
+    return _add(frames, Kind.RANK, (sources[process.source].label for process in processes))
 
 
-def _apart(names: Iterable[str], of: Sequence[int], sources: tuple[Source, ...]) -> Iterator[str]:
-    """``names``; those that several files have (``of`` says which each is of) with the file's."""
-    pairs = list(zip(names, of, strict=True))
+def _label(
+    names: Iterable[str], of_name: Sequence[int], sources: tuple[Source, ...]
+) -> Iterator[str]:
+    """Label the ``names`` that several files have by the file; ``of_name`` is each name's file."""
+    pairs = list(zip(names, of_name, strict=True))
     files = Counter(name for name, _ in set(pairs))
     for name, source in pairs:
         yield f"{name} · {sources[source].label}" if files[name] > 1 else name
 
 
 def process_name(process: Process) -> str:
-    """``name [pid]``, without the pid where it is not known (-1)."""
+    """Name ``process`` as ``name [pid]``, without the pid where it is not known (-1)."""
     return f"{process.name or 'process'} [{process.pid}]" if process.pid >= 0 else process.name
 
 
 def thread_name(thread: Thread) -> str:
-    """``name [tid]``."""
+    """Name ``thread`` as ``name [tid]``."""
     return f"{thread.name or 'thread'} [{thread.tid}]"
 
 
 def device_name(device: Device) -> str:
-    """``GPU id name``."""
+    """Name ``device`` as ``GPU id name``."""
     return f"GPU {device.id} {device.name}".rstrip()
 
 
@@ -102,8 +106,8 @@ def _add(frames: FrameBuilder, kind: Kind, names: Iterable[str]) -> I4:
 _NO_SHAPES: I4 = np.zeros(0, np.int32)
 
 
-def _add_shapes(frames: FrameBuilder, known: I4) -> I4:
-    """``shapes`` of all ``frames``, of which the first ones are ``known``."""
-    texts = [frames[index].get("shapes") for index in range(len(known), len(frames))]
+def _extend_shapes(frames: FrameBuilder, shapes: I4) -> I4:
+    """Extend ``shapes``, which has those of the first ``frames``, to all of them."""
+    texts = [frames[index].get("shapes") for index in range(len(shapes), len(frames))]
     ids = [frames.add(Frame(Kind.SHAPES, text)) if text else -1 for text in texts]
-    return np.append(known, np.array(ids, np.int32))
+    return np.append(shapes, np.array(ids, np.int32))

@@ -1,4 +1,4 @@
-"""How kernels were launched, and how many bytes copies moved: what no stack needs to know."""
+"""Hold how kernels were launched and how many bytes copies moved, which no stack needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Dim = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """What a kernel was launched with; None is unknown.
+    """Describe what a kernel was launched with; None is unknown.
 
     ``grid`` is in blocks (or clusters' blocks), ``block`` in threads, ``registers`` per thread,
     shared memory in bytes per block (``shared_executed``: what the driver set aside; ``shared``:
@@ -45,12 +45,12 @@ class LaunchConfig:
 
 
 UNKNOWN = NONE
-"""In ``Launches.config``: no kernel, or nothing recorded; in ``Launches.bytes``: no copy or set."""
+"""No kernel or nothing recorded in ``LaunchDetails.config``, no copy or set in its ``bytes``."""
 
 
 @dataclass(frozen=True, eq=False)
-class Launches:
-    """Launch geometry of a profile's GPU activities, row by row as in ``Profile.activities``.
+class LaunchDetails:
+    """Hold the launch geometry of GPU activities, row by row as in ``Profile.activities``.
 
     ``config`` i4[n] indexes ``configs``, ``bytes`` i8[n] is what a copy or set moved; both may be
     `UNKNOWN`. 12 bytes per activity: kernels have few configurations.
@@ -63,10 +63,10 @@ class Launches:
     def __len__(self) -> int:
         return len(self.config)
 
-    def builder(self) -> Callable[[], Launches]:
-        """What a profile asks for its launches, where they are at hand."""
+    def builder(self) -> Callable[[], LaunchDetails]:
+        """Make the ``launches_builder`` of a profile whose launch details are at hand."""
         return partial(_same, self)
 
 
-def _same(launches: Launches) -> Launches:
+def _same(launches: LaunchDetails) -> LaunchDetails:
     return launches

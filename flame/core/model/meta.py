@@ -9,7 +9,7 @@ from flame.core.columns import I4, I8
 
 @dataclass(frozen=True)
 class Process:
-    """A traced process of ``Profile.sources[source]``; ``name`` is empty where nothing says it."""
+    """Name a traced process of ``Profile.sources[source]``; ``name`` may be unknown (empty)."""
 
     pid: int
     name: str = ""
@@ -18,7 +18,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Thread:
-    """A traced thread; ``process`` indexes ``Profile.processes``."""
+    """Name a traced thread; ``process`` indexes ``Profile.processes``."""
 
     process: int
     tid: int
@@ -27,7 +27,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU. ``id`` is the machine's GPU number where known, else the process's CUDA ordinal.
+    """Name a GPU. ``id`` is its number in the machine where known, else its CUDA ordinal.
 
     ``source`` indexes ``Profile.sources``: files may be of different machines.
     """
@@ -39,7 +39,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Share:
-    """A part of the GPU time."""
+    """Hold a part of the GPU time."""
 
     ns: int
     percent: float
@@ -47,7 +47,7 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class ProfilerSteps:
-    """Steps that the program told its profiler of (``ProfilerStep#12``): when, in which process."""
+    """Hold when the program was in which profiler step (``ProfilerStep#12``), by process."""
 
     number: I8
     process: I4
@@ -60,7 +60,7 @@ class ProfilerSteps:
 
 @dataclass(frozen=True)
 class Source:
-    """One of the files a profile was read from; ``label`` is the name of its group (``rank 3``)."""
+    """Describe a file that a profile was read from; ``label`` names its group (``rank 3``)."""
 
     label: str
     meta: Meta
@@ -68,7 +68,7 @@ class Source:
 
 @dataclass(frozen=True)
 class GraphNodes:
-    """Work replayed node by node from CUDA graphs; ``captured`` shows the ranges of its capture."""
+    """Count work replayed from CUDA graph nodes; ``captured`` shows the ranges of its capture."""
 
     activities: int = 0
     captured: int = 0
@@ -76,7 +76,7 @@ class GraphNodes:
 
 @dataclass(frozen=True)
 class Meta:
-    """What is known of the capture besides its events. Never holds environment variables.
+    """Describe the capture besides its events. Never holds environment variables.
 
     ``origin`` is the Unix time at which the trace's clock is 0, ns; None where that is not known.
     ``rank`` is the process's number in a distributed job. ``label`` is what the trace calls itself

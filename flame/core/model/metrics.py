@@ -1,4 +1,4 @@
-"""Metrics as declared data: what an activity weighs."""
+"""Declare the metrics by which activities are weighed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flame.core.model.activities import Activities
 
 @dataclass(frozen=True)
 class Metric:
-    """One way to weigh activities; ``values`` gives int64 per row of the table, never negative.
+    """Declare a way to weigh activities; ``values`` gives int64 per row, never negative.
 
     ``unit`` is ``ns``, ``count``, ``bytes``, or ``1e-k`` (k from 1 to 9): a plain number, of which
     the values count the parts of that size. ``noun`` is what the rows are called.
@@ -58,7 +58,7 @@ def _samples(table: Activities) -> I8:
 HOST_LEVELS = ("thread", "python", "nvtx", "launch")
 
 STALLS = Metric("stalls", "PC samples", "count", _samples)
-"""What profiles with PC samples can be weighed by besides `METRICS`."""
+"""Metric that profiles with PC samples have besides `METRICS`."""
 
 METRICS: tuple[Metric, ...] = (
     Metric("gpu", "GPU time", "ns", _duration),
@@ -68,16 +68,16 @@ METRICS: tuple[Metric, ...] = (
     Metric("idle", "GPU idle before", "ns", _idle),
     Metric("host", "host self time", "ns", _duration, "host", HOST_LEVELS),
 )
-"""What can be weighed of a trace; files of resolved stacks bring metrics of their own."""
+"""Metrics of traces; files of resolved stacks bring metrics of their own."""
+
 NO_SAMPLES = (
     "there are no PC samples here: name a report of Nsight Compute by --ncu, or record with "
     "flame record --pc continuous"
 )
-METRIC_KEYS = tuple(metric.key for metric in METRICS)
 
 
 def metric_of(key: str, metrics: Sequence[Metric] = METRICS) -> Metric:
-    """The one of ``metrics`` called ``key``; UsageError with the choices otherwise."""
+    """Find the metric called ``key`` among ``metrics``; UsageError with the choices otherwise."""
     for metric in metrics:
         if metric.key == key:
             return metric

@@ -1,4 +1,4 @@
-"""PC samples: at which instructions of its kernels warps were found, and what they waited for."""
+"""Hold PC samples: at which instructions of kernels warps were, and what they waited for."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LONGEST_TEXT = 4_096
 """Characters of an instruction's text. Those of real ones are some hundred at most."""
 
 FUNCTION = "function"
-"""Under this key an instruction's frame has the kernel that it is of: each has its own."""
+"""Key under which the frame of an instruction names its kernel: instructions are never shared."""
 
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """The instructions of one kernel, called ``name`` (mangled where that is known).
+    """Hold the instructions of one kernel, called ``name`` (mangled where that is known).
 
     ``offset`` i8[n]: bytes from the first instruction, ascending. ``text``: SASS, empty where it is
     not known. ``file`` i4[n] indexes ``files`` (-1 unknown), ``line`` i4[n] (0 unknown). ``source``
@@ -42,13 +42,13 @@ class Code:
 
     @classmethod
     def unknown(cls, name: str, offsets: I8) -> Code:
-        """Code of which only the ``offsets`` (i8, ascending) of some instructions are known."""
+        """Make code of which only the ``offsets`` (i8, ascending) of instructions are known."""
         size = len(offsets)
         nowhere, none = np.full(size, -1, np.int32), np.zeros(size, np.int32)
         return cls(name, offsets, ("",) * size, nowhere, none)
 
     def instruction(self, place: int) -> str:
-        """What the instruction at ``place`` is called: ``+0x0120 LDG.E R2, [R4]``.
+        """Name the instruction at ``place``: ``+0x0120 LDG.E R2, [R4]``.
 
         Without its text ``kernel+0x120``.
         """
@@ -62,7 +62,7 @@ class Code:
         return kernel_base(demangle(self.name))
 
     def frames(self, places: Column) -> Iterator[Frame]:
-        """The frames of the instructions at ``places``."""
+        """Make the frames of the instructions at ``places``."""
         extra = ((FUNCTION, self.name),)
         lines = zip(self.file[places].tolist(), self.line[places].tolist(), strict=True)
         for place, (file, line) in zip(places.tolist(), lines, strict=True):
@@ -71,8 +71,8 @@ class Code:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
-    """Samples in ``code``: at ``place`` i4[m] for the reason ``reasons[reason]`` (i4[m]).
+class CodeSamples:
+    """Count samples in ``code``: at ``place`` i4[m] for the reason ``reasons[reason]`` (i4[m]).
 
     ``samples`` i8[m] are greater than 0; no pair of place and reason is there twice. ``reasons``
     are keys of `flame.core.model.stalls`.
@@ -86,13 +86,13 @@ class Samples:
 
     @property
     def total(self) -> int:
-        """All samples."""
+        """Sum of all samples."""
         return int(self.samples.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """Whose samples are whose: distributions of samples, and the activities that each is of.
+    """Hold distributions of PC samples, and which groups of activities each belongs to.
 
     ``of_group`` i4[groups of the activities]: the distribution, -1 for none. Distribution d has the
     entries ``bounds[d]`` to ``bounds[d + 1]`` (i8[d + 1]): samples of ``codes[code]`` at ``place``,
@@ -123,29 +123,29 @@ class Sampling:
         return totals
 
     def entries(self, distribution: int) -> slice:
-        """Where the entries of ``distribution`` are."""
+        """Find the entries of ``distribution``."""
         return slice(int(self.bounds[distribution]), int(self.bounds[distribution + 1]))
 
 
 class SamplingBuilder:
-    """Collects distributions; their frames are added to ``frames``."""
+    """Collect distributions of PC samples; their frames are added to ``frames``."""
 
     def __init__(self, frames: FrameBuilder) -> None:
         self._frames = frames
         self._codes: dict[int, int] = {}
-        self._known: list[Code] = []
+        self._added: list[Code] = []
         self._sizes: list[int] = []
         self._exact: list[bool] = []
         self._columns: list[tuple[I4, I4, I4, I4, I8]] = []
 
-    def add(self, parts: Sequence[Samples], exact: bool) -> int:
-        """The number of a new distribution, of the samples in all ``parts``."""
+    def add(self, parts: Sequence[CodeSamples], exact: bool) -> int:
+        """Add a distribution of the samples in all ``parts``, and return its number."""
         self._columns += map(self._entries, parts)
         self._sizes.append(sum(len(part.place) for part in parts))
         self._exact.append(exact)
         return len(self._sizes) - 1
 
-    def _entries(self, part: Samples) -> tuple[I4, I4, I4, I4, I8]:
+    def _entries(self, part: CodeSamples) -> tuple[I4, I4, I4, I4, I8]:
         number = self._code(part.code)
         used, at = np.unique(part.place, return_inverse=True)
         sass = np.array(list(map(self._frames.add, part.code.frames(used))), np.int32)
@@ -155,21 +155,21 @@ class SamplingBuilder:
 
     def _code(self, code: Code) -> int:
         if id(code) not in self._codes:
-            self._codes[id(code)] = len(self._known)
-            self._known.append(code)
+            self._codes[id(code)] = len(self._added)
+            self._added.append(code)
         return self._codes[id(code)]
 
     def build(self, of_group: I4) -> Sampling:
-        """The finished distributions; ``of_group`` as in `Sampling`."""
+        """Build the distributions added so far; ``of_group`` as in `Sampling`."""
         none = np.zeros(0, np.int32)
         parts = [(none, none, none, none, np.zeros(0, np.int64)), *self._columns]
         code, place, sass, stall, samples = map(np.concatenate, zip(*parts, strict=True))
         bounds = np.concatenate([[0], np.cumsum(self._sizes, dtype=np.int64)])
         exact = np.array(self._exact, bool)
-        codes = tuple(self._known)
+        codes = tuple(self._added)
         return Sampling(codes, of_group, bounds, code, place, sass, stall, samples, exact)
 
 
 def stall_frame(key: str) -> Frame:
-    """The frame of a stall reason."""
+    """Make the frame of the stall reason ``key``."""
     return Frame(Kind.STALL, stall_of(key).title, extra=(("reason", key),))

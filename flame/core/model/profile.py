@@ -1,4 +1,4 @@
-"""The frozen event table of one trace, and everything that is read off it once."""
+"""Hold one attributed trace: its activities, what they refer to, and sums worked out once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, sum_by
-from flame.core.model.activities import Activities, Totals
+from flame.core.model.activities import Activities, GroupTotals
 from flame.core.model.frames import ACTIVITY_KINDS, FrameTable, Kind
 from flame.core.model.meta import (
     Device,
@@ -26,21 +26,21 @@ from flame.core.model.meta import (
 if TYPE_CHECKING:
     from flame.core.model.activities import RangePieces
     from flame.core.model.grouping import Grouping
-    from flame.core.model.launches import Launches
+    from flame.core.model.launches import LaunchDetails
     from flame.core.model.metrics import Metric
     from flame.core.model.pc_samples import Sampling
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """A trace, decoded and attributed: the event table, its vocabulary, and what is missing.
+    """Hold a decoded and attributed trace: activities, frames, grouping, and what is missing.
 
     ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
     for, ``launches_builder`` reads the launch geometry from the file when that is,
-    ``ranges_builder`` cuts the NVTX ranges into pieces when those are. ``own_metrics`` is what it
-    can be weighed by, the built-in ones if None. ``timed`` is false where rows have no times.
-    ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
-    ``sampling`` is what is known below its kernels, None where nothing is.
+    ``ranges_builder`` cuts the NVTX ranges into pieces when those are. ``own_metrics`` are the
+    metrics that the file brings, None for the built-in ones. ``timed`` is false where rows have no
+    times. ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
+    ``sampling`` has the PC samples, None without any.
     """
 
     frames: FrameTable
@@ -55,13 +55,13 @@ class Profile:
     graph_nodes: GraphNodes
     warnings: tuple[str, ...]
     host_builder: Callable[[], Activities]
-    launches_builder: Callable[[], Launches] | None = None
+    launches_builder: Callable[[], LaunchDetails] | None = None
     ranges_builder: Callable[[], RangePieces] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
     own_metrics: tuple[Metric, ...] | None = None
     timed: bool = True
-    totals: Totals | None = None
+    totals: GroupTotals | None = None
     sampling: Sampling | None = None
 
     @cached_property
@@ -70,8 +70,8 @@ class Profile:
         return self.host_builder()
 
     @cached_property
-    def launches(self) -> Launches | None:
-        """How each of ``activities`` was launched; None where the format does not say.
+    def launches(self) -> LaunchDetails | None:
+        """Launch details of each of ``activities``; None where the format has none.
 
         Reads the file: not for a thread that must not wait. Raises InputError when it has changed.
         """
@@ -79,7 +79,7 @@ class Profile:
 
     @cached_property
     def ranges(self) -> RangePieces | None:
-        """When which NVTX range was open on which thread; None where the format does not say."""
+        """Pieces of the NVTX ranges by thread; None where the format has none."""
         return self.ranges_builder() if self.ranges_builder else None
 
     @cached_property
@@ -89,7 +89,7 @@ class Profile:
 
     @property
     def size(self) -> int:
-        """Number of activities, also of those whose rows are not kept."""
+        """Number of activities, with those whose rows are not kept."""
         return len(self.activities) if self.totals is None else int(self.totals.counts["gpu"].sum())
 
     @cached_property
@@ -101,30 +101,30 @@ class Profile:
 
     @property
     def rows_begin(self) -> int:
-        """From when on there is a row of everything, ns."""
+        """Time from which on every activity has a row, ns."""
         return max(self.begin, self.totals.since) if self.totals else self.begin
 
     @property
     def duration(self) -> int:
-        """From the first to the last recorded time, ns."""
+        """Time from the first to the last recorded event, ns."""
         return self.end - self.begin
 
     @cached_property
     def coverage(self) -> dict[str, Share]:
-        """How much GPU time has a launch, an NVTX path, Python frames, native frames.
+        """Share of the GPU time that has a launch, an NVTX path, Python frames, native frames.
 
         And PC samples (``sass``), where there are any.
         """
         groups = self.activities.groups
-        known = {
+        covered = {
             "launch": groups.launched,
             "nvtx": groups.nvtx > 0,
             "python": groups.python > 0,
             "native": groups.native > 0,
         }
         if self.sampling is not None:
-            known["sass"] = self.sampling.of_group >= 0
-        return {key: self._share(mask) for key, mask in known.items()}
+            covered["sass"] = self.sampling.of_group >= 0
+        return {key: self._share(mask) for key, mask in covered.items()}
 
     def _share(self, groups: Bool) -> Share:
         ns = int(self.gpu_by_group[0][groups].sum())
@@ -133,12 +133,12 @@ class Profile:
     @cached_property
     def counts(self) -> dict[str, int]:
         """Number of activities per kind title."""
-        found = sum_by(self.activities.groups.kind, self.gpu_by_group[1], len(Kind))
-        return {kind.title: int(found[kind]) for kind in ACTIVITY_KINDS}
+        counts = sum_by(self.activities.groups.kind, self.gpu_by_group[1], len(Kind))
+        return {kind.title: int(counts[kind]) for kind in ACTIVITY_KINDS}
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """What the activities can be weighed by."""
+        """Metrics that the activities can be weighed by."""
         from flame.core.model.metrics import METRICS, STALLS
 
         if self.own_metrics is not None:
@@ -148,26 +148,26 @@ class Profile:
 
     @property
     def resolved(self) -> bool:
-        """Whether this is of stacks resolved by somebody else: the level ``stack``, no GPU."""
+        """Whether the file had ready-made stacks: the only level is ``stack``, there is no GPU."""
         return self.own_metrics is not None
 
     @property
     def default_metric(self) -> str:
-        """``gpu``, or ``host`` where nothing ran on a GPU; the first of the file's own metrics."""
+        """Key of the file's first own metric, else ``gpu``, or ``host`` where no GPU ran."""
         if self.own_metrics is not None:
             return self.own_metrics[0].key
         return "gpu" if len(self.activities.groups) else "host"
 
     def table(self, metric: Metric) -> Activities:
-        """The event table that ``metric`` measures."""
+        """Choose the table of activities that ``metric`` measures."""
         return self.host if metric.table == "host" else self.activities
 
     def totals_by_group(self, metric: Metric, rows: Column | None = None) -> tuple[I8, I8]:
-        """(value, number of activities) per group, over ``rows`` (indices) or all."""
+        """Sum (value, number of activities) per group, over ``rows`` (indices) or all."""
         if rows is None and self.totals is not None:
             return self.totals.values[metric.key], self.totals.counts[metric.table]
         table = self.table(metric)
-        group, values = table.groups.of, metric.values(table)
+        group, values = table.groups.of_row, metric.values(table)
         if rows is not None:
             group, values = group[rows], values[rows]
         size = len(table.groups)

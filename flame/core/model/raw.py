@@ -1,4 +1,4 @@
-"""A trace as recorded: columns of activities, API calls, ranges and graph nodes, no stacks yet."""
+"""Hold a trace as recorded: columns of activities, calls, ranges, graph nodes; no stacks yet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool, Column
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.launches import Launches
+from flame.core.model.launches import LaunchDetails
 from flame.core.model.meta import Device, Meta, Process, ProfilerSteps, Thread
 from flame.core.model.pc_samples import Code
 from flame.core.model.stacks import StackBuilder
@@ -20,8 +20,8 @@ OPEN = np.int64(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
-class Activities:
-    """GPU work. ``correlation`` <= 0: none. ``graph_node`` -1: not launched from a graph node."""
+class RawActivities:
+    """Hold GPU work. ``correlation`` <= 0: none. ``graph_node`` -1: not of a graph node."""
 
     kind: U1
     start: I8
@@ -35,8 +35,8 @@ class Activities:
 
 
 @dataclass(frozen=True, eq=False)
-class Calls:
-    """CUDA API calls. ``chain_only`` rows repeat another row's call and only carry its stacks."""
+class RawCalls:
+    """Hold CUDA API calls. ``chain_only`` rows repeat another row's call to carry its stacks."""
 
     start: I8
     end: I8
@@ -49,8 +49,8 @@ class Calls:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranges:
-    """NVTX ranges, by the thread that opened them. ``end`` may be `OPEN`."""
+class RawRanges:
+    """Hold NVTX ranges, by the thread that opened them. ``end`` may be `OPEN`."""
 
     start: I8
     end: I8
@@ -59,8 +59,8 @@ class Ranges:
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
-    """Creations of CUDA graph nodes. ``original`` -1: made by capture, else cloned from that."""
+class RawGraphNodes:
+    """Hold creations of CUDA graph nodes. ``original`` -1: made by capture, else cloned from it."""
 
     process: I4
     node: I8
@@ -70,8 +70,8 @@ class Nodes:
 
 
 @dataclass(frozen=True, eq=False)
-class Functions:
-    """Python function calls, by the thread that ran them; exact where each knows its caller.
+class RawPythonCalls:
+    """Hold Python function calls, by the thread that ran them; exact where callers are known.
 
     ``call`` is the call's number, unique in its process, ``caller`` that of the call it was made
     from; 0 is unknown: nesting by time decides.
@@ -86,8 +86,8 @@ class Functions:
 
 
 @dataclass(frozen=True, eq=False)
-class GpuRanges:
-    """Ranges on a GPU's own time line, for work whose launch was not recorded."""
+class RawGpuRanges:
+    """Hold ranges on a GPU's own time line, for work whose launch was not recorded."""
 
     start: I8
     end: I8
@@ -97,11 +97,11 @@ class GpuRanges:
 
 
 @dataclass(frozen=True, eq=False)
-class Operators:
-    """What is known of `Ranges` that are operators of a framework, row by row.
+class RawOperators:
+    """Hold what is known of the `RawRanges` that are operators of a framework, row by row.
 
     ``python``: the Python stack recorded with the operator, 0 for none. ``forward``: the row of the
-    forward operator that made this one of the backward pass, -1 for none.
+    forward operator that made this operator of the backward pass, -1 for none.
     """
 
     python: I4
@@ -109,8 +109,8 @@ class Operators:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
-    """Where each row of a table came from, as the program saw it; ``thread`` -1 is unknown."""
+class RecordedOrigins:
+    """Hold thread (-1 unknown) and stacks of each row of a table, as the program saw them."""
 
     thread: I4
     python: I4
@@ -118,22 +118,22 @@ class Recorded:
 
 
 @dataclass(frozen=True, eq=False)
-class Paths:
-    """Ranges that the program itself saw open, which is more than times can tell.
+class RecordedPaths:
+    """Hold the ranges that the program itself saw open, which times alone cannot tell.
 
-    ``calls`` i4: the path of ranges of every row of `Calls`, None: nesting by time decides.
+    ``calls`` i4: the path of ranges of every row of `RawCalls`, None: nesting by time decides.
     ``activities`` are of their launches, for those whose launch was not recorded. ``nodes`` are of
     the making of graph nodes.
     """
 
     calls: I4 | None
-    activities: Recorded
-    nodes: Recorded
+    activities: RecordedOrigins
+    nodes: RecordedOrigins
 
 
 @dataclass(frozen=True, eq=False)
-class PcSamples:
-    """PC samples: ``samples`` at ``offset`` of ``functions[function]``, one row per reason.
+class RawPcSamples:
+    """Hold PC samples: ``samples`` at ``offset`` of ``functions[function]``, a row per reason.
 
     ``correlation`` 0: of all launches of that function in the process. ``reasons`` are keys of
     `flame.core.model.stalls`; ``codes`` has what is known of each function's instructions.
@@ -171,8 +171,8 @@ _DTYPES: dict[str, Any] = {
 _Table = TypeVar("_Table")
 
 
-class Batches(Generic[_Table]):
-    """Collects chunks of one table's columns as they are decoded."""
+class TableBuilder(Generic[_Table]):
+    """Collect chunks of one table's columns as they are decoded."""
 
     def __init__(self, table: type[_Table]) -> None:
         self._table = table
@@ -185,7 +185,7 @@ class Batches(Generic[_Table]):
             chunks.append(np.asarray(columns[name], _DTYPES.get(name, np.int32)))
 
     def build(self) -> _Table:
-        """The whole table."""
+        """Build the table of all chunks."""
         return self._table(**{name: self._join(name) for name in self._chunks})
 
     def _join(self, name: str) -> Column:
@@ -196,17 +196,17 @@ class Batches(Generic[_Table]):
 
 @dataclass
 class RawTrace:
-    """What a reader hands over. ``threads`` index ``processes``; all index columns are dense.
+    """Hold what a reader decodes. ``threads`` index ``processes``; all index columns are dense.
 
     ``last_time`` is the latest time in the file, in rows that are not kept as well: ranges without
     an end are open until then. ``launches_builder`` tells how ``activities`` were launched, row by
     row, where the format says so.
     """
 
-    activities: Activities
-    calls: Calls
-    ranges: Ranges
-    nodes: Nodes
+    activities: RawActivities
+    calls: RawCalls
+    ranges: RawRanges
+    nodes: RawGraphNodes
     frames: FrameBuilder
     stacks: StackBuilder
     processes: tuple[Process, ...]
@@ -215,23 +215,23 @@ class RawTrace:
     meta: Meta
     last_time: int
     warnings: list[str] = field(default_factory=list)
-    functions: Functions = field(default_factory=lambda: Batches(Functions).build())
-    gpu_ranges: GpuRanges = field(default_factory=lambda: Batches(GpuRanges).build())
-    operators: Operators | None = None
-    steps: ProfilerSteps = field(default_factory=lambda: Batches(ProfilerSteps).build())
-    launches_builder: Callable[[], Launches] | None = None
-    paths: Paths | None = None
-    pc_samples: PcSamples | None = None
+    functions: RawPythonCalls = field(default_factory=lambda: TableBuilder(RawPythonCalls).build())
+    gpu_ranges: RawGpuRanges = field(default_factory=lambda: TableBuilder(RawGpuRanges).build())
+    operators: RawOperators | None = None
+    steps: ProfilerSteps = field(default_factory=lambda: TableBuilder(ProfilerSteps).build())
+    launches_builder: Callable[[], LaunchDetails] | None = None
+    paths: RecordedPaths | None = None
+    pc_samples: RawPcSamples | None = None
 
 
-def closed_at(end: I8, capture_end: int) -> I8:
-    """When intervals end, ns: those still open when the capture stopped did so then."""
+def close_open_ends(end: I8, capture_end: int) -> I8:
+    """Replace `OPEN` in ``end`` (ns): intervals still open end when the capture stopped."""
     return np.where(end == OPEN, capture_end, end)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One thing that a file of stacks measures.
+    """Hold the values of one thing that a file of stacks measures.
 
     ``unit`` is as in `flame.core.model.metrics.Metric`; ``values`` i8[rows], never negative.
     """
@@ -244,7 +244,7 @@ class Measure:
 
 @dataclass
 class RawStacks:
-    """What a reader of resolved stacks hands over, one row per sample (or per stack).
+    """Hold what a reader of resolved stacks decodes, one row per sample (or per stack).
 
     ``stack`` i4[n] is the row's stack in ``stacks``, its frames of any kind, root first (0: the
     empty stack). ``thread`` i4[n] indexes ``threads`` (-1: none). ``start`` i8[n] is when the

@@ -1,4 +1,4 @@
-"""Stacks put together of several, with marks on the frames that were open elsewhere."""
+"""Join stacks to new ones, and mark the frames that were open elsewhere."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
 
 Mark = tuple[str, str]
-"""What `Frame.extra` says of a frame that does not stand where it was open."""
+"""Entry of `Frame.extra` on a frame that does not stand where it was open."""
 
 CAPTURED: Mark = ("captured", "yes")
 FORWARD: Mark = ("forward", "yes")
 PLACED: Mark = ("placed", "by GPU time")
-APART = (CAPTURED, PLACED)
-"""Marks that keep a frame apart from the same one without: a backward pass and what caused it are
-to add up in one place."""
+SEPARATING_MARKS = (CAPTURED, PLACED)
+"""Marks that make a frame another frame. Not `FORWARD`: a backward pass and the forward pass that
+caused it are to add up in one place."""
 
 
 @dataclass(frozen=True)
-class Joiner:
-    """Makes new stacks of the known ones."""
+class StackJoiner:
+    """Make new stacks of the ``stacks`` built so far."""
 
     frames: FrameBuilder
     stacks: StackBuilder
 
-    def marked(self, stacks: Column, mark: Mark) -> I4:
-        """``stacks`` with ``mark`` on all their frames."""
+    def mark(self, stacks: Column, mark: Mark) -> I4:
+        """Put ``mark`` on all frames of ``stacks``."""
         kinds, place = distinct(stacks.astype(np.int64))
         result = np.zeros(len(kinds), np.int64)
         for step in self.stacks.build().paths(kinds).T:
             rows = np.flatnonzero(step >= 0)
-            result[rows] = self.stacks.extend(result[rows], self._mark(step[rows], mark))
+            result[rows] = self.stacks.extend(result[rows], self._mark_frames(step[rows], mark))
         return result[place].astype(np.int32)
 
-    def joined(self, outer: Column, inner: Column) -> I4:
-        """Stacks ``outer`` with the frames of ``inner`` on top."""
+    def join(self, outer: Column, inner: Column) -> I4:
+        """Put the frames of the stacks ``inner`` on top of the stacks ``outer``."""
         pairs, place = distinct((outer.astype(np.int64) << 32) | inner.astype(np.int64))
         result = pairs >> 32
         for step in self.stacks.build().paths(pairs & 0xFFFFFFFF).T:
@@ -46,19 +46,19 @@ class Joiner:
             result[rows] = self.stacks.extend(result[rows], step[rows])
         return result[place].astype(np.int32)
 
-    def below(self, outer: Column, inner: Column, common: Column, mark: Mark) -> I4:
-        """Stacks ``outer``, marked, and those of ``inner`` on top.
+    def join_below(self, outer: Column, inner: Column, common: Column, mark: Mark) -> I4:
+        """Mark the stacks ``outer`` and put the frames of ``inner`` on top of them.
 
         Frames at the outer end of both are not repeated, and not marked, where ``common`` is true.
         """
         first, place = unique_rows([outer, inner, common])
         table = self.stacks.build()
         above, own = table.paths(outer[first]), table.paths(inner[first])
-        shared = np.where(common[first], _shared(above, own), 0)
+        shared = np.where(common[first], _count_shared(above, own), 0)
         result = np.zeros(len(first), np.int64)
         for depth, step in enumerate(above.T):
             rows = np.flatnonzero(step >= 0)
-            plain, marked = step[rows], self._mark(step[rows], mark)
+            plain, marked = step[rows], self._mark_frames(step[rows], mark)
             frames = np.where(depth < shared[rows], plain, marked)
             result[rows] = self.stacks.extend(result[rows], frames)
         for depth, step in enumerate(own.T):
@@ -66,18 +66,18 @@ class Joiner:
             result[rows] = self.stacks.extend(result[rows], step[rows])
         return result[place].astype(np.int32)
 
-    def _mark(self, frames: Column, mark: Mark) -> I8:
+    def _mark_frames(self, frames: Column, mark: Mark) -> I8:
         """Ids of ``frames`` with ``mark``."""
-        known, place = distinct(frames.astype(np.int64))
-        plain = [self.frames[frame] for frame in known.tolist()]
-        marked = [self.frames.add(one._replace(extra=(*one.extra, mark))) for one in plain]
+        used, place = distinct(frames.astype(np.int64))
+        plain = [self.frames[frame] for frame in used.tolist()]
+        marked = [self.frames.add(frame._replace(extra=(*frame.extra, mark))) for frame in plain]
         ids: I8 = np.array(marked, np.int64)[place]
         return ids
 
 
-def _shared(one: I4, other: I4) -> I8:
+def _count_shared(above: I4, own: I4) -> I8:
     """How many frames two stacks (rows of paths) have in common at their outer ends."""
-    width = min(one.shape[1], other.shape[1])
-    equal = (one[:, :width] == other[:, :width]) & (one[:, :width] >= 0)
+    width = min(above.shape[1], own.shape[1])
+    equal = (above[:, :width] == own[:, :width]) & (above[:, :width] >= 0)
     shared: I8 = np.cumprod(equal, axis=1, dtype=np.int64).sum(axis=1)
     return shared

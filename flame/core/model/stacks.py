@@ -1,4 +1,4 @@
-"""A prefix trie of frame ids: every call chain and NVTX path of a profile is one row."""
+"""Intern stacks in a prefix trie of frame ids: each call chain or NVTX path is one row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EMPTY = 0
 
 @dataclass(frozen=True)
 class StackTable:
-    """Stacks by id (their row). Row 0 is the empty stack; a parent's id is below its child's.
+    """Hold stacks by id (their row). Row 0 is the empty stack; parents come before children.
 
     ``parent`` i4[n], ``frame`` i4[n] (-1 in row 0), ``depth`` i4[n] (0 in row 0).
     """
@@ -28,7 +28,7 @@ class StackTable:
         return len(self.parent)
 
     def path(self, stack: int) -> list[int]:
-        """Frame ids of ``stack``, outermost first."""
+        """List the frame ids of ``stack``, outermost first."""
         frames: list[int] = []
         while stack != EMPTY:
             frames.append(int(self.frame[stack]))
@@ -36,7 +36,7 @@ class StackTable:
         return frames[::-1]
 
     def paths(self, stacks: Column) -> I4:
-        """Frame ids of many stacks, i4[len(stacks), deepest]; -1 beyond a stack's own depth."""
+        """List the frame ids of ``stacks``, i4[len(stacks), deepest]; -1 beyond their own depth."""
         current = np.asarray(stacks, np.int64)
         deepest = int(self.depth[current].max(initial=0))
         result = np.full((len(current), deepest), -1, np.int32)
@@ -47,15 +47,15 @@ class StackTable:
             current[rows] = self.parent[current[rows]]
         return result
 
-    def containing(self, frames: Bool) -> Bool:
-        """For every stack, whether any of its frames is marked in ``frames`` (bool[frame id])."""
+    def contain_any(self, frames: Bool) -> Bool:
+        """Tell which stacks have a frame that is marked in ``frames`` (bool[frame id]), bool[n]."""
         result = np.zeros(len(self), bool)
         for rows in self.by_depth():
             result[rows] = frames[self.frame[rows]] | result[self.parent[rows]]
         return result
 
     def innermost(self, values: I4) -> I4:
-        """For every stack, ``values[frame]`` of its innermost frame where that is >= 0, else -1."""
+        """Find, for every stack, the innermost frame's ``values[frame]`` that is >= 0, else -1."""
         result = np.full(len(self), -1, np.int32)
         for rows in self.by_depth():
             own = values[self.frame[rows]]
@@ -63,14 +63,14 @@ class StackTable:
         return result
 
     def by_depth(self) -> Iterable[I8]:
-        """Rows of depth 1, 2, …: parents come before their children."""
+        """List the rows of depth 1, 2, …: parents come before their children."""
         order = np.argsort(self.depth, kind="stable")
         bounds = np.cumsum(np.bincount(self.depth))
         return [order[low:high] for low, high in itertools.pairwise(bounds)]
 
 
 class StackBuilder:
-    """Interns (parent stack, frame) pairs, whole columns at a time."""
+    """Intern (parent stack, frame) pairs, whole columns at a time."""
 
     def __init__(self) -> None:
         self._parent: list[I4] = [np.array([-1], np.int32)]
@@ -83,19 +83,19 @@ class StackBuilder:
         return self._size
 
     def extend(self, parents: Column, frames: Column) -> I4:
-        """Ids of ``parents`` with ``frames`` on top, i4[n]; new stacks are added."""
+        """Put ``frames`` on top of ``parents`` and return the ids, i4[n]; new stacks are added."""
         keys = (np.asarray(parents, np.int64) << 32) | np.asarray(frames, np.int64)
         wanted, place = distinct(keys)
         return self._lookup(wanted)[place]
 
-    def path(self, frames: Iterable[int], base: int = EMPTY) -> int:
-        """The id of one stack spelled by ``frames``, outermost first, on top of ``base``."""
+    def add_path(self, frames: Iterable[int], base: int = EMPTY) -> int:
+        """Add the stack of ``frames``, outermost first, on top of ``base``, and return its id."""
         for frame in frames:
             base = int(self.extend(np.array([base]), np.array([frame]))[0])
         return base
 
     def absorb(self, table: StackTable, frames: I4) -> I4:
-        """Ids here of all stacks of ``table``, i4[len(table)]; ``frames`` are ids of its frames."""
+        """Add all stacks of ``table``; return their ids, i4; ``frames`` are ids of its frames."""
         ids = np.zeros(len(table), np.int32)
         for rows in table.by_depth():
             ids[rows] = self.extend(ids[table.parent[rows]], frames[table.frame[rows]])
@@ -103,13 +103,13 @@ class StackBuilder:
 
     def _lookup(self, wanted: I8) -> I4:
         at = np.searchsorted(self._keys, wanted)
-        known = np.zeros(len(wanted), bool)
+        present = np.zeros(len(wanted), bool)
         inside = at < len(self._keys)
-        known[inside] = self._keys[at[inside]] == wanted[inside]
+        present[inside] = self._keys[at[inside]] == wanted[inside]
         ids = np.empty(len(wanted), np.int32)
-        ids[known] = self._ids[at[known]]
-        if not known.all():
-            ids[~known] = self._add(wanted[~known], at[~known])
+        ids[present] = self._ids[at[present]]
+        if not present.all():
+            ids[~present] = self._add(wanted[~present], at[~present])
         return ids
 
     def _add(self, keys: I8, at: I8) -> I4:
@@ -122,7 +122,7 @@ class StackBuilder:
         return ids
 
     def build(self) -> StackTable:
-        """The finished table."""
+        """Build the table of the stacks added so far."""
         parent = np.concatenate(self._parent)
         return StackTable(parent, np.concatenate(self._frame), _depths(parent))
 

@@ -1,7 +1,7 @@
-"""Why a warp did not go on: the stall reasons of PC samples, by the names that tools give them.
+"""Name the stall reasons of PC samples (why a warp did not go on), however tools spell them.
 
 What they mean is in NVIDIA's Kernel Profiling Guide, chapter "Warp Stall Reasons". Which of them
-there are depends on the GPU: gmma and warpgroup_arrive are of Hopper, tex_throttle of older ones.
+there are depends on the GPU: gmma and warpgroup_arrive are of Hopper, tex_throttle of older GPUs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Stall(NamedTuple):
-    """A stall reason. ``key`` is one for all spellings, ``title`` is what it is shown as.
+    """Describe a stall reason: ``key`` is the same for all spellings, ``title`` is for display.
 
     ``meaning`` says in one line what the warp waited for, empty for a reason not known here.
     """
@@ -21,7 +21,7 @@ class Stall(NamedTuple):
 
 
 UNKNOWN = "unknown"
-"""Key of the reason of samples that are counted, but under no reason."""
+"""Key for samples that are counted, but under no reason."""
 
 STALLS = (
     Stall("barrier", "Barrier", "the other warps of its block to reach the barrier"),
@@ -71,7 +71,7 @@ _PREFIXES = ("smsp__pcsamp_warps_issue_stalled_", "stall_")
 
 
 def stall_of(name: str) -> Stall:
-    """The reason that a tool calls ``name``.
+    """Look up the stall reason that a tool calls ``name``.
 
     CUPTI writes ``smsp__pcsamp_warps_issue_stalled_long_scoreboard``, the source page of Nsight
     Compute ``stall_long_sb``. A reason not known here is shown by its own name.
@@ -84,13 +84,13 @@ def stall_of(name: str) -> Stall:
 
 
 def is_reason(name: str) -> bool:
-    """Whether a tool's column ``name`` counts samples of a stall reason, not issued ones too."""
+    """Tell whether a tool's column ``name`` counts samples of a stall reason, not-issued or all."""
     return name.startswith(_PREFIXES)
 
 
 def is_not_issued(name: str) -> bool:
-    """Whether ``name`` counts samples in cycles in which the scheduler issued no warp at all.
+    """Tell whether ``name`` counts samples in cycles in which the scheduler issued no warp.
 
-    These are a part of those without the ending, and must not be added to them.
+    They are a part of the samples counted under the name without this ending: never add both.
     """
     return name.endswith(("_not_issued", " (Not Issued)"))

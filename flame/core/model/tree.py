@@ -1,4 +1,4 @@
-"""The columnar stack tree: preorder columns, siblings in order, and thin node views."""
+"""Hold a stack tree in preorder columns, siblings in order, with thin views of nodes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ NO_GROUPS: I4 = np.zeros(0, np.int32)
 
 @dataclass(frozen=True)
 class Arrangement:
-    """``inverted``: bottom-up, the leaf first; ``collapsed``: a frame right below itself is one.
+    """Say how stacks become a tree: turned round, recursion collapsed, siblings in which order.
 
-    ``order`` is that of siblings: the widest first, by name (numbers by value), or by the first
-    start of an activity below them.
+    ``inverted``: bottom-up, the leaf first; ``collapsed``: frames right below the same frame are
+    left out. ``order`` is that of siblings: the widest first, by name (numbers by value), or by
+    the first start of an activity below them.
     """
 
     inverted: bool = False
@@ -39,11 +40,11 @@ class Arrangement:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """Where groups end that have several ends: each is in a unit, whose parts are all ends of it.
+class GroupParts:
+    """Hold the nodes where groups end that PC samples split into parts.
 
-    ``unit_of_group`` i8[groups], -1: filtered out. ``unit`` i8[parts]; ``node`` i4[parts], -1:
-    filtered out.
+    Groups that are split alike are one unit: ``unit_of_group`` i8[groups], -1: filtered out. Each
+    part is of a unit and ends in a node: ``unit`` i8[parts]; ``node`` i4[parts], -1: filtered out.
     """
 
     unit_of_group: I8
@@ -56,15 +57,15 @@ class Parts:
         return int(self.unit.max(initial=-1)) + 1
 
     def units_with(self, marked: Bool) -> Bool:
-        """Whether a part of each unit ends in a node of ``marked`` (bool[nodes]), bool[units]."""
-        found = np.zeros(self.units, bool)
-        found[self.unit[np.append(marked, False)[self.node]]] = True
-        return found
+        """Tell which units have a part in a node of ``marked`` (bool[nodes]), bool[units]."""
+        ending = np.zeros(self.units, bool)
+        ending[self.unit[np.append(marked, False)[self.node]]] = True
+        return ending
 
 
 @dataclass(frozen=True)
 class StackTree:
-    """A weighted tree of frames in preorder; node 0 is the root.
+    """Hold a weighted tree of frames in preorder; node 0 is the root.
 
     | column | dtype | meaning |
     |---|---|---|
@@ -92,7 +93,7 @@ class StackTree:
     own_count: I8
     arrangement: Arrangement = field(default_factory=Arrangement)
     node_of_group: I4 = field(default_factory=NO_GROUPS.copy, repr=False)
-    parts: Parts | None = field(default=None, repr=False)
+    parts: GroupParts | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -124,28 +125,28 @@ class StackTree:
 
     @cached_property
     def root(self) -> Node:
-        """The root as a node view."""
+        """View of the root."""
         return Node(self, 0)
 
     def name(self, node: int) -> str:
-        """Display name of ``node``."""
+        """Get the display name of ``node``."""
         return self.text[int(self.frame[node])]
 
     def kind(self, node: int) -> Kind:
-        """Kind of ``node``'s frame."""
+        """Get the kind of ``node``'s frame."""
         return self.frames[int(self.frame[node])].kind
 
     def children(self, node: int) -> list[int]:
-        """Children of ``node``, in the order of the tree's arrangement."""
-        found = []
+        """List the children of ``node``, in the order of the tree's arrangement."""
+        children = []
         child = node + 1
         while child < self.end[node]:
-            found.append(child)
+            children.append(child)
             child = int(self.end[child])
-        return found
+        return children
 
     def path(self, node: int) -> list[int]:
-        """Nodes from the root down to ``node``, both included."""
+        """List the nodes from the root down to ``node``, both included."""
         nodes = []
         while node >= 0:
             nodes.append(node)
@@ -153,11 +154,11 @@ class StackTree:
         return nodes[::-1]
 
     def names(self, node: int) -> tuple[str, ...]:
-        """Display names from below the root down to ``node``."""
+        """List the display names from below the root down to ``node``."""
         return tuple(self.name(step) for step in self.path(node)[1:])
 
-    def part(self, node: int) -> StackTree:
-        """Only the stacks through ``node``, whose ancestors stay as a chain above it."""
+    def restrict_to(self, node: int) -> StackTree:
+        """Keep only the stacks through ``node``, whose ancestors stay as a chain above it."""
         above, end = self.path(node)[:-1], int(self.end[node])
         nodes = np.concatenate([above, np.arange(node, end)]).astype(np.int64)
         chain, below, shift = len(above), slice(node, end), len(above) - node
@@ -175,20 +176,20 @@ class StackTree:
             parts=None,
         )
 
-    def with_units(self, unit_of_group: I8, unit: I8 | None) -> StackTree:
-        """The same for groups in units, of which ``node_of_group`` was by part until now.
+    def assign_groups(self, unit_of_group: I8, unit: I8 | None) -> StackTree:
+        """Replace ``node_of_group``, which was by part until now, by that of groups in units.
 
-        ``unit`` (i8[parts]) is that of each part, None where a unit is a part.
+        ``unit`` (i8[parts]) is that of each part, None where every unit is one part.
         """
         node = self.node_of_group
         if unit is None:
             return replace(self, node_of_group=np.append(node, np.int32(-1))[unit_of_group])
         low, high = _range_of_units(unit, node)
-        common = np.append(self._common(low, high), np.int32(-1))
-        parts = Parts(unit_of_group, unit, node)
+        common = np.append(self._common_ancestor(low, high), np.int32(-1))
+        parts = GroupParts(unit_of_group, unit, node)
         return replace(self, node_of_group=common[unit_of_group], parts=parts)
 
-    def _common(self, low: I4, high: I4) -> I4:
+    def _common_ancestor(self, low: I4, high: I4) -> I4:
         """The last node above or at both ``low`` and ``high``, which are not before; -1 for -1."""
         node = low.copy()
         while True:
@@ -198,14 +199,14 @@ class StackTree:
             node[short] = self.parent[node[short]]
 
     def groups_below(self, marked: Bool) -> Bool:
-        """The groups of which anything ends in a node of ``marked`` (bool[nodes])."""
-        found: Bool = np.append(marked, False)[self.node_of_group]
+        """Tell which groups have anything in a node of ``marked`` (bool[nodes]), bool[groups]."""
+        below: Bool = np.append(marked, False)[self.node_of_group]
         if self.parts:
-            found |= np.append(self.parts.units_with(marked), False)[self.parts.unit_of_group]
-        return found
+            below |= np.append(self.parts.units_with(marked), False)[self.parts.unit_of_group]
+        return below
 
     def outermost(self, mask: Bool) -> Bool:
-        """Of the nodes in ``mask`` (bool[n]), those below no other one: their totals add up.
+        """Keep the nodes in ``mask`` (bool[n]) that are below no other: their totals add up.
 
         This is how recursion and nested matches are counted once.
         """
@@ -213,28 +214,28 @@ class StackTree:
         before = np.concatenate([[0], reach[:-1]])
         return mask & (np.arange(len(self)) >= before)
 
-    def outermost_of(self, nodes: I8) -> I8:
-        """The same of a list of ``nodes``, which ascend and may be none."""
+    def outermost_nodes(self, nodes: I8) -> I8:
+        """Keep of ``nodes`` (ascending, may be empty) those below no other, as `outermost`."""
         reach = np.maximum.accumulate(self.end[nodes])
         first = np.ones(len(nodes[:1]), bool)
         outer: I8 = nodes[np.concatenate([first, nodes[1:] >= reach[:-1]])]
         return outer
 
     def find(self, names: tuple[str, ...]) -> int:
-        """The deepest node along ``names`` from the root; the root where nothing matches."""
+        """Find the deepest node along ``names`` from the root; the root where nothing matches."""
         node = 0
         for name in names:
-            below = (child for child in self.children(node) if self.name(child) == name)
-            found = next(below, None)
-            if found is None:
+            matches = (child for child in self.children(node) if self.name(child) == name)
+            child = next(matches, None)
+            if child is None:
                 break
-            node = found
+            node = child
         return node
 
 
 @dataclass(frozen=True)
 class Node:
-    """A view of one tree node, made on demand."""
+    """Show one node of a tree as an object, made on demand."""
 
     tree: StackTree
     index: int

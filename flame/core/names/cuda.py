@@ -31,12 +31,12 @@ _OFFSET = re.compile(r"\+0x[0-9a-f]+ (?=\S)")
 
 
 def kernel_base(name: str) -> str:
-    """Base name of a demangled kernel name, as Nsight Systems' short name.
+    """Shorten a demangled kernel name to its base name, as Nsight Systems' short name.
 
     Return type, namespaces, template arguments, parameter list, `const`, ABI tags and
     `[clone …]` are dropped: `void at::native::reduce_kernel<512, 1>(float *)` → `reduce_kernel`.
     A name that is no C++ signature, or whose brackets do not pair, is returned unchanged. Never
-    raises, never returns a longer name, nor an empty one for one that is not; linear in the length.
+    raises, nor returns a longer name, nor an empty name for one that is not; linear in the length.
     """
     signature = name.partition(" [clone ")[0]
     tokens = _outer_tokens(signature)
@@ -117,7 +117,7 @@ def _last_component(name: str, tokens: list[tuple[str, int, int]]) -> str:
 
 
 def demangle(mangled: str) -> str:
-    """C++ name of an Itanium-mangled symbol; unchanged where there is none or no demangler.
+    """Demangle an Itanium-mangled symbol to its C++ name; unchanged where that is not possible.
 
     The GNU runtime gives up on symbols of more than about 1,000 characters: unchanged as well.
     """
@@ -159,11 +159,11 @@ def split_instruction(text: str) -> InstructionParts:
     return InstructionParts(*match.groups())
 
 
-def without_offset(name: str) -> str:
+def strip_offset(name: str) -> str:
     """The instruction that a frame is called by: ``+0x0120 EXIT`` is ``EXIT``."""
     return _OFFSET.sub("", name, count=1) if name.startswith("+") else name
 
 
 def api_name(text: str) -> str:
-    """CUDA API name without its ABI version: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
+    """Strip the ABI version from a CUDA API name: `cudaLaunchKernel_v7000` → `cudaLaunchKernel`."""
     return _API_VERSION.sub("", text)

@@ -1,4 +1,4 @@
-"""Names as people read them: no volatile ids, no API versions, and the user's own renames."""
+"""Clean the names of NVTX ranges: set volatile ids, shapes and phases apart from the name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAYLOAD_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class RangeName:
-    """A cleaned NVTX range name and what was set aside from its text.
+    """Hold a cleaned NVTX range name and what was set aside from its text.
 
     `shapes` is the tensor shapes as written (`[[16, 2880], []]`); `detail` is everything else that
     is the same at each iteration or tells its phase (`phase=generation, 0 ctx reqs, 8 gen reqs`).
@@ -184,7 +184,7 @@ _PREFIXES = tuple(prefix for prefix, _ in _CLEAN_BY_PREFIX)
 
 
 def payload_text(json_text: str) -> str:
-    """An NVTX JSON payload on one line, at most 500 characters; invalid JSON as it is."""
+    """Format an NVTX JSON payload on one line, at most 500 characters; invalid JSON as it is."""
     try:
         line = msgspec.json.format(json_text, indent=0)
     except (msgspec.DecodeError, RecursionError, UnicodeError):

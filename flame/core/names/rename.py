@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flame.core.errors import UsageError
-from flame.core.regex import expression
+from flame.core.regex import compile_expression
 
 # What hides an `=` inside a regex: escapes, classes (a leading `]` is literal) and groups.
 _RULE_TOKEN = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]++|\\.)*+\]|[()=]", re.DOTALL)
@@ -33,7 +33,7 @@ _MODULE_NUMBER = re.compile(r"\A(nn\.Module: .*)_\d+\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """One `REGEX=REPL` rule, as for `re.sub`."""
+    """Hold a `REGEX=REPL` rule, as for `re.sub`."""
 
     pattern: re.Pattern[str]
     replacement: str
@@ -52,7 +52,7 @@ def parse_rename(rule: str) -> Rename:
         raise UsageError(f"--rename {rule!r}: expected REGEX=REPL")
     pattern, replacement = rule[:split], rule[split + 1 :]
     try:
-        compiled = expression(pattern)
+        compiled = compile_expression(pattern)
         compiled.sub(replacement, "")  # reports bad group references without a match
     except (UsageError, re.error, IndexError) as error:
         raise UsageError(f"--rename {rule!r}: {error}") from None
@@ -60,14 +60,14 @@ def parse_rename(rule: str) -> Rename:
 
 
 def apply_renames(name: str, rules: Iterable[Rename]) -> str:
-    """The name after every rule, in order; each sees what the one before left."""
+    """Apply every rule to ``name``, in order; each sees what the rule before left."""
     for rule in rules:
         name = rule.pattern.sub(rule.replacement, name)
     return name
 
 
 def fold_indices(name: str) -> str:
-    """A range name with `*` for the index of each layer: `layers.18.mlp` → `layers.*.mlp`.
+    """Fold a range name: `*` for the index of each layer: `layers.18.mlp` → `layers.*.mlp`.
 
     Numeric parts of module paths (`h.3.attn`, `(block.14.layer.0)`, `layer1.0.conv1`) and numbers
     right behind the word layer or block (`layer_12`, `layers[3]`, `Layer 7`) are indices. Versions,
@@ -80,7 +80,7 @@ def fold_indices(name: str) -> str:
 
 
 def fold_module(name: str) -> str:
-    """A Python function's name with `*` for the number that the PyTorch profiler gives a module.
+    """Fold a Python function's name: `*` for the number that PyTorch's profiler gives a module.
 
     `nn.Module: DecoderLayer_12` → `nn.Module: DecoderLayer_*`; other names stay as they are.
     """

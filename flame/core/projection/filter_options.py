@@ -1,4 +1,4 @@
-"""Filters as option texts: the exact way back through the readers of `projection.filters`."""
+"""Parse filters from option texts, and format them back exactly."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from flame.core.errors import UsageError
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.projection.filters import (
     Devices,
+    ExpressionFilter,
     Filter,
     HideFrames,
     HideStacks,
@@ -23,7 +24,6 @@ from flame.core.projection.filters import (
     Streams,
     Tids,
     Time,
-    _Expression,
 )
 from flame.core.units import parse_time
 
@@ -37,13 +37,13 @@ Ids = int | tuple[int, ...] | None
 _SCALES = ((10**9, 9, "s"), (10**6, 6, "ms"), (10**3, 3, "us"))
 
 
-def spell_window(one: Time) -> str:
-    """The window that `flame.core.projection.filter_options.parse_window` reads as ``one``."""
-    begin, end = ("" if time is None else _spell_time(time) for time in (one.begin, one.end))
+def format_window(window: Time) -> str:
+    """Format the text ``A/B`` that `parse_window` reads as ``window``."""
+    begin, end = ("" if time is None else _format_time(time) for time in (window.begin, window.end))
     return f"{begin}/{end}"
 
 
-def _spell_time(time: int) -> str:
+def _format_time(time: int) -> str:
     sign, rest = "-" if time < 0 else "", abs(time)
     for scale, digits, unit in _SCALES:
         if rest >= scale:
@@ -53,22 +53,22 @@ def _spell_time(time: int) -> str:
     return f"{sign}{rest}ns"
 
 
-def spell_range(one: NvtxRange) -> str:
-    """The range filter that `parse_nvtx_range` reads as ``one``."""
-    name = _escaped(one.name)
-    if one.domain is None:
+def format_nvtx_range(filter_: NvtxRange) -> str:
+    """Format the text ``NAME[@DOMAIN]`` that `parse_nvtx_range` reads as ``filter_``."""
+    name = _escape_at(filter_.name)
+    if filter_.domain is None:
         return name
     ending = len(name) - len(name.rstrip("\\"))
-    return f"{name}{ending * chr(92)}@{_escaped(one.domain)}"
+    return f"{name}{ending * chr(92)}@{_escape_at(filter_.domain)}"
 
 
-def _escaped(text: str) -> str:
-    """``text`` with a backslash before each at sign, and those before it doubled."""
+def _escape_at(text: str) -> str:
+    """Put a backslash before each at sign of ``text``, and double those before it."""
     return re.sub(r"(\\*)@", r"\1\1\\@", text)
 
 
 def parse_window(text: str) -> Time:
-    """A window ``A/B``; either side may be empty: ``5s/7s``, ``500ms/``, ``/2s``."""
+    """Parse a time window ``A/B``; either side may be empty: ``5s/7s``, ``500ms/``, ``/2s``."""
     begin, slash, end = text.partition("/")
     if not slash or not (begin or end):
         raise UsageError(f"--time '{text}': use A/B, such as 5s/7s, 500ms/ or /2s")
@@ -79,18 +79,18 @@ def parse_window(text: str) -> Time:
 
 
 def parse_steps(text: str) -> Step:
-    """Profiler steps: ``3-5``, or ``3`` alone."""
-    found = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text.strip())
-    if not found:
+    """Parse profiler steps: ``3-5``, or ``3`` alone."""
+    numbers = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text.strip())
+    if not numbers:
         raise UsageError(f"--step '{text}': use A-B, such as 3-5, or a single number")
-    step = Step(int(found[1]), int(found[2] or found[1]))
+    step = Step(int(numbers[1]), int(numbers[2] or numbers[1]))
     if step.first > step.last:
         raise UsageError(f"--step '{text}': no step at all, its end is before its begin")
     return step
 
 
 def parse_ranks(text: str) -> Ranks:
-    """Files by rank or label from a list such as ``0,3``; ``*`` and ``?`` stand for any text."""
+    """Parse ranks or labels of files from a list such as ``0,3``; both may be globs."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise UsageError(f"--rank '{text}': no rank given, use a number or a list such as 0,3")
@@ -98,7 +98,7 @@ def parse_ranks(text: str) -> Ranks:
 
 
 def parse_nvtx_range(text: str) -> NvtxRange:
-    r"""A range filter ``NAME[@DOMAIN]``, both globs; ``\@`` is an at sign in the name.
+    r"""Parse a range filter ``NAME[@DOMAIN]``, both globs; ``\@`` is an at sign in the name.
 
     Before an at sign, and only there, ``\\`` is one backslash.
     """
@@ -108,24 +108,24 @@ def parse_nvtx_range(text: str) -> NvtxRange:
     return NvtxRange(name, domain.replace("\0@", "@") if at else None)
 
 
-def _mark_at(found: re.Match[str]) -> str:
+def _mark_at(match: re.Match[str]) -> str:
     """Half of the backslashes, and the at sign: marked where it is not escaped."""
-    backslashes, escaped = divmod(len(found[1]), 2)
+    backslashes, escaped = divmod(len(match[1]), 2)
     return backslashes * "\\" + ("@" if escaped else "\0@")
 
 
 def parse_include(text: str) -> Include:
-    """Activity kinds from a list such as ``kernel,memcpy``."""
-    known = {kind.title: kind for kind in ACTIVITY_KINDS}
+    """Parse activity kinds from a list such as ``kernel,memcpy``."""
+    kinds = {kind.title: kind for kind in ACTIVITY_KINDS}
     names = [name.strip() for name in text.split(",") if name.strip()]
-    wrong = [name for name in names if name not in known]
+    wrong = [name for name in names if name not in kinds]
     if wrong or not names:
-        named = f"unknown kind '{wrong[0]}'" if wrong else "no kind given"
-        raise UsageError(f"--include: {named}: choose from {', '.join(known)}")
-    return Include(tuple(known[name] for name in names))
+        reason = f"unknown kind '{wrong[0]}'" if wrong else "no kind given"
+        raise UsageError(f"--include: {reason}: choose from {', '.join(kinds)}")
+    return Include(tuple(kinds[name] for name in names))
 
 
-def where(
+def parse_filters(
     *,
     time: Texts = None,
     step: Texts = None,
@@ -143,28 +143,32 @@ def where(
     hide_frames: Texts = None,
     min_percent: float | None = None,
 ) -> tuple[Filter, ...]:
-    """Filters from option-like values; all of them must hold, and so must all of a tuple of texts.
+    """Parse filters from option-like values; all must hold, and so must all of a tuple of texts.
 
     A tuple of numbers is a choice of any of them. UsageError where a text is wrong.
     """
-    found: list[Filter] = [*map(parse_window, _texts(time)), *map(parse_steps, _texts(step))]
-    found += map(parse_ranks, _texts(rank))
-    found += map(parse_nvtx_range, _texts(nvtx))
+    filters: list[Filter] = [*map(parse_window, _texts(time)), *map(parse_steps, _texts(step))]
+    filters += map(parse_ranks, _texts(rank))
+    filters += map(parse_nvtx_range, _texts(nvtx))
     for kind, ids in ((Devices, device), (Streams, stream), (Pids, pid), (Tids, tid)):
         if ids is not None:
-            found.append(kind((ids,) if isinstance(ids, int) else tuple(ids)))
-    found += map(Kernel, _texts(kernel))
-    found += map(parse_include, _texts(include))
-    found += map(ShowStacks, _texts(show_stacks))
-    found += map(HideStacks, _texts(hide_stacks))
-    found += map(ShowFrom, _texts(show_from))
-    found += map(HideFrames, _texts(hide_frames))
-    for one in found:
-        if isinstance(one, _Expression):
-            one.compile()
+            filters.append(kind((ids,) if isinstance(ids, int) else tuple(ids)))
+    filters += map(Kernel, _texts(kernel))
+    filters += map(parse_include, _texts(include))
+    filters += map(ShowStacks, _texts(show_stacks))
+    filters += map(HideStacks, _texts(hide_stacks))
+    filters += map(ShowFrom, _texts(show_from))
+    filters += map(HideFrames, _texts(hide_frames))
+    for filter_ in filters:
+        if isinstance(filter_, ExpressionFilter):
+            filter_.compile()
     if min_percent is not None:
-        found.append(MinShare(min_percent))
-    return tuple(found)
+        filters.append(MinShare(min_percent))
+    return tuple(filters)
+
+
+where = parse_filters
+"""Public name of `parse_filters`, which reads well in ``trace.tree(where=flame.where(...))``."""
 
 
 def _texts(value: Texts) -> tuple[str, ...]:

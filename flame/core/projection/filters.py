@@ -1,9 +1,9 @@
-"""Filters on activities and on stacks, as a tagged union, and how option texts spell them."""
+"""Filter activities and stacks: a class for each kind of filter, and why nothing passes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,20 +15,21 @@ from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
-from flame.core.regex import expression
+from flame.core.regex import compile_expression
 
-_SOME = 4
+_MOST_NAMES = 4
+"""Names of ranks that a message lists."""
 
 
 @dataclass(frozen=True)
 class Time:
-    """Activities that start in [begin, end), ns on the trace's clock; None is unbounded."""
+    """Choose activities that start in [begin, end), ns on the trace's clock; None is unbounded."""
 
     begin: int | None = None
     end: int | None = None
 
     def rows(self, profile: Profile, table: Activities) -> Bool:
-        """Rows of ``table`` that start in the window."""
+        """Mark the rows of ``table`` that start in the window, bool[n]."""
         keep = np.ones(len(table), bool)
         if self.begin is not None:
             keep &= table.start >= self.begin
@@ -39,16 +40,17 @@ class Time:
 
 @dataclass(frozen=True)
 class Step:
-    """Activities launched in the profiler's steps ``first`` to ``last``, both included.
+    """Choose activities launched in the profiler's steps ``first`` to ``last``, both included.
 
-    What has no recorded launch counts by its own start. Steps are those of the same process.
+    Activities without a recorded launch count by their own start. Steps are those of the same
+    process.
     """
 
     first: int
     last: int
 
     def rows(self, profile: Profile, table: Activities) -> Bool:
-        """Rows of ``table`` that belong to these steps; none where the trace has no such step."""
+        """Mark the rows of ``table`` in these steps; none where the trace has no such step."""
         keep = np.zeros(len(table), bool)
         steps = profile.steps
         if steps is None:
@@ -62,18 +64,18 @@ class Step:
 
 @dataclass(frozen=True)
 class NvtxRange:
-    """Activities below an NVTX range whose name (and domain) match a glob."""
+    """Choose activities below an NVTX range whose name (and domain) match a glob."""
 
     name: str
     domain: str | None = None
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups with such a range anywhere on their path."""
-        found = table.stacks.containing(self.ranges(profile))
-        return found[table.groups.nvtx] | found[table.groups.stack]
+        """Mark the groups with such a range anywhere on their path, bool[groups]."""
+        within = table.stacks.contain_any(self.ranges(profile))
+        return within[table.groups.nvtx] | within[table.groups.stack]
 
     def ranges(self, profile: Profile) -> Bool:
-        """Which of the profile's frames are such ranges, bool[frames]."""
+        """Mark the frames of ``profile`` that are such ranges, bool[frames]."""
         name = _glob(self.name).fullmatch
         domain = _glob(self.domain).fullmatch if self.domain is not None else None
 
@@ -82,60 +84,60 @@ class NvtxRange:
                 return False
             return domain is None or bool(domain(frame.get("domain")))
 
-        return _marked(profile, fits)
+        return _mark_frames(profile, fits)
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Activities of these files of several, by rank number or by label; both may be globs."""
+    """Choose activities of some of several files, by rank or by label; both may be globs."""
 
     names: tuple[str, ...]
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups of one of the files."""
+        """Mark the groups of one of the files, bool[groups]."""
         fits = [self._fits(source) for source in profile.sources]
         return _pick([fits[process.source] for process in profile.processes], table.groups.process)
 
-    def known(self, profile: Profile) -> bool:
-        """Whether ``profile`` is of any such file."""
+    def matches_any(self, profile: Profile) -> bool:
+        """Tell whether any file of ``profile`` has one of these names."""
         return any(map(self._fits, profile.sources))
 
     def _fits(self, source: Source) -> bool:
-        called = (source.label, str(source.meta.rank))
-        return any(_glob(name).fullmatch(text) for name in self.names for text in called)
+        texts = (source.label, str(source.meta.rank))
+        return any(_glob(name).fullmatch(text) for name in self.names for text in texts)
 
 
 @dataclass(frozen=True)
 class Devices:
-    """Activities on these GPUs, by their number."""
+    """Choose activities on these GPUs, by their number."""
 
     ids: tuple[int, ...]
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups on one of the devices."""
+        """Mark the groups on one of the devices, bool[groups]."""
         fits = [device.id in self.ids for device in profile.devices]
         return _pick(fits, table.groups.device)
 
 
 @dataclass(frozen=True)
 class Streams:
-    """Activities on these CUDA streams, by stream id."""
+    """Choose activities on these CUDA streams, by stream id."""
 
     ids: tuple[int, ...]
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups on one of the streams."""
+        """Mark the groups on one of the streams, bool[groups]."""
         return np.isin(table.groups.stream, self.ids)
 
 
 @dataclass(frozen=True)
 class Pids:
-    """Activities of these processes, by operating-system pid."""
+    """Choose activities of these processes, by operating-system pid."""
 
     ids: tuple[int, ...]
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups of one of the processes."""
+        """Mark the groups of one of the processes, bool[groups]."""
         return _pick(
             [process.pid in self.ids for process in profile.processes], table.groups.process
         )
@@ -143,88 +145,91 @@ class Pids:
 
 @dataclass(frozen=True)
 class Tids:
-    """Activities launched by these threads, by operating-system tid."""
+    """Choose activities launched by these threads, by operating-system tid."""
 
     ids: tuple[int, ...]
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups of one of the threads."""
+        """Mark the groups of one of the threads, bool[groups]."""
         return _pick([thread.tid in self.ids for thread in profile.threads], table.groups.thread)
 
 
 @dataclass(frozen=True)
-class _Expression:
-    """A filter on names by a regular expression, which may match anywhere in them."""
+class ExpressionFilter:
+    """Match names by a regular expression, which may match anywhere in them."""
 
     option: ClassVar[str]
     pattern: str
 
     def compile(self) -> re.Pattern[str]:
-        """The expression; UsageError naming the option where it is wrong."""
-        return compile_regex(self.pattern, self.option)
+        """Compile the expression; UsageError naming the option where it is wrong."""
+        try:
+            return compile_expression(self.pattern)
+        except UsageError as error:
+            raise UsageError(f"{self.option}: '{self.pattern}' is {error}") from None
 
 
 @dataclass(frozen=True)
-class Kernel(_Expression):
-    """Kernels whose base or demangled name matches a regular expression anywhere."""
+class Kernel(ExpressionFilter):
+    """Choose kernels whose base or demangled name matches a regular expression anywhere."""
 
     option = "--kernel"
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups that are such kernels."""
+        """Mark the groups that are such kernels, bool[groups]."""
         search = self.compile().search
 
         def fits(frame: Frame) -> bool:
             names = (frame.name, frame.get("demangled"))
             return frame.kind == Kind.KERNEL and any(map(search, filter(None, names)))
 
-        marked = _marked(profile, fits)
-        in_stack = table.stacks.containing(marked)[table.groups.stack]
+        marked = _mark_frames(profile, fits)
+        in_stack = table.stacks.contain_any(marked)[table.groups.stack]
         return _pick(marked, table.groups.frame) | in_stack
 
 
 @dataclass(frozen=True)
 class Include:
-    """Activities of these kinds only."""
+    """Choose activities of these kinds only."""
 
     kinds: tuple[Kind, ...]
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
-        """Groups of one of the kinds."""
+        """Mark the groups of one of the kinds, bool[groups]."""
         return np.isin(table.groups.kind, self.kinds)
 
 
 @dataclass(frozen=True)
-class ShowStacks(_Expression):
-    """Only stacks with a matching frame."""
+class ShowStacks(ExpressionFilter):
+    """Show only stacks with a matching frame."""
 
     option = "--show-stacks"
 
 
 @dataclass(frozen=True)
-class HideStacks(_Expression):
-    """No stacks with a matching frame."""
+class HideStacks(ExpressionFilter):
+    """Hide stacks with a matching frame."""
 
     option = "--hide-stacks"
 
 
 @dataclass(frozen=True)
-class ShowFrom(_Expression):
-    """Only stacks with a matching frame, without what stands above the first one."""
+class ShowFrom(ExpressionFilter):
+    """Show only stacks with a matching frame, from the first such frame on."""
 
     option = "--show-from"
 
 
 @dataclass(frozen=True)
-class HideFrames(_Expression):
-    """Stacks without their matching frames, whose value goes to what stands above them."""
+class HideFrames(ExpressionFilter):
+    """Hide matching frames in stacks; their value goes to the frames above them."""
 
     option = "--hide-frames"
 
 
 @dataclass(frozen=True)
 class MinShare:
-    """Siblings of less than this share of the whole tree (0 to 100) are shown as one."""
+    """Merge siblings of less than this share of the whole tree (0 to 100)."""
 
     percent: float
 
@@ -239,10 +244,10 @@ RowFilter = Time | Step
 Filter = RowFilter | GroupFilter | StackFilter | MinShare
 
 
-def passing_rows(profile: Profile, table: Activities, where: tuple[Filter, ...]) -> Bool | None:
-    """Rows of ``table`` in all windows of time, bool[n]; None where there is no such filter."""
-    windows = [one.rows(profile, table) for one in where if isinstance(one, RowFilter)]
-    return np.logical_and.reduce(windows) if windows else None
+def passing_rows(profile: Profile, table: Activities, filters: tuple[Filter, ...]) -> Bool | None:
+    """Mark the rows of ``table`` that pass all row filters, bool[n]; None where there are none."""
+    masks = [filter_.rows(profile, table) for filter_ in filters if isinstance(filter_, RowFilter)]
+    return np.logical_and.reduce(masks) if masks else None
 
 
 def _glob(pattern: str) -> re.Pattern[str]:
@@ -251,8 +256,7 @@ def _glob(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts.get(c) or re.escape(c) for c in pattern), re.DOTALL)
 
 
-def _marked(profile: Profile, fits: object) -> Bool:
-    assert callable(fits)
+def _mark_frames(profile: Profile, fits: Callable[[Frame], bool]) -> Bool:
     frames = profile.frames.frames
     return np.fromiter(map(fits, frames), bool, len(frames))
 
@@ -262,34 +266,28 @@ def _pick(fits: list[bool] | Bool, index: Column) -> Bool:
     return np.append(np.asarray(fits, bool), False)[index]
 
 
-def compile_regex(pattern: str, option: str) -> re.Pattern[str]:
-    """Compile a user's regular expression; UsageError naming ``option`` when it is wrong."""
-    try:
-        return expression(pattern)
-    except UsageError as error:
-        raise UsageError(f"{option}: '{pattern}' is {error}") from None
+def explain_no_match(profile: Profile, filters: tuple[Filter, ...]) -> Iterator[str]:
+    """Say which steps or ranks in ``filters`` the trace lacks, and which it has instead.
+
+    The words go on after a colon.
+    """
+    for filter_ in filters:
+        if isinstance(filter_, Step) and not _has_step(profile, filter_):
+            yield _describe_steps(profile)
+        elif isinstance(filter_, Ranks) and not filter_.matches_any(profile):
+            yield _describe_ranks(profile, filter_)
 
 
-def absences(profile: Profile, where: tuple[Filter, ...]) -> Iterator[str]:
-    """What of ``where`` is not there, and what is instead, in words that go on after a colon."""
-    for one in where:
-        if isinstance(one, Step) and not _has_step(profile, one):
-            yield _steps_there(profile)
-        elif isinstance(one, Ranks) and not one.known(profile):
-            yield _ranks_there(profile, one)
+def _has_step(profile: Profile, step: Step) -> bool:
+    return any(step.first <= number <= step.last for number in _step_numbers(profile))
 
 
-def _has_step(profile: Profile, one: Step) -> bool:
-    numbers = _numbers(profile)
-    return any(one.first <= number <= one.last for number in numbers)
-
-
-def _numbers(profile: Profile) -> list[int]:
+def _step_numbers(profile: Profile) -> list[int]:
     return [] if profile.steps is None else np.unique(profile.steps.number).tolist()
 
 
-def _steps_there(profile: Profile) -> str:
-    numbers = _numbers(profile)
+def _describe_steps(profile: Profile) -> str:
+    numbers = _step_numbers(profile)
     if not numbers:
         return "it has no steps, which profiler.step() makes"
     return (
@@ -299,9 +297,11 @@ def _steps_there(profile: Profile) -> str:
     )
 
 
-def _ranks_there(profile: Profile, one: Ranks) -> str:
+def _describe_ranks(profile: Profile, ranks: Ranks) -> str:
     if len(profile.sources) < 2:
         return "there is only one trace, and no ranks"
     names = [source.label for source in profile.sources]
-    more = f" and {len(names) - _SOME} more" if len(names) > _SOME else ""
-    return f"no trace is called {', '.join(one.names)}, but {', '.join(names[:_SOME])}{more}"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return (
+        f"no trace is called {', '.join(ranks.names)}, but {', '.join(names[:_MOST_NAMES])}{more}"
+    )

@@ -1,4 +1,4 @@
-"""How frames are shown: display text per frame, and which frames are shown as one."""
+"""Label frames: the display text of each, and which frames are shown as the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flame.core.columns import I4, I8
 from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.profile import Profile
-from flame.core.model.stack_joins import APART
+from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
 
 KERNEL_NAMES = ("base", "demangled", "mangled")
@@ -22,7 +22,7 @@ KERNEL_NAMES = ("base", "demangled", "mangled")
 
 @dataclass(frozen=True)
 class Naming:
-    """Choices that change how frames are named, not what was measured.
+    """Choose how frames are named, which changes nothing that was measured.
 
     ``fold`` shows ranges without their layer's index, and modules without their number, after all
     ``rename`` rules.
@@ -39,17 +39,17 @@ class Naming:
             raise UsageError(f"unknown kernel names '{self.kernel_names}': choose from {choices}")
 
     def text(self, frame: Frame) -> str:
-        """What ``frame`` is called."""
+        """Make the display name of ``frame``."""
         name = frame.name
         if frame.kind == Kind.KERNEL and self.kernel_names != "base":
             name = frame.get(self.kernel_names) or frame.get("demangled") or name
         if self.rename:
             name = apply_renames(name, self.rename)
-        return _folded(frame.kind, name) if self.fold else name
+        return _fold(frame.kind, name) if self.fold else name
 
 
-def _folded(kind: Kind, name: str) -> str:
-    """The ``name`` of a frame of ``kind`` without the number of its layer or module."""
+def _fold(kind: Kind, name: str) -> str:
+    """Take the number of its layer or module out of the ``name`` of a frame of ``kind``."""
     if kind == Kind.NVTX:
         return fold_indices(name)
     return fold_module(name) if kind == Kind.PYTHON else name
@@ -57,10 +57,10 @@ def _folded(kind: Kind, name: str) -> str:
 
 @dataclass(frozen=True)
 class Labels:
-    """Display names of a frame table under one `Naming`.
+    """Hold the display names of a frame table under one `Naming`.
 
-    ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame each one is shown as:
-    frames of one kind, name, place and marks (`stack_joins.APART`) are one, instructions only
+    ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame that each is shown as:
+    frames of equal kind, name, place and `SEPARATING_MARKS` are shown as one, instructions only
     those of one kernel.
     """
 
@@ -70,26 +70,26 @@ class Labels:
 
     @cached_property
     def rank(self) -> I8:
-        """Place of every frame by name, numbers in names by value, i8[n]; equal names share one."""
-        names, known = set(self.text), self._natural
-        known.update((name, _natural(name)) for name in names.difference(known))
-        ordered = {name: place for place, name in enumerate(sorted(names, key=known.__getitem__))}
+        """Rank of every frame by name, numbers in names by value, i8[n]; equal for equal names."""
+        names, keys = set(self.text), self._natural
+        keys.update((name, _natural_key(name)) for name in names.difference(keys))
+        ordered = {name: place for place, name in enumerate(sorted(names, key=keys.__getitem__))}
         return np.fromiter(map(ordered.__getitem__, self.text), np.int64, len(self.text))
 
 
 _NUMBER = re.compile(r"(?<=0x)0*([0-9a-f]+)|0*([0-9]+)")
 
 
-def _natural(name: str) -> tuple[str, str]:
-    """Sorts ``layers.2`` before ``layers.10``: a number stands behind its length.
+def _natural_key(name: str) -> tuple[str, str]:
+    """Sort ``layers.2`` before ``layers.10``: a number stands behind its length.
 
     An instruction stands by its offset; there are many of them, and many numbers in each.
     """
-    return _NUMBER.sub(_behind_its_length, name, count=2 if name.startswith("+0x") else 0), name
+    return _NUMBER.sub(_prefix_length, name, count=2 if name.startswith("+0x") else 0), name
 
 
-def _behind_its_length(found: re.Match[str]) -> str:
-    digits = found[found.lastindex or 0]
+def _prefix_length(match: re.Match[str]) -> str:
+    digits = match[match.lastindex or 0]
     return chr(min(len(digits), 0xFFFF)) + digits
 
 
@@ -98,24 +98,24 @@ _KEPT: WeakKeyDictionary[FrameTable, dict[Naming, Labels]] = WeakKeyDictionary()
 
 def labels_of(profile: Profile, naming: Naming) -> Labels:
     """Name the frames of ``profile`` as ``naming`` says; worked out once per table of frames."""
-    known = _KEPT.setdefault(profile.frames, {})
-    if naming not in known:
-        known[naming] = Labeller(naming).labels(profile.frames)
-    return known[naming]
+    kept = _KEPT.setdefault(profile.frames, {})
+    if naming not in kept:
+        kept[naming] = Labeller(naming).labels(profile.frames)
+    return kept[naming]
 
 
-def keep_labels(frames: FrameTable, known: Mapping[Naming, Labels]) -> None:
-    """Keep the labels that are ``known`` of ``frames``, for `labels_of`."""
-    _KEPT.setdefault(frames, {}).update(known)
+def keep_labels(frames: FrameTable, labels: Mapping[Naming, Labels]) -> None:
+    """Keep ``labels`` of ``frames``, which are known already, for `labels_of`."""
+    _KEPT.setdefault(frames, {}).update(labels)
 
 
-def namings_of(frames: FrameTable) -> tuple[Naming, ...]:
-    """Tell under which namings ``frames`` have been labelled."""
+def kept_namings(frames: FrameTable) -> tuple[Naming, ...]:
+    """List the namings under which ``frames`` have been labelled."""
     return tuple(_KEPT.get(frames, ()))
 
 
 class Labeller:
-    """Names the frames of a table that grows: each once."""
+    """Name the frames of a table that grows, each of them once."""
 
     def __init__(self, naming: Naming) -> None:
         self._naming = naming
@@ -125,7 +125,7 @@ class Labeller:
         self._natural: dict[str, tuple[str, str]] = {}
 
     def labels(self, frames: FrameTable) -> Labels:
-        """The labels of ``frames``, which begin with those that it was last called with."""
+        """Label ``frames``, which begin with those of the call before."""
         for index in range(len(self._text), len(frames)):
             frame = frames[index]
             text = self._naming.text(frame)
@@ -136,7 +136,7 @@ class Labeller:
 
 
 def _marks(frame: Frame) -> tuple[tuple[str, str], ...]:
-    """What else ``frame`` must have in common with those that are shown as one with it."""
+    """The extra entries in which frames must agree to be shown as the same."""
     if not frame.extra or frame.kind == Kind.SASS:
         return frame.extra
-    return tuple(pair for pair in frame.extra if pair in APART)
+    return tuple(pair for pair in frame.extra if pair in SEPARATING_MARKS)

@@ -16,7 +16,7 @@ from flame.core.projection.levels import SAMPLE_LEVELS, STACK_LEVELS
 
 @dataclass(frozen=True)
 class StackColumns:
-    """Stacks with the numbers ``rows`` (i8[n]), from the root down.
+    """Hold stacks with the numbers ``rows`` (i8[n]), from the root down.
 
     ``frames`` holds for each step the frame id in every stack (i4[n] each), -1 for none.
     """
@@ -24,14 +24,14 @@ class StackColumns:
     rows: I8
     frames: tuple[Column, ...]
 
-    def only(self, kept: Bool) -> StackColumns:
-        """The stacks in ``kept`` (bool[n])."""
+    def select(self, kept: Bool) -> StackColumns:
+        """Keep the stacks in ``kept`` (bool[n])."""
         if kept.all():
             return self
         return StackColumns(self.rows[kept], tuple(step[kept] for step in self.frames))
 
-    def without_gaps(self) -> StackColumns:
-        """The same stacks, each with its first frame at the first step, its second at the next."""
+    def close_gaps(self) -> StackColumns:
+        """Move the frames of each stack up to the first steps, so that none is missing between."""
         packed = np.full((len(self.frames), len(self.rows)), -1, np.int32)
         depth = np.zeros(len(self.rows), np.int64)
         for step in self.frames:
@@ -40,12 +40,12 @@ class StackColumns:
             depth[rows] += 1
         return StackColumns(self.rows, tuple(packed[: depth.max(initial=0)]))
 
-    def anywhere(self, marked: Bool) -> Bool:
-        """Stacks with any frame in ``marked`` (bool[frame id + 1], the last for none), bool[n]."""
-        found = np.zeros(len(self.rows), bool)
+    def contain_any(self, marked: Bool) -> Bool:
+        """Tell which stacks have a frame in ``marked`` (bool[frame id + 1], the last for none)."""
+        containing = np.zeros(len(self.rows), bool)
         for step in self.frames:
-            found |= marked[step]
-        return found
+            containing |= marked[step]
+        return containing
 
 
 def level_columns(
@@ -62,20 +62,20 @@ def level_columns(
         if level in SAMPLE_LEVELS:
             columns.append(level)
         else:
-            columns += (shown[step] for step in _recorded(profile, table, kept, level))
+            columns += (shown[step] for step in _recorded_frames(profile, table, kept, level))
     return columns
 
 
-def _recorded(profile: Profile, table: Activities, kept: I8, level: str) -> Iterator[Column]:
+def _recorded_frames(profile: Profile, table: Activities, kept: I8, level: str) -> Iterator[Column]:
     """For each step of ``level`` the frame id (-1: none) of every kept group."""
     if level in STACK_LEVELS:
         used, place = distinct(getattr(table.groups, level)[kept].astype(np.int64))
         yield from (step[place] for step in table.stacks.paths(used).T)
     else:
-        yield _single(profile, table, kept, level)
+        yield _single_frames(profile, table, kept, level)
 
 
-def _single(profile: Profile, table: Activities, kept: I8, level: str) -> Column:
+def _single_frames(profile: Profile, table: Activities, kept: I8, level: str) -> Column:
     """Frame ids (-1: none) of a level that is one frame per group."""
     grouping, groups = profile.grouping, table.groups
     if level in ("kernel", "launch"):
@@ -95,12 +95,12 @@ def arrange_stacks(stacks: StackColumns, arrangement: Arrangement) -> StackColum
     """Collapse recursion in ``stacks`` and turn them round as ``arrangement`` says."""
     frames = stacks.frames
     if arrangement.collapsed:
-        frames = tuple(_collapsed(frames, len(stacks.rows)))
+        frames = tuple(_collapse(frames, len(stacks.rows)))
     return StackColumns(stacks.rows, frames[::-1] if arrangement.inverted else frames)
 
 
-def _collapsed(frames: Iterable[Column], size: int) -> Iterator[Column]:
-    """``frames`` without those that the step above them, of those that are any, has too."""
+def _collapse(frames: Iterable[Column], size: int) -> Iterator[Column]:
+    """Leave out each frame that equals the next frame above it; steps without one are skipped."""
     above: Column = np.full(size, -1, np.int32)
     for step in frames:
         yield np.where(step == above, -1, step)

@@ -1,4 +1,4 @@
-"""Name the levels of a stack, read lists of them, and say which ones a trace has."""
+"""Name the levels of a stack, parse lists of them, and say which levels a trace has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flame.core.projection.labels import Naming
 SAMPLE_LEVELS = ("sass", "stall")
 
 STACK_LEVELS = ("python", "native", "nvtx", "stack")
-"""Levels of any number of frames; the others are one frame each."""
+"""Levels of any number of frames; each of the other levels is a single frame."""
 
 LEVELS = (
     "rank",
@@ -33,14 +33,14 @@ LEVELS = (
 
 
 def parse_levels(text: str) -> tuple[str, ...]:
-    """Levels from a list such as ``nvtx,kernel``; UsageError on unknown or repeated ones."""
+    """Parse levels from a list such as ``nvtx,kernel``; UsageError on unknown or repeated names."""
     levels = tuple(name.strip() for name in text.split(",") if name.strip())
     check_levels(levels)
     return levels
 
 
 def check_levels(levels: tuple[str, ...]) -> None:
-    """UsageError unless ``levels`` is a non-empty choice of `LEVELS` without repeats."""
+    """Raise UsageError unless ``levels`` is a non-empty choice of `LEVELS` without repeats."""
     for name in levels:
         if name not in LEVELS:
             raise UsageError(f"--levels: unknown level '{name}': choose from {', '.join(LEVELS)}")
@@ -51,18 +51,18 @@ def check_levels(levels: tuple[str, ...]) -> None:
 
 
 def default_levels(profile: Profile, metric: Metric, naming: Naming) -> tuple[str, ...]:
-    """The metric's own order, files first where there are several, shapes where asked for.
+    """Choose the metric's own levels, files first where there are several, shapes if asked for.
 
-    What PC samples tell stands below their kernels.
+    The levels of PC samples stand below kernels.
     """
     levels = ("rank", *metric.levels) if len(profile.sources) > 1 else metric.levels
     if profile.sampling is not None and levels[-1] == "kernel":
         levels = (*levels, *SAMPLE_LEVELS)
-    return with_shapes(levels) if naming.shapes and "nvtx" in levels else levels
+    return add_shapes(levels) if naming.shapes and "nvtx" in levels else levels
 
 
-def with_shapes(levels: tuple[str, ...]) -> tuple[str, ...]:
-    """``levels`` with ``shapes`` below the ranges whose shapes they are, unless it has a place."""
+def add_shapes(levels: tuple[str, ...]) -> tuple[str, ...]:
+    """Add ``shapes`` below the ranges in ``levels``, unless it has a place there already."""
     if "shapes" in levels:
         return levels
     if "nvtx" not in levels:
@@ -72,23 +72,23 @@ def with_shapes(levels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
-    """The levels for which the table behind ``metric`` has at least one frame."""
+    """Find the levels for which the table behind ``metric`` has at least one frame."""
     table = profile.table(metric)
     groups = table.groups
     shapes = table.stacks.innermost(profile.grouping.shapes)[groups.nvtx]
-    found = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
+    masks = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
     sampled = profile.sampling is not None and table is profile.activities
-    found |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
-    found["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
+    masks |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
+    masks["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
     for level in LEVELS:
-        if level not in found:
+        if level not in masks:
             column = getattr(groups, level)
-            found[level] = column > 0 if level in STACK_LEVELS else column >= 0
-    return frozenset(level for level, mask in found.items() if mask.any())
+            masks[level] = column > 0 if level in STACK_LEVELS else column >= 0
+    return frozenset(level for level, mask in masks.items() if mask.any())
 
 
-def lacking(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> str:
-    """What of ``levels`` the trace does not have, and how to get it; empty where all is well."""
+def explain_missing_levels(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> str:
+    """Say that the trace lacks ``levels``, and how to get them; empty where it has frames."""
     if profile.sampling is None and not profile.resolved and set(SAMPLE_LEVELS) & set(levels):
         return NO_SAMPLES
     if recorded_levels(profile, metric).intersection(levels):

@@ -9,7 +9,7 @@ from flame.core.errors import NoMatchError
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.filters import Filter, absences
+from flame.core.projection.filters import Filter, explain_no_match
 from flame.core.projection.labels import Labels, labels_of
 from flame.core.projection.level_columns import StackColumns, arrange_stacks, level_columns
 from flame.core.projection.levels import check_levels, default_levels
@@ -54,7 +54,7 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     tree = lay_out_preorder(
         nodes, profile.frames, labels.text, metric, levels, arrangement, key, node
     )
-    return tree.with_units(stacks.unit_of_group, stacks.unit if stacks.split else None)
+    return tree.assign_groups(stacks.unit_of_group, stacks.unit if stacks.split else None)
 
 
 def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, tuple[str, ...]]:
@@ -67,7 +67,7 @@ def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, 
 def _check_match(profile: Profile, filters: tuple[Filter, ...], shown: StackColumns) -> None:
     """NoMatchError, with the reason where it is known, if ``filters`` have left no stack."""
     if filters and not len(shown.rows):
-        why = "".join(f": {reason}" for reason in absences(profile, filters))
+        why = "".join(f": {reason}" for reason in explain_no_match(profile, filters))
         raise NoMatchError(f"nothing in the trace matches the selection{why}")
 
 
@@ -80,7 +80,7 @@ def _sibling_key(
     stacks: WeightedStacks,
     node: I8,
 ) -> I8 | None:
-    """What siblings are ordered by, i8[nodes]; None: by weight. ``node`` is that of every stack."""
+    """Make the sort key of siblings, i8[nodes]; None: by weight. ``node``: that of every stack."""
     if selection.arrangement.order == "name":
         return labels.rank[nodes.frame]
     if selection.arrangement.order == "start":
@@ -99,7 +99,7 @@ def _first_starts(
     """Per node the first start of an activity that passes and whose stack ends there, ns."""
     table = profile.table(metric)
     rows = row_indices(profile, table, selection.where)
-    group, start = table.groups.of, table.start
+    group, start = table.groups.of_row, table.start
     if rows is not None:
         group, start = group[rows], start[rows]
     unit = stacks.unit_of_group[group]

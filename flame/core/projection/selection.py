@@ -8,12 +8,12 @@ from flame.core.model.tree import Arrangement
 from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
-from flame.core.projection.levels import parse_levels, with_shapes
+from flame.core.projection.levels import add_shapes, parse_levels
 
 
 @dataclass(frozen=True)
 class Selection:
-    """One view of a profile; None stands for the metric's or the profile's default."""
+    """Select what to show of a profile; None stands for the metric's or profile's default."""
 
     levels: tuple[str, ...] | None = None
     where: tuple[Filter, ...] = ()
@@ -40,6 +40,6 @@ def select(
     if isinstance(levels, str):
         levels = parse_levels(levels)
     if levels and shapes:
-        levels = with_shapes(levels)
+        levels = add_shapes(levels)
     naming = Naming(kernel_names, shapes, rename, fold)
     return Selection(levels, where, metric, naming, arrangement or Arrangement())

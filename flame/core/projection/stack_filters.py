@@ -17,7 +17,7 @@ from flame.core.projection.filters import (
     StackFilter,
 )
 from flame.core.projection.level_columns import StackColumns
-from flame.core.regex import matching
+from flame.core.regex import find_matching
 
 
 def filter_stacks(
@@ -28,23 +28,24 @@ def filter_stacks(
     Whole stacks are shown or hidden first, then those left are cut, then frames are hidden. Several
     `ShowFrom` must all match, and the stack begins where the last of them first has.
     """
-    marks = _marks(stacks, [each for each in filters if isinstance(each, StackFilter)], text)
+    stack_filters = [filter_ for filter_ in filters if isinstance(filter_, StackFilter)]
+    marks = _mark_frames(stacks, stack_filters, text)
     for filter_, marked in marks:
         if isinstance(filter_, ShowStacks | ShowFrom):
-            stacks = stacks.only(stacks.anywhere(marked))
+            stacks = stacks.select(stacks.contain_any(marked))
         elif isinstance(filter_, HideStacks):
-            stacks = stacks.only(~stacks.anywhere(marked))
+            stacks = stacks.select(~stacks.contain_any(marked))
     first = [marked for filter_, marked in marks if isinstance(filter_, ShowFrom)]
     hidden = [marked for filter_, marked in marks if isinstance(filter_, HideFrames)]
     if first:
-        stacks = _from_first(stacks, first)
-    return _without(stacks, reduce(np.logical_or, hidden)) if hidden else stacks
+        stacks = _cut_above(stacks, first)
+    return _hide_frames(stacks, reduce(np.logical_or, hidden)) if hidden else stacks
 
 
-def _marks(
+def _mark_frames(
     stacks: StackColumns, filters: list[StackFilter], text: tuple[str, ...]
 ) -> list[tuple[StackFilter, Bool]]:
-    """For each filter the frames whose name it matches, as `StackColumns.anywhere` takes them."""
+    """Mark for each filter the frames it matches, as `StackColumns.contain_any` takes them."""
     if not filters:
         return []
     used = np.zeros(len(text) + 1, bool)
@@ -54,13 +55,13 @@ def _marks(
     marks = []
     for filter_ in filters:
         marked = np.zeros(len(text) + 1, bool)
-        marked[matching(text, frames, filter_.compile())] = True
+        marked[find_matching(text, frames, filter_.compile())] = True
         marks.append((filter_, marked))
     return marks
 
 
-def _from_first(stacks: StackColumns, marks: list[Bool]) -> StackColumns:
-    """Stacks from the step on by which each of ``marks`` has had its first match."""
+def _cut_above(stacks: StackColumns, marks: list[Bool]) -> StackColumns:
+    """Cut off what stands above the step by which each of ``marks`` has had its first match."""
     seen = np.zeros((len(marks), len(stacks.rows)), bool)
     kept = []
     for step in stacks.frames:
@@ -69,6 +70,6 @@ def _from_first(stacks: StackColumns, marks: list[Bool]) -> StackColumns:
     return StackColumns(stacks.rows, tuple(kept))
 
 
-def _without(stacks: StackColumns, marked: Bool) -> StackColumns:
+def _hide_frames(stacks: StackColumns, marked: Bool) -> StackColumns:
     frames = tuple(np.where(marked[step], -1, step) for step in stacks.frames)
     return StackColumns(stacks.rows, frames)

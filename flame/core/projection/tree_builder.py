@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, runs, sum_by
+from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
 from flame.core.model.frames import FrameTable
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
@@ -26,26 +26,28 @@ def prune_small(
     """
     for filter_ in filters:
         if isinstance(filter_, MinShare):
-            nodes, now = merge_smaller(nodes, filter_.percent, rest)
+            nodes, now = merge_small_siblings(nodes, filter_.percent, rest)
             node = np.append(now, -1)[node]
     return nodes, node
 
 
-def merge_smaller(columns: BreadthFirst, percent: float, rest: int) -> tuple[BreadthFirst, I8]:
+def merge_small_siblings(
+    columns: BreadthFirst, percent: float, rest: int
+) -> tuple[BreadthFirst, I8]:
     """Merge, per parent, subtrees of less than ``percent`` of all into one node of frame ``rest``.
 
-    One that is small alone among its siblings stays itself, and where one is ``rest`` already they
-    go there. All sums stay what they were. Returns the tree and, for every node of ``columns``, the
-    node that has its value now.
+    The only small node among its siblings stays itself, and where a sibling is ``rest`` already
+    they go there. All sums stay what they were. Returns the tree and, for every node of
+    ``columns``, the node that has its value now.
     """
-    home = _home(columns, _cut(columns, percent))
-    kept = np.flatnonzero(home < 0)
-    parents, number = _numbers(columns, home, kept, rest)
+    parent = _merging_parents(columns, _small_siblings(columns, percent))
+    kept = np.flatnonzero(parent < 0)
+    parents, number = _number_nodes(columns, parent, kept, rest)
     # -1 of the root finds the last place.
     above = np.append(number, -1)[np.append(columns.parent[kept], parents)]
     frame = np.append(columns.frame[kept], np.full(len(parents), rest))
     depth = np.append(columns.depth[kept], columns.depth[parents] + 1)
-    merged, place = by_depth(above, frame, depth)
+    merged, place = sort_by_depth(above, frame, depth)
     now = place[number]
     own, own_count = (
         sum_by(now, values, len(frame)) for values in (columns.own, columns.own_count)
@@ -53,21 +55,24 @@ def merge_smaller(columns: BreadthFirst, percent: float, rest: int) -> tuple[Bre
     return replace(merged, own=own, own_count=own_count), now
 
 
-def _numbers(columns: BreadthFirst, home: I8, kept: I8, rest: int) -> tuple[I8, I8]:
-    """Parents that get a node ``rest`` after those ``kept``, and where every node goes."""
-    gone, there = np.flatnonzero(home >= 0), np.full(len(home), -1, np.int64)
-    known = kept[columns.frame[kept] == rest]
-    there[columns.parent[known]] = known
-    goal = there[home[gone]]
-    parents = np.unique(home[gone][goal < 0])
-    number = np.empty(len(home), np.int64)
+def _number_nodes(columns: BreadthFirst, parent: I8, kept: I8, rest: int) -> tuple[I8, I8]:
+    """Parents that get a node ``rest`` after those ``kept``, and where every node goes.
+
+    ``parent`` is as `_merging_parents` gives it.
+    """
+    gone, rest_below = np.flatnonzero(parent >= 0), np.full(len(parent), -1, np.int64)
+    existing = kept[columns.frame[kept] == rest]
+    rest_below[columns.parent[existing]] = existing
+    goal = rest_below[parent[gone]]
+    parents = np.unique(parent[gone][goal < 0])
+    number = np.empty(len(parent), np.int64)
     number[kept] = np.arange(len(kept))
-    new = len(kept) + np.searchsorted(parents, home[gone])
+    new = len(kept) + np.searchsorted(parents, parent[gone])
     number[gone] = np.where(goal < 0, new, number[goal])
     return parents, number
 
 
-def _cut(columns: BreadthFirst, percent: float) -> Bool:
+def _small_siblings(columns: BreadthFirst, percent: float) -> Bool:
     """Nodes whose subtree is small, as that of a sibling is too."""
     total = columns.sums(columns.own)
     small = total < percent * float(total[0]) / 100
@@ -76,26 +81,26 @@ def _cut(columns: BreadthFirst, percent: float) -> Bool:
     return small & (siblings[columns.parent] > 1)
 
 
-def _home(columns: BreadthFirst, cut: Bool) -> I8:
-    """For nodes at or below one in ``cut``, the parent of the uppermost such one; -1 for others."""
-    home = np.full(len(cut), -1, np.int64)
+def _merging_parents(columns: BreadthFirst, small: Bool) -> I8:
+    """The parent of the uppermost ``small`` node at or above each node; -1 without one."""
+    merging = np.full(len(small), -1, np.int64)
     bounds = columns.bounds()
     for low, high in itertools.pairwise(bounds[1:]):
         parent = columns.parent[low:high]
-        own = np.where(cut[low:high], parent, -1)
-        home[low:high] = np.where(home[parent] >= 0, home[parent], own)
-    return home
+        own = np.where(small[low:high], parent, -1)
+        merging[low:high] = np.where(merging[parent] >= 0, merging[parent], own)
+    return merging
 
 
 def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, I8]:
-    """Build the nodes of ``stacks``; and the node at which each of all stacks ends (-1: none).
+    """Build the nodes of ``stacks``, and find the node at which each stack ends (-1: none).
 
     ``weights`` are by number of the stack.
     """
     builder = _NodeBuilder(len(stacks.rows))
-    for step in stacks.without_gaps().frames:
+    for step in stacks.close_gaps().frames:
         builder.extend(step)
-    columns, place = by_depth(*map(np.concatenate, zip(*builder.columns, strict=True)))
+    columns, place = sort_by_depth(*map(np.concatenate, zip(*builder.columns, strict=True)))
     node, size = place[builder.node], len(place)
     own, own_count = (sum_by(node, values[stacks.rows], size) for values in weights)
     node_of_row = np.full(len(weights.value), -1, np.int64)
@@ -116,7 +121,7 @@ class _NodeBuilder:
         rows = np.flatnonzero(frame >= 0)
         child = (self.node[rows] << 32) | frame[rows]
         # Stacks that PC samples split stand together, and all have the frames above in common.
-        first = runs(child)
+        first = run_starts(child)
         wanted, place = distinct(child[first])
         parent = wanted >> 32
         depth = self._depth[parent] + 1
@@ -127,7 +132,7 @@ class _NodeBuilder:
 
 @dataclass(frozen=True)
 class BreadthFirst:
-    """Tree columns in breadth-first order (parents before children), as a projection makes them."""
+    """Hold a tree's columns in breadth-first order (parents before children)."""
 
     parent: I4
     frame: I4
@@ -139,7 +144,7 @@ class BreadthFirst:
         return len(self.parent)
 
     def sums(self, values: I8) -> I8:
-        """Inclusive sums of ``values`` per node."""
+        """Sum ``values`` per node and all below it."""
         result = values.copy()
         for above, low, high in self._rows_upwards():
             place = self.parent[low:high] - above
@@ -147,7 +152,7 @@ class BreadthFirst:
         return result
 
     def minima(self, values: I8) -> I8:
-        """The least of ``values`` at each node and below it."""
+        """Find the least of ``values`` at each node and below it."""
         result = values.copy()
         for _, low, high in self._rows_upwards():
             np.minimum.at(result, self.parent[low:high], result[low:high])
@@ -160,14 +165,14 @@ class BreadthFirst:
             yield bounds[row - 1], bounds[row], bounds[row + 1]
 
     def bounds(self) -> list[int]:
-        """First node of every row, and the number of nodes."""
+        """List the first node of every row, and the number of nodes."""
         ends: list[int] = np.cumsum(np.bincount(self.depth)).tolist()
         return [0, *ends]
 
     def preorder(self, key: I8 | None = None) -> tuple[I8, I8]:
-        """(old index of every new node, subtree size of every new node).
+        """Find the preorder: (old index of every new node, subtree size of every new node).
 
-        Siblings stand by ``key``, the least first, and those of one key widest first.
+        Siblings stand by ``key``, the least first, and those of equal keys widest first.
         """
         total, size = self.sums(self.own), self.sums(np.ones(len(self.parent), np.int64))
         new = np.zeros(len(self.parent), np.int64)
@@ -184,8 +189,8 @@ class BreadthFirst:
         return old, size[old]
 
 
-def by_depth(parent: Column, frame: Column, depth: Column) -> tuple[BreadthFirst, I8]:
-    """Nodes in any order, laid out breadth-first without values; and where each of them stands."""
+def sort_by_depth(parent: Column, frame: Column, depth: Column) -> tuple[BreadthFirst, I8]:
+    """Lay nodes in any order out breadth-first, without values; and say where each stands then."""
     order = np.argsort(depth, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

@@ -14,13 +14,13 @@ from flame.core.projection.filters import Filter, GroupFilter, passing_rows
 
 
 class Weights(NamedTuple):
-    """Value and number of activities of each group, or stack; i8 each."""
+    """Hold the value and the number of activities of each group, or stack; i8 each."""
 
     value: Column
     activities: Column
 
-    def of(self, rows: Column) -> Weights:
-        """The weights of ``rows`` (indices or a mask)."""
+    def take(self, rows: Column) -> Weights:
+        """Take the weights of ``rows`` (indices or a mask)."""
         return Weights(self.value[rows], self.activities[rows])
 
 

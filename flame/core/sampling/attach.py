@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.attribution.gaps import unsampled
-from flame.core.columns import I4, I8, runs
+from flame.core.attribution.gaps import describe_unsampled
+from flame.core.columns import I4, I8, run_starts
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.metrics import STALLS
@@ -20,13 +20,13 @@ def with_sampling(
 ) -> Profile:
     """``profile`` with what ``sampling`` says of its kernels.
 
-    ``frames`` are those of the profile (see `FrameBuilder.of`), and the new ones after them.
+    ``frames`` are those of the profile (see `FrameBuilder.from_table`), and new ones after them.
     ``samples`` i8[activities] where it is known how many each has; else time tells.
     """
     table = profile.activities
     if samples is None:
         samples = spread_over_rows(
-            sampling.of_group[table.groups.of], sampling.totals, table.duration
+            sampling.of_group[table.groups.of_row], sampling.totals, table.duration
         )
     activities = replace(table, measures={**table.measures, STALLS.key: samples})
     activities.__dict__["groups"] = table.groups  # worked out already, and the same
@@ -37,9 +37,9 @@ def with_sampling(
         grouping=replace(profile.grouping, shapes=_padded(profile.grouping.shapes, len(frames))),
         sampling=sampling,
     )
-    before = set(unsampled(profile))
+    before = set(describe_unsampled(profile))
     told = [warning for warning in profile.warnings if warning not in before]
-    return replace(found, warnings=(*told, *unsampled(found)))
+    return replace(found, warnings=(*told, *describe_unsampled(found)))
 
 
 def _padded(of_frame: I4, size: int) -> I4:
@@ -58,7 +58,7 @@ def spread_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
     rows = rows[np.argsort(of_row[rows], kind="stable")]
     if not len(rows):
         return found
-    first = runs(of_row[rows])
+    first = run_starts(of_row[rows])
     size = np.diff(np.append(first, len(rows)))
     heavy = np.add.reduceat(weight[rows], first) > 0
     own = np.where(np.repeat(heavy, size), weight[rows], 1)

@@ -55,9 +55,9 @@ def _of_group(profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Gr
     of_rows = []
     for profile, part in zip(profiles, parts, strict=True):
         of_group = np.where(part.of_group >= 0, part.of_group + np.int32(first), NONE)
-        of_rows.append(of_group[profile.activities.groups.of])
+        of_rows.append(of_group[profile.activities.groups.of_row])
         first += len(part)
-    found[groups.of] = np.concatenate(of_rows)
+    found[groups.of_row] = np.concatenate(of_rows)
     return found
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from flame.core.columns import I4, I8
-from flame.core.model.activities import Activities, off_gpu
+from flame.core.model.activities import Activities, off_gpu_columns
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Meta, Source
@@ -89,7 +89,7 @@ def _table(frame: I4) -> Activities:
         "duration": no_time,
         "frame": frame,
     }
-    return Activities(**off_gpu(size) | known, stacks=StackBuilder().build())
+    return Activities(**off_gpu_columns(size) | known, stacks=StackBuilder().build())
 
 
 def _same(table: Activities) -> Activities:

@@ -11,7 +11,7 @@ from flame.core.columns import Bool
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.metrics import STALLS
-from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.pc_samples import Code, CodeSamples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks, some_names
 from flame.core.sampling.attach import spread_over_rows, with_sampling
@@ -137,7 +137,7 @@ def _free(profile: Profile) -> Bool:
 
 
 def _with_samples(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Profile:
-    frames = FrameBuilder.of(profile.frames)
+    frames = FrameBuilder.from_table(profile.frames)
     builder = SamplingBuilder(frames)
     table, old = profile.activities, profile.sampling
     number = np.full(len(profile.frames) + 1, NONE)
@@ -152,7 +152,7 @@ def _with_samples(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> P
     if not (of_group >= 0).any():
         return profile
     new = builder.build(of_group)
-    rows = spread_over_rows(of_group[table.groups.of], new.totals, table.duration)
+    rows = spread_over_rows(of_group[table.groups.of_row], new.totals, table.duration)
     if old is None:
         return with_sampling(profile, frames, new, rows)
     return with_sampling(profile, frames, _together(old, new), rows + table.measures[STALLS.key])
@@ -164,29 +164,29 @@ def _symbol(profile: Profile, kernel: _Kernel) -> str:
     return next(filter(None, known), kernel.results[0].name)
 
 
-def summed(results: Sequence[NcuResult], name: str) -> list[Samples]:
+def summed(results: Sequence[NcuResult], name: str) -> list[CodeSamples]:
     """The samples of ``results``, those in equal code together; the code is called ``name``."""
-    same: dict[tuple[bytes, tuple[str, ...]], list[Samples]] = {}
+    same: dict[tuple[bytes, tuple[str, ...]], list[CodeSamples]] = {}
     for result in results:
         code = result.samples.code
         same.setdefault((code.offset.tobytes(), code.text), []).append(result.samples)
     return [_sum(parts, _richest(parts, name)) for parts in same.values()]
 
 
-def _richest(parts: Sequence[Samples], name: str) -> Code:
+def _richest(parts: Sequence[CodeSamples], name: str) -> Code:
     """The code of which most lines are known, called ``name``."""
     best = max((one.code for one in parts), key=lambda code: int((code.line > 0).sum()))
     return replace(best, name=name)
 
 
-def _sum(parts: Sequence[Samples], code: Code) -> Samples:
+def _sum(parts: Sequence[CodeSamples], code: Code) -> CodeSamples:
     reasons = tuple(dict.fromkeys(key for one in parts for key in one.reasons))
     sums = np.zeros((len(code), len(reasons)), np.int64)
     for one in parts:
         number = np.array([reasons.index(key) for key in one.reasons], np.int32)
         np.add.at(sums, (one.place, number[one.reason]), one.samples)
     place, reason = np.nonzero(sums)
-    return Samples(
+    return CodeSamples(
         code, place.astype(np.int32), reason.astype(np.int32), sums[place, reason], reasons
     )
 

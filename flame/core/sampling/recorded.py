@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, pack, runs, sum_by, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, distinct, pack, run_starts, sum_by, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
+from flame.core.model.pc_samples import Code, CodeSamples, SamplingBuilder
 from flame.core.model.profile import Profile
-from flame.core.model.raw import PcSamples, RawTrace
+from flame.core.model.raw import RawPcSamples, RawTrace
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.sampling.attach import spread_over_rows, with_sampling
 
@@ -48,7 +48,7 @@ class _Owners:
     ``exact`` is whether each is of its launches alone. ``per_row`` i8[activities] are samples.
     """
 
-    def __init__(self, profile: Profile, raw: RawTrace, pc: PcSamples) -> None:
+    def __init__(self, profile: Profile, raw: RawTrace, pc: RawPcSamples) -> None:
         self._pc = pc
         self._table, self._groups = profile.activities, profile.activities.groups
         self._correlation = raw.activities.correlation
@@ -98,7 +98,7 @@ class _Owners:
         self, union: _Union, rows: I8, kernels: I8, of_left: I4, of_right: I4, size: int
     ) -> I4:
         """Give the samples ``rows`` to ``kernels`` of the same launch; the first group of each."""
-        met, group = of_left >= 0, self._groups.of[kernels]
+        met, group = of_left >= 0, self._groups.of_row[kernels]
         totals = sum_by(of_left[met], self._pc.samples[rows[met]], size)
         self.per_row[kernels] += spread_over_rows(of_right, totals, self._table.duration[kernels])
         first = np.full(size + 1, len(self._groups))
@@ -138,7 +138,7 @@ class _Owners:
         """Samples of all launches, by the time that these took."""
         met = self.of_sample != NONE
         totals = sum_by(self.of_sample[met], self._pc.samples[met], len(self.exact))
-        of_row = shared[self._groups.of].astype(np.int32)
+        of_row = shared[self._groups.of_row].astype(np.int32)
         self.per_row += spread_over_rows(of_row, totals, self._table.duration)
 
     def warnings(self) -> Iterator[str]:
@@ -209,7 +209,7 @@ class _Union:
 # What they are
 
 
-def distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
+def distributions(pc: RawPcSamples, owner: I4) -> Iterator[list[CodeSamples]]:
     """The samples of every distribution, one part for each function."""
     rows = np.flatnonzero(owner != NONE)
     keys: list[Column] = [owner[rows], pc.function[rows], pc.offset[rows], pc.reason[rows]]
@@ -222,7 +222,7 @@ def distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
     }
     for _, mine in _by_value(owners):
         yield [
-            Samples(
+            CodeSamples(
                 codes[number],
                 np.searchsorted(codes[number].offset, offset[mine[one]]).astype(np.int32),
                 reason[mine[one]],
@@ -236,7 +236,7 @@ def distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
 def _by_value(column: Column) -> Iterator[tuple[int, I8]]:
     """Each value of ``column``, in order, and the rows that have it."""
     order = np.argsort(column, kind="stable")
-    bounds = [*runs(column[order]).tolist(), len(order)]
+    bounds = [*run_starts(column[order]).tolist(), len(order)]
     for low, high in pairwise(bounds):
         yield int(column[order[low]]), order[low:high]
 

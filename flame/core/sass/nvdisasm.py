@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from flame.core.errors import InputError
-from flame.core.external import head_of, reason_of, running
+from flame.core.external import find_reason, read_head, start_group
 from flame.core.model.pc_samples import Code
 from flame.core.sass.cubin import Function, Tick
 from flame.core.sass.nvdisasm_output import Section, sections_in
@@ -87,7 +87,7 @@ def _batches(functions: Mapping[str, Function]) -> Iterator[dict[str, Function]]
 
 def _run(command: list[str], out: BinaryIO, said: BinaryIO, tick: Tick, due: float) -> int:
     """The exit code; InputError where it takes too long, or prints too much."""
-    with running(command, out, said) as process:
+    with start_group(command, out, said) as process:
         _limit(process.pid)
         while process.poll() is None:
             tick()
@@ -122,7 +122,7 @@ def _limit(pid: int) -> None:
 
 
 def _failure(code: int, said: BinaryIO) -> str:
-    reason = reason_of(head_of(said))
+    reason = find_reason(read_head(said))
     return f"nvdisasm failed ({reason or f'exit {code}'})"
 
 
@@ -154,7 +154,7 @@ def _version(path: str) -> str:
     try:
         with tempfile.TemporaryFile() as out:
             _run([path, "--version"], out, out, _wait_on, due)
-            version = _VERSION.search(head_of(out))
+            version = _VERSION.search(read_head(out))
     except (OSError, ValueError, InputError):
         return ""
     return version[1] if version else ""

@@ -13,23 +13,23 @@ from flame.core.model.frames import ACTIVITY_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows
-from flame.core.regex import matching
+from flame.core.regex import find_matching
 from flame.core.timeline.intervals import Timeline
 
 
 @dataclass(frozen=True, eq=False)
-class Light:
-    """Which intervals of a timeline are bright.
+class Highlight:
+    """Mark the intervals of a timeline that are drawn bright, and add up their lengths.
 
     ``passing`` (bool[n]): pass the filters. ``matching`` (bool[n], None without a search): of
-    these, what the search finds. ``bright`` is what is drawn so; ``sums`` (i8[n+1]) adds up its
-    visible lengths, and by activity kind those of ``sums_of`` (kernels and ranges are the rest).
+    these, what the search finds. ``sums`` (i8[n+1]) adds up the visible lengths of the ``bright``
+    intervals, ``sums_by_kind`` those of some activity kinds (kernels and ranges are the rest).
     """
 
     passing: Bool
     matching: Bool | None
     sums: I8
-    sums_of: dict[Kind, I8]
+    sums_by_kind: dict[Kind, I8]
 
     @property
     def bright(self) -> Bool:
@@ -37,50 +37,50 @@ class Light:
         return self.passing if self.matching is None else self.matching
 
 
-def light(timeline: Timeline, passing: Bool, matching: Bool | None = None) -> Light:
-    """Add up what is bright: what passes and, while searching, matches as well."""
+def highlight(timeline: Timeline, passing: Bool, matching: Bool | None = None) -> Highlight:
+    """Highlight the intervals that are ``passing`` and, while searching, ``matching`` as well."""
     bright = passing if matching is None else passing & matching
     length = np.diff(timeline.before)
     others = np.flatnonzero(np.bincount(timeline.kind, minlength=len(Kind)))
-    sums_of = {
+    sums_by_kind = {
         Kind(kind): _sums(np.where(bright & (timeline.kind == kind), length, 0))
         for kind in others.tolist()
         if kind in ACTIVITY_KINDS and kind != Kind.KERNEL
     }
     sums = timeline.before if bright.all() else _sums(np.where(bright, length, 0))
-    return Light(passing, None if matching is None else bright, sums, sums_of)
+    return Highlight(passing, None if matching is None else bright, sums, sums_by_kind)
 
 
 def _sums(length: I8) -> I8:
     return np.concatenate([[0], np.cumsum(length)])
 
 
-def passing(
-    timeline: Timeline, profile: Profile, tree: StackTree, where: tuple[Filter, ...]
+def passing_intervals(
+    timeline: Timeline, profile: Profile, tree: StackTree, filters: tuple[Filter, ...]
 ) -> Bool:
-    """Which intervals are part of ``tree``, which `project` has made of ``profile``.
+    """Find the intervals that are part of ``tree``, made of ``profile`` by `project`, bool[n].
 
     Of activities those that it counts; of ranges those in which any of these was launched, or all
     where nothing is filtered.
     """
-    if not where and tree.metric.table == "gpu":
+    if not filters and tree.metric.table == "gpu":
         return np.ones(len(timeline), bool)
     table = profile.table(tree.metric)
-    rows = tree.node_of_group[table.groups.of] >= 0
-    chosen = passing_rows(profile, table, where)
+    rows = tree.node_of_group[table.groups.of_row] >= 0
+    chosen = passing_rows(profile, table, filters)
     if chosen is not None:
         rows &= chosen
-    found = np.zeros(len(timeline), bool)
+    passing = np.zeros(len(timeline), bool)
     is_range = timeline.kind == Kind.NVTX
     if tree.metric.table == "gpu":
-        found[~is_range] = rows[timeline.source[~is_range]]
+        passing[~is_range] = rows[timeline.source[~is_range]]
     if timeline.pieces is not None and len(timeline.pieces):
         pieces = timeline.source[is_range]
-        found[is_range] = not where or _holding(timeline.pieces, table, rows)[pieces]
-    return found
+        passing[is_range] = not filters or _contain_launches(timeline.pieces, table, rows)[pieces]
+    return passing
 
 
-def _holding(pieces: RangePieces, table: Activities, rows: Bool) -> Bool:
+def _contain_launches(pieces: RangePieces, table: Activities, rows: Bool) -> Bool:
     """The pieces of ranges in which any of ``rows`` was launched or, of a host table, began.
 
     As in attribution, what is launched at the moment in which a range ends is within it.
@@ -99,23 +99,25 @@ def _holding(pieces: RangePieces, table: Activities, rows: Bool) -> Bool:
     first = np.searchsorted(moments, keys(pieces.thread, pieces.start))
     ends = keys(pieces.thread, pieces.end)
     last = np.searchsorted(moments, ends, "right" if on_gpu else "left")
-    holding: Bool = last > first
-    return holding
+    launching: Bool = last > first
+    return launching
 
 
-def matches(timeline: Timeline, tree: StackTree, mask: Bool, pattern: re.Pattern[str]) -> Bool:
-    """Which intervals a search finds: ranges by name, activities by theirs or any frame above.
+def matching_intervals(
+    timeline: Timeline, tree: StackTree, mask: Bool, pattern: re.Pattern[str]
+) -> Bool:
+    """Find the intervals that match: ranges by name, activities by theirs or any frame above.
 
     ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``.
     """
     fits = np.zeros(len(tree.text), bool)
     used = np.flatnonzero(np.bincount(timeline.frame, minlength=len(fits)))
-    fits[matching(tree.text, used, pattern)] = True
-    found = fits[timeline.frame]
+    fits[find_matching(tree.text, used, pattern)] = True
+    hits = fits[timeline.frame]
     if tree.metric.table == "gpu":
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))
         below = tree.groups_below(np.arange(len(tree)) < reach)
         work = np.flatnonzero(timeline.kind != Kind.NVTX)
-        group = timeline.table.groups.of[timeline.source[work]]
-        found[work] |= below[group]
-    return found
+        group = timeline.table.groups.of_row[timeline.source[work]]
+        hits[work] |= below[group]
+    return hits

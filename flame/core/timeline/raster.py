@@ -1,4 +1,4 @@
-"""How a part of a timeline looks in cells: wide intervals one by one, others as busy shares."""
+"""Draw a part of a timeline in cells: wide intervals one by one, others as busy shares."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from flame.core.columns import I8, U1
 from flame.core.model.frames import Kind
-from flame.core.timeline.highlight import Light
-from flame.core.timeline.intervals import Lane, Timeline, Window
+from flame.core.timeline.highlight import Highlight
+from flame.core.timeline.intervals import Lane, Timeline, TimeWindow
 
 F8 = NDArray[np.float64]
 
@@ -20,14 +20,8 @@ NARROW = 1.5
 """Intervals under this many cells are not drawn by themselves."""
 
 
-# What passes, what matches
-
-
-# Cells
-
-
 class Bar(NamedTuple):
-    """An interval that is drawn by itself, in cells [left, right)."""
+    """Place an interval that is drawn by itself, in cells [left, right)."""
 
     left: int
     right: int
@@ -35,10 +29,10 @@ class Bar(NamedTuple):
 
 
 class Shading(NamedTuple):
-    """What a lane shows: bars, and by cell what else there is.
+    """Hold what a lane shows: bars, and by cell what else there is.
 
     ``cover`` (f8) is the part of the cell that intervals fill, 0..1, ``lit`` (f8) that of bright
-    ones, ``kind`` (u1) the `Kind` that most of these have.
+    intervals, ``kind`` (u1) the `Kind` that most of these have.
     """
 
     bars: list[Bar]
@@ -49,9 +43,9 @@ class Shading(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """``width`` cells that show ``window``."""
+    """Divide ``window`` into ``width`` cells."""
 
-    window: Window
+    window: TimeWindow
     width: int
 
     @property
@@ -60,22 +54,22 @@ class Grid:
         return self.width / max(self.window.length, 1)
 
     def time(self, cell: float) -> float:
-        """When ``cell`` begins, ns since the beginning of the trace."""
+        """Get the time at which ``cell`` begins, ns since the beginning of the trace."""
         # Multiplied first: where cells begin at whole nanoseconds, that is what comes out.
         return self.window.low + cell * max(self.window.length, 1) / self.width
 
     def cell(self, time: float) -> float:
-        """Where ``time`` lies, in cells from the left edge."""
+        """Get the place of ``time``, in cells from the left edge."""
         return (time - self.window.low) * self.scale
 
-    def cells(self, window: Window) -> tuple[int, int]:
-        """The cells [left, right) that any whole nanosecond of ``window`` is in."""
+    def cells(self, window: TimeWindow) -> tuple[int, int]:
+        """Find the cells [left, right) that any whole nanosecond of ``window`` is in."""
         left, right = floor(self.cell(window.low)), floor(self.cell(window.high - 1)) + 1
         return min(max(left, 0), self.width), min(max(right, 0), self.width)
 
     @property
     def edges(self) -> F8:
-        """Where cells begin and end, f8[width + 1]."""
+        """Times at which cells begin and end, f8[width + 1]."""
         return np.linspace(self.window.low, self.window.high, self.width + 1)
 
     @property
@@ -84,11 +78,11 @@ class Grid:
         return (self.edges[1:] + self.edges[:-1]) / 2
 
 
-def shade(timeline: Timeline, light: Light, lanes: list[Lane], grid: Grid) -> list[Shading]:
-    """What each of ``lanes`` shows on ``grid``.
+def shade(timeline: Timeline, highlight: Highlight, lanes: list[Lane], grid: Grid) -> list[Shading]:
+    """Shade the cells of ``grid`` for each of ``lanes``.
 
     The work grows with the number of cells and the logarithm of the timeline: only an interval
-    under the middle of a cell can be wider than one, all others are summed up.
+    under the middle of a cell can be wider than a cell, all others are summed up.
     """
     if not lanes:
         return []
@@ -97,7 +91,7 @@ def shade(timeline: Timeline, light: Light, lanes: list[Lane], grid: Grid) -> li
     moments = np.floor(times).astype(np.int64)
     under = np.array([_under(timeline, lane, moments) for lane in lanes])
     first = np.array([lane.first for lane in lanes])[:, None]
-    sums = _Sums(timeline, light, first, lanes)
+    sums = _LengthSums(timeline, highlight, first, lanes)
     layers = np.diff(sums.until(under[:, : grid.width + 1], grid.edges)) * grid.scale
     bars = _bars(timeline, under[:, grid.width + 1 :], first, grid)
     sums.leave_out(layers, bars, grid)
@@ -113,8 +107,8 @@ def shade(timeline: Timeline, light: Light, lanes: list[Lane], grid: Grid) -> li
 def _under(timeline: Timeline, lane: Lane, moments: I8) -> I8:
     """The last interval of ``lane`` that begins up to each of ``moments``, else the one before."""
     low = timeline.low[lane.first : lane.last]
-    found: I8 = lane.first + np.searchsorted(low, moments, "right") - 1
-    return found
+    last: I8 = lane.first + np.searchsorted(low, moments, "right") - 1
+    return last
 
 
 class _Bars(NamedTuple):
@@ -146,43 +140,45 @@ def _length(timeline: Timeline, item: I8) -> I8:
     return length
 
 
-class _Sums:
+class _LengthSums:
     """Visible lengths of lanes added up from the left: of all, then of bright ones by kind."""
 
-    def __init__(self, timeline: Timeline, light: Light, first: I8, lanes: list[Lane]) -> None:
+    def __init__(
+        self, timeline: Timeline, highlight: Highlight, first: I8, lanes: list[Lane]
+    ) -> None:
         self._timeline = timeline
-        self._light = light
+        self._highlight = highlight
         self._first = first
         usual = [Kind.NVTX if lane.ranges else Kind.KERNEL for lane in lanes]
-        rows = [[kind, *light.sums_of] for kind in usual]
+        rows = [[kind, *highlight.sums_by_kind] for kind in usual]
         self.kinds: U1 = np.array(rows, np.uint8)
 
     def until(self, under: I8, edges: F8) -> F8:
-        """Lengths left of ``edges``, f8[1 + kinds, lanes, edges]; ``under`` as `_under` says."""
-        timeline, light = self._timeline, self._light
+        """Sum the lengths left of ``edges``, f8[1 + kinds, lanes, edges]; ``under`` as `_under` says."""
+        timeline, highlight = self._timeline, self._highlight
         there = under >= self._first
         item = np.maximum(under, self._first)
         part = np.clip(edges - timeline.low[item], 0, _length(timeline, item))
-        lit, kind = np.where(light.bright[item], part, 0), timeline.kind[item]
+        lit, kind = np.where(highlight.bright[item], part, 0), timeline.kind[item]
         others = [
-            self._added(sums, item, np.where(kind == one, lit, 0))
-            for one, sums in light.sums_of.items()
+            self._sum_until(sums, item, np.where(kind == other, lit, 0))
+            for other, sums in highlight.sums_by_kind.items()
         ]
-        bright = self._added(light.sums, item, lit)
+        bright = self._sum_until(highlight.sums, item, lit)
         rest = bright - sum(others) if others else bright
-        layers = [self._added(timeline.before, item, part), rest, *others]
+        layers = [self._sum_until(timeline.before, item, part), rest, *others]
         return np.where(there, np.array(layers), 0.0)
 
-    def _added(self, sums: I8, item: I8, part: F8) -> F8:
-        added: F8 = sums[item] - sums[self._first] + part
-        return added
+    def _sum_until(self, sums: I8, item: I8, part: F8) -> F8:
+        total: F8 = sums[item] - sums[self._first] + part
+        return total
 
     def leave_out(self, layers: F8, bars: _Bars, grid: Grid) -> None:
         """Take from the cells beside bars what reaches into them by less than half a cell."""
         edges = grid.edges
         before = np.maximum(edges[bars.left] - bars.low, 0) * grid.scale
         after = np.maximum(bars.high - edges[bars.right], 0) * grid.scale
-        bright = self._light.bright[bars.item]
+        bright = self._highlight.bright[bars.item]
         layer = 1 + np.argmax(
             self.kinds[bars.lane] == self._timeline.kind[bars.item][:, None], axis=1
         )

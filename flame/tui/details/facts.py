@@ -15,7 +15,7 @@ from flame.core.errors import InputError
 from flame.core.model.activities import Activities
 from flame.core.model.frames import NO_LAUNCH, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name
-from flame.core.model.launches import LaunchConfig, Launches
+from flame.core.model.launches import LaunchConfig, LaunchDetails
 from flame.core.model.meta import Device
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -144,7 +144,7 @@ def _by_group(shown: Projection, own: bool, node: int, frame: int, rows: I8) -> 
     table = profile.table(shown.metric)
     if profile.totals is None or passing_rows(profile, table, shown.selection.where) is not None:
         values = shown.metric.values(table)[rows]
-        return sum_by(table.groups.of[rows], values, len(table.groups)), len(rows)
+        return sum_by(table.groups.of_row[rows], values, len(table.groups)), len(rows)
     mine = members.groups_below(node) if own else members.groups_of_frame(frame)
     value, count = profile.totals_by_group(shown.metric)
     return np.where(mine, value, 0), int(count[mine].sum())
@@ -252,7 +252,7 @@ def _with_launches(facts: Facts, profile: Profile, rows: I8) -> Facts:
     return replace(facts, launched=launched, moved=moved)
 
 
-def _launched(launches: Launches, duration: I8, rows: I8) -> Launched | None:
+def _launched(launches: LaunchDetails, duration: I8, rows: I8) -> Launched | None:
     rows = rows[launches.config[rows] >= 0]
     if not len(rows):
         return None
@@ -263,7 +263,7 @@ def _launched(launches: Launches, duration: I8, rows: I8) -> Launched | None:
     return Launched(used, len(configs), int(ns.sum()))
 
 
-def _moved(launches: Launches, duration: I8, rows: I8) -> Moved | None:
+def _moved(launches: LaunchDetails, duration: I8, rows: I8) -> Moved | None:
     rows = rows[launches.bytes[rows] >= 0]
     sizes = distribution(launches.bytes[rows])
     return Moved(sizes, int(duration[rows].sum())) if sizes else None

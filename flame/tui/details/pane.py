@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flame.core.analysis.wording import NVTX, Terms, kind_word
-from flame.core.model.frames import PARTS, Frame, Kind
+from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks
 from flame.tui.details.facts import Facts, Part
@@ -161,7 +161,7 @@ def _measured(
     """What activities are made of."""
     frame, metric = view.tree.frames[int(view.tree.frame[view.cursor.node])], view.tree.metric
     samples = sample_lines(facts.sampled if facts else None, frame, palette, width)
-    parts = any(view.tree.kind(above) in PARTS for above in view.tree.path(view.cursor.node))
+    parts = any(view.tree.kind(above) in SAMPLE_KINDS for above in view.tree.path(view.cursor.node))
     if parts or metric.noun != "activities":
         return [samples, blocks.note_lines(facts, width)]
     measured = metric.title if metric.unit == "ns" else "GPU time"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, stretches, sum_by
+from flame.core.columns import I4, I8, Bool, expand_ranges, sum_by
 from flame.core.model.frames import Kind
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.tree import StackTree
@@ -65,7 +65,7 @@ def sampled_of(shown: Projection, tree: StackTree, node: int) -> SampledFacts | 
 
 def _entries(shown: Projection, sampling: Sampling, tree: StackTree, node: int, used: I4) -> I8:
     """Entries of the distributions ``used`` at the instruction, and for the reason, of ``node``."""
-    entries = stretches(sampling.bounds[used], np.diff(sampling.bounds)[used])
+    entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
     path = tree.path(node) if tree is shown.view.tree else [node]
     same = labels_of(shown.profile, shown.selection.naming).shown
     for above in path:

@@ -202,7 +202,7 @@ class ExportDialog(FileDialog[str | None]):
     @property
     def _stacks(self) -> ExportedStacks:
         view = self._shown.view
-        part = None if self._everything else view.tree.part(view.viewport.zoom.node)
+        part = None if self._everything else view.tree.restrict_to(view.viewport.zoom.node)
         return ExportedStacks(self._profile, self._inputs.title, part)
 
     def _start(self, write: Callable[[], str]) -> None:

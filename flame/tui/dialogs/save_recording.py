@@ -200,7 +200,7 @@ class SaveDialog(FileDialog[str | None]):
 
     def _write(self, path: str) -> str:
         shown = self._shown.view
-        part = shown.tree.part(shown.viewport.zoom.node)
+        part = shown.tree.restrict_to(shown.viewport.zoom.node)
         return ExportedStacks(self._profile, self._title, part).write(self._format.key, path)
 
     @on(Done)

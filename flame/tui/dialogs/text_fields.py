@@ -14,12 +14,12 @@ from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import (
+    format_nvtx_range,
+    format_window,
     parse_nvtx_range,
     parse_ranks,
     parse_steps,
     parse_window,
-    spell_range,
-    spell_window,
 )
 from flame.core.projection.filters import (
     Filter,
@@ -84,7 +84,7 @@ def _kernel(name: str, kind: Kind) -> str:
 
 
 def _range(name: str, kind: Kind) -> str:
-    return spell_range(NvtxRange(name)) if kind == Kind.NVTX else ""
+    return format_nvtx_range(NvtxRange(name)) if kind == Kind.NVTX else ""
 
 
 def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
@@ -94,7 +94,7 @@ def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
     part = replace(filter_, name=f"*{filter_.name}*")
     number = int(part.ranges(profile).sum())
     names = f"{format_count(number)} name{'' if number == 1 else 's'}"
-    hint = f": {spell_range(part)} would find {names}" if number else ""
+    hint = f": {format_nvtx_range(part)} would find {names}" if number else ""
     return f"no range is called so{hint}"
 
 
@@ -193,7 +193,7 @@ TIME_FIELD = TextField(
     Time,
     "time",
     _span,
-    spell_window,
+    format_window,
     parse_window,
     _nothing,
     applies=lambda profile: profile.timed,
@@ -222,7 +222,7 @@ RANGE_FIELD = TextField(
     NvtxRange,
     "NVTX range",
     _about_ranges,
-    spell_range,
+    format_nvtx_range,
     parse_nvtx_range,
     _range,
     doubt=_no_such_range,

@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from flame.core.columns import I4, I8, stretches, sum_by, unique_rows
+from flame.core.columns import I4, I8, expand_ranges, sum_by, unique_rows
 from flame.core.model.frames import FrameTable
 from flame.core.model.pc_samples import Code, Sampling
 from flame.core.projection.sample_split import apportion
@@ -128,7 +128,7 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     A value is split over its samples as `flame.core.projection.sample_split` does: exact in sum.
     """
     size = np.diff(sampling.bounds)[used]
-    entries = stretches(sampling.bounds[used], size)
+    entries = expand_ranges(sampling.bounds[used], size)
     code, place, stall = (one[entries] for one in (sampling.code, sampling.place, sampling.stall))
     samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
     worth = apportion(value, samples, of, np.cumsum(size) - size)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from flame.core.analysis.search import Matches, search
 from flame.core.columns import I8
 from flame.core.model.tree import StackTree
-from flame.core.regex import expression
+from flame.core.regex import compile_expression
 
 _ESCAPE = re.compile(r"\\.")
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]|[^\x20-\x7e]")
@@ -28,7 +28,7 @@ class Query:
         if self.exact:
             return re.compile(r"\A" + re.escape(self.text) + r"\Z")
         capital = any(map(str.isupper, _ESCAPE.sub("", self.text)))
-        return expression(self.text, 0 if capital else re.IGNORECASE)
+        return compile_expression(self.text, 0 if capital else re.IGNORECASE)
 
 
 @dataclass(frozen=True)

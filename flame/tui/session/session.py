@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
-from flame.core.analysis.node_activities import Members
+from flame.core.analysis.node_activities import NodeActivities
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.metrics import Metric
@@ -29,18 +29,18 @@ class Projection:
     view: TreeView
     recorded: frozenset[str]
     profile: Profile
-    _members: list[Members] = field(default_factory=list, repr=False)
+    _members: list[NodeActivities] = field(default_factory=list, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    def members(self) -> Members:
+    def members(self) -> NodeActivities:
         """The activities below every node; takes its time when first asked for."""
         with self._lock:
             if not self._members:
                 where = self.selection.where
-                self._members.append(Members.of(self.profile, self.view.tree, where))
+                self._members.append(NodeActivities.from_tree(self.profile, self.view.tree, where))
         return self._members[0]
 
-    def members_now(self) -> Members | None:
+    def members_now(self) -> NodeActivities | None:
         """The same if it is there already."""
         return self._members[0] if self._members else None
 

@@ -87,7 +87,7 @@ class TreeView:
     def everywhere(self, frame: int) -> Everywhere:
         """Sums over all places of ``frame``."""
         nodes = self.places(frame)
-        outer = self.tree.outermost_of(nodes)
+        outer = self.tree.outermost_nodes(nodes)
         total, count = self.tree.total[outer].sum(), self.tree.count[outer].sum()
         return Everywhere(len(nodes), int(total), int(count))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from flame.core.analysis.wording import Terms
-from flame.core.model.frames import PARTS, Frame
+from flame.core.model.frames import SAMPLE_KINDS, Frame
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -21,7 +21,9 @@ def lasts(metric: Metric) -> bool:
 
 def counts(tree: StackTree, node: int) -> bool:
     """Tell whether the number of activities means something at ``node``: also not below parts."""
-    return lasts(tree.metric) and not any(tree.kind(above) in PARTS for above in tree.path(node))
+    return lasts(tree.metric) and not any(
+        tree.kind(above) in SAMPLE_KINDS for above in tree.path(node)
+    )
 
 
 NO_SAMPLES = "no PC samples: --ncu, or --pc of record and attach"

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.timeline.highlight import Light
-from flame.core.timeline.intervals import Timeline, Window
+from flame.core.timeline.highlight import Highlight
+from flame.core.timeline.intervals import Timeline, TimeWindow
 from flame.core.timeline.raster import NARROW
 from flame.core.units import format_count
 from flame.tui.timeline.lanes import LaneRows
@@ -32,7 +32,7 @@ class TimeCursor:
     """
 
     timeline: Timeline
-    light: Light
+    highlight: Highlight
     viewport: TimeViewport
     lanes: LaneRows
     item: int = field(init=False, default=-1)
@@ -42,16 +42,16 @@ class TimeCursor:
     def __post_init__(self) -> None:
         self.focus = self.viewport.middle
 
-    def relight(self, light: Light) -> None:
+    def relight(self, highlight: Highlight) -> None:
         """Take over other filters or another search."""
-        self.light = light
+        self.highlight = highlight
         self._stops = {}
 
-    def go_on(self, timeline: Timeline, light: Light, shift: int) -> None:
+    def go_on(self, timeline: Timeline, highlight: Highlight, shift: int) -> None:
         """Take over a later state of the timeline, in which the same interval is selected."""
         before, item = self.timeline, self.item
         self.timeline = timeline
-        self.relight(light)
+        self.relight(highlight)
         self.focus += shift
         if item >= 0:
             low = int(before.low[item]) + shift
@@ -67,7 +67,7 @@ class TimeCursor:
         return at if same else -1
 
     @property
-    def window(self) -> Window | None:
+    def window(self) -> TimeWindow | None:
         """When the selected interval runs, if it is in sight."""
         return self.timeline.window(self.item) if self._in_sight(self.item) else None
 
@@ -83,7 +83,7 @@ class TimeCursor:
         """Where moves on ``lane`` stop: at what passes the filters."""
         if lane not in self._stops:
             first, last = self.timeline.lanes[lane].first, self.timeline.lanes[lane].last
-            items = first + np.flatnonzero(self.light.passing[first:last])
+            items = first + np.flatnonzero(self.highlight.passing[first:last])
             self._stops[lane] = Stops(items, self.timeline.low[items])
         return self._stops[lane]
 
@@ -194,8 +194,8 @@ class TimeCursor:
 
     def match(self, step: int) -> str:
         """Select the next (+1) or previous (-1) match, along the row, then in the next ones."""
-        hits = np.flatnonzero(self.light.bright)
-        if self.light.matching is None or not len(hits):
+        hits = np.flatnonzero(self.highlight.bright)
+        if self.highlight.matching is None or not len(hits):
             return "no match in this view"
         lane = self.lanes.selected
         here = self.item if self.item >= 0 or lane is None else lane.first - (step > 0)

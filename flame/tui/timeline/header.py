@@ -6,7 +6,7 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from flame.core.model.frames import Kind
-from flame.core.timeline.intervals import Window
+from flame.core.timeline.intervals import TimeWindow
 from flame.core.timeline.raster import Grid
 from flame.core.units import format_ns, format_percent
 from flame.tui.timeline.time_view import TimeView
@@ -87,7 +87,7 @@ def hint(time: TimeView, text: tuple[str, ...]) -> str:
     if timeline.devices and timeline.kind[item] != Kind.NVTX:
         idle = int(timeline.table.idle[timeline.source[item]])
         facts.append(f"GPU idle {format_ns(idle)} before" if idle else "no idle time before")
-    if not time.light.passing[item]:
+    if not time.highlight.passing[item]:
         facts.append("filtered out")
     return " · ".join(facts)
 
@@ -146,7 +146,7 @@ def clock(time: int, exact: int) -> str:
     return f"{whole}.{groups} s" if groups else f"{whole} s"
 
 
-def period(window: Window, origin: int) -> str:
+def period(window: TimeWindow, origin: int) -> str:
     """Write from when to when ``window`` reaches: ``155.357 – 155.412 s``."""
     exact = max(window.length // 100, 1)
     first, last = (clock(origin + time, exact) for time in window)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from flame.core.timeline.intervals import Lane, Timeline, Window
+from flame.core.timeline.intervals import Lane, Timeline, TimeWindow
 from flame.tui.timeline.viewport import TimeViewport
 
 
@@ -16,7 +16,7 @@ class LaneRows:
     timeline: Timeline
     viewport: TimeViewport
     lane: int = field(init=False)
-    _rows: tuple[Window, list[int]] | None = field(init=False, default=None)
+    _rows: tuple[TimeWindow, list[int]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.lane = self._busiest()
@@ -58,7 +58,7 @@ class LaneRows:
             shown = (
                 number
                 for number, lane in enumerate(self.timeline.lanes)
-                if not lane.level or self.timeline.shown_in(lane, window)
+                if not lane.level or self.timeline.is_visible_in(lane, window)
             )
             self._rows = (window, list(shown))
         return self._rows[1]

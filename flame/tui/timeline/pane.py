@@ -125,15 +125,15 @@ class TimelinePane(Pane):
             self.post_message(self.Changed())
 
     def _take(self, work: TimelineWork) -> None:
-        timeline, light = work.result()
+        timeline, highlight = work.result()
         self._taken = work
         self._next = monotonic() + max(PACE, _SHARE * work.seconds)
         if self._time is None:
-            self._time = TimeView(timeline, light)
+            self._time = TimeView(timeline, highlight)
         elif self._time.timeline is timeline:
-            self._time.relight(light)
+            self._time.relight(highlight)
         else:
-            self._time.go_on(timeline, light)
+            self._time.go_on(timeline, highlight)
 
     def _draw(self) -> None:
         if self._time is not None:
@@ -183,13 +183,13 @@ class TimelinePane(Pane):
         if before == place or not view.cursor.node:
             return
         item = time.cursor.item
-        here = node_of(self.shown, time.timeline, time.light, item) if item >= 0 else -1
+        here = node_of(self.shown, time.timeline, time.highlight, item) if item >= 0 else -1
         # In another projection, what is selected here may be below what is left of it there.
         same = before[0] == place[0]
         last = view.cursor.node + 1 if same else int(view.tree.end[view.cursor.node])
         if not view.cursor.node <= here < last:
             item = item_of(
-                self.shown, time.timeline, time.light, view.cursor.node, time.viewport.window
+                self.shown, time.timeline, time.highlight, view.cursor.node, time.viewport.window
             )
             if away or same:
                 time.cursor.select(item)
@@ -201,7 +201,7 @@ class TimelinePane(Pane):
         time, view = self._time, self.shown.view
         if time is None or time.cursor.item < 0:
             return note
-        node = node_of(self.shown, time.timeline, time.light, time.cursor.item)
+        node = node_of(self.shown, time.timeline, time.highlight, time.cursor.item)
         if node < 0:
             return note or "not part of the tree: nothing in it passes"
         if not view.viewport.holds(node):

@@ -6,7 +6,12 @@ from threading import Event
 from time import monotonic
 
 from flame.core.columns import Bool
-from flame.core.timeline.highlight import Light, light, matches, passing
+from flame.core.timeline.highlight import (
+    Highlight,
+    highlight,
+    matching_intervals,
+    passing_intervals,
+)
 from flame.core.timeline.intervals import Timeline, timeline
 from flame.tui.session.session import Projection
 
@@ -21,7 +26,7 @@ class TimelineWork:
         self._done = Event()
         self._timeline: Timeline | None = None
         self._passing: Bool | None = None
-        self._light: Light | None = None
+        self._light: Highlight | None = None
         self._error: Exception | None = None
         self.seconds = 0.0
         """What it has taken."""
@@ -58,12 +63,16 @@ class TimelineWork:
         profile, tree = shown.profile, shown.view.tree
         rows = self._timeline = self._timeline or timeline(profile)
         if self._passing is None:
-            self._passing = passing(rows, profile, tree, shown.selection.where)
+            self._passing = passing_intervals(rows, profile, tree, shown.selection.where)
         found = self._found
-        hits = matches(rows, tree, found.matches.mask, found.query.compile()) if found else None
-        self._light = light(rows, self._passing, hits)
+        hits = (
+            matching_intervals(rows, tree, found.matches.mask, found.query.compile())
+            if found
+            else None
+        )
+        self._light = highlight(rows, self._passing, hits)
 
-    def result(self) -> tuple[Timeline, Light]:
+    def result(self) -> tuple[Timeline, Highlight]:
         """What `run` has worked out."""
         if self._error is not None:
             raise self._error

@@ -138,10 +138,10 @@ class TimelineRows(RowView):
         """Work out what the lanes on screen show, all of them at once."""
         top = self.scroll_offset.y
         lanes = view.lanes.rows[top : top + self.size.height]
-        if self._shaded != (view.viewport.window, view.viewport.width, view.light, lanes):
-            self._shaded = (view.viewport.window, view.viewport.width, view.light, lanes)
+        if self._shaded != (view.viewport.window, view.viewport.width, view.highlight, lanes):
+            self._shaded = (view.viewport.window, view.viewport.width, view.highlight, lanes)
             chosen = [view.timeline.lanes[number] for number in lanes]
-            shadings = shade(view.timeline, view.light, chosen, view.viewport.grid)
+            shadings = shade(view.timeline, view.highlight, chosen, view.viewport.grid)
             self._shadings = dict(zip(lanes, shadings, strict=True))
             self._strips.clear()
         if self._brushed != view.viewport.brush:
@@ -175,7 +175,7 @@ class TimelineRows(RowView):
             if look >= _BARS:
                 segments.append(self._bar(view, shading.bars[look - _BARS]))
             else:
-                searching = view.light.matching is not None
+                searching = view.highlight.matching is not None
                 style = _block_style(self.look.palette, self.look.base, look, searching)
                 segments.append(Segment(blocks[left:right], style))
         return self._marked(view, number, shading, segments)
@@ -188,13 +188,13 @@ class TimelineRows(RowView):
         return Segment(text, self._style(view, item, name))
 
     def _style(self, view: TimeView, item: int, name: str) -> Style:
-        palette, light = self.look.palette, view.light
+        palette, highlight = self.look.palette, view.highlight
         if item == view.cursor.item:
             return palette.cursor
-        if light.matching is not None and light.matching[item]:
+        if highlight.matching is not None and highlight.matching[item]:
             return palette.match
         kind = Kind(int(view.timeline.kind[item]))
-        return palette.frame(kind, name, not light.bright[item])
+        return palette.frame(kind, name, not highlight.bright[item])
 
     def _marked(
         self, view: TimeView, number: int, shading: Shading, segments: list[Segment]

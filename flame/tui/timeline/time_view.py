@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from flame.core.timeline.highlight import Light
+from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline
 from flame.tui.timeline.cursor import TimeCursor
 from flame.tui.timeline.lanes import LaneRows
@@ -18,7 +18,7 @@ class TimeView:
     """A timeline, and what is bright in it, with its viewport, rows and cursor."""
 
     timeline: Timeline
-    light: Light
+    highlight: Highlight
     viewport: TimeViewport = field(init=False)
     lanes: LaneRows = field(init=False)
     cursor: TimeCursor = field(init=False)
@@ -26,20 +26,20 @@ class TimeView:
     def __post_init__(self) -> None:
         self.viewport = TimeViewport(self.timeline.whole)
         self.lanes = LaneRows(self.timeline, self.viewport)
-        self.cursor = TimeCursor(self.timeline, self.light, self.viewport, self.lanes)
+        self.cursor = TimeCursor(self.timeline, self.highlight, self.viewport, self.lanes)
 
-    def relight(self, light: Light) -> None:
+    def relight(self, highlight: Highlight) -> None:
         """Take over other filters or another search."""
-        self.light = light
-        self.cursor.relight(light)
+        self.highlight = highlight
+        self.cursor.relight(highlight)
 
-    def go_on(self, timeline: Timeline, light: Light) -> None:
+    def go_on(self, timeline: Timeline, highlight: Highlight) -> None:
         """Take over a later state of the timeline; what is selected stays."""
         shift = self.timeline.origin - timeline.origin
-        self.timeline, self.light = timeline, light
+        self.timeline, self.highlight = timeline, highlight
         self.viewport.go_on(timeline.whole, shift)
         self.lanes.go_on(timeline)
-        self.cursor.go_on(timeline, light, shift)
+        self.cursor.go_on(timeline, highlight, shift)
 
     def move_row(self, step: int) -> str:
         """Select the row ``step`` further down, at the time that is in focus."""

@@ -8,21 +8,21 @@ from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.projection.labels import labels_of
-from flame.core.timeline.highlight import Light
-from flame.core.timeline.intervals import Timeline, Window
+from flame.core.timeline.highlight import Highlight
+from flame.core.timeline.intervals import Timeline, TimeWindow
 from flame.tui.session.session import Projection
 
 _TRIED = 4096
 """Of a range that is in more places of the tree, the heaviest are compared."""
 
 
-def node_of(shown: Projection, timeline: Timeline, light: Light, item: int) -> int:
+def node_of(shown: Projection, timeline: Timeline, highlight: Highlight, item: int) -> int:
     """Find the node of ``shown``'s tree that ``item`` is part of; -1 where it is in none."""
     tree, row = shown.view.tree, int(timeline.source[item])
     if timeline.kind[item] == Kind.NVTX:
         node = _node_of_range(tree, _chain(shown, timeline, row))
-    elif tree.metric.table == "gpu" and light.passing[item]:
-        node = int(tree.node_of_group[timeline.table.groups.of[row]])
+    elif tree.metric.table == "gpu" and highlight.passing[item]:
+        node = int(tree.node_of_group[timeline.table.groups.of_row[row]])
     else:
         return -1
     while node > 0 and not tree.total[node]:  # the metric gives it no width
@@ -68,16 +68,18 @@ def _range_above(tree: StackTree, nodes: I8) -> I8:
         above[other] = tree.parent[above[other]]
 
 
-def item_of(shown: Projection, timeline: Timeline, light: Light, node: int, window: Window) -> int:
+def item_of(
+    shown: Projection, timeline: Timeline, highlight: Highlight, node: int, window: TimeWindow
+) -> int:
     """Find the longest interval of ``node``, if possible in ``window``; -1 where it has none."""
     tree = shown.view.tree
     items = np.zeros(0, np.int64)
     if tree.kind(node) == Kind.NVTX:
         labels = labels_of(shown.profile, shown.selection.naming)
         same = labels.shown[timeline.frame] == tree.frame[node]
-        items = np.flatnonzero(same & (timeline.kind == Kind.NVTX) & light.passing)
+        items = np.flatnonzero(same & (timeline.kind == Kind.NVTX) & highlight.passing)
     if not len(items) and tree.metric.table == "gpu" and len(tree.node_of_group):
-        items = np.flatnonzero(_below(tree, timeline, node) & light.passing)
+        items = np.flatnonzero(_below(tree, timeline, node) & highlight.passing)
     if not len(items):
         return -1
     length = timeline.before[items + 1] - timeline.before[items]
@@ -93,5 +95,5 @@ def _below(tree: StackTree, timeline: Timeline, node: int) -> Bool:
     groups = tree.groups_below(within)
     work = np.flatnonzero(timeline.kind != Kind.NVTX)
     below = np.zeros(len(timeline), bool)
-    below[work] = groups[timeline.table.groups.of[timeline.source[work]]]
+    below[work] = groups[timeline.table.groups.of_row[timeline.source[work]]]
     return below

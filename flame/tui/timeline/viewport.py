@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
-from flame.core.timeline.intervals import Window
+from flame.core.timeline.intervals import TimeWindow
 from flame.core.timeline.raster import Grid
 from flame.tui.toolkit.back_stack import BackStack
 
@@ -24,20 +24,20 @@ class Brush(NamedTuple):
     moving: bool
 
     @property
-    def window(self) -> Window:
+    def window(self) -> TimeWindow:
         """What is chosen, however it was drawn."""
-        return Window(min(self.anchor, self.end), max(self.anchor, self.end))
+        return TimeWindow(min(self.anchor, self.end), max(self.anchor, self.end))
 
 
 @dataclass
 class TimeViewport:
     """The ``window`` of the ``whole`` trace that fills ``width`` cells, and the brush."""
 
-    whole: Window
+    whole: TimeWindow
     width: int = 1
-    window: Window = field(init=False)
+    window: TimeWindow = field(init=False)
     brush: Brush | None = field(init=False, default=None)
-    _trail: BackStack[Window] = field(init=False, default_factory=BackStack)
+    _trail: BackStack[TimeWindow] = field(init=False, default_factory=BackStack)
 
     def __post_init__(self) -> None:
         self.window = self.whole
@@ -52,16 +52,16 @@ class TimeViewport:
         """The time in the middle of the window."""
         return (self.window.low + self.window.high) / 2
 
-    def holds(self, window: Window) -> bool:
+    def holds(self, window: TimeWindow) -> bool:
         """Whether any of ``window``, which may be empty, is in sight."""
         low, high = window
         return low < self.window.high and max(high, low + 1) > self.window.low
 
-    def go_on(self, whole: Window, shift: int) -> None:
+    def go_on(self, whole: TimeWindow, shift: int) -> None:
         """Take over a later state of the trace: a window at its end moves on with it."""
         before, self.whole = self.whole, whole
         self._trail = self._trail.changed(
-            lambda window: Window(window.low + shift, window.high + shift)
+            lambda window: TimeWindow(window.low + shift, window.high + shift)
         )
         if self.window == before:
             self.window = whole
@@ -71,17 +71,17 @@ class TimeViewport:
 
     # Zooming
 
-    def clamped(self, low: float, length: float) -> Window:
+    def clamped(self, low: float, length: float) -> TimeWindow:
         """A window of about ``length`` from about ``low``, within the trace."""
         size = min(max(round(length), SHORTEST), self.whole.length)
         left = min(max(round(low), self.whole.low), self.whole.high - size)
-        return Window(left, left + size)
+        return TimeWindow(left, left + size)
 
     def show_from(self, low: float, length: float) -> None:
         """Show what is `clamped`, and remember nothing."""
         self.window = self.clamped(low, length)
 
-    def zoom_to(self, window: Window) -> None:
+    def zoom_to(self, window: TimeWindow) -> None:
         """Show ``window``, and remember what was shown before."""
         if window != self.window:
             self._trail.leave(self.window)
@@ -125,7 +125,7 @@ class TimeViewport:
 
     # The brush
 
-    def begin_brush(self, selected: Window | None) -> None:
+    def begin_brush(self, selected: TimeWindow | None) -> None:
         """Begin a brush over what is ``selected`` in sight, or else in the middle."""
         low, high = self.window
         if selected is not None:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from flame.core.analysis.wording import short_place
 from flame.core.model.frames import Frame, Kind
-from flame.core.names.cuda import without_offset
+from flame.core.names.cuda import strip_offset
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.row_layout import Item
 from flame.tui.session.tree_view import TreeView
@@ -36,7 +36,7 @@ def _width(view: TreeView, item: Item, depth: int) -> int:
 def _short(name: str, frame: Frame, width: int) -> str:
     """``name`` in at most ``width`` cells; of an instruction rather what it does than where."""
     if frame.kind == Kind.SASS and len(name) > width:
-        name = without_offset(name)
+        name = strip_offset(name)
     return cut(name, width)
 
 

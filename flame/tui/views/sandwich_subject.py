@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.style import Style
 from textual.message import Message
 
-from flame.core.model.frames import PARTS
+from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME, TreeView
 from flame.tui.session.wording import lasts
@@ -86,7 +86,7 @@ def subject_facts(subject: SandwichSubject) -> list[str]:
     places, total, count = subject.view.everywhere(subject.frame)
     unit, own = tree.metric.unit, subject.halves.own
     facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
-    counted = lasts(tree.metric) and tree.frames[subject.frame].kind not in PARTS
+    counted = lasts(tree.metric) and tree.frames[subject.frame].kind not in SAMPLE_KINDS
     facts += [f"{format_count(count)}×"] if counted else []
     facts += [f"{format_count(places)} places"] if places > 1 else []
     facts += [f"self {format_value(own, unit)}"] if 0 < own < total else []

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.frame_totals import FrameTotals, Spread, spread, totals
-from flame.core.analysis.node_activities import Members
+from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
+from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column
-from flame.core.model.frames import PARTS, Kind
+from flame.core.model.frames import SAMPLE_KINDS, Kind
 from flame.core.model.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME
@@ -97,7 +97,7 @@ def _heads_of(timed: bool) -> list[Head]:
 class SlowColumns(NamedTuple):
     """What takes its time: percentiles where the metric has any, and orders by key."""
 
-    spread: Spread | None
+    spread: Percentiles | None
     orders: dict[str, I4]
 
 
@@ -106,8 +106,8 @@ class TopTable:
 
     def __init__(self, tree: StackTree) -> None:
         self.tree = tree
-        self.totals = totals(tree)
-        self.spread: Spread | None = None
+        self.totals = frame_totals(tree)
+        self.spread: Percentiles | None = None
         kinds = tree.frames.kind[self.totals.frame]
         self._kinds = kinds
         self.kinds = tuple(Kind(kind) for kind in np.unique(kinds).tolist())
@@ -118,12 +118,12 @@ class TopTable:
     def __len__(self) -> int:
         return len(self.totals)
 
-    def later(self, members: Members | None, values: I8) -> SlowColumns:
+    def later(self, members: NodeActivities | None, values: I8) -> SlowColumns:
         """Percentiles of ``values`` per row of the metric's table, and the orders still missing."""
         orders = {"name": self._by_name()}
         if members is None:
             return SlowColumns(None, orders)
-        found = spread(members, values, self.totals.frame)
+        found = percentiles(members, values, self.totals.frame)
         for key in _SPREAD:
             orders[key] = self._order(_of_spread(found, key))
         return SlowColumns(found, orders)
@@ -180,7 +180,7 @@ class TopTable:
 
     def cell(self, row: int, key: str) -> str:
         """What stands in ``row`` under the column called ``key``."""
-        if key in _OF_TIMES and self._kinds[row] in PARTS:
+        if key in _OF_TIMES and self._kinds[row] in SAMPLE_KINDS:
             return NONE
         if key in _SPREAD:
             return self._spread_cell(row, key)
@@ -208,7 +208,7 @@ class TopTable:
         return format_value(int(getattr(self.spread, key)[row]), self.tree.metric.unit)
 
 
-def _of_spread(found: Spread, key: str) -> Column:
+def _of_spread(found: Percentiles, key: str) -> Column:
     if key == "tail":
         return np.where(found.p50, found.p99 / np.maximum(found.p50, 1), 0.0)
     column: I8 = getattr(found, key)

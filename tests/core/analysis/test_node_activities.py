@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.distribution import distribution
-from flame.core.analysis.node_activities import Members
+from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
@@ -49,8 +49,8 @@ def profile_of(stacks: list[Stack]) -> Profile:
 
 def members_of(
     profile: Profile, where: tuple[Filter, ...] = (), levels: str = "nvtx,kernel"
-) -> Members:
-    return Members.of(profile, project_tree(profile, levels, where), where)
+) -> NodeActivities:
+    return NodeActivities.from_tree(profile, project_tree(profile, levels, where), where)
 
 
 def passing(stacks: list[Stack], where: tuple[Filter, ...]) -> dict[int, Stack]:
@@ -101,7 +101,7 @@ def test_of_a_frame_are_the_rows_with_it_anywhere_each_once(
 def test_their_values_add_up_to_the_total(metric: str) -> None:
     profile = profile_of([("a", "b", "x"), ("a", "a", "y"), ("x",)])
     tree = project_tree(profile, metric=metric)
-    members = Members.of(profile, tree, ())
+    members = NodeActivities.from_tree(profile, tree, ())
     values: I8 = tree.metric.values(profile.table(tree.metric))
     sums = [int(values[members.below(node)].sum()) for node in range(len(tree))]
     assert sums == tree.total.tolist()

@@ -10,14 +10,14 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from flame.core.analysis.frame_totals import spread
-from flame.core.analysis.node_activities import Members
+from flame.core.analysis.frame_totals import percentiles
+from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
-from flame.core.model.frames import PARTS, Kind
+from flame.core.model.frames import SAMPLE_KINDS, Kind
 from flame.core.model.tree import Arrangement
 from flame.core.projection.filter_options import where
-from flame.core.timeline.highlight import matches, passing
+from flame.core.timeline.highlight import matching_intervals, passing_intervals
 from flame.core.timeline.intervals import timeline
 from tests.core.projection.test_sample_split import (
     is_exact,
@@ -46,7 +46,7 @@ def test_members_of_a_node_are_the_launches_of_its_parts(
         tree = project_tree(profile, levels, filters, metric, arrangement=arrangement)
     except NoMatchError:
         return
-    members = Members.of(profile, tree, filters)
+    members = NodeActivities.from_tree(profile, tree, filters)
     shaped = [(shape.apply(part.path), part.launches) for part in found]
     ends = [(path, of) for path, of in shaped if path is not None]
     for node in range(len(tree)):
@@ -73,14 +73,16 @@ def test_percentiles_are_of_the_launches_below_each_frame_but_not_of_parts(
         return
     weights = weight(profile, metric)
     frames = np.unique(tree.frame[1:])
-    told = spread(Members.of(profile, tree, filters), np.array(weights, np.int64), frames)
+    told = percentiles(
+        NodeActivities.from_tree(profile, tree, filters), np.array(weights, np.int64), frames
+    )
     shape = replace(shape, inverted=False, collapsed=False)
     shaped = [(shape.apply(part.path) or (), part.launches) for part in found]
     for place, frame in enumerate(frames.tolist()):
         label = tree_stack(tree, int(np.flatnonzero(tree.frame == frame)[0]))[-1]
         rows = {one.row for path, of in shaped if label in path for one in of}
         below = sorted(weights[row] for row in rows)
-        if tree.frames[frame].kind in PARTS:
+        if tree.frames[frame].kind in SAMPLE_KINDS:
             below = [0]
         ranks = [-(-len(below) * percent // 100) - 1 for percent in (50, 95, 99, 100)]
         columns = (told.p50, told.p95, told.p99, told.maximum)
@@ -104,7 +106,7 @@ def test_the_time_line_is_bright_where_anything_of_an_activity_is_shown(
         return
     line = timeline(profile)
     assert line is not None
-    bright = passing(line, profile, tree, filters)
+    bright = passing_intervals(line, profile, tree, filters)
     on_gpu = line.kind == Kind.KERNEL
     rows_shown = set(line.source[on_gpu & bright].tolist())
     shown = (part for part in found if not any(text == "Wait" for _, text in part.path))
@@ -121,7 +123,7 @@ def test_a_search_finds_the_activities_that_have_it_in_any_part(
     assume(is_exact(found))
     tree, line = project_tree(profile, levels), timeline(profile)
     assert line is not None
-    bright = matches(line, tree, search(tree, pattern).mask, pattern)
+    bright = matching_intervals(line, tree, search(tree, pattern).mask, pattern)
     rows = set(line.source[(line.kind == Kind.KERNEL) & bright].tolist())
     hits = (part for part in found if any(pattern.search(text) for _, text in part.path))
     named = {one.row for one in run.rows() if pattern.search(one.kernel)}
@@ -137,7 +139,7 @@ def test_a_group_ends_at_the_last_node_that_all_its_parts_have_in_common(
     assume(is_exact(found))
     tree = project_tree(profile, levels)
     for group in range(len(profile.activities.groups)):
-        row = int(np.flatnonzero(profile.activities.groups.of == group)[0])
+        row = int(np.flatnonzero(profile.activities.groups.of_row == group)[0])
         paths = [part.path for part in found if row in {one.row for one in part.launches}]
         common = paths[0]
         for path in paths:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.search import Matches, search
-from flame.core.regex import matching
+from flame.core.regex import find_matching
 from tests.support.recorded import Path, stack_tree
 
 NAMES = ("a", "b", "ab")
@@ -66,4 +66,4 @@ def test_plain_expressions_find_exactly_what_the_expression_does(
     except re.error:
         return
     expected = [place for place, name in enumerate(names) if pattern.search(name)]
-    assert matching(tuple(names), np.arange(len(names)), pattern) == expected
+    assert find_matching(tuple(names), np.arange(len(names)), pattern) == expected

@@ -173,7 +173,7 @@ def test_rows_that_differ_in_time_only_are_one_group() -> None:
     trace.kernel("gemm", 9, 10, stream=8)
     table = trace.profile().activities
     assert len(table.groups) == 2
-    assert table.groups.stream[table.groups.of].tolist() == [7, 7, 7, 7, 7, 8]
+    assert table.groups.stream[table.groups.of_row].tolist() == [7, 7, 7, 7, 7, 8]
 
 
 def warnings_about(trace: Recorded, about: str) -> list[str]:

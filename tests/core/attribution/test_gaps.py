@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.attribution.gaps import findings
+from flame.core.attribution.gaps import describe_gaps
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.meta import Meta
 from flame.core.sampling.attach import with_sampling
@@ -16,7 +16,7 @@ from tests.support.sampled import Run
 
 def said(trace: Recorded, about: str) -> list[str]:
     """The findings that speak of ``about``."""
-    return [line for line in findings(trace.profile()) if about in line]
+    return [line for line in describe_gaps(trace.profile()) if about in line]
 
 
 def test_opaque_graphs_that_hold_the_time_are_named_with_the_flag_to_use() -> None:
@@ -102,7 +102,7 @@ def test_python_frames_are_missed_only_where_there_are_none() -> None:
 def test_a_trace_without_gpu_work_is_told_of_the_host_metric_and_nothing_else() -> None:
     trace = Recorded()
     trace.range("step", 0, 5)
-    (line,) = findings(trace.profile())
+    (line,) = describe_gaps(trace.profile())
     assert "host metric" in line
 
 
@@ -117,7 +117,7 @@ def test_work_without_a_launch_is_not_said_to_be_launched_outside_ranges() -> No
 
 def said_of_torch(trace: Recorded, about: str) -> list[str]:
     """The findings on the trace, had it been recorded with PyTorch's profiler."""
-    return [line for line in findings(trace.profile(Meta(format="kineto"))) if about in line]
+    return [line for line in describe_gaps(trace.profile(Meta(format="kineto"))) if about in line]
 
 
 def test_advice_fits_pytorch_traces() -> None:
@@ -209,7 +209,7 @@ def test_the_forward_option_is_not_recommended_to_who_has_given_it() -> None:
 
 def test_findings_are_among_the_warnings_of_a_profile() -> None:
     profile = covered(0).profile()
-    assert set(findings(profile)) <= set(profile.warnings)
+    assert set(describe_gaps(profile)) <= set(profile.warnings)
 
 
 def sampled(ns: int) -> Run:
@@ -244,6 +244,6 @@ def test_samples_that_are_added_later_take_back_what_was_said() -> None:
     profile = sampled(70).profile()
     assert profile.sampling is not None
     everywhere = replace(profile.sampling, of_group=np.zeros_like(profile.sampling.of_group))
-    after = with_sampling(profile, FrameBuilder.of(profile.frames), everywhere)
+    after = with_sampling(profile, FrameBuilder.from_table(profile.frames), everywhere)
     assert [line for line in after.warnings if "PC samples" in line] == []
     assert set(after.warnings) < set(profile.warnings)

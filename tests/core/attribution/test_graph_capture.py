@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flame.core.attribution.graph_capture import find_captures
-from flame.core.model.raw import Activities, Batches, Nodes
+from flame.core.model.raw import RawActivities, RawGraphNodes, TableBuilder
 from tests.support.recorded import i8
 
 CAPTURED = -1
@@ -20,7 +20,7 @@ UNKNOWN = (-1, 0)
 
 def captures(replayed: list[tuple[int, int]], nodes: list[Node]) -> list[Found]:
     """Where the nodes of activities, given as (process, node id), were captured."""
-    work, made = Batches(Activities), Batches(Nodes)
+    work, made = TableBuilder(RawActivities), TableBuilder(RawGraphNodes)
     process, node = (i8(*(row[column] for row in replayed)) for column in (0, 1))
     zeros = np.zeros(len(replayed), np.int64)
     rest = ("kind", "start", "end", "device", "stream", "frame", "correlation")

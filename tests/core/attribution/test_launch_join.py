@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.attribution.launch_join import Launches, join_launches
-from flame.core.model.raw import Activities, Batches, Calls
+from flame.core.attribution.launch_join import LaunchJoin, join_launches
+from flame.core.model.raw import RawActivities, RawCalls, TableBuilder
 from tests.support.recorded import i8
 
 THREAD_PROCESS = np.array([0, 0, 1], np.int32)
@@ -24,9 +24,9 @@ class Call:
     chain_only: bool = False
 
 
-def joined(activities: list[tuple[int, int]], calls: list[Call]) -> Launches:
+def joined(activities: list[tuple[int, int]], calls: list[Call]) -> LaunchJoin:
     """The launches of activities given as (process, correlation id)."""
-    work, made = Batches(Activities), Batches(Calls)
+    work, made = TableBuilder(RawActivities), TableBuilder(RawCalls)
     process, corr = (i8(*(row[column] for row in activities)) for column in (0, 1))
     zeros = np.zeros(len(activities), np.int64)
     work.add(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.attribution.nvtx_ranges import RangeIndex
-from flame.core.model.raw import OPEN, Batches, Ranges
+from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.model.stacks import StackBuilder
 from tests.support.recorded import i8
 
@@ -20,7 +20,7 @@ CAPTURE_END = 20
 
 def open_frames(rows: list[Range], thread: int, *times: int) -> list[list[int]]:
     """Frames of the ranges open on ``thread`` at each time, outermost first."""
-    batches, stacks = Batches(Ranges), StackBuilder()
+    batches, stacks = TableBuilder(RawRanges), StackBuilder()
     thread_of, start, end = (i8(*(row[column] for row in rows)) for column in range(3))
     batches.add(thread=thread_of, start=start, end=end, frame=i8(*range(len(rows))))
     index = RangeIndex(batches.build(), CAPTURE_END, stacks)

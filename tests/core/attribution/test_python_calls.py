@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flame.core.attribution.nesting import MAX_DEPTH
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.model.profile import Profile
-from flame.core.model.raw import Batches, Functions
+from flame.core.model.raw import RawPythonCalls, TableBuilder
 from flame.core.model.stacks import StackBuilder
 from tests.support.oracles.naive_python import Called, stack_at
 from tests.support.recorded import Recorded, i8
@@ -20,7 +20,7 @@ MOMENTS = range(-1, 12)
 
 def indexed(calls: list[Called]) -> FunctionIndex:
     """``calls``, whose frames are their places in the list."""
-    batches = Batches(Functions)
+    batches = TableBuilder(RawPythonCalls)
     columns = {name: i8(*(getattr(one, name) for one in calls)) for name in _COLUMNS}
     batches.add(**columns, frame=i8(*range(len(calls))))
     return FunctionIndex(batches.build(), THREAD_PROCESS, MOMENTS[-1])

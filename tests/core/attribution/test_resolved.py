@@ -34,7 +34,7 @@ def resolved(rows: Rows, *, start: list[int] | None = None, threads: int = 0) ->
         RawStacks(
             frames=frames,
             stacks=stacks,
-            stack=np.array([stacks.path(map(frame, stack)) for stack, _ in rows], np.int32),
+            stack=np.array([stacks.add_path(map(frame, stack)) for stack, _ in rows], np.int32),
             measures=(
                 Measure("time", "time", "ns", values),
                 Measure("bytes", "bytes read", "bytes", values * 2),

@@ -23,7 +23,7 @@ from flame.core.live.sums.segment import Kept
 from flame.core.live.sums.window_sums import WindowSums
 from flame.core.live.window import ALL, LAST_10, SINCE_MARK, Window
 from flame.core.model.frames import FrameBuilder, Kind
-from flame.core.model.stack_joins import Joiner
+from flame.core.model.stack_joins import StackJoiner
 from flame.core.model.stacks import StackBuilder
 from tests.support.oracles.naive_live import Activity, Call, Span, Sums, host_sums, work_sums
 from tests.support.tiers import examples
@@ -98,7 +98,7 @@ class Recording:
     """A dump's stores and the sums of all windows of it."""
 
     def __init__(self, mark: int = 0) -> None:
-        self.work = WorkGroups(Joiner(FrameBuilder(), StackBuilder()))
+        self.work = WorkGroups(StackJoiner(FrameBuilder(), StackBuilder()))
         self.host = HostGroups()
         self.store = Store(self.work, 0, -1)
         self.spans = SpanStore(self.host, 0, lambda: np.array(PARENTS, np.int32))

@@ -24,7 +24,7 @@ from flame.core.loading.many import load, load_all
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
-from flame.core.model.stack_joins import APART
+from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Time
 from flame.core.projection.labels import Naming, labels_of
@@ -78,7 +78,7 @@ def tree_of(
         while at >= 0:
             frame = tree.frames[int(tree.frame[at])]
             # Ranges of several domains may be shown as one: which of them has come first differs.
-            marks = tuple(pair for pair in frame.extra if pair in APART)
+            marks = tuple(pair for pair in frame.extra if pair in SEPARATING_MARKS)
             path.append((frame.kind, tree.text[int(tree.frame[at])], frame.file, marks))
             at = int(tree.parent[at])
         found[tuple(path[::-1])] = int(tree.own[node]), int(tree.own_count[node])

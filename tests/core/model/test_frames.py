@@ -47,7 +47,7 @@ def test_a_few_different_examples_are_kept() -> None:
     index = frames.add(Frame(Kind.NVTX, "all_reduce"))
     for number in range(MAX_EXAMPLES + 2):
         for _ in range(2):
-            frames.example(index, f"size {number}")
+            frames.add_example(index, f"size {number}")
     kept = tuple(f"size {number}" for number in range(MAX_EXAMPLES))
     assert frames.build().examples == {index: kept}
 

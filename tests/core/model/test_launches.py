@@ -12,7 +12,7 @@ import pytest
 
 from flame.core.errors import InputError
 from flame.core.loading.many import load
-from flame.core.model.launches import UNKNOWN, LaunchConfig, Launches
+from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
 from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 GEMM = LaunchConfig((128, 4, 1), (256, 1, 1), (2, 1, 1), 64, 1024, 2048, 8192, 16)
 
 
-def launches(path: Path) -> Launches:
+def launches(path: Path) -> LaunchDetails:
     found = load(path).launches
     assert found is not None
     return found
@@ -52,7 +52,7 @@ def change(path: Path, *statements: str) -> None:
         db.commit()
 
 
-def configs(found: Launches) -> list[LaunchConfig | None]:
+def configs(found: LaunchDetails) -> list[LaunchConfig | None]:
     """The configuration of every activity."""
     return [None if at == UNKNOWN else found.configs[at] for at in found.config.tolist()]
 

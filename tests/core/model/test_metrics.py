@@ -6,7 +6,7 @@ import pytest
 
 from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
-from flame.core.model.metrics import METRIC_KEYS, METRICS, metric_of
+from flame.core.model.metrics import METRICS, metric_of
 from flame.core.model.profile import Profile
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
@@ -117,6 +117,6 @@ def test_an_unknown_metric_is_a_usage_error_that_names_the_choices() -> None:
         metric_of("watts")
 
 
-@pytest.mark.parametrize("metric", METRIC_KEYS)
+@pytest.mark.parametrize("metric", [metric.key for metric in METRICS])
 def test_an_empty_trace_weighs_nothing(metric: str) -> None:
     assert project_tree(Recorded().profile(), metric=metric).total.tolist() == [0]

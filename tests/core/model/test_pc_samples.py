@@ -11,7 +11,7 @@ from hypothesis import given
 from flame.core.errors import UsageError
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.metrics import metric_of
-from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.pc_samples import Code, CodeSamples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import default_levels, recorded_levels
@@ -23,10 +23,10 @@ from tests.support.sampled import CODES, REASONS, Run, per_instruction, runs
 GEMM, OTHER, SOFTMAX = CODES
 
 
-def samples(code: Code, *entries: tuple[int, int, int]) -> Samples:
+def samples(code: Code, *entries: tuple[int, int, int]) -> CodeSamples:
     """Samples by (place, reason, number)."""
     place, reason, number = zip(*entries, strict=True)
-    return Samples(
+    return CodeSamples(
         code, np.array(place, np.int32), np.array(reason, np.int32), i8(*number), REASONS
     )
 
@@ -44,7 +44,7 @@ def trace() -> Recorded:
 def sampled(*, exact: bool = False, own: list[int] | None = None) -> Profile:
     """The `trace` with 7 samples in gemm; `own` says of which activities these are."""
     plain = trace().profile()
-    frames = FrameBuilder.of(plain.frames)
+    frames = FrameBuilder.from_table(plain.frames)
     builder = SamplingBuilder(frames)
     builder.add([samples(GEMM, (0, 0, 4), (3, 3, 1)), samples(SOFTMAX, (1, 0, 2))], exact)
     names = [plain.frames[frame].name for frame in plain.activities.groups.frame.tolist()]
@@ -81,7 +81,7 @@ def test_a_frame_knows_its_line_where_the_code_does() -> None:
 # Distributions
 
 
-def built(*distributions: list[Samples]) -> tuple[Sampling, FrameBuilder]:
+def built(*distributions: list[CodeSamples]) -> tuple[Sampling, FrameBuilder]:
     frames = FrameBuilder()
     builder = SamplingBuilder(frames)
     numbers = [
@@ -172,7 +172,7 @@ def test_samples_of_each_launch_are_its_own() -> None:
 def test_what_a_profile_has_stays() -> None:
     plain, profile = trace().profile(), sampled()
     assert profile.frames.frames[: len(plain.frames)] == plain.frames.frames
-    assert profile.activities.groups.of.tolist() == plain.activities.groups.of.tolist()
+    assert profile.activities.groups.of_row.tolist() == plain.activities.groups.of_row.tolist()
     assert len(profile.grouping.shapes) == len(profile.frames)
     for levels in ("nvtx,kernel", "shapes,launch"):
         assert (

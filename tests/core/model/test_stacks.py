@@ -17,7 +17,7 @@ some_paths = st.lists(paths, max_size=12)
 def built(spelled: list[list[int]]) -> tuple[StackTable, list[int]]:
     """A table of these stacks, and their ids."""
     builder = StackBuilder()
-    ids = [builder.path(path) for path in spelled]
+    ids = [builder.add_path(path) for path in spelled]
     return builder.build(), ids
 
 
@@ -56,7 +56,7 @@ def test_extending_columns_at_once_gives_the_ids_of_one_by_one(spelled: list[lis
         rows = [row for row, path in enumerate(spelled) if len(path) > step]
         frames = i8(*(spelled[row][step] for row in rows))
         current[rows] = builder.extend(current[rows], frames)
-    assert current.tolist() == [builder.path(path) for path in spelled]
+    assert current.tolist() == [builder.add_path(path) for path in spelled]
 
 
 def test_extending_again_adds_nothing() -> None:
@@ -69,8 +69,8 @@ def test_extending_again_adds_nothing() -> None:
 
 def test_a_path_may_go_on_from_another() -> None:
     builder = StackBuilder()
-    outer = builder.path([1, 2])
-    assert builder.path([3], outer) == builder.path([1, 2, 3])
+    outer = builder.add_path([1, 2])
+    assert builder.add_path([3], outer) == builder.add_path([1, 2, 3])
 
 
 @given(some_paths)
@@ -88,7 +88,7 @@ def test_containing_marks_stacks_with_a_marked_frame(
     table, ids = built(spelled)
     mask = np.isin(np.arange(FRAMES), list(marked))
     expected = [not marked.isdisjoint(path) for path in spelled]
-    assert table.containing(mask)[ids].tolist() == expected
+    assert table.contain_any(mask)[ids].tolist() == expected
 
 
 @given(some_paths, st.lists(st.integers(-1, 9), min_size=FRAMES, max_size=FRAMES))
@@ -103,5 +103,5 @@ def test_innermost_is_the_value_of_the_last_frame_that_has_one(
 
 def test_deep_recursion_is_no_obstacle() -> None:
     builder = StackBuilder()
-    stack = builder.path([0] * 3_000)
+    stack = builder.add_path([0] * 3_000)
     assert builder.build().depth[stack] == 3_000

@@ -132,7 +132,7 @@ def test_huge_values_add_up_exactly() -> None:
 def test_a_part_holds_the_stacks_through_its_node(own: dict[Path, int], chosen: int) -> None:
     tree = stack_tree(own)
     node = min(chosen, len(tree) - 1)
-    path, part = tree.names(node), tree.part(node)
+    path, part = tree.names(node), tree.restrict_to(node)
     through = {at: value for at, value in leaves(tree).items() if at[: len(path)] == path}
     assert leaves(part) == through
     assert part.total[: len(path) + 1].tolist() == [int(tree.total[node])] * (len(path) + 1)

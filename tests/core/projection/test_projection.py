@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from flame.core.analysis.frame_totals import top
 from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
@@ -21,6 +20,7 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
+from tests.support.frame_rows import frame_rows
 from tests.support.oracles.naive import Row, naive
 from tests.support.oracles.naive_tree import (
     WEIGHTS,
@@ -136,8 +136,8 @@ def test_the_order_of_levels_changes_no_kernels_total(
     script: Script, order: list[str], metric: str, trace_file: Path
 ) -> None:
     profile, _ = loaded(script, trace_file)
-    alone = {row.name: row for row in top(project_tree(profile, "kernel", metric=metric))}
-    shuffled = top(project_tree(profile, tuple(order), metric=metric))
+    alone = {row.name: row for row in frame_rows(project_tree(profile, "kernel", metric=metric))}
+    shuffled = frame_rows(project_tree(profile, tuple(order), metric=metric))
     kinds = {row.kind for row in alone.values()}
     found = {row.name: row.total for row in shuffled if row.kind in kinds}
     assert found == {name: row.total for name, row in alone.items()}
@@ -167,7 +167,7 @@ def test_the_top_table_counts_recursion_once(
     profile, rows = loaded(script, trace_file)
     found = Counter(
         (row.kind.title, row.name, row.total, row.own, row.count)
-        for row in top(project_tree(profile, levels, metric=metric))
+        for row in frame_rows(project_tree(profile, levels, metric=metric))
     )
     total, own, count = Counter[Any](), Counter[Any](), Counter[Any]()
     for row in rows:

@@ -302,7 +302,7 @@ def add_entries(counted: Counter[tuple[int, int]], sampling: Sampling, distribut
 @given(runs)
 def test_kernels_without_samples_are_leaves(run: Run) -> None:
     profile = run.profile()
-    of = profile.activities.groups.of
+    of = profile.activities.groups.of_row
     assert profile.sampling is not None
     bare = [one for one in run.rows() if profile.sampling.of_group[of[one.row]] < 0]
     tree = project_tree(profile, "kernel,sass,stall", metric="count")

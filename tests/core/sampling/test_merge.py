@@ -70,7 +70,7 @@ def test_nothing_is_lost_and_nothing_is_mixed_up(several: list[Run]) -> None:
     for number, code in enumerate(sampling.code.tolist()):
         frame = whole.frames[int(sampling.sass[number])]
         assert [*sampling.codes[code].frames(sampling.place[[number]])] == [frame]
-    rows = sampling.of_group[whole.activities.groups.of].tolist()
+    rows = sampling.of_group[whole.activities.groups.of_row].tolist()
     assert rows == [-1, *_of_rows(profiles), -1]
 
 
@@ -80,7 +80,7 @@ def _of_rows(profiles: Sequence[Profile]) -> list[int]:
     first = 0
     for profile in profiles:
         assert profile.sampling is not None
-        of: I8 = profile.sampling.of_group[profile.activities.groups.of].astype(np.int64)
+        of: I8 = profile.sampling.of_group[profile.activities.groups.of_row].astype(np.int64)
         found += np.where(of >= 0, of + first, -1).tolist()
         first += len(profile.sampling)
     return found

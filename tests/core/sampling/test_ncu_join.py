@@ -14,7 +14,7 @@ from flame.core.errors import InputError, UsageError
 from flame.core.loading.many import load, load_all
 from flame.core.loading.ncu import read_ncu_files
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
+from flame.core.model.pc_samples import Code, CodeSamples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.ncu.result import NcuFile
@@ -271,16 +271,16 @@ def instructions(sampling: Sampling) -> list[list[str]]:
 
 def with_recorded(profile: Profile, stream: int, kernel: str) -> Profile:
     """``profile`` with 100 samples in every launch on a stream, and of a kernel."""
-    frames = FrameBuilder.of(profile.frames)
+    frames = FrameBuilder.from_table(profile.frames)
     code = Code.unknown("k", np.array([0, 16]))
     groups = profile.activities.groups
     ours = np.array([profile.frames[at].name == kernel for at in groups.frame.tolist()])
     mine = ours | (groups.stream == stream)
     place = np.zeros(1, np.int32)
     builder = SamplingBuilder(frames)
-    builder.add([Samples(code, place, place, np.array([200]), ("wait",))], exact=True)
+    builder.add([CodeSamples(code, place, place, np.array([200]), ("wait",))], exact=True)
     sampling = builder.build(np.where(mine, 0, -1).astype(np.int32))
-    each = np.where(mine[groups.of], 100, 0)
+    each = np.where(mine[groups.of_row], 100, 0)
     return with_sampling(profile, frames, sampling, each)
 
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from flame.core.analysis.node_activities import Members
+from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.search import search
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
-from flame.core.model.activities import timed
+from flame.core.model.activities import has_times
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
 from flame.core.model.profile import Profile
@@ -27,8 +27,13 @@ from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
-from flame.core.timeline.highlight import Light, light, matches, passing
-from flame.core.timeline.intervals import Lane, Timeline, Window, timeline
+from flame.core.timeline.highlight import (
+    Highlight,
+    highlight,
+    matching_intervals,
+    passing_intervals,
+)
+from flame.core.timeline.intervals import Lane, Timeline, TimeWindow, timeline
 from flame.core.timeline.raster import Grid, Shading, shade
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
@@ -67,7 +72,7 @@ def share(grid: Grid, cell: int, moments: set[int]) -> Fraction:
     return sum((part for part in inside if part > 0), Fraction(0)) / step
 
 
-def shaded(time: Timeline, lit: Light, grid: Grid) -> list[tuple[Lane, Shading]]:
+def shaded(time: Timeline, lit: Highlight, grid: Grid) -> list[tuple[Lane, Shading]]:
     return list(zip(time.lanes, shade(time, lit, list(time.lanes), grid), strict=True))
 
 
@@ -79,7 +84,7 @@ def test_every_activity_and_range_has_one_place(trace_file: Path, script: Script
     assert pieces is not None
     ranges = time.kind == Kind.NVTX
     assert sorted(time.source[ranges]) == list(range(len(pieces)))
-    assert sorted(time.source[~ranges]) == np.flatnonzero(timed(profile.activities)).tolist()
+    assert sorted(time.source[~ranges]) == np.flatnonzero(has_times(profile.activities)).tolist()
     bounds = [lane.first for lane in time.lanes] + [len(time)]
     assert bounds[0] == 0 and [lane.last for lane in time.lanes] == bounds[1:]
 
@@ -105,8 +110,8 @@ def test_cells_are_as_busy_as_counted_by_hand(
     trace_file: Path, script: Script, low: int, length: int, width: int, seed: int
 ) -> None:
     time = timeline(loaded(script, trace_file))
-    lit = light(time, np.random.default_rng(seed).random(len(time)) < 0.6)
-    grid = Grid(Window(low, low + length), width)
+    lit = highlight(time, np.random.default_rng(seed).random(len(time)) < 0.6)
+    grid = Grid(TimeWindow(low, low + length), width)
     for lane, shading in shaded(time, lit, grid):
         seen = owners(time, lane)
         alone = {bar.item for bar in shading.bars}
@@ -131,8 +136,8 @@ def test_bars_are_the_wide_ones_in_the_window_in_order(
     trace_file: Path, script: Script, low: int, length: int, width: int
 ) -> None:
     time = timeline(loaded(script, trace_file))
-    grid = Grid(Window(low, low + length), width)
-    for lane, shading in shaded(time, light(time, np.ones(len(time), bool)), grid):
+    grid = Grid(TimeWindow(low, low + length), width)
+    for lane, shading in shaded(time, highlight(time, np.ones(len(time), bool)), grid):
         edges = [edge for bar in shading.bars for edge in (bar.left, bar.right)]
         assert edges == sorted(edges) and all(0 <= edge <= width for edge in edges)
         for item in range(lane.first, lane.last):
@@ -149,10 +154,10 @@ def test_devices_are_busy_while_anything_runs(
 ) -> None:
     profile = loaded(script, trace_file)
     time, table = timeline(profile), profile.activities
-    window = Window(low, low + length)
+    window = TimeWindow(low, low + length)
     for (_, busy), device in zip(time.devices, np.unique(table.device), strict=True):
         open_at: set[int] = set()
-        for row in np.flatnonzero((table.device == device) & timed(table)).tolist():
+        for row in np.flatnonzero((table.device == device) & has_times(table)).tolist():
             start = int(table.start[row]) - profile.begin
             open_at |= set(range(start, start + int(table.duration[row])))
         inside = sum(low <= moment < low + length for moment in open_at)
@@ -174,8 +179,8 @@ def test_filters_leave_what_passes_and_the_ranges_that_launched_it(
         return
     time, table, pieces = timeline(profile), profile.activities, profile.ranges
     assert pieces is not None
-    found = passing(time, profile, tree, filters)
-    members = set(Members.of(profile, tree, filters).below(0).tolist())
+    found = passing_intervals(time, profile, tree, filters)
+    members = set(NodeActivities.from_tree(profile, tree, filters).below(0).tolist())
     launched = [row for row in members if table.launched[row] and table.thread[row] >= 0]
     for item in range(len(time)):
         row = int(time.source[item])
@@ -219,7 +224,7 @@ def test_work_within_other_work_of_its_stream_has_a_row_below(tmp_path: Path) ->
     assert names == ["long", "later", "within"]
     assert [lane.level for lane in time.lanes] == [0, 1]
     assert (int(time.low[1]), time.high(1)) == (100, 120)
-    assert time.window(1) == Window(90, 120)
+    assert time.window(1) == TimeWindow(90, 120)
 
 
 def test_processes_on_one_gpu_do_not_share_a_row(tmp_path: Path) -> None:
@@ -242,7 +247,7 @@ def test_search_finds_ranges_by_name_and_work_also_by_what_is_above_it(tmp_path:
             trace.kernel("gemm", begin + 300, begin + 400, corr)
     profile = load(tmp_path / "t.sqlite")
     time, tree, pattern = timeline(profile), project_tree(profile), re.compile("mlp")
-    found = matches(time, tree, search(tree, pattern).mask, pattern)
+    found = matching_intervals(time, tree, search(tree, pattern).mask, pattern)
     names = [profile.frames[int(frame)].name for frame in time.frame]
     assert list(zip(names, found.tolist(), strict=True)) == [
         ("layer", False),
@@ -261,14 +266,14 @@ def test_on_the_host_only_ranges_are_bright(tmp_path: Path) -> None:
         trace.kernel("gemm", 300, 400, corr=None)
     profile = load(tmp_path / "t.sqlite")
     time = timeline(profile)
-    assert passing(time, profile, project_tree(profile, metric="host"), ()).tolist() == [
+    assert passing_intervals(time, profile, project_tree(profile, metric="host"), ()).tolist() == [
         True,
         True,
         False,
     ]
     filters = where(time="50ns/900ns")
     tree = project_tree(profile, metric="host", where=filters)
-    assert passing(time, profile, tree, filters).tolist() == [False, True, False]
+    assert passing_intervals(time, profile, tree, filters).tolist() == [False, True, False]
 
 
 def test_an_empty_trace_has_no_rows(tmp_path: Path) -> None:
@@ -276,7 +281,7 @@ def test_an_empty_trace_has_no_rows(tmp_path: Path) -> None:
         trace.create("NVTX_EVENTS")
     time = timeline(load(tmp_path / "t.sqlite"))
     assert not time.lanes and not len(time)
-    lit = light(time, np.ones(0, bool))
+    lit = highlight(time, np.ones(0, bool))
     assert shade(time, lit, [], Grid(time.whole, 80)) == []
 
 
@@ -284,8 +289,8 @@ def test_an_empty_trace_has_no_rows(tmp_path: Path) -> None:
 def test_a_real_trace_is_as_busy_as_its_rows(name: str, nsys_trace: Callable[[str], Path]) -> None:
     profile = load(nsys_trace(f"{name}.sqlite"))
     time = timeline(profile)
-    lit = light(time, np.ones(len(time), bool))
-    for window in (time.whole, Window(time.whole.high // 3, time.whole.high // 2)):
+    lit = highlight(time, np.ones(len(time), bool))
+    for window in (time.whole, TimeWindow(time.whole.high // 3, time.whole.high // 2)):
         grid = Grid(window, 150)
         for lane, shading in shaded(time, lit, grid):
             inside = sum(
@@ -305,7 +310,7 @@ def test_the_shortest_kernel_of_a_long_trace_leaves_a_mark(tmp_path: Path) -> No
         for start in (0, 330_000_000_000, 3_600_000_000_000):
             trace.kernel("gemm", start, start + 100, corr=None)
     time = timeline(load(tmp_path / "t.sqlite"))
-    [(_, shading)] = shaded(time, light(time, np.ones(3, bool)), Grid(time.whole, 60))
+    [(_, shading)] = shaded(time, highlight(time, np.ones(3, bool)), Grid(time.whole, 60))
     assert np.flatnonzero(shading.cover).tolist() == [0, 5, 59]
 
 
@@ -313,7 +318,7 @@ def samples(threads: int) -> Profile:
     """Three samples of 10 ns on each of ``threads`` (0: no thread is known), from 100 ns on."""
     frames, stacks = FrameBuilder(), StackBuilder()
     main, work = frames.add(Frame(Kind.FRAME, "main")), frames.add(Frame(Kind.NVTX, "work"))
-    stack = [stacks.path([main]), stacks.path([main, work]), stacks.path([main])]
+    stack = [stacks.add_path([main]), stacks.add_path([main, work]), stacks.add_path([main])]
     rounds = max(threads, 1)
     ten: I8 = np.full(3 * rounds, 10, np.int64)
     raw = RawStacks(
@@ -339,7 +344,7 @@ def test_samples_have_a_row_per_thread_with_the_innermost_frame(
     profile = samples(threads)
     time = timeline(profile)
     assert [lane.label for lane in time.lanes] == labels
-    assert time.devices == () and time.whole == Window(0, 30)
+    assert time.devices == () and time.whole == TimeWindow(0, 30)
     for lane in time.lanes:
         items = range(lane.first, lane.last)
         names = [profile.frames[int(time.frame[item])].name for item in items]
@@ -347,7 +352,7 @@ def test_samples_have_a_row_per_thread_with_the_innermost_frame(
         assert [time.window(item) for item in items] == [(0, 10), (10, 20), (20, 30)]
     # What a file calls a range is a sample here, and passes as such.
     assert Kind.NVTX not in time.kind
-    assert passing(time, profile, project_tree(profile), ()).all()
+    assert passing_intervals(time, profile, project_tree(profile), ()).all()
 
 
 def test_work_of_no_known_process_names_none(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def parts(
 ) -> list[Part]:
     """The parts of all `launches`, of which row i weighs `weight[i]`."""
     units: defaultdict[tuple[int, Stack], list[Launch]] = defaultdict(list)
-    sampling, of = profile.sampling, profile.activities.groups.of
+    sampling, of = profile.sampling, profile.activities.groups.of_row
     assert sampling is not None
     for launch in launches:
         path = tuple(label for level in levels for label in _steps(launch, level))

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from flame.core.model.pc_samples import Code, Samples
+from flame.core.model.pc_samples import Code, CodeSamples
 from flame.tui.main.screen import MainScreen
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 from tests.support.tiers import deep_except
@@ -42,7 +42,7 @@ def keys() -> list[str]:
     return [key for key in bound if key != "o"]
 
 
-def evil() -> list[Samples]:
+def evil() -> list[CodeSamples]:
     """Every text in `EVIL` as an instruction, a file and a source line."""
     known = sampled.code([(text, 1 + place) for place, text in enumerate(EVIL)], EVIL[0], EVIL[1])
     texts = {(0, 1 + place): text for place, text in enumerate(EVIL)}

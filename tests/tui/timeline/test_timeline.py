@@ -18,7 +18,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.filters import Streams, Time
 from flame.core.projection.selection import Selection
-from flame.core.timeline.intervals import Window
+from flame.core.timeline.intervals import TimeWindow
 from flame.core.timeline.raster import Grid
 from flame.tui.session.carry import carry
 from flame.tui.session.query import Query
@@ -396,7 +396,7 @@ async def test_pan_moves_by_a_quarter_and_stops_at_the_ends(streams: Path) -> No
         await user.does(lambda: user.pane.closer(1))
         before = user.time.viewport.window
         await user.does(lambda: user.pane.pan(-1))
-        assert user.time.viewport.window == Window(
+        assert user.time.viewport.window == TimeWindow(
             before.low - before.length // 4, before.high - before.length // 4
         )
         assert await user.does(*[lambda: user.pane.pan(-1)] * 9) == "the beginning of the trace"
@@ -533,30 +533,30 @@ async def test_ctrl_wheel_zooms_around_the_pointer_and_shift_wheel_pans(streams:
 @pytest.mark.parametrize(
     ("origin", "window", "base", "labels"),
     [
-        (0, Window(0, 1_000), "", ["0 ns", "200 ns", "400 ns", "600 ns", "800 ns"]),
-        (0, Window(0, 120_000_000_000), "", ["0 s", "20 s", "40 s", "60 s", "80 s", "100 s"]),
+        (0, TimeWindow(0, 1_000), "", ["0 ns", "200 ns", "400 ns", "600 ns", "800 ns"]),
+        (0, TimeWindow(0, 120_000_000_000), "", ["0 s", "20 s", "40 s", "60 s", "80 s", "100 s"]),
         (
             155_357_525_002,
-            Window(0, 969_447_605),
+            TimeWindow(0, 969_447_605),
             "155 s",
             ["+400 ms", "+600 ms", "+800 ms", "156 s", "+200 ms"],
         ),
         (
             155_357_525_002,
-            Window(100_000_000, 100_200_000),
+            TimeWindow(100_000_000, 100_200_000),
             "155.457 s",
             ["+550 µs", "+600 µs", "+650 µs", "+700 µs"],
         ),
         (
             -2_000_000,
-            Window(0, 300_000_000),
+            TimeWindow(0, 300_000_000),
             "",
             ["0 ms", "50 ms", "100 ms", "150 ms", "200 ms", "250 ms"],
         ),
     ],
 )
 def test_ticks_are_round_on_the_clock_of_the_trace(
-    origin: int, window: Window, base: str, labels: list[str]
+    origin: int, window: TimeWindow, base: str, labels: list[str]
 ) -> None:
     found = axis(Grid(window, 100), origin)
     assert (found.base, [label for _, label in found.ticks]) == (base, labels)
@@ -566,4 +566,4 @@ def test_times_have_as_many_digits_as_tell_them_apart() -> None:
     assert clock(1_234_567_890, 1) == "1.234 567 890 s"
     assert clock(1_234_567_890, 1_000_000_000) == "1 s"
     assert clock(-20_000_000, 1_000_000) == "-0.020 s"
-    assert period(Window(0, 20_000_000), 155_357_525_002) == "155.357 525 – 155.377 525 s"
+    assert period(TimeWindow(0, 20_000_000), 155_357_525_002) == "155.357 525 – 155.377 525 s"

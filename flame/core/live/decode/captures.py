@@ -6,7 +6,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, unique_rows
 from flame.core.model.activities import NONE
-from flame.core.model.stack_joins import CAPTURED, Joiner
+from flame.core.model.stack_joins import CAPTURED, StackJoiner
 from flame.core.model.stacks import EMPTY
 from flame.core.readers.fdump.context import Shared
 from flame.core.readers.fdump.ids import ABSENT, Ids
@@ -19,7 +19,7 @@ class Captures:
     """Follows graph nodes to the one made by stream capture, as `graph_capture` does."""
 
     def __init__(self, shared: Shared) -> None:
-        self._joiner = Joiner(shared.frames, shared.stacks)
+        self._joiner = StackJoiner(shared.frames, shared.stacks)
         self._marked = {EMPTY: EMPTY}
         self._made, self._copied = Ids(), Ids()
         self._original: I8 = np.zeros(0, np.int64)
@@ -72,7 +72,7 @@ class Captures:
         known, place = distinct(stacks.astype(np.int64))
         new = [one for one in known.tolist() if one not in self._marked]
         if new:
-            marked = self._joiner.marked(np.array(new), CAPTURED).tolist()
+            marked = self._joiner.mark(np.array(new), CAPTURED).tolist()
             self._marked.update(zip(new, marked, strict=True))
         found = [self._marked[one] for one in known.tolist()]
         return np.array(found, np.int32)[place]

@@ -16,7 +16,7 @@ from flame.core.live.decode.pending import Rows, Told
 from flame.core.live.decode.snapshot_copy import copy
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Meta
-from flame.core.model.raw import Batches
+from flame.core.model.raw import TableBuilder
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump import gpu, host, machine
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
@@ -275,7 +275,7 @@ class Growing:
         self._open = host.chosen(self._open, ~host.began_with(self._open, rows))
 
     def _still_open(self) -> Spans:
-        rows = Batches(Spans)
+        rows = TableBuilder(Spans)
         rows.add(**self._open, end=self._open["start"])
         return rows.build()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.core.columns import I8, Bool, Column, unique_rows
 from flame.core.live.decode.batch import Calls, Work
-from flame.core.model.raw import Batches
+from flame.core.model.raw import TableBuilder
 
 _Table = TypeVar("_Table", bound=Any)
 _CORRELATIONS = 1 << 32  # they are counted in 32 bits, and then from 0 on again
@@ -21,7 +21,7 @@ class Rows(Generic[_Table]):
 
     def __init__(self, table: type[_Table]) -> None:
         self._table = table
-        self._rows = Batches(table)
+        self._rows = TableBuilder(table)
 
     def add(self, columns: dict[str, Column]) -> None:
         """Add rows behind those that wait; ``columns`` may hold more than the table has."""

@@ -10,7 +10,7 @@ from flame.core.columns import I4, Column, unique_rows
 from flame.core.errors import InputError
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
-from flame.core.model.stack_joins import Joiner
+from flame.core.model.stack_joins import StackJoiner
 from flame.core.model.stacks import EMPTY
 
 _MOST = 1 << 22
@@ -72,7 +72,7 @@ class WorkGroups(Interned):
     ``whole``: their stacks ``python`` and ``nvtx``, with those of captures on top, i4[groups] each.
     """
 
-    def __init__(self, joiner: Joiner) -> None:
+    def __init__(self, joiner: StackJoiner) -> None:
         super().__init__(WORK_COLUMNS)
         self._joiner = joiner
         self.whole = {name: np.zeros(0, np.int32) for name in ("python", "nvtx")}
@@ -91,7 +91,7 @@ class WorkGroups(Interned):
         inner = self.column(f"captured_{name}")[known:]
         rows = np.flatnonzero(inner != EMPTY)
         if len(rows):
-            outer[rows] = self._joiner.joined(outer[rows], inner[rows])
+            outer[rows] = self._joiner.join(outer[rows], inner[rows])
         return outer
 
 

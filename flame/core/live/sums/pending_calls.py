@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, runs
+from flame.core.columns import I4, I8, Column, distinct, run_starts
 from flame.core.live.decode.batch import Calls
 from flame.core.live.sums.column_table import Table
 from flame.core.model.activities import NONE
@@ -153,7 +153,7 @@ def _ordered(part: _Part) -> _Part:
     if (part.correlation[1:] > part.correlation[:-1]).all():
         return part
     part = part.take(np.lexsort((part.start - part.end, part.start, part.correlation)))
-    return part.take(runs(part.correlation))
+    return part.take(run_starts(part.correlation))
 
 
 def _unused(parts: list[_Part]) -> _Part:

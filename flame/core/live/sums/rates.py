@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8, distinct, stretches, sum_by
+from flame.core.columns import I8, distinct, expand_ranges, sum_by
 from flame.core.live.status import Rates
 from flame.core.live.window import LONGEST, SECOND
 
@@ -50,7 +50,7 @@ class Bins(NamedTuple):
         start, end = np.maximum(start[rows], end[rows] - LONGEST), end[rows]
         first, last = start // STEP, (end - 1) // STEP
         steps = last - first + 1
-        number = stretches(first, steps)
+        number = expand_ranges(first, steps)
         start, end = np.repeat(start, steps), np.repeat(end, steps)
         inside = np.minimum(end, (number + 1) * STEP) - np.maximum(start, number * STEP)
         return cls.of(number, inside)

@@ -92,7 +92,7 @@ class Context:
         return self.threads.rows([np.where(tids == 0, NONE, tids & _31_BITS)])
 
     def where(self, piece: dict[str, I8]) -> dict[str, I4]:
-        """Columns of `raw.Recorded` for records that say of what thread and stacks."""
+        """Columns of `raw.RecordedOrigins` for records that say of what thread and stacks."""
         return {
             "thread": self.thread(piece["tid"]),
             "python": self.stacks.of(piece["python"], Kind.PYTHON),

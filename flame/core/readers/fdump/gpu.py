@@ -38,8 +38,8 @@ Rows = dict[str, Column]
 class GpuRows:
     """Makes rows of GPU work of records.
 
-    Columns are those of `flame.core.model.raw.Activities` and `Recorded` without the process, and
-    ``config`` and ``bytes`` as in `flame.core.model.launches.Launches`.
+    Columns are those of `flame.core.model.raw.RawActivities` and `RecordedOrigins` without the
+    process, and ``config`` and ``bytes`` as in `flame.core.model.launches.LaunchDetails`.
     """
 
     def __init__(self, context: Context) -> None:
@@ -106,7 +106,7 @@ def _dim(x: int, y: int, z: int) -> Dim:
 
 
 def node_rows(context: Context, piece: dict[str, I8]) -> Rows:
-    """Creations of CUDA graph nodes; columns of `flame.core.model.raw.Nodes` and `Recorded`."""
+    """Creations of CUDA graph nodes; columns of `RawGraphNodes` and `RecordedOrigins`."""
     time, known = context.times(piece["time"])
     return context.where(piece) | {
         "node": piece["node"],

@@ -42,7 +42,7 @@ Rows = dict[str, Column]
 class CallRows:
     """Makes rows of CUDA API calls of records.
 
-    Columns are those of `flame.core.model.raw.Calls`, and ``nvtx``, the path recorded with each.
+    Columns are those of `flame.core.model.raw.RawCalls`, and ``nvtx``, the path recorded with each.
     """
 
     def __init__(self, context: Context) -> None:
@@ -91,7 +91,7 @@ class Payloads:
         for index, bits, text, kind in zip(frames, *columns, strict=True):
             payload = payload_text(texts[text]) if text else _payload(bits, kind)
             if payload:
-                self._context.shared.frames.example(index, payload)
+                self._context.shared.frames.add_example(index, payload)
 
 
 def _payload(bits: int, kind: int) -> str:
@@ -103,7 +103,7 @@ def _payload(bits: int, kind: int) -> str:
 
 
 def range_rows(context: Context, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8]]:
-    """Ranges that have times, columns of `raw.Ranges`; and their records, row by row.
+    """Ranges that have times, columns of `raw.RawRanges`; and their records, row by row.
 
     Ranges that are open have no ``end`` in ``piece``, and get none.
     """

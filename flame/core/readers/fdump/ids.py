@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, runs, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.readers.fdump.layout import TEXT
 from flame.core.readers.fdump.records import Records
@@ -69,7 +69,7 @@ def _told(ids: I8, values: I8) -> tuple[I8, I8]:
     rows = np.flatnonzero(ids > 0)
     order = rows[np.lexsort((values[rows], ids[rows]))]
     ids, values = ids[order], values[order]
-    first = runs(ids)
+    first = run_starts(ids)
     last = np.append(first, len(ids))[1:] - 1
     return ids[first], np.where(values[first] == values[last], values[first], ABSENT)
 

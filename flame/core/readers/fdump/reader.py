@@ -12,18 +12,18 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.model.activities import NONE
-from flame.core.model.launches import Launches
+from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import (
     OPEN,
-    Activities,
-    Batches,
-    Calls,
-    Nodes,
-    Paths,
-    PcSamples,
-    Ranges,
+    RawActivities,
+    RawCalls,
+    RawGraphNodes,
+    RawPcSamples,
+    RawRanges,
     RawTrace,
-    Recorded,
+    RecordedOrigins,
+    RecordedPaths,
+    TableBuilder,
 )
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.fdump import gpu, host, machine, samples
@@ -36,7 +36,7 @@ from flame.core.readers.fdump.remarks import Losses, remarks
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
 
-Table = TypeVar("Table", Nodes, Recorded)
+Table = TypeVar("Table", RawGraphNodes, RecordedOrigins)
 
 
 def looks_like(head: bytes) -> bool:
@@ -80,9 +80,9 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         machine.read_meta(header, context.vocabulary, str(path)),
         context.last_time,
         [*remarks(chunks, context, losses), *notes],
-        launches_builder=Launches(config, size, tuple(shared.configs)).builder(),
+        launches_builder=LaunchDetails(config, size, tuple(shared.configs)).builder(),
         # Start/end ranges are on no path: then time tells for all of them.
-        paths=Paths(None if options.nvtx_start_end else paths, recorded, made),
+        paths=RecordedPaths(None if options.nvtx_start_end else paths, recorded, made),
         pc_samples=pc_samples,
     )
 
@@ -118,9 +118,13 @@ class _Stages:
             self._progress(stage, min(self._done, self._expected), self._expected)
 
 
-def _read_work(context: Context, stages: _Stages) -> tuple[Activities, Recorded, I4, I8]:
+def _read_work(context: Context, stages: _Stages) -> tuple[RawActivities, RecordedOrigins, I4, I8]:
     """All GPU work, and row by row how the program saw its launch, its configuration and bytes."""
-    table, recorded, rows = Batches(Activities), Batches(Recorded), gpu.GpuRows(context)
+    table, recorded, rows = (
+        TableBuilder(RawActivities),
+        TableBuilder(RecordedOrigins),
+        gpu.GpuRows(context),
+    )
     config: list[Column] = [np.zeros(0, np.int32)]
     size: list[Column] = [np.zeros(0, np.int64)]
 
@@ -137,9 +141,9 @@ def _read_work(context: Context, stages: _Stages) -> tuple[Activities, Recorded,
     return table.build(), recorded.build(), np.concatenate(config), np.concatenate(size)
 
 
-def _read_nodes(context: Context, stages: _Stages) -> tuple[Nodes, Recorded]:
+def _read_nodes(context: Context, stages: _Stages) -> tuple[RawGraphNodes, RecordedOrigins]:
     """Creations of CUDA graph nodes, and row by row where that was."""
-    batches, where = Batches(Nodes), Batches(Recorded)
+    batches, where = TableBuilder(RawGraphNodes), TableBuilder(RecordedOrigins)
     for piece in stages.columns("reading graphs", gpu.NODES):
         rows = gpu.node_rows(context, piece)
         where.add(**rows)
@@ -155,9 +159,9 @@ def _chosen(table: Table, rows: Bool) -> Table:
     return replace(table, **{one.name: getattr(table, one.name)[rows] for one in fields(table)})
 
 
-def _read_calls(context: Context, stages: _Stages) -> tuple[Calls, I4]:
+def _read_calls(context: Context, stages: _Stages) -> tuple[RawCalls, I4]:
     """All CUDA API calls, and the path of NVTX ranges recorded with each."""
-    batches, paths, rows = Batches(Calls), [np.zeros(0, np.int32)], host.CallRows(context)
+    batches, paths, rows = TableBuilder(RawCalls), [np.zeros(0, np.int32)], host.CallRows(context)
     for piece in stages.columns("reading API calls", host.CALLS):
         known = rows.rows(piece)
         batches.add(**known)
@@ -167,12 +171,12 @@ def _read_calls(context: Context, stages: _Stages) -> tuple[Calls, I4]:
 
 def _read_ranges(
     context: Context, stages: _Stages, still_open: dict[str, I8], options: LoadOptions
-) -> Ranges:
+) -> RawRanges:
     """All push/pop ranges, ``still_open`` ones last; start/end ranges where ``options`` ask so.
 
     ``still_open`` are columns of open ranges that were read before all others: some may have ended.
     """
-    batches, payloads = Batches(Ranges), host.Payloads(context)
+    batches, payloads = TableBuilder(RawRanges), host.Payloads(context)
     wanted = (host.PUSH_POP, host.START_END) if options.nvtx_start_end else (host.PUSH_POP,)
     for piece in stages.columns("reading NVTX ranges", host.RANGES):
         piece = host.of_kinds(piece, wanted)
@@ -192,7 +196,7 @@ def _read_ranges(
 
 def _read_samples(
     context: Context, stages: _Stages, folder: Path, progress: Progress
-) -> tuple[PcSamples | None, list[str]]:
+) -> tuple[RawPcSamples | None, list[str]]:
     """All PC samples, with the code that ``folder`` has for them, and what is to be said of it."""
     rows = samples.SampleRows(context.vocabulary)
     for piece in stages.columns("reading PC samples", samples.SAMPLES):

@@ -11,7 +11,7 @@ import numpy as np
 
 from flame.core.columns import I8, sum_by, unique_rows
 from flame.core.model.frames import FrameBuilder
-from flame.core.model.raw import PcSamples
+from flame.core.model.raw import RawPcSamples
 from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import Progress
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named
@@ -32,7 +32,7 @@ Rows = dict[str, I8]
 class Sampled(NamedTuple):
     """Samples, and the checksum of the cubin that each of their functions is of."""
 
-    rows: PcSamples
+    rows: RawPcSamples
     checksums: tuple[int, ...]
 
     @property
@@ -124,7 +124,7 @@ def _summed(rows: Rows) -> Rows:
 def _sampled(rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[str, ...]) -> Sampled:
     first, function = unique_rows([rows["crc"], rows["function"]])
     numbers = rows["function"][first].tolist()
-    table = PcSamples(
+    table = RawPcSamples(
         process=np.full(len(function), process, np.int32),
         function=function.astype(np.int32),
         offset=rows["offset"],
@@ -138,7 +138,7 @@ def _sampled(rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[st
     return Sampled(table, tuple(crc & _64_BITS for crc in rows["crc"][first].tolist()))
 
 
-def with_codes(found: Sampled, folder: Path, progress: Progress) -> tuple[PcSamples, list[str]]:
+def with_codes(found: Sampled, folder: Path, progress: Progress) -> tuple[RawPcSamples, list[str]]:
     """The samples of a dump in ``folder`` with the code there is, and what is to be said of it."""
     codes, warnings = codes_of(folder, found.wanted, progress)
     keys = zip(found.checksums, found.rows.functions, strict=True)

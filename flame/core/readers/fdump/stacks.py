@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, runs, unique_rows
+from flame.core.columns import I4, I8, Bool, Column, run_starts, unique_rows
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.fdump.ids import ABSENT, LOST, Ids
@@ -89,7 +89,7 @@ class Stacks:
 
     def _alone(self, name: str, kind: Kind) -> int:
         """The stack of one frame that is no recorded one."""
-        return self.builder.path([self._vocabulary.frames.add(Frame(kind, name))])
+        return self.builder.add_path([self._vocabulary.frames.add(Frame(kind, name))])
 
     def _add(self, batch: _Batch, chosen: Bool) -> None:
         """Build the stacks of the ``chosen`` nodes, from the roots up."""
@@ -159,5 +159,5 @@ def _levels(depth: I8, chosen: Bool) -> Iterator[I8]:
     """The ``chosen`` rows by depth, the least first."""
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(depth[rows], kind="stable")]
-    for low, high in itertools.pairwise([*runs(depth[rows]).tolist(), len(rows)]):
+    for low, high in itertools.pairwise([*run_starts(depth[rows]).tolist(), len(rows)]):
         yield rows[low:high]

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.model.meta import ProfilerSteps
-from flame.core.model.raw import Batches, Calls, Functions, Operators, Ranges
+from flame.core.model.raw import RawCalls, RawOperators, RawPythonCalls, RawRanges, TableBuilder
 from flame.core.model.stacks import EMPTY
 from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers
 from flame.core.readers.kineto.forward import Sequences
@@ -24,7 +24,7 @@ class RuntimeCalls:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._rows = Batches(Calls)
+        self._rows = TableBuilder(RawCalls)
         self._frames = FrameOf(context.frames, call_frame)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
@@ -42,7 +42,7 @@ class RuntimeCalls:
             chain_only=none.astype(bool),
         )
 
-    def build(self) -> Calls:
+    def build(self) -> RawCalls:
         """All rows."""
         return self._rows.build()
 
@@ -52,7 +52,7 @@ class PythonCalls:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._rows = Batches(Functions)
+        self._rows = TableBuilder(RawPythonCalls)
         self._frames = FrameOf(context.frames, python_frame)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
@@ -68,7 +68,7 @@ class PythonCalls:
             caller=numbers([one.caller for one in args], 0),
         )
 
-    def build(self) -> Functions:
+    def build(self) -> RawPythonCalls:
         """All rows."""
         return self._rows.build()
 
@@ -79,7 +79,7 @@ class Spans:
     def __init__(self, context: Context) -> None:
         self.sequences = Sequences()
         self._context = context
-        self._rows = Batches(Ranges)
+        self._rows = TableBuilder(RawRanges)
         self._steps: dict[tuple[int, int], tuple[int, int]] = {}
         self._call_stacks: dict[str, int] = {"": 0}
         self._stack: list[I4] = [np.zeros(0, np.int32)]
@@ -106,21 +106,21 @@ class Spans:
                 key = (int(found[1]), int(thread[row]))
                 self._steps.setdefault(key, (int(start[row]), int(end[row])))
 
-    def build(self) -> Ranges:
+    def build(self) -> RawRanges:
         """All rows."""
         return self._rows.build()
 
-    def operators(self, forward: I8 | None) -> Operators | None:
+    def operators(self, forward: I8 | None) -> RawOperators | None:
         """What is known of the rows; None where that is nothing."""
         code = np.concatenate(self._stack)
         if len(self._call_stacks) == 1 and forward is None:
             return None
         stacks = _stacks(self._context, list(self._call_stacks))
-        return Operators(stacks[code], np.full(len(code), -1) if forward is None else forward)
+        return RawOperators(stacks[code], np.full(len(code), -1) if forward is None else forward)
 
     def steps(self, process_of: I4) -> ProfilerSteps:
         """The steps, each once in its process, in the order of their starts."""
-        steps, seen = Batches(ProfilerSteps), set()
+        steps, seen = TableBuilder(ProfilerSteps), set()
         for start, end, number, thread in sorted(
             (*span, *key) for key, span in self._steps.items()
         ):

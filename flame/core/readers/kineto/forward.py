@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, pack, unique_rows
 from flame.core.model.activities import NONE
-from flame.core.model.raw import Ranges
+from flame.core.model.raw import RawRanges
 from flame.core.readers.kineto.context import AnyEvent, Context, numbers
 from flame.core.readers.kineto.events import Args, nanoseconds
 
@@ -33,7 +33,7 @@ class Sequences:
         self._number.append(numbers([one.sequence for one in args], NONE))
         self._thread.append(numbers([one.forward_thread for one in args], 0))
 
-    def links(self, ranges: Ranges, process_of: I4, arrows: I8) -> I8:
+    def links(self, ranges: RawRanges, process_of: I4, arrows: I8) -> I8:
         """The row of each row's forward operator, -1 where there is none.
 
         ``arrows`` are such rows that are known already. Of several operators with one number it is
@@ -60,13 +60,13 @@ class Sequences:
         return links
 
 
-def _fit(ranges: Ranges, found: I8) -> tuple[int, int]:
+def _fit(ranges: RawRanges, found: I8) -> tuple[int, int]:
     """How many forward operators are ``found``, and when the last of them started."""
     starts = ranges.start[found[found >= 0]]
     return len(starts), int(starts.max(initial=np.iinfo(np.int64).min))
 
 
-def _last(number: I8, ranges: Ranges, forward: I8, backward: I8) -> I8:
+def _last(number: I8, ranges: RawRanges, forward: I8, backward: I8) -> I8:
     """For each of ``backward`` the row in ``forward`` of its number that started last before it."""
     rows = np.concatenate([forward, backward])
     keys = pack([number[rows], ranges.start[rows]])
@@ -102,7 +102,7 @@ class Flows:
                 process, _ = threads.places[thread]
                 self._ends[event.ph][process, event.id] = _End(thread, start)
 
-    def arrows(self, ranges: Ranges) -> I8:
+    def arrows(self, ranges: RawRanges) -> I8:
         """The row of each row's forward operator where an arrow shows it, -1 elsewhere."""
         sources, targets = self._ends["s"], self._ends["f"]
         both = [number for number in targets if number in sources]
@@ -114,7 +114,7 @@ class Flows:
         return result
 
 
-def _starting(ranges: Ranges, ends: Sequence[_End], innermost: bool) -> I8:
+def _starting(ranges: RawRanges, ends: Sequence[_End], innermost: bool) -> I8:
     """The row that starts at each of ``ends``: of several the shortest, or the longest; or -1."""
     if not len(ranges.start):
         return np.full(len(ends), NONE, np.int64)

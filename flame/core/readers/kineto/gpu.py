@@ -10,8 +10,8 @@ import numpy as np
 from flame.core.columns import Column
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
-from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, Launches
-from flame.core.model.raw import Activities, Batches, GpuRanges
+from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, LaunchDetails
+from flame.core.model.raw import RawActivities, RawGpuRanges, TableBuilder
 from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers, small
 from flame.core.readers.kineto.vocabulary import (
     FrameOf,
@@ -50,7 +50,7 @@ class Work:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._rows = Batches(Activities)
+        self._rows = TableBuilder(RawActivities)
         self._frames = {kind: FrameOf(context.frames, make) for kind, make in _NAMING.items()}
         self._configs = Configs()
         self._config: list[Column] = [np.zeros(0, np.int32)]
@@ -80,14 +80,14 @@ class Work:
         sizes = numbers([one.bytes for one in args], UNKNOWN)
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
 
-    def build(self) -> Activities:
+    def build(self) -> RawActivities:
         """All rows; ``device`` is the number the machine gives its GPU."""
         return self._rows.build()
 
-    def launches(self) -> Launches:
+    def launches(self) -> LaunchDetails:
         """How they were launched, row by row."""
         configs = tuple(self._configs.known)[1:]
-        return Launches(np.concatenate(self._config), np.concatenate(self._bytes), configs)
+        return LaunchDetails(np.concatenate(self._config), np.concatenate(self._bytes), configs)
 
 
 def _first(values: Sequence[int | None], others: Sequence[int | str]) -> list[int | str | None]:
@@ -101,7 +101,7 @@ class GpuAnnotations:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._rows = Batches(GpuRanges)
+        self._rows = TableBuilder(RawGpuRanges)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """More ranges."""
@@ -114,6 +114,6 @@ class GpuAnnotations:
             frame=self._context.range_frames(whole),
         )
 
-    def build(self) -> GpuRanges:
+    def build(self) -> RawGpuRanges:
         """All rows; ``device`` is the number the machine gives its GPU."""
         return self._rows.build()

@@ -15,14 +15,14 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 from flame.core.model.meta import ProfilerSteps
 from flame.core.model.raw import (
-    Activities,
-    Batches,
-    Calls,
-    Functions,
-    GpuRanges,
-    Nodes,
-    Ranges,
+    RawActivities,
+    RawCalls,
+    RawGpuRanges,
+    RawGraphNodes,
+    RawPythonCalls,
+    RawRanges,
     RawTrace,
+    TableBuilder,
 )
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto import machine
@@ -32,7 +32,9 @@ from flame.core.readers.kineto.events import Events
 from flame.core.readers.kineto.forward import FLOWS, Flows
 from flame.core.readers.kineto.gpu import GpuAnnotations, Work
 
-_Table = TypeVar("_Table", Activities, Calls, Functions, GpuRanges, ProfilerSteps, Ranges)
+_Table = TypeVar(
+    "_Table", RawActivities, RawCalls, RawPythonCalls, RawGpuRanges, ProfilerSteps, RawRanges
+)
 
 
 _Part = Callable[[Sequence[AnyEvent]], None]
@@ -111,7 +113,7 @@ class Trace:
             work,
             calls,
             ranges,
-            Batches(Nodes).build(),
+            TableBuilder(RawGraphNodes).build(),
             context.frames,
             context.stacks,
             processes,
@@ -128,11 +130,13 @@ class Trace:
         )
         return from_zero(raw, context.first_time)
 
-    def _forward(self, ranges: Ranges, process_of: I4) -> I8:
+    def _forward(self, ranges: RawRanges, process_of: I4) -> I8:
         return self._spans.sequences.links(ranges, process_of, self._flows.arrows(ranges))
 
 
-def _on_devices(work: Activities, ranges: GpuRanges) -> tuple[Activities, GpuRanges, I4]:
+def _on_devices(
+    work: RawActivities, ranges: RawGpuRanges
+) -> tuple[RawActivities, RawGpuRanges, I4]:
     """Both with indices of GPUs instead of their numbers, and the numbers."""
     devices = np.unique(np.concatenate([work.device, ranges.device]))
     devices = devices[devices != NONE]
@@ -143,7 +147,7 @@ def _on_devices(work: Activities, ranges: GpuRanges) -> tuple[Activities, GpuRan
     )
 
 
-def _index(devices: I4, rows: Activities | GpuRanges) -> Column:
+def _index(devices: I4, rows: RawActivities | RawGpuRanges) -> Column:
     place = np.searchsorted(devices, rows.device)
     return np.where(rows.device == NONE, NONE, place).astype(np.int32)
 
@@ -173,7 +177,7 @@ def _moved(table: _Table, first: int) -> _Table:
     return replace(table, start=table.start - first, end=table.end - first)
 
 
-def owners(activities: Activities, calls: Calls, process_of: I4) -> I4:
+def owners(activities: RawActivities, calls: RawCalls, process_of: I4) -> I4:
     """Process of each activity: that of the last call with its correlation id before it started.
 
     A GPU event names no process, and ids repeat from process to process. Clocks may disagree a

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flame.core.model.pc_samples import Samples
+from flame.core.model.pc_samples import CodeSamples
 from flame.core.model.stalls import UNKNOWN
 from flame.core.names.cuda import demangle, kernel_base
 
@@ -28,7 +28,7 @@ class NcuResult:
     """
 
     name: str
-    samples: Samples
+    samples: CodeSamples
     address: int = 0
     collected: bool = True
     unlike: int = 0
@@ -65,7 +65,7 @@ def remarks(results: Sequence[NcuResult]) -> Iterator[str]:
         yield f"instructions with more samples by reason than in all: {excess:,}; reasons count"
 
 
-def _unknown(samples: Samples) -> int:
+def _unknown(samples: CodeSamples) -> int:
     if UNKNOWN not in samples.reasons:
         return 0
     return int(samples.samples[samples.reason == samples.reasons.index(UNKNOWN)].sum())

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from flame.core.errors import InputError
-from flame.core.model.pc_samples import Code, Samples
+from flame.core.model.pc_samples import Code, CodeSamples
 from flame.core.options import Progress, silent
 from flame.core.readers.ncu.columns import (
     AGAIN,
@@ -235,7 +235,7 @@ def _relative(texts: Sequence[str], first: int, last: int) -> tuple[str, ...]:
     return tuple(_TARGET.sub(told, "\n".join(texts)).split("\n")[: len(texts)])
 
 
-def _samples(code: Code, rows: Sequence[Instruction]) -> Samples:
+def _samples(code: Code, rows: Sequence[Instruction]) -> CodeSamples:
     keys = list(chain.from_iterable(one.samples for one in rows))
     reasons = tuple(dict.fromkeys(keys))
     number = {key: at for at, key in enumerate(reasons)}
@@ -243,4 +243,4 @@ def _samples(code: Code, rows: Sequence[Instruction]) -> Samples:
     place = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
     reason = np.fromiter(map(number.__getitem__, keys), np.int32, len(keys))
     counts = chain.from_iterable(one.samples.values() for one in rows)
-    return Samples(code, place, reason, np.fromiter(counts, np.int64, len(keys)), reasons)
+    return CodeSamples(code, place, reason, np.fromiter(counts, np.int64, len(keys)), reasons)

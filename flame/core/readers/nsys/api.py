@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.raw import Batches, Calls
+from flame.core.model.raw import RawCalls, TableBuilder
 from flame.core.model.stacks import EMPTY
 from flame.core.names.cuda import api_name
 from flame.core.readers.nsys.context import Context, FrameOf
@@ -41,9 +41,9 @@ class Chains:
         )
 
 
-def read_calls(context: Context) -> Calls:
+def read_calls(context: Context) -> RawCalls:
     """All CUDA API calls, with the stacks of their call chains."""
-    batches, chain_ids = Batches(Calls), [np.zeros(0, np.int64)]
+    batches, chain_ids = TableBuilder(RawCalls), [np.zeros(0, np.int64)]
     names = FrameOf(lambda key: _launch_frame(context, key))
     columns = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
     for chunk in context.source.chunks(TABLE, columns):
@@ -70,7 +70,7 @@ def _launch_frame(context: Context, key: int) -> int:
     return context.frames.add(Frame(Kind.LAUNCH, name))
 
 
-def _with_chains(context: Context, calls: Calls, chain: I8) -> Calls:
+def _with_chains(context: Context, calls: RawCalls, chain: I8) -> RawCalls:
     """Add the stacks; correct the ids of exporters that count calls from 0 and chains from 1."""
     if not len(chain) or not context.source.columns(CHAINS):
         return calls
@@ -81,7 +81,7 @@ def _with_chains(context: Context, calls: Calls, chain: I8) -> Calls:
     return replace(calls, python=python, native=native)
 
 
-def _offset(context: Context, calls: Calls, chains: Chains, chain: I8) -> int:
+def _offset(context: Context, calls: RawCalls, chains: Chains, chain: I8) -> int:
     """1 where chain ids are off by one, else 0; per file, confirmed by the calls' own names."""
     used = chain[chain != NULL]
     shifted = len(used) > 0 and used.min() == 0 and used.max() == chains.last_id - 1
@@ -98,7 +98,7 @@ def _offset(context: Context, calls: Calls, chains: Chains, chain: I8) -> int:
     return 1
 
 
-def _confirmed(context: Context, calls: Calls, chains: Chains, rows: I8, chain: I8) -> int:
+def _confirmed(context: Context, calls: RawCalls, chains: Chains, rows: I8, chain: I8) -> int:
     """How many of ``rows`` have a chain in which the call's own name is a frame."""
     stacks = context.stacks.build()
     _, native = chains.of(chain[rows])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from flame.core.columns import I8
 from flame.core.errors import InputError
-from flame.core.model.launches import Launches
+from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import reader
@@ -38,7 +38,7 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
     return replace(raw, meta=replace(raw.meta, path=str(path)))
 
 
-def _read_launches(path: Path, starts: I8) -> Launches:
+def _read_launches(path: Path, starts: I8) -> LaunchDetails:
     """How the activities with these starts were launched; InputError if the file is another."""
     head_of(path)  # knows best what to say of a file that has gone
     with _opened(path) as source:

@@ -6,7 +6,7 @@ import numpy as np
 
 from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
-from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, Launches
+from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, LaunchDetails
 from flame.core.readers.nsys.context import TIME_LIMIT, FrameOf
 from flame.core.readers.nsys.gpu import TABLES
 from flame.core.readers.shared.cupti import cluster_of
@@ -23,7 +23,7 @@ _COLUMNS = {Kind.KERNEL: _GEOMETRY, Kind.MEMCPY: (_SIZE,), Kind.MEMSET: (_SIZE,)
 _SANE = 1 << 40
 
 
-def read_launches(source: TableSource, starts: I8) -> Launches | None:
+def read_launches(source: TableSource, starts: I8) -> LaunchDetails | None:
     """How the activities were launched that `gpu.read_activities` has read from the same file.
 
     None if it is not the same any more: ``starts`` i8[n] are the activities' starts.
@@ -43,7 +43,7 @@ def read_launches(source: TableSource, starts: I8) -> Launches | None:
             elif _SIZE in names:
                 size[rows] = np.where(chunk[_SIZE] < 0, UNKNOWN, chunk[_SIZE])
             done = rows.stop
-    return Launches(config, size, tuple(configs)) if done == len(starts) else None
+    return LaunchDetails(config, size, tuple(configs)) if done == len(starts) else None
 
 
 def _same(recorded: I8, known: I8) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.columns import I4, Column
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.raw import Activities, Batches, Nodes
+from flame.core.model.raw import RawActivities, RawGraphNodes, TableBuilder
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.nsys.context import Context, FrameOf, process_key
 from flame.core.readers.shared.cupti import copy_name, small
@@ -30,9 +30,9 @@ _NAMED_BY = {
 }
 
 
-def read_activities(context: Context) -> Activities:
+def read_activities(context: Context) -> RawActivities:
     """All GPU work of the trace, in table order."""
-    batches = Batches(Activities)
+    batches = TableBuilder(RawActivities)
     for table, kind in TABLES.items():
         names, frame_of = _NAMED_BY[kind], _frame_of(context, kind)
         for chunk in context.source.chunks(table, [*_COMMON, *names]):
@@ -42,7 +42,11 @@ def read_activities(context: Context) -> Activities:
 
 
 def _add(
-    context: Context, batches: Batches[Activities], kind: Kind, chunk: dict[str, Column], frame: I4
+    context: Context,
+    batches: TableBuilder[RawActivities],
+    kind: Kind,
+    chunk: dict[str, Column],
+    frame: I4,
 ) -> None:
     process = context.processes(process_key(chunk["globalPid"]))
     start, end = context.spans("GPU activities", chunk["start"], chunk["end"])
@@ -101,9 +105,9 @@ def _unnamed(*ids: int) -> str:
     return "[kernel without a name]" if known is None else f"[kernel with unknown name {known}]"
 
 
-def read_nodes(context: Context) -> Nodes:
+def read_nodes(context: Context) -> RawGraphNodes:
     """Creations of CUDA graph nodes; up to schema 3.7 they stood in CUDA_GRAPH_EVENTS."""
-    batches = Batches(Nodes)
+    batches = TableBuilder(RawGraphNodes)
     for table in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"):
         if "graphNodeId" not in context.source.columns(table):
             continue

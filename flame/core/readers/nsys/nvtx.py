@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import I4, Column
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.raw import OPEN, Batches, Ranges
+from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.names.nvtx import RangeName, clean_range, payload_text
 from flame.core.readers.nsys.context import Context, FrameOf, pid_of, process_key
 from flame.core.readers.sqlite.source import NULL
@@ -92,9 +92,9 @@ class _Vocabulary:
         return self._context.frames.add(Frame(Kind.NVTX, name.name, extra=extra))
 
 
-def read_ranges(context: Context) -> Ranges:
+def read_ranges(context: Context) -> RawRanges:
     """All push/pop ranges; start/end ranges too where the options ask for them."""
-    batches, vocabulary = Batches(Ranges), _Vocabulary(context)
+    batches, vocabulary = TableBuilder(RawRanges), _Vocabulary(context)
     names = ["start", "end", "eventType", "globalTid", "textId", "domainId", "category"]
     wanted = [_PUSH_POP, _START_END] if context.options.nvtx_start_end else [_PUSH_POP]
     unknown = 0
@@ -113,7 +113,10 @@ def read_ranges(context: Context) -> Ranges:
 
 
 def _add(
-    context: Context, batches: Batches[Ranges], vocabulary: _Vocabulary, chunk: dict[str, Column]
+    context: Context,
+    batches: TableBuilder[RawRanges],
+    vocabulary: _Vocabulary,
+    chunk: dict[str, Column],
 ) -> None:
     frame = _frames(vocabulary, chunk)
     kept = np.flatnonzero(frame >= 0)
@@ -193,4 +196,4 @@ def _keep_payload(context: Context, vocabulary: _Vocabulary, row: tuple[object, 
     ]
     payload = payload_text(json) if json else ", ".join(values)
     if frame >= 0 and payload:
-        context.frames.example(frame, payload)
+        context.frames.add_example(frame, payload)

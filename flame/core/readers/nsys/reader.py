@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flame.core.model.raw import Activities, RawTrace
+from flame.core.model.raw import RawActivities, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import api, gpu, machine, nvtx
 from flame.core.readers.nsys.context import Context
@@ -45,6 +45,6 @@ def read(source: TableSource, path: str, options: LoadOptions, progress: Progres
     )
 
 
-def _on_devices(activities: Activities, device_of: list[int]) -> Activities:
+def _on_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:
     index = np.array([*device_of, -1], np.int32)
     return replace(activities, device=index[activities.device])

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from flame.core.errors import InputError
-from flame.core.external import cache_folder, head_of, reason_of, running
+from flame.core.external import cache_folder, find_reason, read_head, start_group
 from flame.core.options import Progress
 
 _POLL = 0.1
@@ -81,14 +81,14 @@ class Converter:
 
     def _run(self, command: list[str], path: Path, made: Path, progress: Progress) -> None:
         with tempfile.TemporaryFile() as said, made.open("w+b") if self.prints else said as out:
-            with running(command, out, said) as process:
+            with start_group(command, out, said) as process:
                 while process.poll() is None:
                     progress(self.stage, 0, 0)
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(_POLL)
             if process.returncode:
-                text = head_of(said) or (head_of(out) if self.prints else "")
-                reason = reason_of(text) or "it does not say why"
+                text = read_head(said) or (read_head(out) if self.prints else "")
+                reason = find_reason(text) or "it does not say why"
                 problem = f"{self.tool} cannot convert it (exit {process.returncode})"
                 raise InputError(f"{path}: {problem}: {reason}")
 

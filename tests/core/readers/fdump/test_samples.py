@@ -224,7 +224,7 @@ def test_where_some_do_not_know_their_launch_all_are_of_all(tmp_path: Path) -> N
     profile = opened(dump_of(LAUNCHED, samples), tmp_path)
     assert found(profile) == as_told(samples)
     assert profile.sampling is not None
-    exact = profile.sampling.exact[profile.sampling.of_group[profile.activities.groups.of]]
+    exact = profile.sampling.exact[profile.sampling.of_group[profile.activities.groups.of_row]]
     assert exact.tolist() == [False, True, False]
 
 
