@@ -7,22 +7,24 @@ BIN   := $(VENV)/bin
 PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
-PYTEST_FLAGS ?= -n 2 --dist loadfile
+PYTEST_FLAGS ?= -n 2 --dist worksteal --durations 15
+CHECK_LOG    := build/check.log
 DEMO         := samples/six_levels
 LIBRARY      := flame/libflameinject.so
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject test check format clean
+.PHONY: help demo live inject test test-deep check format clean
 
 help:
-	@echo "make demo     open the app on a bundled sample (without a terminal: print the static view)"
-	@echo "make live     watch a model run in the app, on a double of the CUDA driver"
-	@echo "make inject   build the library of flame record, what has changed of it"
-	@echo "make test     everything CI runs"
-	@echo "make check    format, lint, types, import contracts, tests"
-	@echo "make format   rewrite the code in the project's format"
-	@echo "make clean    remove .venv, caches and build output"
+	@echo "make demo       open the app on a bundled sample (without a terminal: print the static view)"
+	@echo "make live       watch a model run in the app, on a double of the CUDA driver"
+	@echo "make inject     build the library of flame record, what has changed of it"
+	@echo "make test       the checks and the quick tests: what to run before every commit"
+	@echo "make test-deep  the other tests, and the properties with many examples; CI runs both"
+	@echo "make check      format, lint, types, import contracts: what needs no test to run"
+	@echo "make format     rewrite the code in the project's format"
+	@echo "make clean      remove .venv, caches and build output"
 
 demo: $(VENV)/.installed
 	@$(BIN)/flame view $(DEMO) --fold-layers
@@ -32,7 +34,18 @@ live: $(LIBRARY) $(VENV)/.installed-dev
 
 inject: $(LIBRARY)
 
-test: check
+# The checks run beside the tests and are heard when those have ended: their lines stay together.
+test: $(VENV)/.installed-dev
+	@mkdir -p $(dir $(CHECK_LOG))
+	@$(MAKE) --no-print-directory check >$(CHECK_LOG) 2>&1 & checks=$$!; \
+	trap 'kill $$checks 2>/dev/null; exit 130' INT TERM; \
+	$(BIN)/python -m pytest -q -m "not deep" $(PYTEST_FLAGS); tests=$$?; \
+	wait $$checks; checks=$$?; \
+	cat $(CHECK_LOG); \
+	exit $$((checks || tests))
+
+test-deep: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile deep $(PYTEST_FLAGS)
 
 # lint-imports without its cache: that keeps an import of a module that was missing once.
 check: $(VENV)/.installed-dev
@@ -40,7 +53,6 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/python -m pytest -q $(PYTEST_FLAGS)
 
 $(LIBRARY): $(LIBRARY_CODE) inject/build.py flame/_version.py | $(VENV)/.installed-native
 	@$(BIN)/python inject/build.py

@@ -37,7 +37,7 @@ from flame.core.errors import InputError  # noqa: E402
 from flame.core.live.feed import Feed  # noqa: E402
 from flame.core.live.window import LAST_60, LONGEST, SECOND  # noqa: E402
 from flame.core.options import LoadOptions  # noqa: E402
-from flame.tui.session.tree_view import View  # noqa: E402
+from flame.tui.session.tree_view import TreeView  # noqa: E402
 
 PERIOD = 0.25
 """Seconds from one update to the next."""
@@ -102,7 +102,7 @@ class Watched:
         begin = time.thread_time_ns()
         feed.update()
         read = time.thread_time_ns()
-        View(project(feed.snapshot(LAST_60).profile)).prepare()
+        TreeView(project(feed.snapshot(LAST_60).profile)).prepare()
         self.read.append(read - begin)
         self.shown.append(time.thread_time_ns() - read)
         self.behind.append(feed.status().lag)

@@ -43,7 +43,7 @@ import sys, time
 begin = time.perf_counter()
 from pathlib import Path
 from flame.core.options import LoadOptions, silent
-from flame.core.readers import folded
+from flame.core.readers.stacks import folded
 raw = folded.read(Path(sys.argv[1]), LoadOptions(), silent)
 nodes, total = len(raw.stacks.build()) - 1, int(raw.measures[0].values.sum())
 """

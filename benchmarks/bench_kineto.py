@@ -40,8 +40,8 @@ LOAD = (
     PEAK
     + """
 import json, sys
-import flame.core.loading.file
-profile = flame.core.loading.file.load(sys.argv[1])
+from flame.core.loading.many import load
+profile = load(sys.argv[1])
 print(json.dumps({"activities": len(profile.activities), "rss": peak()}))
 """
 )
@@ -70,7 +70,7 @@ def report(path: Path, rounds: int) -> str:
         f"{path.name}: {file_mib:.0f} MiB, {plain[0]['events']:,.0f} events,"
         f" {flame[0]['activities']:,.0f} activities\n"
         f"  json.load: {walls[0]:.2f} s, {peaks[0]:.0f} MiB\n"
-        f"  flame.core.loading.file: {walls[1]:.2f} s, {peaks[1]:.0f} MiB\n"
+        f"  flame.core.loading.many.load: {walls[1]:.2f} s, {peaks[1]:.0f} MiB\n"
         f"  ratio of times: {walls[1] / walls[0]:.2f}\n"
         f"  ratio of peak memory: {peaks[1] / peaks[0]:.3f}"
     )

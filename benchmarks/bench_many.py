@@ -24,12 +24,12 @@ ROUNDS = 3
 ONE_BY_ONE = """
 import json, sys, time
 from pathlib import Path
-from flame.core.loading.file import load
-from flame.core.loading.merge import merged
-from flame.core.loading.inputs import labels_of
+from flame.core.loading.many import load
+from flame.core.loading.merge import merge_profiles
+from flame.core.loading.source_labels import labels_of
 profiles = [load(path) for path in sys.argv[1:]]
 begin = time.perf_counter()
-whole = merged(profiles, labels_of([one.meta for one in profiles]))
+whole = merge_profiles(profiles, labels_of([one.meta for one in profiles]))
 print(json.dumps({"merge": time.perf_counter() - begin, "time": whole.gpu_time}))
 """
 TOGETHER = """
@@ -39,7 +39,7 @@ print(json.dumps({"time": load_all(sys.argv[1:]).gpu_time}))
 """
 TRANSFER = """
 import json, os, pickle, sys, threading, time
-from flame.core.loading.file import load
+from flame.core.loading.many import load
 profile = load(sys.argv[1])
 begin = time.perf_counter()
 buffers = []

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from flame.cli.main import _parser as command_parser
+from flame.cli.main import build_parser
 from flame.options.config import CHOICES, DEFAULTS, Config
 from flame.options.selection import add_selection
 from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS, Command
@@ -80,7 +80,7 @@ def command_parsers() -> Mapping[str, argparse.ArgumentParser]:
     """Return the parser of each command by its name."""
     found: Mapping[str, argparse.ArgumentParser] = next(
         action.choices
-        for action in command_parser()._actions
+        for action in build_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     )
     return found

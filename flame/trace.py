@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.loading import many
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Arrangement, StackTree
@@ -50,6 +51,10 @@ class Trace:
             arrangement=arrangement,
         )
         return project(self.profile, selection)
+
+    def info(self) -> TraceSummary:
+        """Summarize what the trace holds and how much of it could be attributed."""
+        return summarize(self.profile)
 
 
 def load(

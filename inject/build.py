@@ -46,11 +46,14 @@ LANGUAGE = ("-std=c++17", "-fPIC", "-Wall", "-Wextra")
 # initial-exec: a thread-local costs no call; there are few, and the loader keeps room for them.
 # nodelete: CUDA may close the library while threads are still inside it.
 # The C++ library is linked in: the process it is loaded into may have an older one.
+OPTIMIZED = ("-O2", "-fvisibility=hidden", "-ftls-model=initial-exec")
 RELEASE = (
-    *("-O2", "-fvisibility=hidden", "-ftls-model=initial-exec"),
+    *OPTIMIZED,
     *("-static-libstdc++", "-static-libgcc", "-Wl,-z,nodelete", "-Wl,-z,defs"),
     f"-Wl,--version-script={HERE / 'exports.map'}",
 )
+# What only the linker heeds: the same object file may be linked into different things.
+LINKING = ("-shared", "-static-", "-Wl,")
 LIBRARIES = ("-ldl", "-lpthread")
 
 
@@ -149,6 +152,7 @@ def compile_to(
 def _object(file: Path, command: list[str], folder: Path) -> Path:
     """The object file of ``file`` in ``folder``, compiled unless it is there."""
     places = [f"-I{place}" for place in (HERE, *includes())]
+    command = [flag for flag in command if not flag.startswith(LINKING)]
     command = [*command, f'-DFLAME_VERSION="{version()}"', *places, "-c", str(file)]
     target = folder / f"{file.stem}-{digest([file], command)}.o"
     if not target.exists():

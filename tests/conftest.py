@@ -1,15 +1,17 @@
-"""What all tests share: where real traces lie, and how hypothesis runs."""
+"""What all tests share: where real traces lie, the tiers, a temporary folder."""
 
 from __future__ import annotations
 
-import os
+import gc
 import signal
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import settings
 
+from tests.support import tiers
 from tests.support.paths import ROOT
 
 # Real traces are not part of the repository; where they are absent, the tests that need them skip.
@@ -18,17 +20,54 @@ TRACES = ROOT.parent / "shared" / "traces"
 # For parametrisation, by file name. Empty where the traces are absent: pytest then skips the test.
 NSYS_TRACES = sorted(path.name for path in TRACES.glob("nsys/*.sqlite"))
 
+
+def is_small(path: Path) -> bool:
+    """Whether the quick tier, too, has the time to work out all of a real trace by plain loops."""
+    return path.exists() and path.stat().st_size < (100_000 if path.suffix == ".gz" else 1 << 20)
+
+
+EVERY_NSYS_TRACE = tiers.deep_except(
+    [name for name in NSYS_TRACES if is_small(TRACES / "nsys" / name)], NSYS_TRACES
+)
+
 needs_traces = pytest.mark.skipif(not NSYS_TRACES, reason=f"no real traces in {TRACES}")
 
 # What a shell starts in the background ignores ctrl+c, and so would every program that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No deadline: a shared machine stalls at random. In CI the same examples every time, so that a
-# red run speaks of the change and not of the draw; and fewer, for it has little time.
-settings.register_profile("flame", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=60)
-settings.load_profile("ci" if "CI" in os.environ else "flame")
+tiers.load_profiles()
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and tests from garbage collection, which some tests run to find leaks."""
+    gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Note the tests of the quick tier that were slow."""
+    if terminalreporter.config.getoption("hypothesis_profile") == tiers.DEEP:
+        return
+    slow = [report for report in terminalreporter.getreports("passed") if tiers.is_slow(report)]
+    if slow:
+        terminalreporter.section(f"over {tiers.SLOW:g} s: mark deep or make faster")
+    for report in sorted(slow, key=lambda report: -report.duration):
+        terminalreporter.write_line(f"{report.duration:6.1f} s  {report.nodeid}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What this process and its children make in the temporary folder, no other worker sees.
+
+    Open to all users as /tmp is, for some tests become another; and short, for sockets lie in it.
+    """
+    tmp_path_factory.getbasetemp()  # pytest's own folder stays where a developer looks for it
+    private = TemporaryDirectory(prefix="flame-tests-", ignore_cleanup_errors=True)
+    with private as folder, pytest.MonkeyPatch.context() as patch:
+        Path(folder).chmod(0o1777)
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture

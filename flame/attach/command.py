@@ -1,4 +1,4 @@
-"""``flame attach`` without the app: the list, ending a recording, and what the app then follows."""
+"""Carry out ``flame attach`` without the app: list, get at a recording, end it, sample it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flame.attach.discover.finder import Finder
-from flame.attach.discover.model import Ended, Job, Way
-from flame.attach.library.control import Control
+from flame.attach.discover.finder import ProcessFinder
+from flame.attach.discover.model import FinishedRecording, Job, WatchMethod
+from flame.attach.library.control import Control, SamplingReply
 from flame.attach.listing import as_json, as_text
-from flame.attach.target import Target, choose, not_recorded, of_ended, of_job
-from flame.attach.watch import Watch
+from flame.attach.target import (
+    AttachTarget,
+    not_recorded,
+    resolve_target,
+    target_of_finished,
+    target_of_job,
+)
+from flame.attach.watch import DumpWatch
 from flame.console.terminal import say
 from flame.core.errors import InputError, UsageError
 from flame.core.readers.fdump.tally import Tally
@@ -25,52 +31,57 @@ if TYPE_CHECKING:
     from flame.core.live.feed import Feed
     from flame.core.options import LoadOptions
 
+_NOT_SAMPLED = "no GPU work of it is recorded"
+
 
 @dataclass(frozen=True)
 class Attached:
-    """What the app follows: ``watch`` finds what comes to the ``feed``; None where nothing does."""
+    """Hold what the app follows: a feed, and a watch for its new dumps, if any can come."""
 
     feed: Feed | CpuFeed
-    watch: Watch | None
+    watch: DumpWatch | None
     title: str
     ended: bool
 
 
 def listing(json: bool, width: int, encoding: str) -> str:
-    """What can be attached to, as JSON or as text of ``width`` cells."""
-    found = Finder()()
-    return as_json(found) if json else as_text(found, width, encoding)
+    """List what can be attached to, as JSON or as text of ``width`` cells."""
+    discovery = ProcessFinder().find()
+    return as_json(discovery) if json else as_text(discovery, width, encoding)
 
 
-def target_of(what: str | Job | Ended) -> Target:
-    """What the user has named, or chosen from the list; raises as `choose` and `of_job`."""
+def target_of(what: str | Job | FinishedRecording) -> AttachTarget:
+    """Return what the user has named, or chosen from the list, as a target.
+
+    Raises as `resolve_target` and `target_of_job`.
+    """
     if isinstance(what, str):
-        return choose(what, Finder(count=False))
-    return of_ended(what) if isinstance(what, Ended) else of_job(what)
+        return resolve_target(what, ProcessFinder(count=False))
+    return target_of_finished(what) if isinstance(what, FinishedRecording) else target_of_job(what)
 
 
-def attach(target: Target, options: LoadOptions) -> Attached:
+def attach(target: AttachTarget, options: LoadOptions) -> Attached:
     """Get at what ``target`` records; a Python without the library is given it, or sampled.
 
     InputError where that cannot be done, UsageError without a library to give.
     """
-    if target.way is Way.CPU:
+    if target.method is WatchMethod.CPU:
         return _sampled(target)
     from flame.core.live.feed import Feed
 
-    dumps = _loaded(target) if target.way is Way.REMOTE else target.dumps
-    watch = Watch(_watched(target), dumps, target.folder)
+    dumps = _loaded(target) if target.method is WatchMethod.REMOTE else target.dumps
+    watch = DumpWatch(_watched(target), dumps, target.folder)
     if target.ended:
         say(f"{target.title}: its recording has ended, nothing more will come")
     return Attached(Feed(options), watch, target.title, target.ended)
 
 
-def _watched(target: Target) -> set[int]:
+def _watched(target: AttachTarget) -> set[int]:
     """The processes whose children belong to it; none where files were named."""
     return {target.root, *target.pids} if target.root else set()
 
 
-def _loaded(target: Target) -> tuple[Path, ...]:
+def _loaded(target: AttachTarget) -> tuple[Path, ...]:
     """The dumps of its processes, which load the library; InputError if none of them can."""
     from flame.attach.library.remote_exec import load
 
@@ -83,21 +94,21 @@ def _loaded(target: Target) -> tuple[Path, ...]:
             errors.append(error)
     if not dumps:
         raise errors[0]
-    for one in errors:
-        say(f"not recorded: {one}")
+    for failure in errors:
+        say(f"not recorded: {failure}")
     return tuple(dumps)
 
 
-def _sampled(target: Target) -> Attached:
+def _sampled(target: AttachTarget) -> Attached:
     from flame.attach.pyspy.feed import CpuFeed
 
     try:
         feed = CpuFeed(target.root)
     except UsageError as error:
-        finder = Finder(count=False)
-        finder()
-        one = finder.candidate(target.root)
-        how = not_recorded(one) if one else "it has ended"
+        finder = ProcessFinder(count=False)
+        finder.find()
+        process = finder.candidate(target.root)
+        how = not_recorded(process) if process else "it has ended"
         raise InputError(f"{target.root}: {how}; without the GPU, {error}") from None
     say(f"{target.title}: no library is in it: Python stacks only, nothing of the GPU")
     return Attached(feed, None, feed.title, ended=False)
@@ -107,12 +118,15 @@ def _sampled(target: Target) -> Attached:
 
 
 def stop(what: str) -> int:
-    """End what ``what`` records, and say what that is; the exit code. Raises as `choose`."""
+    """End what ``what`` records, and say what that is; the exit code.
+
+    Raises as `resolve_target`.
+    """
     target = target_of(what)
     if target.ended:
         say(f"{target.title}: its recording has ended already")
         return 0
-    if target.way is not Way.DUMP or not target.dumps:
+    if target.method is not WatchMethod.DUMP or not target.dumps:
         raise InputError(f"{target.title}: records nothing")
     left = [dump for dump in target.dumps if not _stop(dump)]
     done = [dump for dump in target.dumps if dump not in left]
@@ -139,16 +153,62 @@ def _recorded(dumps: Sequence[Path]) -> str:
         with closing(Tally(dump)) as tally:
             counts.append(tally.update())
     processes = "1 process" if len(dumps) == 1 else f"{len(dumps):,} processes"
-    kernels = format_count(sum(one.kernels for one in counts))
-    ranges = format_count(sum(one.ranges for one in counts))
-    size = format_bytes(sum(one.bytes for one in counts))
+    kernels = format_count(sum(count.kernels for count in counts))
+    ranges = format_count(sum(count.ranges for count in counts))
+    size = format_bytes(sum(count.bytes for count in counts))
     return f"{processes}, {kernels} kernels, {ranges} ranges, {size}"
 
 
-def _view(dumps: Sequence[Path], target: Target) -> str:
+def _view(dumps: Sequence[Path], target: AttachTarget) -> str:
     paths = [target.folder] if target.folder else dumps
     return shlex.join(["flame", "view", *map(str, paths)])
 
 
 def _some(dumps: Sequence[Path]) -> str:
     return f"{dumps[0]}" + (f" and {len(dumps) - 1} more" if len(dumps) > 1 else "")
+
+
+# PC sampling
+
+
+def switch_sampling(target: AttachTarget, mode: str) -> int:
+    """Switch the PC sampling of all its processes to ``mode``, and say what came of each.
+
+    The exit code: not 0 where one of them refused, or none records GPU work. InputError where
+    nothing is recorded at all.
+    """
+    if target.ended:
+        raise InputError(f"{target.title}: its recording has ended")
+    if target.method is not WatchMethod.DUMP or not target.dumps:
+        raise InputError(f"{target.title}: records nothing")
+    done = [_switch(dump, mode) for dump in target.dumps]
+    return InputError.exit_code if False in done or True not in done else 0
+
+
+def _switch(dump: Path, mode: str) -> bool | None:
+    """Whether it was done; None for a process that has nothing to be sampled."""
+    control = Control.open(dump)
+    if control is None:
+        say(f"{dump}: nobody answers beside it")
+        return False
+    with closing(control):
+        status = control.status()
+        if status is not None and not status.cupti:
+            say(f"{control.pid}: {_NOT_SAMPLED}")
+            return None
+        reply = control.sample(mode)
+        say(f"{control.pid}: {_came_of(reply, mode)}")
+        return reply is not None and reply.ok
+
+
+def _came_of(reply: SamplingReply | None, mode: str) -> str:
+    if reply is None:
+        return "no answer: look again, or it is recorded by another version of flame"
+    if not reply.ok:
+        return reply.error or "refused"
+    if mode == "off":
+        return "PC sampling is off"
+    if not reply.contexts:
+        return f"PC sampling ({mode}) begins with its first launch"
+    contexts = "1 context" if reply.contexts == 1 else f"{reply.contexts} contexts"
+    return f"PC sampling ({mode}) in {contexts}"

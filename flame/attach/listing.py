@@ -1,4 +1,4 @@
-"""What can be attached to, as a table for people and as JSON for scripts."""
+"""List what can be attached to, as a table for people and as JSON for scripts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from flame.attach.discover.dump_counts import UNKNOWN
-from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
-from flame.attach.discover.naming import short_command
+from flame.attach.discover.model import (
+    Candidate,
+    Discovery,
+    FinishedRecording,
+    Job,
+    WatchMethod,
+    short_command,
+)
 from flame.console.terminal import cells, cut, printable
 from flame.core.units import format_age, format_bytes, format_count
 
-_WAYS = {Way.DUMP: "recording", Way.REMOTE: "loadable", Way.CPU: "cpu", Way.NONE: "none"}
+_METHODS = {
+    WatchMethod.DUMP: "recording",
+    WatchMethod.REMOTE: "loadable",
+    WatchMethod.CPU: "cpu",
+    WatchMethod.NONE: "none",
+}
 """As scripts read them."""
 _LONGEST = 30
 _NOTHING = """\
@@ -21,16 +32,16 @@ nothing here records, and nothing runs that could be watched.
 record a program with: flame record -- CMD
 """
 _JOB = ("", "pid", "name", "user", "age", "processes", "kernels", "size", "how", "command")
-_ENDED = ("", "pid", "ended", "age", "processes", "kernels", "size", "dump")
+_FINISHED = ("", "pid", "ended", "age", "processes", "kernels", "size", "dump")
 _RIGHT = {"pid", "age", "processes", "kernels", "size"}
 
 
-def as_json(found: Found) -> str:
-    """The contract of ``flame attach --list --json``."""
+def as_json(discovery: Discovery) -> str:
+    """Return the contract of ``flame attach --list --json``."""
     facts = {
-        "jobs": [_job(job) for job in found.jobs],
-        "ended": [_ended(one) for one in found.ended],
-        "notes": list(found.notes),
+        "jobs": [_job(job) for job in discovery.jobs],
+        "ended": [_finished(recording) for recording in discovery.finished],
+        "notes": list(discovery.notes),
     }
     return json.dumps(facts, indent=2) + "\n"
 
@@ -45,31 +56,31 @@ def _job(job: Job) -> dict[str, object]:
         "launches": _known(job.launches),
         "bytes": job.bytes,
         "folder": None if job.folder is None else str(job.folder),
-        "processes": [_process(one) for one in job.members],
+        "processes": [_process(process) for process in job.members],
     }
 
 
-def _process(one: Candidate) -> dict[str, object]:
+def _process(process: Candidate) -> dict[str, object]:
     return {
-        "pid": one.pid,
-        "parent": one.parent,
-        "name": one.name,
-        "user": one.user,
-        "age_s": round(one.age, 1),
-        "way": _WAYS[one.way],
-        "denied": one.denied,
-        "dumps": list(map(str, one.dumps)),
+        "pid": process.pid,
+        "parent": process.parent,
+        "name": process.name,
+        "user": process.user,
+        "age_s": round(process.age, 1),
+        "way": _METHODS[process.method],
+        "denied": process.denied,
+        "dumps": list(map(str, process.dumps)),
     }
 
 
-def _ended(one: Ended) -> dict[str, object]:
+def _finished(recording: FinishedRecording) -> dict[str, object]:
     return {
-        "name": one.name,
-        "pids": list(one.pids),
-        "age_s": round(one.age, 1),
-        "kernels": _known(one.kernels),
-        "bytes": one.bytes,
-        "dumps": list(map(str, one.dumps)),
+        "name": recording.name,
+        "pids": list(recording.pids),
+        "age_s": round(recording.age, 1),
+        "kernels": _known(recording.kernels),
+        "bytes": recording.bytes,
+        "dumps": list(map(str, recording.dumps)),
     }
 
 
@@ -77,19 +88,19 @@ def _known(count: int) -> int | None:
     return None if count == UNKNOWN else count
 
 
-def as_text(found: Found, width: int, encoding: str) -> str:
-    """Tables of at most ``width`` cells, and the notes below."""
+def as_text(discovery: Discovery, width: int, encoding: str) -> str:
+    """Write tables of at most ``width`` cells, and the notes below."""
     plain = os.environ.get("FLAME_ASCII") == "1" or "utf" not in encoding.lower()
     dot = "*" if plain else "●"
     parts = []
-    if found.jobs:
-        parts.append(_table(_JOB, [_row(job, dot) for job in found.jobs], width))
-    if found.ended:
-        parts.append(_table(_ENDED, list(map(_ended_row, found.ended))))
+    if discovery.jobs:
+        parts.append(_table(_JOB, [_row(job, dot) for job in discovery.jobs], width))
+    if discovery.finished:
+        parts.append(_table(_FINISHED, list(map(_finished_row, discovery.finished))))
     if not parts:
         parts.append(_NOTHING)
-    if found.notes:
-        parts.append("".join(f"note: {printable(note)}\n" for note in found.notes))
+    if discovery.notes:
+        parts.append("".join(f"note: {printable(note)}\n" for note in discovery.notes))
     return "\n".join(parts)
 
 
@@ -110,18 +121,27 @@ def _row(job: Job, dot: str) -> list[str]:
 
 
 def how(job: Job) -> str:
-    """In two words how it can be watched, or why not."""
-    if job.way is not Way.DUMP or job.begun:
-        return job.way.value
-    return "out of reach" if any(one.denied for one in job.members) else "nothing yet"
+    """Say in two words how a job can be watched, or why not."""
+    if job.method is not WatchMethod.DUMP or job.begun:
+        return job.method.value
+    return "out of reach" if any(process.denied for process in job.members) else "nothing yet"
 
 
-def _ended_row(one: Ended) -> list[str]:
-    pid = str(one.pids[0])
-    number = format_count(len(one.dumps))
-    size = format_bytes(one.bytes)
-    age = f"{format_age(one.age)} ago"
-    return ["", pid, one.name, age, number, _count(one.kernels), size, _dump(one.dumps)]
+def _finished_row(recording: FinishedRecording) -> list[str]:
+    pid = str(recording.pids[0])
+    number = format_count(len(recording.dumps))
+    size = format_bytes(recording.bytes)
+    age = f"{format_age(recording.age)} ago"
+    return [
+        "",
+        pid,
+        recording.name,
+        age,
+        number,
+        _count(recording.kernels),
+        size,
+        _dump(recording.dumps),
+    ]
 
 
 def _count(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What a user means by a pid, a name, a file or a folder."""
+"""Resolve what a user names (a pid, a name, a file, a folder) into what to attach to."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flame.attach.discover.finder import Finder
+from flame.attach.discover.finder import ProcessFinder
 from flame.attach.discover.finished import read_header
-from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
+from flame.attach.discover.model import Candidate, Discovery, FinishedRecording, Job, WatchMethod
 from flame.attach.discover.permission import explain
 from flame.attach.discover.proc import command_of
 from flame.core.errors import InputError, UsageError
@@ -28,15 +28,15 @@ _SCRIPT = re.compile(r"\.(py|sh)$")
 
 
 @dataclass(frozen=True)
-class Target:
-    """What to attach to.
+class AttachTarget:
+    """Name what to attach to.
 
     ``pids`` have the dumps, or get what it takes to be watched, ``root`` first if it is one of
     them. All dumps in ``folder`` belong to it. ``ended``: nothing more will come.
     """
 
     title: str
-    way: Way
+    method: WatchMethod
     root: int = 0
     pids: tuple[int, ...] = ()
     dumps: tuple[Path, ...] = ()
@@ -44,45 +44,47 @@ class Target:
     ended: bool = False
 
 
-def of_job(job: Job) -> Target:
-    """A job as a target; InputError where it can be watched in no way."""
-    way = job.way
-    if way is Way.NONE:
+def target_of_job(job: Job) -> AttachTarget:
+    """Return a job as a target; InputError where it can be watched in no way."""
+    method = job.method
+    if method is WatchMethod.NONE:
         raise InputError(f"{job.root.pid}: {not_recorded(job.root)}")
-    if way is Way.DUMP:
+    if method is WatchMethod.DUMP:
         return _recorded(job.root, job.members)
-    pids = tuple(one.pid for one in job.members if one.way is way)
-    return Target(_title(job.root), way, job.root.pid, pids)
+    pids = tuple(process.pid for process in job.members if process.method is method)
+    return AttachTarget(_title(job.root), method, job.root.pid, pids)
 
 
-def _recorded(root: Candidate, members: Sequence[Candidate]) -> Target:
-    dumps = tuple(path for one in members for path in one.dumps)
-    denied = next((one.denied for one in members if one.denied), "")
+def _recorded(root: Candidate, members: Sequence[Candidate]) -> AttachTarget:
+    dumps = tuple(path for process in members for path in process.dumps)
+    denied = next((process.denied for process in members if process.denied), "")
     if denied and not dumps:
         raise InputError(f"{root.pid}: {denied}")
-    pids = tuple(one.pid for one in members)
-    return Target(_title(root), Way.DUMP, root.pid, pids, dumps)
+    pids = tuple(process.pid for process in members)
+    return AttachTarget(_title(root), WatchMethod.DUMP, root.pid, pids, dumps)
 
 
-def of_ended(ended: Ended) -> Target:
-    """An ended recording as a target."""
-    return Target(ended.name, Way.DUMP, pids=ended.pids, dumps=ended.dumps, ended=True)
+def target_of_finished(recording: FinishedRecording) -> AttachTarget:
+    """Return a finished recording as a target."""
+    return AttachTarget(
+        recording.name, WatchMethod.DUMP, pids=recording.pids, dumps=recording.dumps, ended=True
+    )
 
 
-def _title(one: Candidate) -> str:
-    return f"{one.name} [{one.pid}]"
+def _title(process: Candidate) -> str:
+    return f"{process.name} [{process.pid}]"
 
 
-def not_recorded(one: Candidate) -> str:
-    """What to do about a process that records nothing."""
+def not_recorded(process: Candidate) -> str:
+    """Say what to do about a process that records nothing."""
     # Which are its user's own; of others nothing is known.
-    words = command_of(one.pid) if one.command else ()
+    words = command_of(process.pid) if process.command else ()
     command = shlex.join(words) if words else "CMD"
-    return f"nothing records it ({one.name}); start it with: flame record -- {command}"
+    return f"nothing records it ({process.name}); start it with: flame record -- {command}"
 
 
-def choose(text: str, finder: Finder) -> Target:
-    """What ``text`` means: a pid, a dump or the folder of a recording, else a name.
+def resolve_target(text: str, finder: ProcessFinder) -> AttachTarget:
+    """Resolve ``text``: a pid, a dump or the folder of a recording, else a name.
 
     Raises InputError where there is no such thing, or nothing can be seen of it, and UsageError
     where it means several.
@@ -103,28 +105,28 @@ def choose(text: str, finder: Finder) -> Target:
 # By pid
 
 
-def _by_pid(pid: int, finder: Finder) -> Target:
-    found, one = finder(), finder.candidate(pid)
-    if one and (members := finder.below(pid)):
-        return _recorded(one, members)
-    if job := _distant(pid, found):
-        return of_job(job)
+def _by_pid(pid: int, finder: ProcessFinder) -> AttachTarget:
+    discovery, process = finder.find(), finder.candidate(pid)
+    if process and (members := finder.recorded_below(pid)):
+        return _recorded(process, members)
+    if job := _distant(pid, discovery):
+        return target_of_job(job)
     if pid == os.getpid() or finder.is_flame(pid):
         raise UsageError(f"{pid}: is flame itself; {_LIST}")
-    if one and (stopped := finder.stopped(pid)):
-        return Target(_title(one), Way.DUMP, pid, (pid,), stopped, ended=True)
+    if process and (stopped := finder.stopped(pid)):
+        return AttachTarget(_title(process), WatchMethod.DUMP, pid, (pid,), stopped, ended=True)
     if reason := explain(pid):
         raise InputError(f"{pid}: {reason}")
-    if one is None:
+    if process is None:
         raise InputError(f"{pid}: it has ended")
-    if one.way is Way.NONE:
-        raise InputError(f"{pid}: {not_recorded(one)}")
-    return Target(_title(one), one.way, pid, finder.loadable(pid))
+    if process.method is WatchMethod.NONE:
+        raise InputError(f"{pid}: {not_recorded(process)}")
+    return AttachTarget(_title(process), process.method, pid, finder.loadable(pid))
 
 
-def _distant(pid: int, found: Found) -> Job | None:
+def _distant(pid: int, discovery: Discovery) -> Job | None:
     """The job of the process if all that is known of it is its dump."""
-    return next((job for job in found.jobs if job.root.pid == pid and job.root.dumps), None)
+    return next((job for job in discovery.jobs if job.root.pid == pid and job.root.dumps), None)
 
 
 # By path
@@ -158,18 +160,18 @@ def _dumps(folder: Path) -> Iterator[Path]:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
 
 
-def _by_folder(folder: Path, finder: Finder) -> Target:
+def _by_folder(folder: Path, finder: ProcessFinder) -> AttachTarget:
     dumps = tuple(_dumps(folder))
     if not dumps and next(folder.iterdir(), None) is not None:
         raise InputError(f"{folder}: is a folder with no dump (*{SUFFIX}) in it; {_LIST}")
     title, ended = folder.absolute().name or str(folder), bool(dumps)
     if dumps:
-        finder()
+        finder.find()
         ended = not _any_written(dumps, finder)
-    return Target(title, Way.DUMP, dumps=dumps, folder=folder, ended=ended)
+    return AttachTarget(title, WatchMethod.DUMP, dumps=dumps, folder=folder, ended=ended)
 
 
-def _any_written(dumps: Sequence[Path], finder: Finder) -> bool:
+def _any_written(dumps: Sequence[Path], finder: ProcessFinder) -> bool:
     """Whether one of ``dumps`` is still written; InputError where none of them is one."""
     errors = []
     for path in dumps:
@@ -183,28 +185,28 @@ def _any_written(dumps: Sequence[Path], finder: Finder) -> bool:
     return False
 
 
-def _by_file(path: Path, finder: Finder) -> Target:
+def _by_file(path: Path, finder: ProcessFinder) -> AttachTarget:
     header = read_header(path)
-    finder()
+    finder.find()
     ended = not finder.is_written(path)
-    return Target(path.name, Way.DUMP, pids=(header.pid,), dumps=(path,), ended=ended)
+    return AttachTarget(path.name, WatchMethod.DUMP, pids=(header.pid,), dumps=(path,), ended=ended)
 
 
 # By name
 
 
-def _by_name(text: str, finder: Finder) -> Target:
-    jobs = finder().jobs
+def _by_name(text: str, finder: ProcessFinder) -> AttachTarget:
+    jobs = finder.find().jobs
     for matches in (_is_called, _mentions):
         for recorded in (True, False):
-            found = [
+            named = [
                 job
                 for job in jobs
-                if (job.root.way is Way.DUMP) is recorded
-                and any(matches(one, text) for one in (job.root, *job.members))
+                if (job.root.method is WatchMethod.DUMP) is recorded
+                and any(matches(process, text) for process in (job.root, *job.members))
             ]
-            if found:
-                return of_job(_only(text, found))
+            if named:
+                return target_of_job(_only(text, named))
     pids = finder.called(text)
     if not pids:
         raise InputError(f"{text}: no process is called so, and there is no such file; {_LIST}")
@@ -213,19 +215,19 @@ def _by_name(text: str, finder: Finder) -> Target:
     return _by_pid(pids[0], finder)
 
 
-def _is_called(one: Candidate, text: str) -> bool:
-    program = one.command.partition(" ")[0].rpartition("/")[2]
-    return text in (one.name, program) or _SCRIPT.sub("", text) == one.name
+def _is_called(process: Candidate, text: str) -> bool:
+    program = process.command.partition(" ")[0].rpartition("/")[2]
+    return text in (process.name, program) or _SCRIPT.sub("", text) == process.name
 
 
-def _mentions(one: Candidate, text: str) -> bool:
-    return text.lower() in one.name.lower()
+def _mentions(process: Candidate, text: str) -> bool:
+    return text.lower() in process.name.lower()
 
 
 def _only(text: str, jobs: Sequence[Job]) -> Job:
     if len(jobs) == 1:
         return jobs[0]
     roots = [job.root for job in jobs[:_MOST]]
-    listed = ", ".join(f"{one.pid} ({one.name}, {format_age(one.age)})" for one in roots)
+    listed = ", ".join(f"{root.pid} ({root.name}, {format_age(root.age)})" for root in roots)
     more = ", …" if len(jobs) > _MOST else ""
     raise UsageError(f"{text}: {len(jobs)} jobs are called so, name one by its pid: {listed}{more}")

@@ -1,4 +1,4 @@
-"""The dumps of what was attached to, as they appear: children begin, workers are started anew."""
+"""Watch for new dumps of what was attached to: children begin, workers are started anew."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from flame.attach.discover.finished import read_header, read_left
+from flame.attach.discover.finished import read_dump_info, read_header
 from flame.attach.discover.maps import path_of
-from flame.attach.discover.proc import process
-from flame.attach.discover.process_table import Machine
+from flame.attach.discover.proc import read_process
+from flame.attach.discover.process_table import ProcessTable
 from flame.attach.library.control import Control
 from flame.core.errors import InputError
 from flame.core.readers.fdump.folder import dumps_in
@@ -23,8 +23,8 @@ _TICK_NS = 50_000_000
 """Longer than that no two changes of a folder have the same time."""
 
 
-class Watch:
-    """Dumps of the processes ``pids`` and all that come from them, and all dumps in ``folder``.
+class DumpWatch:
+    """Find the dumps of processes ``pids`` and all that come from them, and those in ``folder``.
 
     ``dumps`` are known to belong to it, wherever they are.
     """
@@ -32,18 +32,18 @@ class Watch:
     def __init__(
         self, pids: Iterable[int] = (), dumps: Iterable[Path] = (), folder: Path | None = None
     ) -> None:
-        self._pids = {pid: one.start for pid in pids if (one := process(pid))}
+        self._pids = {pid: process.start for pid in pids if (process := read_process(pid))}
         self._waiting = dict.fromkeys(dumps)
         self._whole = folder
-        self._folders = {one.parent: 0 for one in self._waiting if _lies_in_folder(one)}
+        self._folders = {path.parent: 0 for path in self._waiting if _lies_in_folder(path)}
         self._folders |= {folder: 0} if folder else {}
         self._seen: set[int] = set()
         self._foreign: set[str] = set()
-        self._machine = Machine()
+        self._processes = ProcessTable()
         self._next = 0.0
 
     def new(self) -> list[tuple[Path, int | None]]:
-        """Those that have appeared since the last call, the first time all there are.
+        """Return the dumps that have appeared since the last call, the first time all there are.
 
         Each with its descriptor, which the caller closes, where the library hands one out: that is
         the dump, whatever becomes of its name. To be called about once a second.
@@ -58,13 +58,13 @@ class Watch:
 
     @property
     def over(self) -> bool:
-        """Whether all that was watched has ended, so that no dump can appear any more."""
+        """Tell whether all that was watched has ended, so that no dump can appear any more."""
         gone = not any(self._runs(pid) for pid in self._pids)
         return gone and not self._waiting and self._whole is None
 
     def _runs(self, pid: int) -> bool:
-        one = process(pid)
-        return one is not None and one.start == self._pids[pid] and not one.is_zombie
+        process = read_process(pid)
+        return process is not None and process.start == self._pids[pid] and not process.is_zombie
 
     def _readable(self) -> Iterator[Path]:
         """Those that wait and can be read; of others the header is still being written."""
@@ -107,36 +107,36 @@ class Watch:
 
     def _is_ours(self, path: Path) -> bool:
         """Whether the process that writes the dump comes from those that are watched."""
-        left = read_left(path)
-        return self._comes(left.header.pid) or left.parent in self._pids
+        info = read_dump_info(path)
+        return self._comes(info.header.pid) or info.parent in self._pids
 
     def _comes(self, pid: int) -> bool:
         seen: set[int] = set()
-        while pid not in seen and (one := process(pid)):
-            if self._pids.get(pid) == one.start:
+        while pid not in seen and (process := read_process(pid)):
+            if self._pids.get(pid) == process.start:
                 return True
             seen.add(pid)
-            pid = one.parent
+            pid = process.parent
         return False
 
     # By process
 
     def _look_at_processes(self) -> None:
         """Find what is written anywhere else; know the children before their parents are gone."""
-        machine = self._machine
-        machine.update()
+        processes = self._processes
+        processes.update()
         known = [pid for pid, start in self._pids.items() if self._is_alive(pid, start)]
-        below = {one.pid: one.start for one in machine.below(*known)}
+        below = {child.pid: child.start for child in processes.descendants(*known)}
         self._pids |= below
-        for pid, places in machine.dumps().items():
-            new = [one for one in places if pid in below and one.inode not in self._seen]
-            for path in filter(None, (path_of(place, pid) for place in new)):
+        for pid, dumps in processes.dumps().items():
+            new = [dump for dump in dumps if pid in below and dump.inode not in self._seen]
+            for path in filter(None, (path_of(dump, pid) for dump in new)):
                 self._waiting.setdefault(path)
                 if _lies_in_folder(path):
                     self._folders.setdefault(path.parent, 0)
 
     def _is_alive(self, pid: int, start: int) -> bool:
-        return pid in self._machine.table and self._machine.table[pid].start == start
+        return pid in self._processes.table and self._processes.table[pid].start == start
 
 
 def _descriptor(path: Path, until: float) -> int | None:

@@ -1,4 +1,5 @@
 """Parse the command line and run one command per module: arguments in, exit code out.
 
-May import everything below it.
+Each command has `add_parser` and `run`, and imports what it needs when it runs. May import
+everything below it; nobody imports cli.
 """

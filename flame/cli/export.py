@@ -1,4 +1,4 @@
-"""`flame export`: what is shown of traces, written to a file."""
+"""Run ``flame export``: write the stacks of traces for other tools."""
 
 from __future__ import annotations
 
@@ -6,64 +6,81 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
-from flame.console.progress import load_with_progress
+from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
 from flame.console.terminal import say
 from flame.core.errors import NoMatchError, UsageError
-from flame.core.loading.inputs import Inputs
-from flame.core.model.profile import Profile
-from flame.core.model.tree import StackTree
-from flame.core.projection.levels import explain_missing_levels
-from flame.core.projection.project import project
-from flame.core.projection.selection import Selection
-from flame.core.units import format_count, format_value
-from flame.exporters import SUFFIXES, folded, speedscope
-from flame.exporters.atomic import STDOUT, atomic_output
-from flame.options.selection import load_options_of, selection_of
+from flame.exporters import SUFFIXES
+from flame.options.selection import add_selection, load_options_of, selection_of
 
-Write = Callable[[Profile, Selection, BinaryIO, str], list[str]]
-"""Writes a file with that name inside; returns what is to be said of it."""
+if TYPE_CHECKING:
+    from flame.core.loading.inputs import Inputs
+    from flame.core.model.profile import Profile
+    from flame.core.model.tree import StackTree
+    from flame.core.projection.selection import Selection
+
+    Write = Callable[[Profile, Selection, BinaryIO, str], list[str]]
+    """Writes a file with that name inside; returns notes for the user."""
 
 
-class _Written(NamedTuple):
-    """The tree that was written, and what is to be said of it."""
+def add_parser(commands: Subparsers) -> None:
+    """Add the command and its options."""
+    parser = new_parser(commands, "export", "write the stacks of a trace for other tools")
+    add_paths(parser)
+    add = parser.add_argument
+    add("-f", "--format", required=True, choices=list(SUFFIXES), help="format to write")
+    text = "where to write; - is standard output (default: the trace's name with "
+    text += f"{' or '.join(SUFFIXES.values())}, in this folder, never over an existing file)"
+    add("-o", "--output", metavar="FILE", help=text)
+    add_selection(parser)
+    parser.set_defaults(run=run)
 
-    tree: StackTree
-    notes: list[str]
 
+def run(args: argparse.Namespace) -> int:
+    """Write the file that ``args`` ask for, and say how much that was."""
+    from flame.console.progress import load_with_progress
+    from flame.exporters.atomic import STDOUT
 
-def export(args: argparse.Namespace) -> int:
-    """Write what ``args`` of the command line say, and tell how much that was."""
     options, selection = load_options_of(args), selection_of(args)
-    inputs = Inputs(tuple(map(Path, args.paths)))
+    inputs = inputs_of(args)
     target = _output(args, inputs)
     profile = load_with_progress(inputs.paths, options)
-    written = _write(profile, selection, target, _WRITERS[args.format], inputs.title)
-    for note in written.notes:
+    tree, notes = _write(profile, selection, target, _WRITERS[args.format], inputs.title)
+    for note in notes:
         say(f"note: {note}")
-    say(f"wrote {'standard output' if target == STDOUT else target}: {_amount(written.tree)}")
+    say(f"wrote {'standard output' if target == STDOUT else target}: {_amount(tree)}")
     return 0
 
 
 def _write(
     profile: Profile, selection: Selection, target: str, write: Write, title: str
-) -> _Written:
+) -> tuple[StackTree, list[str]]:
+    """Write the file; return the tree in it and notes for the user."""
+    from flame.core.projection.levels import explain_missing_levels
+    from flame.core.projection.project import project
+    from flame.exporters.atomic import atomic_output
+
     tree = project(profile, selection)
     if not tree.total[0]:
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
         notes = write(profile, selection, file, title)
     lack = explain_missing_levels(profile, tree.metric, tree.levels)
-    return _Written(tree, [*profile.warnings, *notes, *([lack] if lack else [])])
+    return tree, [*profile.warnings, *notes, *([lack] if lack else [])]
 
 
 def _amount(tree: StackTree) -> str:
+    from flame.core.units import format_count, format_value
+
     stacks, metric = format_count(int((tree.own > 0).sum())), tree.metric
     return f"{stacks} stacks, {metric.title} {format_value(int(tree.total[0]), metric.unit)}"
 
 
 def _write_folded(profile: Profile, selection: Selection, file: BinaryIO, name: str) -> list[str]:
+    from flame.core.projection.project import project
+    from flame.exporters import folded
+
     folded.write(project(profile, selection), file)
     return []
 
@@ -71,6 +88,8 @@ def _write_folded(profile: Profile, selection: Selection, file: BinaryIO, name: 
 def _write_speedscope(
     profile: Profile, selection: Selection, file: BinaryIO, name: str
 ) -> list[str]:
+    from flame.exporters import speedscope
+
     return speedscope.write(profile, selection, file, name=name)
 
 
@@ -78,12 +97,14 @@ _WRITERS: dict[str, Write] = {"folded": _write_folded, "speedscope": _write_spee
 
 
 def _output(args: argparse.Namespace, inputs: Inputs) -> str:
-    """Where to export to; UsageError rather than lose a file that was not named with ``-o``."""
+    """Return where to export to; UsageError rather than lose a file that ``-o`` does not name."""
     if args.output is None:
         name = inputs.stem + SUFFIXES[args.format]
         if os.path.lexists(name):
             raise UsageError(f"{name}: is there already; name the file to write with -o")
         return name
+    from flame.core.loading.inputs import Inputs
+
     if inputs.hold(Path(args.output)):
         raise UsageError(f"-o {args.output}: is the trace itself")
     if Inputs(tuple(map(Path, args.ncu))).hold(Path(args.output)):

@@ -12,7 +12,8 @@ from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
 from flame.core.analysis.layers import find_layers
-from flame.core.analysis.wording import Terms, coverage_of, kind_word, short_place, terms_of
+from flame.core.analysis.trace_summary import TraceSummary, summarize
+from flame.core.analysis.wording import Terms, kind_word, short_place
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -40,32 +41,33 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     """
     width = max(width, NARROWEST)
     tree = project(profile, selection)
-    icicle, table = _icicle(profile, tree, width), _top(tree, terms_of(profile), width)
-    sections = [_header(profile, tree, title, width), icicle, table]
-    sections.append(notes(profile.warnings, width))
+    summary = summarize(profile)
+    icicle, table = _icicle(profile, tree, width), _top(tree, summary.terms, width)
+    sections = [_header(summary, tree, title, width), icicle, table]
+    sections.append(notes(summary.warnings, width))
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def _header(profile: Profile, tree: StackTree, title: str, width: int) -> list[str]:
-    whole = [printable(title), gpus(profile.devices)]
-    number = format_count(len(profile.activities))
-    whole += [f"{number} {profile.metrics[0].noun}"] if profile.resolved else _ran(profile)
+def _header(summary: TraceSummary, tree: StackTree, title: str, width: int) -> list[str]:
+    whole = [printable(title), gpus(summary.devices)]
+    number = format_count(summary.activities)
+    whole += [f"{number} {summary.noun}"] if summary.resolved else _ran(summary)
     total = format_value(int(tree.total[0]), tree.metric.unit)
     shown = [f"{tree.metric.title} {total} by {', '.join(tree.levels)}"]
-    if profile.gpu_time and not profile.resolved:
-        parts = coverage_of(profile).values()
-        covered = [f"{word} {format_percent(part.ns, profile.gpu_time)}" for word, part in parts]
+    if summary.gpu_time:
+        parts = summary.titled_coverage.values()
+        covered = [f"{word} {format_percent(part.ns, summary.gpu_time)}" for word, part in parts]
         shown.append(f"coverage: {', '.join(covered)}")
     return _joined([text for text in whole if text], "·", width) + _joined(shown, "·", width)
 
 
-def _ran(profile: Profile) -> list[str]:
+def _ran(summary: TraceSummary) -> list[str]:
     """What ran on GPUs, and in which time."""
-    length, number = format_ns(profile.duration), len(profile.activities)
+    length, number = format_ns(summary.duration), summary.activities
     if not number:
         return [f"nothing ran on a GPU in {length}"]
     return [
-        f"GPU time {format_ns(profile.gpu_time)} in {length}",
+        f"GPU time {format_ns(summary.gpu_time)} in {length}",
         f"{format_count(number)} activities",
     ]
 

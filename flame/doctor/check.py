@@ -1,9 +1,23 @@
-"""One thing that was looked at, and what came of it."""
+"""Describe what was checked on this machine, and ask other programs without waiting for ever."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
+
+from flame.record.environment import INJECTIONS
+
+PATIENCE = 30.0
+"""Seconds: a driver that nobody else uses takes up to ten to wake eight GPUs."""
+_PROBE = Path(__file__).with_name("probe.py")
 
 State = Literal["ok", "limited", "missing", "absent"]
 """``limited``: works, but not all of it; ``missing``: recording a GPU needs it; ``absent``: not
@@ -19,3 +33,50 @@ class Check:
     state: State
     text: str
     fix: str = ""
+
+
+def probe(*words: str, **environment: str) -> dict[str, Any]:
+    """What ``probe.py`` finds; ``error`` where it hangs or crashes.
+
+    Run without injections, isolated from the current folder and the user's Python settings.
+    """
+    try:
+        code, out = ask([sys.executable, "-I", str(_PROBE), *words], **environment)
+    except OSError as error:
+        return {"error": error.strerror or str(error)}
+    if code is None:
+        return {"error": f"no answer within {PATIENCE:.0f} s"}
+    if code < 0:
+        return {"error": f"it crashes ({signal.strsignal(-code)})"}
+    try:
+        found: dict[str, Any] = json.loads(out)
+    except ValueError:
+        return {"error": f"it ends with exit code {code}"}
+    return found
+
+
+def ask(words: Sequence[str], **environment: str) -> tuple[int | None, str]:
+    """The exit code (None: it hangs) and standard output of a program. OSError if there is none."""
+    known = {key: value for key, value in os.environ.items() if key not in INJECTIONS}
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**known, **environment},
+    )
+    try:
+        out, _ = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        return None, ""
+    return process.returncode, out.decode("utf-8", "replace")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill; a process that is stuck in the driver may not even end by that."""
+    process.kill()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(1)
+    if process.stdout:
+        process.stdout.close()

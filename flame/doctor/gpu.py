@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from flame.doctor.ask import probe
-from flame.doctor.check import Check
+from flame.doctor.check import Check, probe
 
 _VERSION = Path("/proc/driver/nvidia/version")
 _PARAMETERS = Path("/proc/driver/nvidia/params")

@@ -15,8 +15,7 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.readers.fdump.chunks import Bytes, Chunks
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.names import Vocabulary
-from flame.doctor.ask import probe
-from flame.doctor.check import Check
+from flame.doctor.check import Check, probe
 from flame.record.environment import library_path
 
 _CUPTI = "pip install nvidia-cuda-cupti (CUDA 13) or nvidia-cuda-cupti-cu12 into the program's "

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from flame.core.sass import nvdisasm
 from flame.core.units import format_bytes
-from flame.doctor.ask import ask
-from flame.doctor.check import Check
+from flame.doctor.check import Check, ask
 from flame.record.environment import INJECTIONS, owner
 
 _LITTLE = 2_000_000_000

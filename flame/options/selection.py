@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from flame.core.errors import UsageError
@@ -152,6 +153,11 @@ def selection_of(args: argparse.Namespace) -> Selection:
         naming=_naming(args),
         arrangement=_arrangement(args),
     )
+
+
+def with_kernel_names(selection: Selection, names: str) -> Selection:
+    """Return ``selection`` with kernels called by their ``names`` (base, demangled, mangled)."""
+    return replace(selection, naming=replace(selection.naming, kernel_names=names))
 
 
 def _where(args: argparse.Namespace) -> tuple[Filter, ...]:

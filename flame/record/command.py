@@ -11,10 +11,9 @@ from pathlib import Path
 from flame.console.terminal import say
 from flame.core.errors import CancelledError
 from flame.record.environment import environment_for, library_path, replaced
-from flame.record.folder import make_folder
-from flame.record.options import Plan
+from flame.record.folder import make_folder, remove_stale_sockets
+from flame.record.plan import Plan
 from flame.record.process import death_of, exit_code_of, signals_held, start, wait_for
-from flame.record.sockets import remove_stale
 from flame.record.status_line import live_line
 
 
@@ -32,7 +31,7 @@ def record(plan: Plan) -> int:
         begin = time.monotonic_ns()
         status = _run(plan, environment_for(plan, library, folder.path, os.environ), folder.path)
         elapsed = time.monotonic_ns() - begin
-        remove_stale(folder.path)
+        remove_stale_sockets(folder.path)
         _tell(plan, folder.path, status, elapsed)
     finally:
         folder.drop_if_empty()

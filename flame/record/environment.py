@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import flame
 from flame.core.errors import UsageError
-from flame.record.options import Plan
+from flame.record.plan import Plan
 
 INJECTIONS = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 LIBRARY = "libflameinject.so"
 
+_PACKAGE = Path(__file__).absolute().parents[1]
 _OWN = (
     "FLAME_DIR",
     "FLAME_PYTHON",
@@ -43,7 +43,7 @@ def library_path() -> Path:
         return path
     if sys.platform != "linux":
         raise UsageError("recording works on Linux only; this machine can view what was recorded")
-    path = Path(flame.__file__).absolute().with_name(LIBRARY)
+    path = _PACKAGE / LIBRARY
     if not path.is_file():
         raise UsageError(
             f"this flame can only view: {LIBRARY} was not built; in a checkout: make inject, "

@@ -1,24 +1,26 @@
-"""What a recording holds, in a few lines on stderr: the command has ended, its exit code stands."""
+"""Finish a recording when its command has ended: keep instructions, say what was recorded."""
 
 from __future__ import annotations
 
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flame.console.terminal import cut, printable, say
+from flame.core.errors import InputError
+from flame.core.options import silent
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
-from flame.record.options import Plan
+from flame.record.plan import Plan
 from flame.record.totals import Dumps, Totals
 
 if TYPE_CHECKING:
+    from flame.core.analysis.trace_summary import TraceSummary
     from flame.core.model.profile import Profile
-    from flame.core.sampling.attach import SampleTotals
 
 _LARGEST = 500_000_000
 """Bytes: 4 s of reading, which is as long as a person waits for five lines."""
@@ -95,13 +97,34 @@ def _records_to(pid: int, folder: Path) -> bool:
 
 
 def _keep_instructions(folder: Path, quiet: bool) -> list[str]:
-    from flame.console.progress import progress_on_stderr
-    from flame.record.instructions import keep_instructions
+    """Put the text of sampled instructions beside their cubins, so that any machine can show them.
 
-    if quiet:
-        return keep_instructions(folder)
-    with progress_on_stderr() as progress:
-        return keep_instructions(folder, progress)
+    Return notes on instructions that have no text.
+    """
+    from flame.console.progress import progress_on_stderr
+    from flame.core.sass.disassembly import CUBINS, keep
+
+    if not (folder / CUBINS).is_dir():
+        return []
+    try:
+        with nullcontext(silent) if quiet else progress_on_stderr() as progress:
+            return keep(folder, _sampled_functions(folder), progress)
+    except OSError as error:
+        reason = error.strerror or error
+        return [f"instructions cannot be kept in {folder / CUBINS}: {reason}"]
+
+
+def _sampled_functions(folder: Path) -> dict[int, set[str]]:
+    """The functions that the dumps in ``folder`` have sampled, by the CRC of their cubin."""
+    from flame.core.readers.fdump.folder import dumps_in
+    from flame.core.readers.fdump.samples import sampled_functions
+
+    functions: dict[int, set[str]] = {}
+    for dump in dumps_in(folder):
+        with suppress(InputError):  # Whoever opens it is told.
+            for crc, names in sampled_functions(dump).items():
+                functions.setdefault(crc, set()).update(names)
+    return functions
 
 
 def _tell_content(folder: Path, totals: Totals, notes: Sequence[str]) -> None:
@@ -126,16 +149,18 @@ def _load(folder: Path) -> Profile:
 
 
 def _lines(profile: Profile, folder: Path) -> Iterator[str]:
-    from flame.core.sampling.attach import sample_totals
+    from flame.core.analysis.trace_summary import summarize
 
-    yield _amount(profile)
+    summary = summarize(profile)
+    yield _amount(profile, summary)
     if top := _top(profile):
         yield f"most of it: {', '.join(top)}"
-    if profile.gpu_time:
-        yield f"coverage of GPU time: {', '.join(_coverage(profile))}"
-    if (found := sample_totals(profile)) is not None:
-        yield _sampled(found)
-    notes = profile.warnings
+    if summary.gpu_time:
+        yield f"coverage of GPU time: {', '.join(_coverage(summary))}"
+    if (samples := summary.pc_samples) is not None:
+        number, places = format_count(samples.samples), format_count(samples.instructions)
+        yield f"{number} PC samples at {places} instructions"
+    notes = summary.warnings
     yield from (f"note: {note}" for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
         rest = len(notes) - _MOST_NOTES
@@ -143,21 +168,15 @@ def _lines(profile: Profile, folder: Path) -> Iterator[str]:
         yield f"{rest} more {what}: flame info {shlex.quote(str(folder))}"
 
 
-def _amount(profile: Profile) -> str:
+def _amount(profile: Profile, summary: TraceSummary) -> str:
     from flame.console.info import gpus
 
-    number = len(profile.activities)
-    if not number:
-        return (
-            f"nothing ran on a GPU; host time in ranges and calls {format_ns(_host_time(profile))}"
-        )
-    where = f" on {gpus(profile.devices)}" if profile.devices else ""
-    return f"GPU time {format_ns(profile.gpu_time)} in {format_count(number)} activities{where}"
-
-
-def _sampled(found: SampleTotals) -> str:
-    samples, places = format_count(found.samples), format_count(found.instructions)
-    return f"{samples} PC samples at {places} instructions"
+    number = format_count(summary.activities)
+    if not summary.activities:
+        host_time = format_ns(_host_time(profile))
+        return f"nothing ran on a GPU; host time in ranges and calls {host_time}"
+    devices = f" on {gpus(summary.devices)}" if summary.devices else ""
+    return f"GPU time {format_ns(summary.gpu_time)} in {number} activities{devices}"
 
 
 def _host_time(profile: Profile) -> int:
@@ -182,8 +201,6 @@ def _short(name: str) -> str:
     return cut(printable(name), _LONGEST_NAME)
 
 
-def _coverage(profile: Profile) -> Sequence[str]:
-    from flame.core.analysis.wording import coverage_of
-
-    shares = coverage_of(profile).values()
-    return [f"{title} {format_percent(share.ns, profile.gpu_time)}" for title, share in shares]
+def _coverage(summary: TraceSummary) -> Sequence[str]:
+    shares = summary.titled_coverage.values()
+    return [f"{title} {format_percent(share.ns, summary.gpu_time)}" for title, share in shares]

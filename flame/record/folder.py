@@ -1,10 +1,12 @@
-"""Where a recording goes: a new folder, named after what is recorded."""
+"""Make the folder of a recording, named after what is recorded, and clean it up afterwards."""
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ _MODE = 0o700
 _OTHER = "name another folder with -o"
 _INTERPRETER = re.compile(r"(python|pypy)[\d.]*|(ba|da|z)?sh")
 _SCRIPT = re.compile(r"[^-\s]\S*\.(py|sh)")
+_SOCKET = re.compile(r"\d+-[0-9a-f]+\.sock")
 _ENDS = re.compile(r"^[.-]+|\.(py|sh)$")
 
 
@@ -107,3 +110,38 @@ def _first(program: str, words: Sequence[str]) -> str:
     """What an interpreter is told to run, if that is no option and no code."""
     is_script = _INTERPRETER.fullmatch(Path(program).name) and words and words[0][:1] != "-"
     return words[0] if is_script else ""
+
+
+# Sockets of processes that have ended without a word: nobody listens at them any more
+
+
+def remove_stale_sockets(folder: Path) -> None:
+    """Remove the sockets in ``folder`` of processes that were killed, or called ``_exit``.
+
+    Those of processes that go on after the command has ended stay. Nothing is raised.
+    """
+    for path in _sockets(folder):
+        with suppress(OSError):
+            if _is_refused(path):
+                path.unlink()
+
+
+def _sockets(folder: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        yield from [path for path in folder.iterdir() if _SOCKET.fullmatch(path.name)]
+
+
+def _is_refused(path: Path) -> bool:
+    """Whether ``path`` is a socket that nobody listens at."""
+    import socket
+
+    # By descriptor: a path may be longer than an address, and a link is not followed.
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return False
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.setblocking(False)
+            return connection.connect_ex(f"/proc/self/fd/{descriptor}") == errno.ECONNREFUSED
+    finally:
+        os.close(descriptor)

@@ -1,21 +1,30 @@
-"""What is recorded so far, in the last row of the terminal while the command runs."""
+"""Show what is recorded so far in the last row of the terminal while the command runs.
+
+As apt and dnf do: the scroll region ends above the row, so that what scrolls never meets it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import termios
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from flame.record.bottom_row import BottomRow
 
 if TYPE_CHECKING:
     from flame.record.totals import Dumps
 
 _PATIENCE = 1.0
 """Seconds before the row is taken: most short programs end sooner."""
+_FEWEST_ROWS = 8
+_FEWEST_COLUMNS = 40
+_SAVE, _RESTORE = "\x1b7", "\x1b8"
+_WHOLE_SCREEN = f"{_SAVE}\x1b[r{_RESTORE}"
+_DOWN_AND_UP = "\x1bD\x1b[A"
+"""One row down, which scrolls where there is none, and up: the cursor is not in the last row."""
 
 
 def live_line(folder: Path) -> LiveLine | None:
@@ -74,3 +83,54 @@ def _clock(seconds: float) -> str:
     minutes, second = divmod(int(seconds), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
+
+
+class BottomRow:
+    """A row on the terminal ``fd`` that is taken by `show` and has to be given back by `release`.
+
+    It is left alone, and given back, while another job or a full-screen program has the terminal.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._row = 0
+
+    def show(self, text: str) -> None:
+        """Write ``text`` (ASCII) there, or nothing where that would disturb."""
+        with suppress(OSError, termios.error):
+            columns, rows = os.get_terminal_size(self._fd)
+            if rows < _FEWEST_ROWS or columns < _FEWEST_COLUMNS or not self._is_ours():
+                self.release()
+                return
+            if rows != self._row:
+                self._take(rows)
+            self._write(_at(self._row, text[: columns - 1]))
+
+    def release(self) -> None:
+        """Give the row back, empty; the cursor stays where it is."""
+        if not self._row:
+            return
+        row, self._row = self._row, 0
+        with suppress(OSError):
+            # In a window of another size than before, something else may stand there.
+            same = os.get_terminal_size(self._fd).lines == row
+            self._write(_WHOLE_SCREEN + (_at(row, "") if same else ""))
+
+    def _take(self, rows: int) -> None:
+        self._write(f"{_WHOLE_SCREEN}{_DOWN_AND_UP}{_SAVE}\x1b[1;{rows - 1}r{_RESTORE}")
+        self._row = rows
+
+    def _is_ours(self) -> bool:
+        """Whether flame's job has the terminal, and reads it by lines as usual programs do."""
+        if os.tcgetpgrp(self._fd) != os.getpgrp():
+            return False
+        return bool(termios.tcgetattr(self._fd)[3] & termios.ICANON)
+
+    def _write(self, text: str) -> None:
+        # One call: what the program writes at the same time comes before or after it.
+        os.write(self._fd, text.encode("ascii", "replace"))
+
+
+def _at(row: int, text: str) -> str:
+    """``text`` in ``row`` instead of what is there, in no colour."""
+    return f"{_SAVE}\x1b[{row};1H\x1b[m\x1b[2K{text}{_RESTORE}"

@@ -30,9 +30,13 @@ constexpr size_t kStackSize = 1u << 20;
 constexpr uint64_t kMillisecond = 1000000;
 // The program may end in a signal handler, whose thread was interrupted with a lock that the helper
 // needs, or CUPTI wait for a thread that waits for us. Then it ends without a last flush.
-constexpr uint64_t kFinishTimeout = 10000 * kMillisecond;
-constexpr uint64_t kIdleTimeout = 3000 * kMillisecond;  // so long the helper does nothing
+#ifndef FLAME_PATIENCE_MS  // longer in a build that a sanitizer makes slow
+#define FLAME_PATIENCE_MS 10000
+#endif
+constexpr uint64_t kFinishTimeout = FLAME_PATIENCE_MS * kMillisecond;
+constexpr uint64_t kIdleTimeout = kFinishTimeout * 3 / 10;  // so long the helper does nothing
 constexpr uint64_t kLeastWork = kMillisecond;
+constexpr uint64_t kLockTimeout = kFinishTimeout / 100;
 
 std::mutex lock;
 pthread_cond_t changed;  // any of the following, which `lock` guards
@@ -193,7 +197,7 @@ bool create_without_signals() {
 
 // It is held for moments only, unless by the very thread that a signal handler interrupted.
 bool lock_soon(std::unique_lock<std::mutex>& guard) {
-  for (uint64_t until = now() + 100 * kMillisecond; now() < until; usleep(1000)) {
+  for (uint64_t until = now() + kLockTimeout; now() < until; usleep(1000)) {
     if (guard.try_lock()) return true;
   }
   return false;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +13,8 @@ from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
 from tests.inject.conftest import injected_env as injected_env
 from tests.inject.conftest import library as library
+from tests.support.garbage import leaks_told as leaks_told
+from tests.support.waiting import wait_until as wait_until
 
 NOBODY = 65534
 
@@ -37,23 +38,15 @@ def start() -> Iterator[Start]:
         one.communicate()
 
 
-def wait_until(true: Callable[[], object], seconds: float = 20) -> None:
-    """Waits until that is true; fails where it does not become so."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-
-
-def as_nobody(find: Callable[[], str]) -> str:
+def as_nobody(find: Callable[[], str], user: int = NOBODY) -> str:
     """What a process of another user finds, with this one's memory and none of its rights."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         try:
             os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
             os.write(writing, find().encode())
         except BaseException as error:
             os.write(writing, repr(error).encode())

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from flame.attach.discover import finder as find
-from flame.attach.discover.finder import Finder
+from flame.attach.discover.finder import ProcessFinder
 from flame.attach.discover.finished import MOST
-from flame.attach.discover.model import Ended, Found
-from flame.attach.watch import Watch
-from tests.attach.conftest import NOBODY, as_nobody, needs_root
+from flame.attach.discover.model import Discovery, FinishedRecording
+from flame.attach.watch import DumpWatch
+from tests.attach.conftest import Start, as_nobody, needs_root
 from tests.attach.trees import users_folder as users_folder
 from tests.support.writers.fdumpfile import UNIX, DumpFile, layouts
 
 SECOND = 1_000_000_000
+STRANGER = 1 << 20 | os.getpid()  # whose folder in /tmp no other run of the tests uses
 
 
 @pytest.fixture(autouse=True)
@@ -39,25 +40,25 @@ def dump(
     return file.write(folder / f"{pid}-{file.unix:x}.fdump")
 
 
-def found() -> Found:
-    return Finder()()
+def found() -> Discovery:
+    return ProcessFinder().find()
 
 
 def pids() -> set[tuple[int, ...]]:
-    return {one.pids for one in found().ended}
+    return {one.pids for one in found().finished}
 
 
 def test_one(users_folder: Path) -> None:
     path = dump(users_folder, 41, kernels=3, command="python train.py --lr 1")
-    (one,) = found().ended
-    assert one == Ended((path,), "train", (41,), one.age, path.stat().st_size, 3)
+    (one,) = found().finished
+    assert one == FinishedRecording((path,), "train", (41,), one.age, path.stat().st_size, 3)
     assert one.age == pytest.approx(time.time() - UNIX / SECOND - 10, abs=5)
 
 
 def test_the_latest_comes_first(users_folder: Path) -> None:
     for number in range(MOST + 3):
         dump(users_folder, 100 + number, at=100 * number)
-    latest = [one.pids[0] for one in found().ended]
+    latest = [one.pids[0] for one in found().finished]
     assert latest == [100 + MOST + 2 - place for place in range(MOST)]
 
 
@@ -84,7 +85,7 @@ def test_ranks_are_one(users_folder: Path) -> None:
 
 def test_what_a_process_became_is_one_with_it(users_folder: Path) -> None:
     first, second = dump(users_folder, 41), dump(users_folder, 41, at=1)
-    (one,) = found().ended
+    (one,) = found().finished
     assert (one.pids, one.dumps) == ((41,), (first, second))
 
 
@@ -97,7 +98,7 @@ def test_where_nothing_was_recorded_there_is_nothing(users_folder: Path) -> None
 
 def test_what_is_not_counted_may_hold_something(users_folder: Path) -> None:
     dump(users_folder, 41)
-    (one,) = Finder(count=False)().ended
+    (one,) = ProcessFinder(count=False).find().finished
     assert one.kernels == -1
 
 
@@ -116,13 +117,13 @@ def test_a_damaged_dump_is_kept_as_far_as_it_goes(users_folder: Path) -> None:
     data = bytearray(path.read_bytes())
     data[1 << 16 : (1 << 16) + 4096] = os.urandom(4096)
     path.write_bytes(data)
-    (one,) = found().ended
+    (one,) = found().finished
     assert one.pids == (41,)
 
 
 def test_no_folder(users_folder: Path) -> None:
     users_folder.rmdir()
-    assert found().ended == ()
+    assert found().finished == ()
 
 
 def test_a_link_is_refused(users_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,26 +131,26 @@ def test_a_link_is_refused(users_folder: Path, monkeypatch: pytest.MonkeyPatch) 
     link = users_folder.with_name("link")
     link.symlink_to(users_folder)
     monkeypatch.setenv("FLAME_DIR", str(link))
-    assert found().ended == ()
+    assert found().finished == ()
     assert f"{link}: is a link: left out" in found().notes
 
 
 @needs_root
 def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = Path(f"/tmp/flame-{NOBODY}")  # Guessed, and made first.
+    usual = Path(f"/tmp/flame-{STRANGER}")  # Guessed, and made first.
     monkeypatch.delenv("FLAME_DIR", raising=False)
     usual.mkdir(mode=0o755)
     try:
         os.chown(usual, 1, 1)
         dump(usual, 41).chmod(0o644)
-        said = as_nobody(lambda: "\n".join(found().notes))
+        said = as_nobody(lambda: "\n".join(found().notes), STRANGER)
         assert f"{usual}: belongs to another user: left out" in said
-        os.chown(usual, NOBODY, NOBODY)
+        os.chown(usual, STRANGER, STRANGER)
         usual.chmod(0o777)
-        said = as_nobody(lambda: "\n".join(found().notes))
+        said = as_nobody(lambda: "\n".join(found().notes), STRANGER)
         assert "others can write to it: left out" in said
         usual.chmod(0o755)
-        said = as_nobody(lambda: f"{[one.pids for one in found().ended]}")
+        said = as_nobody(lambda: f"{[one.pids for one in found().finished]}", STRANGER)
         assert said == "[(41,)]"
     finally:
         for one in usual.iterdir():
@@ -158,10 +159,12 @@ def test_the_folder_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("parent", ["9" * 5_000, "many", "\u0663", "-1"])
-def test_a_parent_that_is_no_number(users_folder: Path, parent: str) -> None:
+def test_a_parent_that_is_no_number(users_folder: Path, start: Start, parent: str) -> None:
     dump(users_folder, 41, forked_from=parent)
     assert pids() == {(41,)}
-    assert Watch(pids=[os.getppid()], dumps=[users_folder / "none.fdump"]).new() == []
+    # What is watched is this test's own: below its parent, other tests record.
+    watched = start("sleep", "60").pid
+    assert DumpWatch(pids=[watched], dumps=[users_folder / "none.fdump"]).new() == []
 
 
 def test_records_without_times(users_folder: Path) -> None:
@@ -174,5 +177,5 @@ def test_records_without_times(users_folder: Path) -> None:
     file.ended = False
     file.record("kernel")
     file.write(users_folder / "41-1.fdump")
-    (one,) = found().ended
+    (one,) = found().finished
     assert (one.pids, one.kernels) == ((41,), 1)

@@ -17,7 +17,7 @@ import pytest
 
 from flame.attach.discover import permission
 from flame.attach.discover.permission import explain
-from flame.attach.discover.proc import process
+from flame.attach.discover.proc import read_process
 from tests.attach.conftest import NOBODY, Start, as_nobody, needs_root, wait_until
 from tests.support.paths import ROOT
 
@@ -62,7 +62,7 @@ def test_there_is_no_such_process(pid: int) -> None:
 
 def test_a_zombie_has_ended(start: Start) -> None:
     gone = start("true")
-    wait_until(lambda: (found := process(gone.pid)) and found.is_zombie)
+    wait_until(lambda: (found := read_process(gone.pid)) and found.is_zombie)
     assert explain(gone.pid) == "it has ended"
 
 
@@ -79,7 +79,7 @@ def test_a_thread_is_no_process() -> None:
 
 
 def test_a_kernel_thread_runs_no_program() -> None:
-    found = process(2)
+    found = read_process(2)
     if not found or not found.kernel:
         pytest.skip("no threads of the kernel are seen here")
     assert "belongs to the kernel" in explain(2)

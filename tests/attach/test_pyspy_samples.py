@@ -1,4 +1,4 @@
-"""Samples are counted for every window as a plain loop over all of them counts."""
+"""CpuSamples are counted for every window as a plain loop over all of them counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.attach.pyspy.samples import Samples
+from flame.attach.pyspy.samples import CpuSamples
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
 from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK, Window
@@ -62,7 +62,7 @@ def seen(profile: Profile) -> Counter[tuple[int, int, tuple[tuple[str, int], ...
 
 @given(recordings(), st.sampled_from([ALL, LAST_10, LAST_60, SINCE_MARK]))
 def test_windows_hold_what_a_plain_count_finds(parts: list[Part], window: Window) -> None:
-    samples, mark = Samples(), 0
+    samples, mark = CpuSamples(), 0
     for part in parts:
         samples.add(speedscope(part.samples), part.begin, part.end)
         if part.mark:
@@ -84,7 +84,7 @@ def test_windows_hold_what_a_plain_count_finds(parts: list[Part], window: Window
 
 
 def test_processes_and_threads_are_told_apart_and_named() -> None:
-    samples = Samples()
+    samples = CpuSamples()
     stack = (("main", 1),)
     samples.add(speedscope([Sample(1, 7, stack), Sample(2, 7, stack)]), 0, 1)
     profile = resolve_stacks(samples.stacks(ALL, 1, Meta(), []))
@@ -104,7 +104,7 @@ def test_of_nested_processes_the_innermost_counts() -> None:
     )
     data = data.replace(b'{"frames": [', b'{"frames": [' + b'{"name": "process 1:\\"sh\\""}, ')
     data = data.replace(b"[[0, 1]]", b"[[0, 1, 2]]")
-    samples = Samples()
+    samples = CpuSamples()
     samples.add(data, 0, 1)
     profile = resolve_stacks(samples.stacks(ALL, 1, Meta(), []))
     assert [(one.pid, one.name) for one in profile.processes] == [(5, "python -c x = 5")]
@@ -122,14 +122,14 @@ def test_of_nested_processes_the_innermost_counts() -> None:
     ],
 )
 def test_damage_is_said_and_counts_nothing(data: bytes) -> None:
-    samples = Samples()
+    samples = CpuSamples()
     with pytest.raises(InputError):
         samples.add(data, 0, 1)
     assert not seen(resolve_stacks(samples.stacks(ALL, 1, Meta(), [])))
 
 
 def test_memory_does_not_grow_with_time() -> None:
-    samples = Samples()
+    samples = CpuSamples()
     for second in range(1000):
         data = speedscope([Sample(1, 7, (("f", 1),))])
         samples.add(data, second * SECOND, (second + 1) * SECOND)

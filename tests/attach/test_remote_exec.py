@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,18 +18,19 @@ import pytest
 import flame
 from flame.attach.library.control import Control
 from flame.attach.library.remote_exec import load
-from flame.attach.library.remote_script import ROOM, Errand
+from flame.attach.library.remote_script import ROOM, RemoteScript
 from flame.core.errors import InputError
 from flame.core.loading.many import load as load_trace
 from tests.attach.conftest import NOBODY, Start, needs_root, wait_until
 from tests.cli.programs import KERNELS
 from tests.support.project_tree import project_tree
+from tests.support.waiting import PATIENCE
 
 INJECTED = Path(load.__code__.co_filename).with_name("injected.py")
 ME = (os.getuid(), os.getgid())
 READY = 'print("ready", flush=True)\n'
 WAITING = f"import time\n{READY}while True: time.sleep(0.005)\n"
-STUCK = f"import sys, time\n{READY}time.sleep(float(sys.argv[1]))\n" + WAITING
+STUCK = f"import os\n{READY}os.read(0, 1)\n" + WAITING
 LAUNCHING = (
     f"{KERNELS}\n{READY}"
     "def forward():\n"
@@ -135,14 +135,17 @@ def test_the_program_goes_on_as_if_nothing_had_been(
     python314: str, running: Running, tmp_path: Path
 ) -> None:
     code = (
-        f"import sys, time\n{READY}"
-        "before, end = set(globals()), time.monotonic() + 2\n"
-        "while time.monotonic() < end: time.sleep(0.005)\n"
-        "print(sorted(set(globals()) - before - {'before', 'end'}))"
+        f"import os, sys, time\n{READY}"
+        "before = set(globals())\n"
+        "while not os.path.exists(sys.argv[1]): time.sleep(0.005)\n"
+        "print(sorted(set(globals()) - before - {'before'}))"
     )
-    process = running(python314, "-X", "dev", "-c", code, stderr=subprocess.PIPE)
+    told = tmp_path / "told"
+    words = (python314, "-X", "dev", "-c", code, str(told))
+    process = running(*words, stderr=subprocess.PIPE)
     load(process.pid, tmp_path)
-    out, err = process.communicate(timeout=20)
+    told.touch()
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (0, b"[]\n", b"")
 
 
@@ -161,11 +164,13 @@ def test_a_program_that_waits_in_c_is_recorded_when_it_goes_on(
     python314: str, running: Running, tmp_path: Path
 ) -> None:
     before = left_behind()
-    process = running(python314, "-c", STUCK, "2")
-    begin = time.monotonic()
+    process = running(python314, "-c", STUCK, stdin=subprocess.PIPE)
+    # It returns while the program still waits.
     assert "as soon as that returns" in why_not(process.pid, tmp_path, 0.3)
-    assert time.monotonic() - begin < 1.5
     assert not list(tmp_path.glob("*.fdump"))
+    assert process.stdin
+    process.stdin.write(b"x")
+    process.stdin.flush()
     wait_until(lambda: list(tmp_path.glob("*.fdump")))
     wait_until(lambda: left_behind() == before)
     assert load(process.pid, tmp_path) == next(tmp_path.glob("*.fdump"))
@@ -174,10 +179,10 @@ def test_a_program_that_waits_in_c_is_recorded_when_it_goes_on(
 def test_a_program_that_ends_while_it_is_waited_for(
     python314: str, running: Running, tmp_path: Path
 ) -> None:
-    ending = "import os, threading, time\nthreading.Timer(1, os._exit, [0]).start()\n"
-    code = f"{ending}{READY}time.sleep(9)"
+    ending = "import os, threading, time\nthreading.Timer(3, os._exit, [0]).start()\n"
+    code = f"{ending}{READY}time.sleep(600)"
     process = running(python314, "-c", code)
-    assert why_not(process.pid, tmp_path) == f"{process.pid}: it has ended"
+    assert why_not(process.pid, tmp_path, PATIENCE) == f"{process.pid}: it has ended"
 
 
 def test_a_library_that_cannot_be_loaded(
@@ -226,7 +231,7 @@ def test_root_loads_it_into_the_program_of_another_user(
     if subprocess.run([python314, "-c", ""], user=NOBODY, check=False).returncode:
         pytest.skip("another user cannot run this Python")
     process = running(python314, "-c", WAITING, user=NOBODY, group=NOBODY, extra_groups=[])
-    with Errand((NOBODY, NOBODY)) as errand:
+    with RemoteScript((NOBODY, NOBODY)) as errand:
         errand.prepare("")  # a folder of that user's
         folder = errand.place
         found = why_not(process.pid, Path("/root"))
@@ -263,7 +268,7 @@ def test_a_process_that_is_gone() -> None:
     assert why_not(1 << 22).endswith("there is no such process")
 
 
-def prepare(errand: Errand, library: Path, folder: Path) -> None:
+def prepare(errand: RemoteScript, library: Path, folder: Path) -> None:
     """The script as `load` writes it."""
     words = (str(library), str(folder), str(errand.place))
     errand.prepare(f"{INJECTED.read_text()}\nattach{words!r}\n")
@@ -275,7 +280,7 @@ def run(script: Path) -> None:
 
 
 def test_the_script_says_what_came_of_it(library: Path, tmp_path: Path) -> None:
-    with Errand(ME) as errand:
+    with RemoteScript(ME) as errand:
         prepare(errand, library, tmp_path)
         run(errand.script)
         assert errand.wait(5, lambda: True) == "recording"
@@ -283,7 +288,7 @@ def test_the_script_says_what_came_of_it(library: Path, tmp_path: Path) -> None:
 
 
 def test_a_script_that_nobody_waits_for_tidies_up_itself(library: Path, tmp_path: Path) -> None:
-    with Errand(ME) as errand:
+    with RemoteScript(ME) as errand:
         prepare(errand, library, tmp_path)
         assert errand.wait(0, lambda: True) is None
     assert errand.script.exists()
@@ -293,7 +298,7 @@ def test_a_script_that_nobody_waits_for_tidies_up_itself(library: Path, tmp_path
 
 
 def test_an_answer_that_comes_at_the_last_moment_counts(library: Path, tmp_path: Path) -> None:
-    with Errand(ME) as errand:
+    with RemoteScript(ME) as errand:
         prepare(errand, library, tmp_path)
         run(errand.script)
         assert errand.wait(0, lambda: True) == "recording"
@@ -301,7 +306,7 @@ def test_an_answer_that_comes_at_the_last_moment_counts(library: Path, tmp_path:
 
 @pytest.mark.parametrize("put", [lambda path: path.symlink_to("/etc/passwd"), Path.mkdir])
 def test_an_answer_that_is_no_plain_file_is_none(put: Callable[[Path], None]) -> None:
-    with Errand(ME) as errand:
+    with RemoteScript(ME) as errand:
         errand.prepare("")
         put(errand.place / "said")
         assert errand.wait(0.1, lambda: True) is None

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from flame.attach.discover.finder import Finder
-from flame.attach.discover.model import Candidate, Job, Way
-from flame.attach.target import Target, choose, of_ended, of_job
+from flame.attach.discover.finder import ProcessFinder
+from flame.attach.discover.model import Candidate, Job, WatchMethod
+from flame.attach.target import AttachTarget, resolve_target, target_of_finished, target_of_job
 from flame.core.errors import FlameError, InputError, UsageError
 from tests.attach.conftest import as_nobody, needs_root, wait_until
 from tests.attach.trees import (
@@ -43,8 +43,8 @@ def env(injected_env: Callable[..., Env], users_folder: Path) -> Env:
     return injected_env(users_folder, fake=False)
 
 
-def chosen(text: str | int | Path) -> Target:
-    return choose(str(text), Finder(count=False))
+def chosen(text: str | int | Path) -> AttachTarget:
+    return resolve_target(str(text), ProcessFinder(count=False))
 
 
 def refused(text: str | int, error: type[FlameError] = InputError) -> str:
@@ -61,7 +61,9 @@ def test_a_process_that_records(tree: Tree, env: Env, tmp_path: Path) -> None:
     started = tree(sys.executable, script(tmp_path, "train.py", STEPS), env=env)
     dumps = tuple(dumps_of(job_at(started.pid)))
     title = f"train [{started.pid}]"
-    assert chosen(started.pid) == Target(title, Way.DUMP, started.pid, (started.pid,), dumps)
+    assert chosen(started.pid) == AttachTarget(
+        title, WatchMethod.DUMP, started.pid, (started.pid,), dumps
+    )
 
 
 def test_a_process_and_all_below_it(tree: Tree, env: Env) -> None:
@@ -78,21 +80,21 @@ def test_flame_record_stands_for_its_command(tree: Tree, env: Env, library: Path
     started = tree(*words, env=env | {"FLAME_LIBRARY": str(library)}, cwd=env["FLAME_DIR"])
     wait_until(lambda: chosen(started.pid).dumps)
     target = chosen(started.pid)
-    assert target.way is Way.DUMP
+    assert target.method is WatchMethod.DUMP
     assert len(target.pids) == 1
 
 
 def test_one_that_has_not_begun(tree: Tree, env: Env) -> None:
     started = tree(*python(IDLE), env=env)
     target = chosen(started.pid)
-    assert (target.way, target.pids, target.dumps) == (Way.DUMP, (started.pid,), ())
+    assert (target.method, target.pids, target.dumps) == (WatchMethod.DUMP, (started.pid,), ())
     assert not target.ended
 
 
 def test_a_python_without_the_library(tree: Tree) -> None:
     started = tree(*python(IDLE))
-    way = Way.REMOTE if sys.version_info >= (3, 14) else Way.CPU
-    assert chosen(started.pid) == Target(
+    way = WatchMethod.REMOTE if sys.version_info >= (3, 14) else WatchMethod.CPU
+    assert chosen(started.pid) == AttachTarget(
         f"python [{started.pid}]", way, started.pid, (started.pid,)
     )
 
@@ -178,7 +180,9 @@ def test_one_that_records_comes_first(tree: Tree, env: Env, tmp_path: Path) -> N
     path = script(tmp_path, "qZx4.py", STEPS)
     recorded, other = tree(sys.executable, path, env=env), tree(sys.executable, path)
     assert job_at(recorded.pid)
-    wait_until(lambda: len([job for job in Finder()().jobs if job.root.name == "qZx4"]) == 2)
+    wait_until(
+        lambda: len([job for job in ProcessFinder().find().jobs if job.root.name == "qZx4"]) == 2
+    )
     assert chosen("qZx4").root == recorded.pid
     end(recorded)
     wait_until(lambda: chosen("qZx4").root == other.pid)
@@ -214,7 +218,9 @@ def test_a_folder_that_is_written_to(tree: Tree, env: Env, users_folder: Path) -
 
 def test_a_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = DumpFile().write(tmp_path / "1-1.fdump")
-    assert chosen(str(path)) == Target("1-1.fdump", Way.DUMP, 0, (100,), (path,), ended=True)
+    assert chosen(str(path)) == AttachTarget(
+        "1-1.fdump", WatchMethod.DUMP, 0, (100,), (path,), ended=True
+    )
     monkeypatch.chdir(tmp_path)
     assert chosen("1-1.fdump").dumps == (Path("1-1.fdump"),)
     path.rename(tmp_path / "other")
@@ -234,7 +240,7 @@ def test_a_dump_that_goes_on(tmp_path: Path) -> None:
 def test_a_recording_in_which_there_is_nothing_yet(tmp_path: Path) -> None:
     folder = tmp_path / "train.flame"
     folder.mkdir()
-    assert chosen(str(folder)) == Target("train.flame", Way.DUMP, folder=folder)
+    assert chosen(str(folder)) == AttachTarget("train.flame", WatchMethod.DUMP, folder=folder)
 
 
 def test_paths_that_are_no_recording(tmp_path: Path) -> None:
@@ -252,23 +258,25 @@ def test_paths_that_are_no_recording(tmp_path: Path) -> None:
 
 
 def test_a_job_that_nobody_can_watch() -> None:
-    one = Candidate(7, "work", "", "ann", 1.0, Way.NONE)
+    one = Candidate(7, "work", "", "ann", 1.0, WatchMethod.NONE)
     with pytest.raises(InputError, match="flame record -- CMD"):
-        of_job(Job(one, (one,)))
+        target_of_job(Job(one, (one,)))
 
 
 def test_a_job_whose_dumps_are_out_of_reach() -> None:
-    one = Candidate(7, "work", "", "ann", 1.0, Way.DUMP, denied="it is in a container")
+    one = Candidate(7, "work", "", "ann", 1.0, WatchMethod.DUMP, denied="it is in a container")
     with pytest.raises(InputError, match="7: it is in a container"):
-        of_job(Job(one, (one,)))
+        target_of_job(Job(one, (one,)))
 
 
 def test_an_ended_recording(users_folder: Path) -> None:
     dump = DumpFile(41)
     dump.launch(1, 2, 1)
     path = dump.write(users_folder / "41-1.fdump")
-    (ended,) = Finder()().ended
-    assert of_ended(ended) == Target("", Way.DUMP, 0, (41,), (path,), ended=True)
+    (ended,) = ProcessFinder().find().finished
+    assert target_of_finished(ended) == AttachTarget(
+        "", WatchMethod.DUMP, 0, (41,), (path,), ended=True
+    )
 
 
 @pytest.mark.parametrize("text", ["9" * 5_000, "x" * 5_000, "/" + "x" * 5_000, "a\0b", "\u0663"])

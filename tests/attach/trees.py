@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flame.attach.discover.finder import Finder
+from flame.attach.discover.finder import ProcessFinder
 from flame.attach.discover.model import Candidate, Job
 from tests.attach.conftest import wait_until
 from tests.cli.programs import KERNELS
@@ -77,9 +77,9 @@ def users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def end(root: subprocess.Popen[bytes]) -> None:
     """Kills a process and all below it, the parents first: they would start others."""
-    from flame.attach.discover.proc import all_processes, below
+    from flame.attach.discover.proc import all_processes, descendants
 
-    for one in list(below([root.pid], all_processes())):
+    for one in list(descendants([root.pid], all_processes())):
         with suppress(ProcessLookupError):
             os.kill(one.pid, signal.SIGKILL)
     root.wait()
@@ -97,13 +97,13 @@ def script(folder: Path, name: str, code: str) -> Path:
     return path
 
 
-def job_at(pid: int, members: int = 1, finder: Finder | None = None) -> Job:
+def job_at(pid: int, members: int = 1, finder: ProcessFinder | None = None) -> Job:
     """The job with that root, as soon as so many processes of it record."""
-    finder = finder or Finder()
+    finder = finder or ProcessFinder()
     found: list[Job] = []
 
     def look() -> bool:
-        found[:] = [job for job in finder().jobs if job.root.pid == pid]
+        found[:] = [job for job in finder.find().jobs if job.root.pid == pid]
         return any(len(dumps_of(job)) >= members for job in found)
 
     wait_until(look)

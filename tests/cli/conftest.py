@@ -16,7 +16,9 @@ from tests.inject.conftest import OURS
 from tests.inject.conftest import buildable as buildable
 from tests.inject.conftest import fake as fake
 from tests.inject.conftest import library as library
+from tests.support.garbage import leaks_told as leaks_told
 from tests.support.paths import ROOT
+from tests.support.waiting import PATIENCE
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
 Flame = Callable[..., "Result"]
@@ -65,7 +67,7 @@ def spawn(
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command line as a process of its own."""
     command = [sys.executable, "-m", "flame", *map(str, args)]
-    settings: dict[str, object] = {"capture_output": True, "timeout": 60, **kwargs}
+    settings: dict[str, object] = {"capture_output": True, "timeout": 2 * PATIENCE, **kwargs}
     return subprocess.run(  # type: ignore[call-overload, no-any-return]
         command, check=False, stdin=subprocess.DEVNULL, encoding=encoding, **settings
     )

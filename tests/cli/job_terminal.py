@@ -11,9 +11,11 @@ import signal
 import struct
 import termios
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
-PATIENCE = 60.0
+from tests.support.waiting import PATIENCE
+
 ROWS, COLUMNS = 24, 80
 PROMPT = "ready> "
 BASH = ("bash", "--norc", "--noprofile", "--noediting", "-i")
@@ -46,10 +48,14 @@ class Shell:
 
     def read_until(self, text: str) -> str:
         """Read until ``text`` appears."""
+        return self.read_to(lambda output: text in output)
+
+    def read_to(self, fits: Callable[[str], object]) -> str:
+        """Read until what was written since the last keys ``fits``."""
         end = time.monotonic() + PATIENCE
-        while text.encode() not in self.output:
+        while not fits(text := self.output.decode("utf-8", "replace")):
             assert self._read(end - time.monotonic()), self.output[-2000:]
-        return self.output.decode("utf-8", "replace")
+        return text
 
     def read_for(self, seconds: float) -> str:
         """Read what comes in this time, and forget it next time."""

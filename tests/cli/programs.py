@@ -45,6 +45,20 @@ call("cuCtxSynchronize")
 """
 """10 gemm of 100 us and 10 softmax of 20 us; `cuda`, `call`, `launch` and `gemm` are left."""
 
+FLUSHED = """
+import glob, os
+from pathlib import Path
+from flame.attach.library.control import Control
+
+(dump,) = map(Path, glob.glob(f"{os.environ['FLAME_DIR']}/{os.getpid()}-*.fdump"))
+while not (control := Control.open(dump)):
+    time.sleep(0.01)
+while not control.flush():
+    time.sleep(0.01)
+control.close()
+"""
+"""After `KERNELS`: returns when all is written that CUPTI still holds."""
+
 PATIENT = """
 import os, signal, sys, time
 
@@ -52,7 +66,7 @@ heard = []
 for name in sys.argv[1].split(","):
     signal.signal(getattr(signal, name), lambda number, frame: heard.append(number))
 print("ready", flush=True)
-end = time.monotonic() + 30
+end = time.monotonic() + 60
 while not heard and time.monotonic() < end:
     time.sleep(0.01)
 time.sleep(0.5)  # A second one would come now.

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame, folded
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fake_nsys import descendants, report, slow_nsys, until
 from tests.support.writers.nsysfile import NsysFile
 
@@ -145,7 +146,7 @@ def test_an_interrupt_ends_all_processes(folder: Path) -> None:
         below = descendants(process.pid)
         process.send_signal(signal.SIGINT)
         try:
-            out, err = process.communicate(timeout=10)
+            out, err = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
     assert (process.returncode, out, err) == (130, b"", b"")

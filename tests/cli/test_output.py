@@ -14,7 +14,7 @@ from flame._version import __version__
 from flame.core.model.metrics import METRICS
 from flame.core.projection.levels import LEVELS
 from tests.cli.conftest import Flame, folded
-from tests.conftest import NSYS_TRACES
+from tests.conftest import EVERY_NSYS_TRACE
 
 
 def test_view_without_a_terminal_prints(flame: Flame, trace: Path) -> None:
@@ -191,7 +191,7 @@ def test_export_to_where_it_cannot_write(flame: Flame, trace: Path) -> None:
     assert "no/such/folder.txt" in result.complaint()
 
 
-@pytest.mark.parametrize("name", NSYS_TRACES)
+@pytest.mark.parametrize("name", EVERY_NSYS_TRACE)
 def test_real_traces_are_told(
     name: str, flame: Flame, nsys_trace: Callable[[str], Path], folder: Path
 ) -> None:

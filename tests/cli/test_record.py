@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -14,10 +15,11 @@ import pytest
 import flame.record.command as command
 from flame.core.loading.many import load_all
 from flame.core.model.profile import Profile
-from flame.record.options import Plan
+from flame.record.plan import Plan
 from tests.cli.conftest import PYTHON, Flame, Record, said, spawn
-from tests.cli.programs import KERNELS, RANGES
+from tests.cli.programs import FLUSHED, KERNELS, RANGES
 from tests.support.project_tree import project_tree
+from tests.support.waiting import PATIENCE
 
 FORKED = (
     KERNELS
@@ -102,8 +104,8 @@ def test_a_fork_has_a_dump_of_its_own(record: Record, folder: Path) -> None:
 
 def test_an_exec_goes_on_in_a_new_dump(record: Record, folder: Path) -> None:
     (folder / "program.py").write_text(KERNELS)
-    flushed = "import os, time\ntime.sleep(0.5)\n"  # What CUPTI still holds is lost as in a crash.
-    again = f"{KERNELS}{flushed}os.execv({sys.executable!r}, ['python', 'program.py'])"
+    # What CUPTI still holds would be lost as in a crash.
+    again = f"{KERNELS}{FLUSHED}os.execv({sys.executable!r}, ['python', 'program.py'])"
     assert "2 processes, 40 kernels" in said(record(*PYTHON, again))[0]
 
 
@@ -113,8 +115,10 @@ def test_without_python_frames(record: Record, folder: Path) -> None:
 
 
 def test_recording_stops_and_the_program_runs_on(record: Record) -> None:
-    more = "import time\ntime.sleep(1)\nfor _ in range(7): launch(gemm)\nprint('to the end')"
-    done = record("--duration", "300ms", *PYTHON, KERNELS + more)
+    more = "\nfrom flame.attach.discover.finished import RUNNING, read_header\n"
+    more += "while read_header(dump).state == RUNNING: time.sleep(0.01)\n"
+    more += "for _ in range(7): launch(gemm)\nprint('to the end')"
+    done = record("--duration", "3s", *PYTHON, KERNELS + FLUSHED + more)
     assert done.stdout == "to the end\n"
     assert "1 process, 20 kernels" in said(done)[0]
     assert "stopped as told" in said(done)[0]
@@ -154,7 +158,7 @@ def test_a_parent_that_ignores_ended_children_changes_nothing(recorder: None) ->
     ignoring = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
     ignoring += "os.execv(sys.executable, [sys.executable, '-m', 'flame', *sys.argv[1:]])"
     command = [*PYTHON, ignoring, "record", "-q", *PYTHON, "raise SystemExit(7)"]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 7
+    assert subprocess.run(command, timeout=PATIENCE, check=False).returncode == 7
 
 
 def test_what_cannot_be_run_ends_as_in_a_shell(record: Record, folder: Path) -> None:
@@ -324,11 +328,15 @@ def test_what_found_no_room_is_not_called_idle(record: Record) -> None:
 
 
 def test_what_goes_on_is_not_summed_up_before_it_has_begun(record: Record) -> None:
-    detach = "import nvtx, os, time\nif os.fork(): time.sleep(0.5); os._exit(0)\n"
-    detach += "os.close(1); os.close(2)\nwith nvtx.annotate('late'): time.sleep(2)"
+    detach = "import nvtx, os, time\nbegun, begin = os.pipe()\n"
+    detach += "if os.fork(): os.read(begun, 1); os._exit(0)\n"
+    detach += "os.close(1); os.close(2)\n"
+    detach += "with nvtx.annotate('late'): os.write(begin, b'x'); time.sleep(600)"
     first, second = said(record("-o", "run", *PYTHON, detach))
     assert first == "nothing was recorded so far"
-    assert second.startswith("processes that the command left behind still record (pid ")
+    left = re.match(r"processes that the command left behind still record \(pid (\d+)", second)
+    assert left, second
+    os.kill(int(left[1]), signal.SIGKILL)
 
 
 def test_programs_that_drop_the_environment_are_known(record: Record, folder: Path) -> None:
@@ -372,7 +380,7 @@ def test_a_library_that_is_not_there(
     assert result.code == 2
     assert result.complaint() == "gone.so: no such library (FLAME_LIBRARY names it)"
     monkeypatch.delenv("FLAME_LIBRARY")
-    monkeypatch.setattr("flame.__file__", str(folder / "flame" / "__init__.py"))
+    monkeypatch.setattr("flame.record.environment._PACKAGE", folder / "flame")
     result = flame("record", "true")
     assert result.code == 2
     assert "libflameinject.so was not built" in result.complaint()

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import PYTHON, Record
 from tests.cli.programs import KERNELS, PATIENT
+from tests.support.waiting import PATIENCE, wait_until
 
 
 def started(*words: str) -> subprocess.Popen[str]:
@@ -30,23 +30,32 @@ def started(*words: str) -> subprocess.Popen[str]:
 def test_what_flame_alone_is_told_reaches_the_command_once(name: str, recorder: None) -> None:
     child = started(*PYTHON, PATIENT, name)
     child.send_signal(getattr(signal, name))
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=PATIENCE)
     assert out == f"heard {name}\n"
     assert child.returncode == 9
     assert "nothing was recorded" in err
 
 
 def test_a_script_that_signals_its_group_hears_no_echo(recorder: None) -> None:
-    script = "trap 'echo trapped; kill 0' TERM; echo ready; while :; do sleep 0.05; done"
+    script = "trap 'echo trapped; kill 0; echo on' TERM; echo ready; while :; do sleep 0.05; done"
     once = script.replace("trap '", 'trap \'trap "" TERM; ')
     child = started("-q", "bash", "-c", once + "; :")
     child.send_signal(signal.SIGTERM)
-    time.sleep(1)
+    assert child.stdout and child.stdout.readline() == "trapped\n"
+    assert child.stdout.readline() == "on\n"
+    wait_until(lambda: not is_pending(child.pid, signal.SIGTERM))
     assert child.poll() is None, "the command ignores the signal, so flame waits for it"
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    out, _ = child.communicate(timeout=60)
-    assert out == "trapped\n"
+    out, _ = child.communicate(timeout=PATIENCE)
+    assert out == ""
+
+
+def is_pending(pid: int, number: int) -> bool:
+    """Whether a process has still to take that signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    pending = next(line.split()[1] for line in lines if line.startswith("ShdPnd:"))
+    return bool(int(pending, 16) >> (number - 1) & 1)
 
 
 def test_processes_that_are_left_behind_are_told(record: Record, folder: Path) -> None:

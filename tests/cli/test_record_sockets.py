@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from flame.attach.library.control import Control
-from flame.record.sockets import remove_stale
+from flame.record.folder import remove_stale_sockets
 from tests.cli.conftest import Record
 from tests.cli.programs import RANGES
 
-KILLED = RANGES + "time.sleep(0.3); import os; os._exit(0)"
+KILLED = f"""{RANGES}
+import glob, os
+while not glob.glob(f"{{os.environ['FLAME_DIR']}}/*.sock"): time.sleep(0.01)
+os._exit(0)
+"""
 GOES_ON = RANGES + "print('ready', flush=True); time.sleep(60)"
 
 
@@ -56,10 +60,10 @@ def test_only_sockets_that_nobody_listens_at_go(
         Path("3-3c.sock").write_text("mine")
         Path("4-4d.sock").symlink_to("2-2b.sock")
         dead.close()
-        remove_stale(folder)
+        remove_stale_sockets(folder)
     left = {"1-1a.sock", "program.sock", "3-3c.sock", "4-4d.sock"}
     assert {path.name for path in folder.iterdir()} == left
 
 
 def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:
-    remove_stale(tmp_path / "none")
+    remove_stale_sockets(tmp_path / "none")

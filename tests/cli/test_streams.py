@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Flame, spawn
+from tests.support.waiting import PATIENCE
 from tests.support.writers.nsysfile import NsysFile
 
 HOSTILE = "evil\x1b[31m;red\nline\u202e"
@@ -126,7 +127,7 @@ def test_static_view_needs_no_terminal_library(trace: Path) -> None:
     report = "import atexit,sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
     code = f"{report}; from flame.cli.main import main; main(['view', {str(trace)!r}])"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     loaded = set(done.stderr.split())
     assert "numpy" in loaded

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.console.info import as_text, facts, gpus, levels_present
+from flame.console.info import as_text, facts, gpus
 from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.console.terminal import cells, cut, printable
+from flame.core.analysis.trace_summary import summarize
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
@@ -33,6 +34,7 @@ from tests.conftest import NSYS_TRACES
 from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
 from tests.support.sampled import Run
+from tests.support.waiting import PATIENCE
 from tests.support.writers.nsysfile import NsysFile
 
 SAMPLE = SAMPLES / "torch_small.pt.trace.json.gz"
@@ -239,12 +241,12 @@ def test_real_traces_fit(name: str, nsys_trace: Callable[[str], Path]) -> None:
 def test_levels_present_are_those_with_frames(profile_of: Load) -> None:
     profile = profile_of(three_kernels)
     found = ("process", "thread", "device", "stream", "launch", "nvtx", "kernel")
-    assert levels_present(profile) == found
+    assert summarize(profile).levels == found
 
 
 def test_levels_of_a_trace_without_gpu_work(profile_of: Load) -> None:
     profile = profile_of(lambda file: file.nvtx("load", 0, 100))
-    assert levels_present(profile) == ("process", "thread", "nvtx")
+    assert summarize(profile).levels == ("process", "thread", "nvtx")
 
 
 def test_facts_are_told_to_people_too(profile_of: Load) -> None:
@@ -402,13 +404,15 @@ def test_cut_fits(text: str, width: int) -> None:
 # -- progress ---------------------------------------------------------------------------------
 
 REPORT = """
-import sys, time
-from flame.console.progress import PATIENCE, progress_on_stderr
-with progress_on_stderr() as progress:
+import sys
+from types import SimpleNamespace
+import flame.console.progress
+now = 100.0
+flame.console.progress.time = SimpleNamespace(monotonic=lambda: now)
+with flame.console.progress.progress_on_stderr() as progress:
     progress("reading", 1, 4)
-    time.sleep({patiences} * PATIENCE)
+    now += {patiences} * flame.console.progress.PATIENCE
     progress("attributing", 3, 4)
-    time.sleep(0.2)
 print("rich" in sys.modules)
 """
 
@@ -417,7 +421,9 @@ def reported(patiences: float, stderr: int) -> str:
     """What a load prints on stdout that lasts this many patiences and reports to ``stderr``."""
     code = REPORT.format(patiences=patiences)
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, timeout=60, check=True)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=stderr, timeout=PATIENCE, check=True
+    )
     return done.stdout.decode()
 
 

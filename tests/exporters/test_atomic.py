@@ -12,6 +12,7 @@ import pytest
 
 from flame.core.errors import InputError
 from flame.exporters.atomic import atomic_output
+from tests.support.waiting import PATIENCE
 
 not_as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 
@@ -138,7 +139,9 @@ with atomic_output(sys.argv[1]) as file:
 def test_standard_output_is_appended_to_what_the_shell_opened(target: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"old ")
     with (tmp_path / "log").open("ab") as log:
-        subprocess.run([sys.executable, "-c", WRITE, target], stdout=log, check=True, timeout=60)
+        subprocess.run(
+            [sys.executable, "-c", WRITE, target], stdout=log, check=True, timeout=PATIENCE
+        )
     assert (tmp_path / "log").read_bytes() == b"old new"
     assert names(tmp_path) == ["log"]
 
@@ -153,7 +156,9 @@ def test_a_reader_that_has_gone_is_not_an_input_error() -> None:
     command = [sys.executable, "-c", WRITE, "-"]
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=60)
+    done = subprocess.run(
+        command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=PATIENCE
+    )
     os.close(write)
     assert b"BrokenPipeError" in done.stderr
     assert b"InputError" not in done.stderr

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from inject import build
+from tests.support.garbage import leaks_told as leaks_told
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = Path(__file__).with_name("native")
@@ -31,6 +32,8 @@ SANITIZERS = {
     "thread": ("-O1", "-fsanitize=thread"),
     "address": ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
 }
+# The last flush is not given up, however little of a machine a sanitizer's build gets.
+PATIENT = "-DFLAME_PATIENCE_MS=600000"
 WATCHED = ("-g1", "-fno-omit-frame-pointer")  # reports have lines; with -g it takes longer again
 # Of the tester's own shell; a test says itself what the library and its double are told.
 OURS = ("FLAME_", "FAKE_", "CUDA_INJECTION", "NVTX_INJECTION")
@@ -90,7 +93,7 @@ def sanitized(buildable: None) -> Callable[[str], Built]:
 
     def make(kind: str) -> Built:
         flags = (*WATCHED, *SANITIZERS[kind])
-        library = built("libflameinject.so", build.sources(), *SHARED, *flags)
+        library = built("libflameinject.so", build.sources(), *SHARED, *flags, PATIENT)
         return Built(library, fake_in(*flags), flags)
 
     return make

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from flame.attach.library.control import Control
+from tests.support.waiting import PATIENCE
 
-TIMEOUT_S = 60
+TIMEOUT_S = PATIENCE
 Found = TypeVar("Found")
 # It says the value of every expression that it is given; a call of `run` is a statement.
 LISTENING = """

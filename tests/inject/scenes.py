@@ -11,6 +11,7 @@ import numpy as np
 
 from inject import build
 from tests.inject.conftest import NATIVE, built
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import records, text
 
 BASE = ("system", "dump", "process")
@@ -18,14 +19,14 @@ SOURCES = [
     *(NATIVE / name for name in ("writer_test.cpp", "life_scenes.cpp")),
     *(file for folder in BASE for file in sorted((build.HERE / folder).glob("*.cpp"))),
 ]
-TIMEOUT_S = 120
+TIMEOUT_S = 2 * PATIENCE
 RUNNING, ENDED = 0, 1  # states of a dump
 FULL, STOPPED = 1, 2  # flags
 
 
 def program(*flags: str) -> Path:
     """The test program, compiled with these flags."""
-    return built("writer_test", SOURCES, *(flags or ("-O2",)))
+    return built("writer_test", SOURCES, *(flags or build.OPTIMIZED))
 
 
 @dataclass

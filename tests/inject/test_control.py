@@ -20,6 +20,7 @@ import pytest
 from flame.attach.library.control import Control
 from tests.cli.programs import KERNELS
 from tests.inject.recorded_program import Program, until
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, meta, records
 
 ENDED, STOPPED = 1, 2
@@ -73,7 +74,7 @@ def socket_path_of(dump: Path) -> Path:
 def connect(dump: Path) -> socket.socket:
     """A client that need not keep to anything."""
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(20)
+    connection.settimeout(PATIENCE)
     # An address is short; the folders of tests may be deep.
     folder = os.open(dump.parent, os.O_PATH)
     try:
@@ -280,7 +281,7 @@ def endless_line(dump: Path) -> Iterator[socket.socket]:
 def no_reader(dump: Path) -> Iterator[socket.socket]:
     """It asks and asks, and takes no answer."""
     connection = connect(dump)
-    connection.settimeout(5)
+    connection.settimeout(PATIENCE)
     with pytest.raises(ConnectionError):
         for _ in range(100_000):
             connection.sendall(b'{"do":"status"}\n')
@@ -318,7 +319,7 @@ def test_a_bad_client_keeps_nobody_waiting(
             begin = time.monotonic()
             assert program.do(LAUNCHES) == 100
             assert is_answered(dump)
-            assert time.monotonic() - begin < 5
+            assert time.monotonic() - begin < PATIENCE
     until(lambda: descriptors_of(program) <= descriptors)
     assert program.end() == 0
     assert header(dump)["state"] == ENDED
@@ -361,7 +362,7 @@ def test_a_program_without_free_descriptors_goes_on(start: Start) -> None:
         time.sleep(1)
         assert cpu_time(program) - used < 0.3  # it does not try all the time
         program.run("resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))")
-        connection.settimeout(20)
+        connection.settimeout(PATIENCE)
         assert said(connection)["ok"] is True
     assert program.do(LAUNCHES) == 100
 
@@ -393,7 +394,10 @@ except OSError as error:
     print(b"")
 """
     done = subprocess.run(
-        [sys.executable, "-c", code, str(socket_path)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, str(socket_path)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert (done.stdout, done.stderr) == ("b''\n", "")
     assert is_answered(program.dump())
@@ -492,14 +496,14 @@ def test_a_daemon_that_closes_all_descriptors_is_still_heard(start: Start, first
     with connect(dump) as connection:
         assert ask(connection, "status")["ok"]
         program.run(f"import os; os.closerange({first}, 4096)")
-        connection.settimeout(5)
+        connection.settimeout(PATIENCE)
         with pytest.raises((ConnectionError, AssertionError)):
             ask(connection, "status")
     until(lambda: is_answered(dump))
     assert program.do(LAUNCHES) == 100
     begin = time.monotonic()
     assert program.end() == 0
-    assert time.monotonic() - begin < 2.5
+    assert time.monotonic() - begin < 9  # It would wait for ten seconds.
     assert header(dump)["state"] == ENDED
     assert list(program.folder.iterdir()) == [dump]
 

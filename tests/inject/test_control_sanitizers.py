@@ -7,16 +7,20 @@ import socket
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flame.attach.library import control as control_module
 from flame.attach.library.control import Control
 from tests.inject.recorded_program import until
 from tests.inject.test_sanitizers import OPTIONS
+from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.fdumprecords import header, records
+
+pytestmark = pytest.mark.deep
 
 THREADS = 16
 ROUNDS = {"thread": 20, "address": 60}
@@ -26,6 +30,13 @@ MODES = ("continuous", "off", "serialized:20", "continuous:9", "off", "serialize
 BAD = (b"what\n", b'{"do":"status"', b"x" * 5000, b'{"do":"flush"}\n' * 50, b"\n" * 200)
 
 Stressed = Callable[[str], tuple[subprocess.Popen[str], Path]]
+
+
+@pytest.fixture(autouse=True)
+def _with_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many clients, a sanitizer and whatever else runs make every answer late."""
+    for limit in ("_SOON", "_WORK", "_LONG"):
+        monkeypatch.setattr(control_module, limit, PATIENCE)
 
 
 @pytest.fixture
@@ -44,6 +55,7 @@ def stressed(
         process = subprocess.Popen(
             [str(program), str(THREADS), str(ROUNDS[kind]), str(FORKS[kind])],
             env=env,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -54,48 +66,63 @@ def stressed(
     return run
 
 
-def good_client(process: subprocess.Popen[str], dump: Path) -> int:
-    answers = 0
-    while process.poll() is None:
-        if control := Control.open(dump):
-            answers += (control.status() is not None) + control.flush()
-            control.close()
-    return answers
+class Client:
+    """Asks by ``ask``, which is given the number of the turn, and counts the answers."""
+
+    def __init__(self, ask: Callable[[Path, int], int]) -> None:
+        self._ask = ask
+        self.answers = 0
+
+    def __call__(self, process: subprocess.Popen[str], dump: Path) -> None:
+        turn = 0
+        while process.poll() is None:
+            self.answers += self._ask(dump, turn)
+            turn += 1
 
 
-def bad_client(process: subprocess.Popen[str], dump: Path) -> int:
-    turn = 0
-    while process.poll() is None:
-        with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
-            connection.settimeout(0.2)
-            connection.connect(str(dump.with_suffix(".sock")))
-            connection.sendall(BAD[turn % len(BAD)])
-            if turn % 2:
-                connection.recv(100)
-        turn += 1
-    return turn
+def ask_well(dump: Path, _: int) -> int:
+    if control := Control.open(dump):
+        with closing(control):
+            return (control.status() is not None) + control.flush()
+    return 0
 
 
-def sampling_client(process: subprocess.Popen[str], dump: Path) -> int:
-    turn = answers = 0
-    while process.poll() is None:
-        if control := Control.open(dump):
+def ask_badly(dump: Path, turn: int) -> int:
+    with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+        connection.settimeout(0.2)
+        connection.connect(str(dump.with_suffix(".sock")))
+        connection.sendall(BAD[turn % len(BAD)])
+        if turn % 2:
+            connection.recv(100)
+    return 1
+
+
+def ask_for_samples(dump: Path, turn: int) -> int:
+    if control := Control.open(dump):
+        with closing(control):
             reply = control.sample(MODES[turn % len(MODES)])
-            answers += reply is not None and reply.ok
-            control.close()
-        turn += 1
-    return answers
+            return reply is not None and reply.ok
+    return 0
 
 
 @pytest.mark.parametrize("kind", ["thread", "address"])
 def test_clients_disturb_nothing(stressed: Stressed, kind: str) -> None:
     process, dump = stressed(kind)
-    with ThreadPoolExecutor(5) as pool:
-        clients = (good_client, good_client, bad_client, bad_client, sampling_client)
-        counts = [pool.submit(client, process, dump) for client in clients]
-        output, errors = process.communicate(timeout=300)
+    clients = [Client(ask) for ask in (ask_well, ask_well, ask_badly, ask_badly, ask_for_samples)]
+    stdin, process.stdin = process.stdin, None  # which `communicate` would close
+    assert stdin
+    with ThreadPoolExecutor(6) as pool:
+        reading = pool.submit(process.communicate, timeout=10 * PATIENCE)
+        asking = [pool.submit(client, process, dump) for client in clients]
+        try:
+            wait_until(lambda: all(client.answers for client in clients) or reading.done())
+        finally:
+            stdin.close()
+        output, errors = reading.result()
     assert (process.returncode, errors) == (0, "")
-    assert all(count.result() > 0 for count in counts)
+    assert all(
+        one.result() is None and client.answers for one, client in zip(asking, clients, strict=True)
+    )
     said, of = json.loads(output), records(dump)
     assert header(dump)["state"] == ENDED and header(dump)["dropped"] == 0
     steady = [number for number, name in of["text"].items() if name == b"steady"]
@@ -116,5 +143,5 @@ def test_a_stop_disturbs_nothing(stressed: Stressed, kind: str) -> None:
     head = header(dump)
     assert (head["state"], head["flags"]) == (ENDED, STOPPED)
     assert head["tail"] == dump.stat().st_size
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=10 * PATIENCE)
     assert (process.returncode, errors) == (0, "")

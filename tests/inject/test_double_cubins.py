@@ -18,6 +18,7 @@ from flame.core.loading.many import load
 from flame.core.sass.cubin import functions_in
 from samples import make_six_levels, tiny_llm
 from tests.support.project_tree import project_tree
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import meta, records, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +55,7 @@ def run(injected_env: Env, tmp_path: Path) -> Callable[..., subprocess.Completed
         env = injected_env(tmp_path / "dump", FAKE_TRUTH=str(tmp_path / "truth"), **more)
         command = [sys.executable, "-c", PROGRAM, str(image), *names]
         return subprocess.run(
-            command, env=env, capture_output=True, text=True, check=False, timeout=60
+            command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE
         )
 
     return do

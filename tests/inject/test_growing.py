@@ -19,10 +19,11 @@ from flame.core.readers.fdump.context import Shared
 from flame.core.readers.fdump.layout import RUNNING
 from tests.core.live.test_growing import Seen
 from tests.core.readers.fdump.test_oracle import rows_of
+from tests.support.waiting import PATIENCE
 
 WORKLOAD = Path(__file__).with_name("truth_workload.py")
 ACTIONS = 1500
-TIMEOUT_S = 60
+TIMEOUT_S = PATIENCE
 
 
 def appearing(folder: Path) -> Growing:

@@ -19,6 +19,7 @@ from tests.inject.scenes import (
     numbers,
     program,
 )
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, meta, records
 
 
@@ -164,7 +165,7 @@ def test_a_dump_that_is_cut_off_ends_no_program(bench: Bench) -> None:
 
 def test_other_bus_errors_are_the_programs(bench: Bench) -> None:
     command = [str(bench.program), "own_bus_error"]
-    assert subprocess.run(command, env=bench.env(), timeout=60).returncode == 42
+    assert subprocess.run(command, env=bench.env(), timeout=PATIENCE).returncode == 42
     bench.run("usual_bus_error")
 
 

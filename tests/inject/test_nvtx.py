@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inject import build
@@ -26,6 +26,8 @@ from tests.inject.nvtx_recorded import (
     only,
     recorded,
 )
+from tests.support.tiers import examples
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header
 
 MAX_DEPTH = 250
@@ -43,7 +45,7 @@ def run(injected_env: Callable[..., dict[str, str]], tmp_path: Path) -> Recordin
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=2 * PATIENCE,
         )
         assert done.returncode == status, done.stderr
         return done.stdout
@@ -115,8 +117,21 @@ def test_threads_have_the_names_that_the_system_has(
 
 
 def test_a_hang_is_as_long_as_it_was(python: Callable[..., str], tmp_path: Path) -> None:
-    script = "import os, time; nvtx.push_range('hangs'); time.sleep(1); os.kill(os.getpid(), 9)"
-    python(script, status=-9)
+    python(
+        f"""
+        import os, sys, time
+        from pathlib import Path
+        sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+        from tests.support.writers.fdumprecords import header
+        nvtx.push_range("hangs")
+        began = time.monotonic_ns()
+        (dump,) = Path({str(tmp_path)!r}).glob("*.fdump")
+        while header(dump)["end_monotonic"] - began < 0.6e9:
+            time.sleep(0.01)
+        os.kill(os.getpid(), 9)
+        """,
+        status=-9,
+    )
     dump = only(tmp_path)
     (begin,) = dump.of["open_range"]["start"].tolist()
     assert header(dump.path)["end_monotonic"] - begin > 0.5e9
@@ -397,6 +412,7 @@ def test_deep_paths_keep_their_outermost_ranges(
     assert dump.dropped == 0
 
 
+@pytest.mark.deep
 def test_bottomless_nesting_is_counted_and_stays_balanced(
     calls: Callable[..., list[int]], tmp_path: Path
 ) -> None:
@@ -469,10 +485,10 @@ COMMANDS = st.lists(st.one_of(PUSHES, PUSHES, PUSHES, POPS, POPS, FORKS), max_si
 
 @pytest.fixture(scope="module")
 def model(buildable: None, compiled: Callable[..., Path]) -> Path:
-    return compiled("nvtx_model.cpp", "-O0", *map(str, build.sources()))
+    return compiled("nvtx_model.cpp", *build.OPTIMIZED, *map(str, build.sources()))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(0.25)
 @given(commands=COMMANDS)
 def test_any_pushes_and_pops(
     commands: list[tuple[str, ...]],

@@ -206,6 +206,7 @@ def test_numpy_payloads(injected_env: Callable[..., dict[str, str]], tmp_path: P
     ]
 
 
+@pytest.mark.deep
 def test_nonsense_is_read_within_its_bounds(
     sanitized: Callable[[str], Any],
     compiled: Callable[..., Path],

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, records
 
 ENDED = 1
@@ -16,7 +17,7 @@ def test_a_handler_that_annotates_is_heard_or_counted(
 ) -> None:
     program, env = compiled("nvtx_signals.cpp"), injected_env(tmp_path, fake=False)
     done = subprocess.run(
-        [str(program)], env=env, capture_output=True, text=True, check=True, timeout=60
+        [str(program)], env=env, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert done.stderr == ""
     (dump,) = tmp_path.glob("*.fdump")

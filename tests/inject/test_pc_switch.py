@@ -17,6 +17,7 @@ from flame.attach.library.control import SamplingReply
 from tests.cli.programs import KERNELS
 from tests.inject.conftest import small_file_system
 from tests.inject.recorded_program import Program, until
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, meta, records, text
 
 IMAGE = """
@@ -350,7 +351,7 @@ def test_other_lines_are_not_understood(start: Start) -> None:
     program = start()
     program.heard()
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
+        connection.settimeout(PATIENCE)
         folder = os.open(program.folder, os.O_PATH)
         name = program.dump().with_suffix(".sock").name
         connection.connect(f"/proc/self/fd/{folder}/{name}")

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from inject import build
+from tests.support.tiers import deep_except
+from tests.support.waiting import PATIENCE
 from tests.support.writers import fdumprecords
 
 CASES = Path(__file__).with_name("python_cases.py")
@@ -27,6 +29,9 @@ WALKED = (11, 12, 13, 14)
 """Minor versions whose frames are read without the GIL."""
 TOLD = (9, 10)
 """Those whose frames are read with the GIL only."""
+
+EACH = deep_except([sys.version_info[1]], WALKED)
+"""The quick tier has only the interpreter of the tests: another has to be started."""
 
 COMPARED = (
     *("nested", "many_lines", "sort_keys", "callbacks_from_c", "generators", "comprehensions"),
@@ -52,7 +57,12 @@ def python(minor: int) -> str:
 
 def run(command: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=os.environ | env, capture_output=True, text=True, timeout=120, check=False
+        command,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
     )
 
 
@@ -110,7 +120,7 @@ def record(probe: Path, tmp_path_factory: pytest.TempPathFactory) -> Record:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=5 * PATIENCE)
         assert process.returncode == 0, output
         says = {name: each for line in lines_of(output) for name, each in json.loads(line).items()}
         dumps = {int(path.name.split("-")[0]): path for path in folder.glob("*.fdump")}
@@ -144,7 +154,7 @@ def place(function: str, file: str, line: int) -> Place:
 
 
 @pytest.mark.parametrize("case", COMPARED)
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_stack_is_what_python_says(record: Record, minor: int, case: str) -> None:
     recording = record(minor, *COMPARED)
     assert list(differences(recording, case, ("held", "released"))) == []
@@ -153,7 +163,7 @@ def test_stack_is_what_python_says(record: Record, minor: int, case: str) -> Non
 
 
 @pytest.mark.parametrize("case", ["own_texts", "without_lines", "unknown_thread", "subinterpreter"])
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_odd_stack(record: Record, minor: int, case: str) -> None:
     assert list(differences(record(minor, case), case, ("held", "released"))) == []
 
@@ -164,7 +174,7 @@ def test_greenlets(record: Record) -> None:
     assert list(differences(recording, "greenlets", ("held", "released"))) == []
 
 
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_stack_cut_at_its_limit(record: Record, minor: int) -> None:
     recording = record(minor, *COMPARED)
     whole, cut = (recording.says["deep"][at]["released"] for at in (0, 9))
@@ -179,13 +189,13 @@ def test_stack_cut_at_its_limit(record: Record, minor: int) -> None:
     assert len(recording.stack(cut)) == MAX_DEPTH
 
 
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_nothing_is_read_before_the_check(record: Record, minor: int) -> None:
     recording = record(minor, "before_any_check")
     assert list(differences(recording, "before_any_check", ("held", "released"))) == []
 
 
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_forked_child_has_its_own_stacks(record: Record, minor: int) -> None:
     recording = record(minor, "forked")
     for case in ("forked", "forked in child"):
@@ -193,6 +203,7 @@ def test_forked_child_has_its_own_stacks(record: Record, minor: int) -> None:
     assert len(recording.dumps) == 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("minor", TOLD)
 def test_older_python_with_the_gil_only(record: Record, minor: int) -> None:
     recording = record(minor, "nested", "many_lines", "deep", "generators", "exceptions", "forked")
@@ -202,7 +213,7 @@ def test_older_python_with_the_gil_only(record: Record, minor: int) -> None:
     assert recording.meta()["python"][0].endswith(": frames only where the GIL is held")
 
 
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_threads_capture_while_others_churn(record: Record, minor: int) -> None:
     recording = record(minor, "stress")
     del recording.says["stress"][:-300]  # the last ones are enough to look at
@@ -210,20 +221,20 @@ def test_threads_capture_while_others_churn(record: Record, minor: int) -> None:
     assert len(recording.says["stress"]) > 20
 
 
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_threads_in_the_middle_of_it_at_the_end(record: Record, minor: int) -> None:
     for times in "123":
         record(minor, "daemons", TIMES=times)
 
 
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_lines_of_every_instruction(record: Record, minor: int) -> None:
     says = record(minor, "lines").says["lines"]
     assert [each for each in says if each["wrong"]] == []
     assert sum(each["instructions"] for each in says) > 10_000
 
 
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_texts_of_every_kind(record: Record, minor: int) -> None:
     for each in record(minor, "texts").says["texts"]:
         text, told = (
@@ -233,7 +244,7 @@ def test_texts_of_every_kind(record: Record, minor: int) -> None:
         assert told == text or (len(told.encode()) > 4096 - 4 and text.startswith(told))
 
 
-@pytest.mark.parametrize("minor", WALKED)
+@pytest.mark.parametrize("minor", EACH)
 def test_offsets_are_those_of_the_headers(record: Record, minor: int, tmp_path: Path) -> None:
     include = run(
         [python(minor), "-c", "import sysconfig; print(sysconfig.get_path('include'))"], {}

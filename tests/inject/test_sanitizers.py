@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, records, text
+
+pytestmark = pytest.mark.deep
 
 THREADS = 32
 ROUNDS = {"thread": 10, "address": 20}
@@ -54,9 +57,14 @@ def stressed(
     )
     command = [str(program), str(THREADS), str(ROUNDS[kind]), str(FORKS[kind])]
     with subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=10 * PATIENCE)
     assert process.returncode == 0, errors
     (dump,) = folder.glob(DUMP.format(pid=process.pid))
     children = [path for path in folder.glob("*.fdump") if path != dump]

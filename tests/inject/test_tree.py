@@ -16,6 +16,7 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from tests.inject.naive_process import Process, Step, Work, idle_times, launch_times
 from tests.support.project_tree import project_tree
+from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header
 
 WORKLOAD = Path(__file__).with_name("tree_workload.py")
@@ -41,7 +42,7 @@ def recording(
     env = injected_env(folder / "dumps", FAKE_CUPTI="shuffle", FLAME_FLUSH_MS="20")
     env |= {"FAKE_TRUTH": str(folder / "truth"), "FAKE_DEVICES": "2"}
     command = [sys.executable, str(WORKLOAD), str(folder / "log"), "1"]
-    subprocess.run(command, env=env, check=True, timeout=120)
+    subprocess.run(command, env=env, check=True, timeout=2 * PATIENCE)
     dumps = sorted((folder / "dumps").glob("*.fdump"), key=lambda one: one.stem.split("-")[1])
     assert len(dumps) == 4
     return [
@@ -66,6 +67,7 @@ def test_every_activity_is_where_the_program_was(launching: list[Process]) -> No
         )
 
 
+@pytest.mark.deep
 def test_every_stack_has_its_value_and_count_to_the_nanosecond(launching: list[Process]) -> None:
     for process in launching:
         profile, rows = load(process.dump), process.work()
@@ -75,6 +77,7 @@ def test_every_stack_has_its_value_and_count_to_the_nanosecond(launching: list[P
                 assert tree(profile, levels, metric) == stacks(rows, weights, levels)
 
 
+@pytest.mark.deep
 def test_a_recording_is_the_sum_of_its_processes(
     recording: list[Process], launching: list[Process]
 ) -> None:

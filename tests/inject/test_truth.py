@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.support.writers import fdumprecords
 
 WORKLOAD = Path(__file__).with_name("truth_workload.py")
@@ -56,7 +57,9 @@ def record(folder: Path, env: dict[str, str], *command: object) -> Run:
     """Runs a Python program on the double, and reads what it and the double wrote."""
     env |= {"FAKE_TRUTH": str(folder / "truth"), "FAKE_DEVICES": "2"}
     log = folder / "log"
-    subprocess.run([sys.executable, *map(str, command), log], env=env, check=True, timeout=120)
+    subprocess.run(
+        [sys.executable, *map(str, command), log], env=env, check=True, timeout=2 * PATIENCE
+    )
     [dump], [truth] = folder.glob("dump/*.fdump"), folder.glob("truth.*")
     told = defaultdict(list)
     for line in truth.read_text().splitlines():

@@ -188,7 +188,7 @@ def opened() -> Callable[[str], Ran]:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("flame.tui.main.app.run", run)
-            patch.setattr("flame.cli.main._is_terminal", lambda stream: True)
+            patch.setattr("flame.cli.view.is_on_terminal", lambda: True)
             patch.setenv("FLAME_CONFIG", "/dev/null")
             assert main(words) == 0
         return seen[0]

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 # Printed at exit, so that a command that ends by SystemExit is seen as well.
 REPORT = """
 import atexit, sys
@@ -31,7 +33,7 @@ for name in {packages}:
 def imported(code: str, *args: str) -> set[str]:
     """Names of all modules that a fresh interpreter has loaded at the end of this code."""
     command = [sys.executable, "-c", REPORT + code, *args]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return set(done.stderr.rpartition("imported:")[2].split())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.analysis.frame_totals import frame_totals
@@ -21,7 +21,7 @@ from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
-from tests.conftest import TRACES
+from tests.conftest import TRACES, is_small
 from tests.support.oracles import naive_kineto as naive
 from tests.support.oracles.facts import differences
 from tests.support.oracles.naive_kineto import Range, Work
@@ -44,12 +44,14 @@ from tests.support.oracles.naive_kineto_tree import (
     spelled,
 )
 from tests.support.project_tree import project_tree
+from tests.support.tiers import deep_except, examples
 from tests.support.writers.kineto_scripts import KERNELS, STEPS, Script, moments, scripts
 from tests.support.writers.kinetofile import KinetoFile
 
 KINETO_TRACES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
-every_trace = pytest.mark.parametrize("name", KINETO_TRACES)
-random_traces = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SMALL = [name for name in KINETO_TRACES if is_small(TRACES / "kineto" / name)]
+every_trace = pytest.mark.parametrize("name", deep_except(SMALL, KINETO_TRACES))
+random_traces = examples(0.6, [HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

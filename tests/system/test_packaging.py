@@ -19,6 +19,9 @@ from pathspec import GitIgnoreSpec
 from flame._version import __version__
 from inject import build as inject
 from tests.support.paths import ROOT, SAMPLES
+from tests.support.waiting import PATIENCE
+
+pytestmark = pytest.mark.deep
 
 SAMPLE = SAMPLES / "decode_small.sqlite"
 # What pip says of a project when no index answers; a wrong version bound would list the versions.
@@ -39,7 +42,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=5 * PATIENCE,
         check=False,
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load
@@ -20,11 +20,12 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters import folded, speedscope
 from flame.exporters.stacks import encodable
-from tests.conftest import NSYS_TRACES, TRACES
+from tests.conftest import NSYS_TRACES, TRACES, is_small
 from tests.exporters.profiles import Row, chain, profile_of, some_rows
 from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
 from tests.support.sampled import Run, runs
+from tests.support.tiers import deep_except, examples
 
 SAMPLE = SAMPLES / "decode_small.sqlite"
 REAL = [
@@ -110,14 +111,18 @@ def check_folded(tree: StackTree) -> None:
     assert folded_lines(back) == lines
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", deep_except([SAMPLE, *filter(is_small, REAL)], REAL), ids=lambda path: path.name
+)
 def test_a_trace_comes_back_from_speedscope(path: Path) -> None:
     profile = load(path)
     assert check_speedscope(profile, Selection())
     assert check_speedscope(profile, Selection(metric="host"))
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", deep_except([SAMPLE, *filter(is_small, REAL)], REAL), ids=lambda path: path.name
+)
 def test_a_trace_comes_back_from_folded_stacks(path: Path) -> None:
     profile = load(path)
     for metric in (profile.default_metric, "host", "count"):
@@ -154,7 +159,7 @@ unambiguous = some_rows.filter(
 )
 
 
-@settings(max_examples=50)
+@examples(0.5)
 @given(unambiguous, st.sampled_from(["gpu", "count", "host"]))
 def test_any_tree_comes_back_from_speedscope(rows: list[Row], metric: str) -> None:
     check_speedscope(profile_of(rows, host=rows), Selection(metric=metric))
@@ -189,7 +194,7 @@ SAMPLED = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
+@examples(0.4)
 @given(runs, SAMPLED)
 def test_instructions_and_reasons_come_back(run: Run, selection: Selection) -> None:
     profile = run.profile()

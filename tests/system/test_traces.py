@@ -14,12 +14,12 @@ from flame.core.loading.many import load
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from tests.conftest import NSYS_TRACES, TRACES, needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, TRACES, needs_traces
 from tests.support.oracles.naive import GPU_TABLES, Row, naive
 from tests.support.project_tree import project_tree
 
 pytestmark = needs_traces
-on_all = pytest.mark.parametrize("trace", NSYS_TRACES)
+on_all = pytest.mark.parametrize("trace", EVERY_NSYS_TRACE)
 
 ORDERS = (
     None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,13 +23,12 @@ from flame.options.config import DEFAULTS, Config
 from flame.tui.main.app import FlameApp
 from flame.tui.shell.base_app import Shell
 from flame.tui.toolkit.lines import Rows
+from tests.support.waiting import PATIENCE
 from tests.tui import traces
 from tests.tui.terminals import Terminal
 
 if TYPE_CHECKING:
     from flame.tui.main.screen import MainScreen
-
-PATIENCE = 10.0
 
 
 class User:
@@ -88,7 +88,7 @@ class User:
     def selected(self) -> str:
         """Name of the selected frame."""
         view = self.screen.view
-        return view.tree.name(view.cursor)
+        return view.tree.name(view.cursor.node)
 
     @property
     def levels(self) -> str:
@@ -99,7 +99,7 @@ class User:
     def zoomed(self) -> str:
         """Name of the zoomed frame."""
         view = self.screen.view
-        return view.tree.name(view.zoom.node)
+        return view.tree.name(view.viewport.zoom.node)
 
 
 def main_screen(app: Shell) -> MainScreen | None:
@@ -160,3 +160,4 @@ def terminals() -> Iterator[list[Terminal]]:
     yield started
     for terminal in started:
         terminal.close()
+    gc.collect()  # so that what a process leaks is told here: see tests.support.garbage

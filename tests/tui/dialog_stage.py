@@ -16,8 +16,8 @@ from textual.screen import Screen
 from flame.tui.shell.base_app import Shell
 from flame.tui.toolkit.dialog import Dialog, Entry
 from flame.tui.toolkit.lines import Lines
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 10.0
 PENDING = object()
 """The result of a dialog that is still open."""
 

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from tests.support.paths import ROOT
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 30.0
 OWN = ("NO_COLOR", "FLAME_ASCII")
 """What the developer's terminal may say, and a test must not depend on."""
 
@@ -75,6 +75,11 @@ class Terminal:
         """Press ``key``; what was written before is forgotten."""
         self.output = b""
         os.write(self._end, key.encode())
+
+    def answered(self) -> None:
+        """Read until something has come, and then nothing for a while."""
+        assert self._read(PATIENCE)
+        self.settle()
 
     def settle(self, seconds: float = 0.5) -> None:
         """Read until nothing has come for so long."""

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual import events
@@ -30,6 +30,7 @@ from flame.tui.shell.loading_screen import LoadingScreen
 from tests.conftest import NSYS_TRACES
 from tests.support.hostile.bad_texts import WHOLE
 from tests.support.strategies import Script, scripts
+from tests.support.tiers import deep_except, examples
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.conftest import User, _character, open_app
@@ -176,9 +177,14 @@ class Monkey:
         self._check_screen()
         shown = self.user.screen.shown
         for view in (shown.view, self.user.screen.view):
-            held = view.holds(view.cursor) or view.cursor == view.zoom.node
+            held = (
+                view.viewport.holds(view.cursor.node) or view.cursor.node == view.viewport.zoom.node
+            )
             # The table has frames without any width too.
-            assert held or not view.tree.total[view.cursor], (view.cursor, view.zoom)
+            assert held or not view.tree.total[view.cursor.node], (
+                view.cursor.node,
+                view.viewport.zoom,
+            )
         total = int(shown.view.tree.total[0])
         assert self.totals.setdefault(shown.selection, total) == total
 
@@ -264,29 +270,30 @@ def written(folder: Path, name: str, prefix: str = "") -> Path:
 # Walks; by hand they were a thousand times as long
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", deep_except(list(MADE)[:2], MADE))
 async def test_made_traces(tmp_path: Path, name: str) -> None:
     await walk(MADE[name](tmp_path / f"{name}.sqlite"), seed=1, steps=20)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", deep_except(("kineto", "evil"), FILES))
 async def test_traces_and_stacks_of_others(tmp_path: Path, name: str) -> None:
     await walk(written(tmp_path, name), seed=1, steps=15)
 
 
-@pytest.mark.parametrize("names", MERGED, ids="+".join)
+@pytest.mark.parametrize("names", deep_except(MERGED[:1], MERGED), ids="+".join)
 async def test_several_at_once(tmp_path: Path, names: tuple[str, ...]) -> None:
     first, *more = (written(tmp_path, name, str(number)) for number, name in enumerate(names))
     await walk(first, seed=1, steps=15, more=more)
 
 
-@settings(max_examples=3)
+@examples(0.03)
 @given(scripts(), st.integers(0, 1_000))
 def test_random_traces(script: Script, seed: int) -> None:
     with TemporaryDirectory() as folder:
         asyncio.run(walk(script.write(Path(folder, "random.sqlite")), seed, steps=10))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", NSYS_TRACES[:1])
 async def test_real_traces(nsys_trace: Callable[[str], Path], name: str) -> None:
     await walk(nsys_trace(name), seed=1, steps=20)
@@ -341,9 +348,9 @@ async def test_a_frame_without_width_zooms_to_what_has_any(decode: Path) -> None
     async with open_app(decode) as user:
         await user.press("m", "m", "m", "m", "tab", "tab", "end")
         view = user.screen.shown.view
-        assert view.tree.metric.key == "idle" and not view.tree.total[view.cursor]
+        assert view.tree.metric.key == "idle" and not view.tree.total[view.cursor.node]
         await user.press("tab", "tab", "enter")
-        assert view.tree.total[view.zoom.node] > 0
+        assert view.tree.total[view.viewport.zoom.node] > 0
         assert user.read("icicle").strip()
 
 
@@ -385,7 +392,7 @@ async def test_there_is_no_palette_over_a_dialog(decode: Path) -> None:
 async def test_a_search_that_would_take_years_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finder, "LONGEST", 0.2)
+    monkeypatch.setattr(finder, "LONGEST_SEARCH", 0.2)
     path = tmp_path / "long.sqlite"
     with NsysFile(path) as trace:
         trace.kernel("a" * 60 + "b", 0, 10)
@@ -394,7 +401,7 @@ async def test_a_search_that_would_take_years_is_given_up(
         user.app.post_message(events.Paste("(a+)+$"))
         await user.settle()
         assert "a simpler expression" in user.read("status")
-        assert user.screen.view.found is None
+        assert user.screen.view.matches.result is None
 
 
 async def test_a_quick_filter_in_the_sandwich_is_about_its_subject(decode: Path) -> None:
@@ -406,20 +413,24 @@ async def test_a_quick_filter_in_the_sandwich_is_about_its_subject(decode: Path)
 # Threads
 
 
-@pytest.mark.parametrize(
-    ("place", "keys"),
-    [
-        ("flame.tui.session.projector.find", "*i"),
-        ("flame.tui.session.finder.find", "*"),
-        ("flame.tui.details.collector.collect", ""),
-        ("flame.tui.views.top_pane._rest", "\t\t"),
-        ("flame.tui.timeline.prepare.timeline", "\t\t\t"),
-    ],
+IN_THREADS = (
+    ("flame.tui.session.projector.find", "*i"),
+    ("flame.tui.session.finder.find", "*"),
+    ("flame.tui.details.collector.collect", ""),
+    ("flame.tui.views.top_pane._rest", "\t\t"),
+    ("flame.tui.timeline.prepare.timeline", "\t\t\t"),
 )
+"""What threads run, and the keys that have them do so."""
+
+
+RARE = [pytest.param(*one, marks=pytest.mark.deep) for one in IN_THREADS[2:]]
+
+
+@pytest.mark.parametrize(("place", "keys"), [*IN_THREADS[:2], *RARE])
 def test_a_bug_in_a_thread_ends_the_app_with_its_error(
     terminals: list[Terminal], decode: Path, place: str, keys: str
 ) -> None:
-    module, name = place.split(".tui.")[1].split(".", 1)
+    module, name = place.rsplit(".", 1)
     terminal = start(terminals, decode, BROKEN.format(module=module, name=name))
     if keys:
         terminal.read_until("model.layers.1.mlp")
@@ -432,11 +443,13 @@ def test_a_bug_in_a_thread_ends_the_app_with_its_error(
 
 
 BROKEN = """
-import flame.cli.main
-from flame.tui import finder, sandwich, top, {module}
-finder.AT_ONCE = sandwich.AT_ONCE = top.AT_ONCE = 0
+from flame.cli.main import main
+import {module}
+from flame.tui.session import finder
+from flame.tui.views import sandwich_pane, top_pane
+finder.AT_ONCE = sandwich_pane.AT_ONCE = top_pane.AT_ONCE = 0
 def broken(*args, **named):
     raise RuntimeError("a bug")
 {module}.{name} = broken
-run = lambda inputs, *rest: flame.cli.main(["view", str(inputs.paths[0])])
+run = lambda inputs, *rest: main(["view", str(inputs.paths[0])])
 """

@@ -13,6 +13,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.tui.main.app import FlameApp
+from tests.support.tiers import deep_except
 from tests.tui.conftest import User, main_screen
 
 Compare = Callable[..., bool]
@@ -57,18 +58,20 @@ def _in_one_folder(decode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "cwd", lambda: Path("/home/user"))
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: "{}x{}".format(*size))
+@pytest.mark.parametrize(
+    "size", deep_except(SIZES[-1:], SIZES), ids=lambda size: "{}x{}".format(*size)
+)
 @pytest.mark.parametrize("scene", list(SCENES))
 def test_scene(decode: Path, snap_compare: Compare, scene: str, size: tuple[int, int]) -> None:
     assert taken(decode, snap_compare, scene, size, "flame-dark")
 
 
-@pytest.mark.parametrize("scene", LARGE)
+@pytest.mark.parametrize("scene", deep_except(LARGE[:2], LARGE))
 def test_large(decode: Path, snap_compare: Compare, scene: str) -> None:
     assert taken(decode, snap_compare, scene, (250, 70), "flame-dark")
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", deep_except(THEMES[:1], THEMES))
 @pytest.mark.parametrize("scene", THEMED)
 def test_theme(decode: Path, snap_compare: Compare, scene: str, theme: str) -> None:
     assert taken(decode, snap_compare, scene, (120, 40), theme)

@@ -1,4 +1,4 @@
-"""How much dumps hold so far, and whether they are being written right now."""
+"""Count what dumps hold so far, and tell whether they are being written right now."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _LAST_CHUNKS = 256
 _CONTENT = ("launch", "kernel", "memop", "range", "open_range")
 
 
-class Count(NamedTuple):
-    """What is in a dump: ``newest`` of its times in ns of CLOCK_MONOTONIC.
+class DumpCount(NamedTuple):
+    """Count what is in a dump; ``newest`` of its times is in ns of CLOCK_MONOTONIC.
 
     ``empty``: no call, no GPU work and no range.
     """
@@ -45,18 +45,18 @@ class Count(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether something was recorded within the last second."""
+        """Tell whether something was recorded within the last second."""
         return 0 <= time.monotonic_ns() - self.newest < _SECOND
 
 
 def total(numbers: Iterable[int]) -> int:
-    """Their sum, `UNKNOWN` where one is."""
+    """Add ``numbers``; `UNKNOWN` where one of them is."""
     known = list(numbers)
     return UNKNOWN if UNKNOWN in known else sum(known)
 
 
-class Dump:
-    """The dump at ``path``, which may be growing. Everything raises InputError if it is none."""
+class OpenDump:
+    """Read the dump at ``path``, which may be growing. All raise InputError if it is none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -64,38 +64,38 @@ class Dump:
         self._data, self._chunks = opened(path)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._data.close()
 
     def header(self) -> Header:
-        """Its header now."""
+        """Read its header as it is now."""
         with named(self._path):
             return header_of(self._data.read(0, HEADER_SIZE))
 
-    def count(self) -> Count:
-        """What is in it now; the first time all chunks are looked at, later those that grow."""
+    def count(self) -> DumpCount:
+        """Count what is in it now: in all chunks the first time, later in those that grow."""
         with named(self._path):
             self._chunks.update()
             self.counted = True
             numbers = {key: self._chunks.count(key) for key in _CONTENT}
             newest = self._newest(filter(None, self._chunks.by_place.values()))
-        return Count(numbers["kernel"], numbers["launch"], newest, not any(numbers.values()))
+        return DumpCount(numbers["kernel"], numbers["launch"], newest, not any(numbers.values()))
 
-    def glance(self) -> Count:
-        """Only how recent what was written last is."""
+    def glance(self) -> DumpCount:
+        """Read only how recent what was written last is."""
         with named(self._path):
             header = self._chunks.header
             size, tail = header.chunk_size, self.header().tail
             places = range(header.header_size, tail, size)[-_LAST_CHUNKS:]
-            found = (chunk_of(self._data.read(at, CHUNK_HEADER), at, size) for at in places)
-            return Count(newest=self._newest(filter(None, found)))
+            chunks = (chunk_of(self._data.read(at, CHUNK_HEADER), at, size) for at in places)
+            return DumpCount(newest=self._newest(filter(None, chunks)))
 
     def _newest(self, chunks: Iterable[Chunk]) -> int:
         """The latest time in those that are still written to."""
         layouts = self._chunks.layouts
         dtypes = {layouts[key].type: layouts[key].dtype for key in _CONTENT if key in layouts}
-        growing = [one for one in chunks if not one.sealed and one.type in dtypes]
-        return max((self._last_time(one, dtypes[one.type]) for one in growing), default=0)
+        growing = [chunk for chunk in chunks if not chunk.sealed and chunk.type in dtypes]
+        return max((self._last_time(chunk, dtypes[chunk.type]) for chunk in growing), default=0)
 
     def _last_time(self, chunk: Chunk, dtype: np.dtype[np.void]) -> int:
         """When the last thing in ``chunk`` was over, or began."""
@@ -109,37 +109,37 @@ class Dump:
 
 
 def is_fresh(header: Header) -> bool:
-    """Whether some process says that it goes on recording."""
+    """Tell whether some process says that it goes on recording."""
     age = time.monotonic_ns() - max(header.start_monotonic, header.end_monotonic)
     return header.state == RUNNING and 0 <= age < _ALIVE
 
 
-class Counts:
-    """Counts of dumps by path, kept from one look to the next."""
+class DumpCounter:
+    """Count dumps by path, keeping what is known from one look to the next."""
 
     def __init__(self) -> None:
-        self._dumps: dict[Path, Dump] = {}
-        self._done: dict[Path, Count] = {}
+        self._dumps: dict[Path, OpenDump] = {}
+        self._done: dict[Path, DumpCount] = {}
 
-    def of(self, path: Path) -> Dump | None:
-        """The dump at ``path``, None if it cannot be read, or not yet."""
+    def dump(self, path: Path) -> OpenDump | None:
+        """Open the dump at ``path``; None if it cannot be read, or not yet."""
         with suppress(InputError):
-            return self._dumps.get(path) or self._dumps.setdefault(path, Dump(path))
+            return self._dumps.get(path) or self._dumps.setdefault(path, OpenDump(path))
         return None
 
-    def count(self, paths: Iterable[Path], until: float) -> dict[Path, Count]:
-        """What is in dumps that can be read, small ones first.
+    def count(self, paths: Iterable[Path], until: float) -> dict[Path, DumpCount]:
+        """Count what is in dumps that can be read, small ones first.
 
         Of large ones, and those whose turn did not come ``until`` then (`time.monotonic`), it is
         only looked how recent they are.
         """
         paths = list(paths)
         known = {path: self._done[path] for path in paths if path in self._done}
-        dumps = {path: dump for path in paths if path not in known and (dump := self.of(path))}
+        dumps = {path: dump for path in paths if path not in known and (dump := self.dump(path))}
         ordered = sorted(dumps, key=lambda path: (not dumps[path].counted, _size(path)))
         return known | {path: self._count(path, dumps[path], until) for path in ordered}
 
-    def _count(self, path: Path, dump: Dump, until: float) -> Count:
+    def _count(self, path: Path, dump: OpenDump, until: float) -> DumpCount:
         with suppress(InputError):
             if not dump.counted and (time.monotonic() > until or _size(path) > _LARGEST):
                 return dump.glance()
@@ -149,17 +149,17 @@ class Counts:
                 self._done[path] = count
                 self._dumps.pop(path).close()
             return count
-        return Count()
+        return DumpCount()
 
     def size(self, path: Path) -> int:
-        """Bytes that have been written to a dump; 0 if it cannot be read."""
-        dump = self.of(path)
+        """Return the bytes that have been written to a dump; 0 if it cannot be read."""
+        dump = self.dump(path)
         with suppress(InputError):
             return dump.header().tail if dump else 0
         return 0
 
     def keep(self, paths: Iterable[Path]) -> None:
-        """Forget all others, and give their files back."""
+        """Forget all dumps but these, and close their files."""
         wanted = set(paths)
         for path in self._done.keys() - wanted:
             del self._done[path]

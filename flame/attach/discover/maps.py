@@ -1,4 +1,4 @@
-"""What a process has mapped: the dump it writes, and which Python it is."""
+"""Read what a process has mapped: the dump it writes, and which Python it is."""
 
 from __future__ import annotations
 
@@ -25,49 +25,49 @@ _INTERPRETER = re.compile(r"python[\d.]*[a-z]?")
 _OLDEST_REMOTE = (3, 14)
 
 
-class Place(NamedTuple):
-    """A dump as the process has it: ``path`` as it sees it, which may have been removed."""
+class MappedDump(NamedTuple):
+    """Name a dump as its process sees it: ``path`` may have been removed."""
 
     inode: int
     path: str
     removed: bool
 
 
-class Mapped(NamedTuple):
-    """``python``: the version, None if it is none; ``cuda``: whether the driver is loaded."""
+class Mappings(NamedTuple):
+    """Hold what is mapped. ``python``: its version or None; ``cuda``: the driver is loaded."""
 
-    dumps: tuple[Place, ...]
+    dumps: tuple[MappedDump, ...]
     python: tuple[int, int] | None
     cuda: bool
 
 
-NOTHING = Mapped((), None, False)
+NO_MAPPINGS = Mappings((), None, False)
 
 
-def mapped_by(pid: int) -> Mapped:
-    """What ``pid`` has mapped; OSError where that may not be looked at, or nobody has that pid."""
+def mappings_of(pid: int) -> Mappings:
+    """Read what ``pid`` has mapped; OSError where that is forbidden, or nobody has that pid."""
     maps = read_or_raise(pid, "maps")
     python = _PYTHON.search(maps)
     version = (3, int(next(filter(None, python.groups())))) if python else None
-    found = (one.groups(b"") for one in _DUMP.finditer(maps))
-    places = {int(inode): _place(int(inode), path, removed) for inode, path, removed in found}
-    return Mapped(tuple(places.values()), version, bool(_CUDA.search(maps)))
+    matches = (match.groups(b"") for match in _DUMP.finditer(maps))
+    dumps = {int(inode): _dump(int(inode), path, removed) for inode, path, removed in matches}
+    return Mappings(tuple(dumps.values()), version, bool(_CUDA.search(maps)))
 
 
-def _place(inode: int, path: bytes, removed: bytes) -> Place:
+def _dump(inode: int, path: bytes, removed: bytes) -> MappedDump:
     # The only character that the kernel writes in another way.
-    return Place(inode, os.fsdecode(path.replace(b"\\012", b"\n")), bool(removed))
+    return MappedDump(inode, os.fsdecode(path.replace(b"\\012", b"\n")), bool(removed))
 
 
-def path_of(place: Place, pid: int) -> Path | None:
-    """A path by which this process can open the dump that ``pid`` has mapped.
+def path_of(dump: MappedDump, pid: int) -> Path | None:
+    """Return a path by which this process can open the dump that ``pid`` has mapped.
 
     None if there is none: it was removed, or lies in a container, and others cannot get at it.
     """
-    named = () if place.removed else (place.path, f"/proc/{pid}/root{place.path}")
+    named = () if dump.removed else (dump.path, f"/proc/{pid}/root{dump.path}")
     for path in (*named, *_descriptors(pid)):
         with suppress(OSError):
-            if os.stat(path).st_ino == place.inode:  # noqa: PTH116
+            if os.stat(path).st_ino == dump.inode:  # noqa: PTH116
                 return Path(path)
     return None
 
@@ -88,15 +88,15 @@ def _target(link: str) -> str:
 
 
 def is_prepared(pid: int) -> bool:
-    """Whether it was started so that CUDA and NVTX load the library into it."""
+    """Tell whether ``pid`` was started so that CUDA and NVTX load the library into it."""
     return bool(_PREPARED.search(read(pid, "environ")))
 
 
 def is_interpreter(pid: int) -> bool:
-    """Whether its program is a Python, and not one that has a Python in it."""
+    """Tell whether the program of ``pid`` is a Python, and not one that has a Python in it."""
     return bool(_INTERPRETER.fullmatch(_target(f"/proc/{pid}/exe").rpartition("/")[2]))
 
 
 def takes_library(version: tuple[int, int]) -> bool:
-    """Whether the library can be loaded into a running Python of this version."""
+    """Tell whether the library can be loaded into a running Python of this version."""
     return version >= _OLDEST_REMOTE

@@ -1,14 +1,20 @@
-"""What can be attached to: processes that record, grouped into jobs, and dumps that have ended."""
+"""Describe what can be attached to: processes grouped into jobs, and finished recordings."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from flame.record.folder import recording_name
 
-class Way(Enum):
-    """How a process can be watched."""
+_FLAME = "flame"
+_WITH_VALUE = ("-W", "-X")
+
+
+class WatchMethod(Enum):
+    """Name how a process can be watched."""
 
     DUMP = "recording"
     """It has the library, and a dump that grows."""
@@ -21,7 +27,7 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One process.
+    """Describe a process that might be watched.
 
     ``dumps`` are those that it is writing, as paths that this process can open (``/proc/PID/fd/N``
     where the file has another name here, or none); of one that will record as soon as it uses CUDA
@@ -34,7 +40,7 @@ class Candidate:
     command: str
     user: str
     age: float
-    way: Way
+    method: WatchMethod
     dumps: tuple[Path, ...] = ()
     parent: int = 0
     denied: str = ""
@@ -42,7 +48,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Job:
-    """What was started as one command: ``root`` and all below it that can be watched.
+    """Group what was started as one command: ``root`` and all below it that can be watched.
 
     ``kernels``, ``launches`` and ``bytes`` are of all dumps so far, -1 where counting would take
     too long (the next look may have them). ``active``: it has recorded something within the last
@@ -58,20 +64,20 @@ class Job:
     folder: Path | None = None
 
     @property
-    def way(self) -> Way:
-        """The best way in which any of its processes can be watched."""
-        ways = [one.way for one in (self.root, *self.members)]
-        return next(way for way in Way if way in ways)
+    def method(self) -> WatchMethod:
+        """Return the best method by which any of its processes can be watched."""
+        methods = [process.method for process in (self.root, *self.members)]
+        return next(method for method in WatchMethod if method in methods)
 
     @property
     def begun(self) -> bool:
-        """Whether any of its processes has recorded anything that can be read."""
-        return any(one.dumps for one in (self.root, *self.members))
+        """Tell whether any of its processes has recorded anything that can be read."""
+        return any(process.dumps for process in (self.root, *self.members))
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A recording in FLAME_DIR that no process writes any more: a dump, or several of one job.
+class FinishedRecording:
+    """Describe a recording in FLAME_DIR that no process writes any more: the dumps of one job.
 
     ``kernels``: -1 where counting would take too long.
     """
@@ -85,12 +91,48 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Found:
-    """All that there is to attach to, jobs that record first, newest first.
+class Discovery:
+    """Hold all that was discovered to attach to: jobs that record first, newest first.
 
     ``notes``: what could not be looked at, a line each.
     """
 
     jobs: tuple[Job, ...]
-    ended: tuple[Ended, ...]
+    finished: tuple[FinishedRecording, ...]
     notes: tuple[str, ...] = ()
+
+
+# What processes are called
+
+
+def job_name(process: str, command: Sequence[str]) -> str:
+    """Name a job: by its script or module, else by what its first process calls itself.
+
+    ``process`` is that as the system has it, ``command`` the words it was started with, or a single
+    title that it has given itself.
+    """
+    if not command:
+        return process
+    title = command[0].split(maxsplit=1)
+    if len(title) > 1:  # "nginx: master process /usr/sbin/nginx"
+        return title[0].rstrip(":")
+    return recording_name(command)
+
+
+def is_flame(command: Sequence[str]) -> bool:
+    """Tell whether these words run flame: a Python with its script, or with ``-m flame``."""
+    words = iter(command[1:])
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, "")
+        elif word in ("-c", "-m"):
+            return word == "-m" and next(words, "") == _FLAME
+        elif not word.startswith("-"):
+            return word.rpartition("/")[2] == _FLAME
+    return False
+
+
+def short_command(command: str) -> str:
+    """Write ``command`` on one line, its program without the folder."""
+    program, *words = command.split() or [""]
+    return " ".join([program.rpartition("/")[2], *words])

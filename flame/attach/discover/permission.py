@@ -1,4 +1,4 @@
-"""Why a process cannot be looked into, and what to do about it."""
+"""Explain why a process cannot be looked into, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from flame.attach.discover.proc import process, user_name
+from flame.attach.discover.proc import read_process, user_name
 
 _SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _PARENTS, _ROOT, _NOBODY = 1, 2, 3
@@ -21,7 +21,7 @@ _CAP_SYS_PTRACE = 19
 
 
 def explain(pid: int) -> str:
-    """Why this process may not look into the memory of ``pid``, and the remedy, in one line.
+    """Explain why flame may not look into the memory of ``pid``, and the remedy, in one line.
 
     To be put behind the pid or the name and a colon. Empty where nothing is in the way; whether it
     is a Python is not asked. What it takes to see open files and mappings is less: ptrace_scope
@@ -63,10 +63,10 @@ def _no_program(pid: int, status: dict[str, str]) -> str:
     """What it is if no process that runs a program."""
     if status.get("Tgid") != str(pid):
         return f"it is a thread of the process {status.get('Tgid')}: name that one"
-    found = process(pid)
-    if not found or found.is_zombie:
+    process = read_process(pid)
+    if not process or process.is_zombie:
         return "it has ended"
-    if found.kernel:
+    if process.kernel:
         return "it belongs to the kernel and runs no program"
     return ""
 
@@ -131,5 +131,5 @@ def _unknown() -> str:
 
 def _may_trace_all() -> bool:
     """Whether this process has CAP_SYS_PTRACE."""
-    found = _status(os.getpid()).get("CapEff", "0")
-    return bool(int(found, 16) >> _CAP_SYS_PTRACE & 1)
+    capabilities = _status(os.getpid()).get("CapEff", "0")
+    return bool(int(capabilities, 16) >> _CAP_SYS_PTRACE & 1)

@@ -1,4 +1,4 @@
-"""The processes of this machine, as ``/proc`` has them."""
+"""Read the processes of this machine from ``/proc``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TICK = os.sysconf("SC_CLK_TCK")
 _LONGEST = 1 << 20
 
 
-class Process(NamedTuple):
-    """One process.
+class ProcessStat(NamedTuple):
+    """Hold what ``/proc/PID/stat`` says of a process.
 
     ``start`` in ticks since the machine was started: with the pid it names a process for good.
     ``uid`` is that of its files in ``/proc``: whom it runs as, or root.
@@ -45,14 +45,14 @@ class Process(NamedTuple):
         return self.state in "ZX"
 
 
-def all_processes() -> dict[int, Process]:
-    """All that can be seen now, by pid."""
+def all_processes() -> dict[int, ProcessStat]:
+    """Read all processes that can be seen now, by pid."""
     numbers = (int(name) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208
-    return {number: found for number in numbers if (found := process(number))}
+    return {pid: process for pid in numbers if (process := read_process(pid))}
 
 
-def process(pid: int) -> Process | None:
-    """The process ``pid``, None if there is none."""
+def read_process(pid: int) -> ProcessStat | None:
+    """Read the process ``pid``; None if there is none."""
     try:
         uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 (this runs for every process there is)
     except OSError:
@@ -60,7 +60,7 @@ def process(pid: int) -> Process | None:
     return _parsed(pid, read(pid, "stat"), uid)
 
 
-def _parsed(pid: int, stat: bytes, uid: int) -> Process | None:
+def _parsed(pid: int, stat: bytes, uid: int) -> ProcessStat | None:
     # The name in parentheses may hold anything, parentheses too.
     head, _, tail = stat.rpartition(b")")
     fields = tail.split()
@@ -70,18 +70,18 @@ def _parsed(pid: int, stat: bytes, uid: int) -> Process | None:
     state, *numbers = fields[0].decode(), *map(int, fields[1:20])
     parent, group, session, _, _, flags = numbers[:6]
     kernel = bool(flags & _KERNEL_THREAD)
-    return Process(pid, name, state, parent, group, session, kernel, numbers[18], uid)
+    return ProcessStat(pid, name, state, parent, group, session, kernel, numbers[18], uid)
 
 
 def read(pid: int, name: str) -> bytes:
-    """A file of the process; empty where there is none, or where it may not be read."""
+    """Read a file of the process; empty where there is none, or where it may not be read."""
     with suppress(OSError):
         return read_or_raise(pid, name)
     return b""
 
 
 def read_or_raise(pid: int, name: str) -> bytes:
-    """The same; OSError says why not."""
+    """Read a file of the process; OSError says why it cannot be read."""
     file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = iter(lambda: os.read(file, _LONGEST), b"")
@@ -91,31 +91,31 @@ def read_or_raise(pid: int, name: str) -> bytes:
 
 
 def command_of(pid: int) -> tuple[str, ...]:
-    """The words that the process was started with; nothing for a zombie or kernel thread."""
+    """Read the words that the process was started with; none for a zombie or kernel thread."""
     text = read(pid, "cmdline").rstrip(b"\0")
     return tuple(os.fsdecode(word) for word in text.split(b"\0")) if text else ()
 
 
-def user_of(one: Process) -> int:
-    """Whom a process runs as, also one whose files in ``/proc`` are root's."""
-    found = re.search(rb"^Uid:\s+\d+\s+(\d+)", read(one.pid, "status"), re.MULTILINE)
-    return int(found[1]) if found else one.uid
+def uid_of(process: ProcessStat) -> int:
+    """Return the user that a process runs as, also where its files in ``/proc`` are root's."""
+    match = re.search(rb"^Uid:\s+\d+\s+(\d+)", read(process.pid, "status"), re.MULTILINE)
+    return int(match[1]) if match else process.uid
 
 
 @cache
 def user_name(uid: int) -> str:
-    """What a user is called, or the number."""
+    """Return what a user is called, or the number."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
 
 
-def below(roots: Iterable[int], table: dict[int, Process]) -> Iterator[Process]:
-    """The processes ``roots`` of ``table`` and all that they, or what they have, have started."""
+def descendants(roots: Iterable[int], table: dict[int, ProcessStat]) -> Iterator[ProcessStat]:
+    """Yield the processes ``roots`` of ``table`` and all that they have started, at any depth."""
     children: dict[int, list[int]] = {}
-    for one in table.values():
-        children.setdefault(one.parent, []).append(one.pid)
+    for process in table.values():
+        children.setdefault(process.parent, []).append(process.pid)
     waiting = deque(roots)
     seen = set(waiting)
     while waiting:

@@ -1,4 +1,4 @@
-"""The processes of this machine and what is known of each, cheap to ask for again and again."""
+"""Keep a table of all processes and what is known of each, cheap to update again and again."""
 
 from __future__ import annotations
 
@@ -9,94 +9,95 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from flame.attach.discover.maps import (
-    NOTHING,
-    Mapped,
-    Place,
+    NO_MAPPINGS,
+    MappedDump,
+    Mappings,
     is_interpreter,
     is_prepared,
-    mapped_by,
+    mappings_of,
 )
-from flame.attach.discover.proc import Process, all_processes, below, read
+from flame.attach.discover.proc import ProcessStat, all_processes, descendants, read
 
 _KEPT = 5.0
 """Seconds that a process which has nothing to do with recording is not looked at again."""
 _SHELLS = frozenset({"sh", "ash", "bash", "csh", "dash", "fish", "ksh", "nu", "tcsh", "zsh"})
 
 
-class Look(NamedTuple):
-    """What a look at a process has shown. ``prepared``: CUDA and NVTX will load the library.
+class Inspection(NamedTuple):
+    """Say what was seen of a process. ``prepared``: CUDA and NVTX will load the library.
 
     ``interpreter``: it is a Python, and does not just have one in it. ``denied``: nobody but others
     may look at it.
     """
 
     when: float
-    mapped: Mapped = NOTHING
+    mapped: Mappings = NO_MAPPINGS
     prepared: bool = False
     interpreter: bool = False
     denied: bool = False
 
 
-class Machine:
-    """``table``: all processes by pid, as `update` has seen them."""
+class ProcessTable:
+    """Hold all processes by pid (``table``), as `update` has seen them."""
 
     def __init__(self) -> None:
-        self.table: dict[int, Process] = {}
-        self._looks: dict[int, tuple[int, Look]] = {}
+        self.table: dict[int, ProcessStat] = {}
+        self._inspections: dict[int, tuple[int, Inspection]] = {}
 
     def update(self) -> None:
         """See which processes there are, and look at those that are new or may have changed."""
         self.table = all_processes()
         self.table.pop(os.getpid(), None)
-        self._looks = {
-            one.pid: (one.start, self._known(one) or _look(one)) for one in self.table.values()
+        self._inspections = {
+            process.pid: (process.start, self._known(process) or _inspect(process))
+            for process in self.table.values()
         }
 
-    def _known(self, one: Process) -> Look | None:
-        start, look = self._looks.get(one.pid, (0, None))
-        if look is None or start != one.start or look.prepared or look.mapped.dumps:
+    def _known(self, process: ProcessStat) -> Inspection | None:
+        start, known = self._inspections.get(process.pid, (0, None))
+        if known is None or start != process.start or known.prepared or known.mapped.dumps:
             return None
-        return look if time.monotonic() - look.when < _KEPT else None
+        return known if time.monotonic() - known.when < _KEPT else None
 
-    def look(self, pid: int) -> Look:
-        """What is known of a process."""
-        return self._looks[pid][1] if pid in self._looks else Look(0.0)
+    def inspection(self, pid: int) -> Inspection:
+        """Return what is known of a process."""
+        return self._inspections[pid][1] if pid in self._inspections else Inspection(0.0)
 
-    def look_again(self, pid: int) -> None:
-        """Do not trust what was known of a process."""
+    def inspect_again(self, pid: int) -> None:
+        """Look at a process again, whatever was known of it."""
         if pid in self.table:
-            self._looks[pid] = (self.table[pid].start, _look(self.table[pid]))
+            self._inspections[pid] = (self.table[pid].start, _inspect(self.table[pid]))
 
     def denied(self) -> int:
-        """How many processes may not be looked at."""
-        return sum(look.denied for _, look in self._looks.values())
+        """Count the processes that may not be looked at."""
+        return sum(inspection.denied for _, inspection in self._inspections.values())
 
-    def dumps(self) -> dict[int, list[Place]]:
-        """The dumps that are mapped, by the process that writes them."""
+    def dumps(self) -> dict[int, list[MappedDump]]:
+        """Return the dumps that are mapped, by the process that writes them."""
         users: dict[int, list[int]] = {}
-        places: dict[int, Place] = {}
-        for pid, (_, look) in self._looks.items():
-            for place in look.mapped.dumps:
-                users.setdefault(place.inode, []).append(pid)
-                places[place.inode] = place
-        found: dict[int, list[Place]] = {}
+        dumps: dict[int, MappedDump] = {}
+        for pid, (_, inspection) in self._inspections.items():
+            for dump in inspection.mapped.dumps:
+                users.setdefault(dump.inode, []).append(pid)
+                dumps[dump.inode] = dump
+        by_writer: dict[int, list[MappedDump]] = {}
         for inode, pids in users.items():
-            found.setdefault(self._writer(places[inode], pids), []).append(places[inode])
-        return found
+            by_writer.setdefault(self._writer(dumps[inode], pids), []).append(dumps[inode])
+        return by_writer
 
-    def _writer(self, place: Place, pids: list[int]) -> int:
+    def _writer(self, dump: MappedDump, pids: list[int]) -> int:
         """The one of ``pids`` that writes a dump.
 
         A child has the parent's for a moment, or, where the library did not hear of the fork, for
         as long as it lives.
         """
-        number = re.match(r"\d+", place.path.rpartition("/")[2])
+        number = re.match(r"\d+", dump.path.rpartition("/")[2])
         named = [pid for pid in pids if len(pids) > 1 and number and int(number[0]) == _inner(pid)]
         tops = [pid for pid in pids if self.table[pid].parent not in pids]
         return [*named, *tops, *pids][0]
 
     def root_of(self, pid: int) -> int:
-        """The topmost process that ``pid`` comes from and that was started to be recorded.
+        """Return the topmost process that ``pid`` comes from and that was started to be recorded.
 
         A shell that a person works in may have been, too, and is no part of what it has started.
         """
@@ -109,30 +110,30 @@ class Machine:
         return pid
 
     def _has_library(self, pid: int) -> bool:
-        look = self.look(pid)
-        return look.prepared or bool(look.mapped.dumps)
+        inspection = self.inspection(pid)
+        return inspection.prepared or bool(inspection.mapped.dumps)
 
     def _is_shell(self, pid: int) -> bool:
-        one = self.table[pid]
-        return one.session == pid and one.name in _SHELLS
+        process = self.table[pid]
+        return process.session == pid and process.name in _SHELLS
 
-    def below(self, *pids: int) -> Iterator[Process]:
-        """The processes and all below them."""
-        return below(pids, self.table)
+    def descendants(self, *pids: int) -> Iterator[ProcessStat]:
+        """Yield the processes and all below them."""
+        return descendants(pids, self.table)
 
 
-def _look(one: Process) -> Look:
+def _inspect(process: ProcessStat) -> Inspection:
     now = time.monotonic()
-    if one.kernel or one.is_zombie:
-        return Look(now)
+    if process.kernel or process.is_zombie:
+        return Inspection(now)
     try:
-        mapped = mapped_by(one.pid)
+        mapped = mappings_of(process.pid)
     except PermissionError:
-        return Look(now, denied=True)
+        return Inspection(now, denied=True)
     except OSError:  # It has just ended.
-        return Look(now)
-    python = mapped.python is not None and is_interpreter(one.pid)
-    return Look(now, mapped, is_prepared(one.pid), python)
+        return Inspection(now)
+    python = mapped.python is not None and is_interpreter(process.pid)
+    return Inspection(now, mapped, is_prepared(process.pid), python)
 
 
 def _inner(pid: int) -> int:

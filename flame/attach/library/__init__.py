@@ -1,4 +1,4 @@
 """Talk to the injection library in a process, or load it into one.
 
-May import discover and core.
+May import discover, record and core.
 """

@@ -1,4 +1,4 @@
-"""The socket that the library keeps beside a dump: what it answers to those who may ask.
+"""Ask the library by the socket that it keeps beside a dump.
 
 Nothing here waits for long, or trusts what is at the other end: if anything is wrong, there is no
 answer.
@@ -49,7 +49,7 @@ class _Opened(_Done):
 
 @dataclass(frozen=True)
 class ControlStatus(_Done):
-    """How the library is doing.
+    """Say how the library is doing.
 
     ``pid`` as the process itself sees it; ``bytes`` of the dump so far, ``dropped`` records;
     whether it is ``recording``, and with it Python stacks (``python``) and launches (``cupti``).
@@ -66,7 +66,7 @@ class ControlStatus(_Done):
 
 @dataclass(frozen=True)
 class SamplingReply:
-    """What came of a wish for PC samples: ``contexts`` that are sampled now, or the ``error``."""
+    """Say what came of a request for PC samples: ``contexts`` sampled now, or the ``error``."""
 
     ok: bool
     contexts: int = 0
@@ -74,7 +74,7 @@ class SamplingReply:
 
 
 class Control:
-    """The library in one process, by the dump that it writes."""
+    """Control the library in one process, found by the dump that it writes."""
 
     def __init__(self, path: Path, pid: int, dump: int) -> None:
         self.pid = pid
@@ -84,7 +84,7 @@ class Control:
 
     @classmethod
     def open(cls, dump: Path) -> Control | None:
-        """That of the process that writes ``dump``; None where nobody answers, or nobody who may.
+        """Connect to the process that writes ``dump``; None where nobody trusted answers.
 
         Some processes have no socket: a folder in which none can be made, a sandbox, a dump that
         was made by another version.
@@ -98,14 +98,14 @@ class Control:
         return None
 
     def descriptor(self) -> int:
-        """The dump, open for reading only, wherever it lies and even if it has been removed.
+        """Return the dump, open for reading only, wherever it lies and even if it has been removed.
 
         The caller closes it.
         """
         return os.dup(self._dump)
 
     def status(self) -> ControlStatus | None:
-        """How it is doing; None if it does not answer (any more)."""
+        """Return how it is doing; None if it does not answer (any more)."""
         return self._ask("status", ControlStatus, _SOON)
 
     def flush(self) -> bool:
@@ -121,7 +121,7 @@ class Control:
         return self._ask("stop", _Done, _WORK) is not None
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._dump >= 0:
             os.close(self._dump)
         self._dump = -1
@@ -163,14 +163,14 @@ def _connect(path: Path, patience: float) -> socket.socket:
     """
     if sys.platform != "linux":
         raise OSError("processes are recorded on Linux only")
-    found = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        about = os.fstat(found)
-        if not stat.S_ISSOCK(about.st_mode) or not _is_trusted(about.st_uid):
+        status = os.fstat(descriptor)
+        if not stat.S_ISSOCK(status.st_mode) or not _is_trusted(status.st_uid):
             raise OSError(f"{path}: is not a socket of this user")
-        return _connected(f"/proc/self/fd/{found}", patience)
+        return _connected(f"/proc/self/fd/{descriptor}", patience)
     finally:
-        os.close(found)
+        os.close(descriptor)
 
 
 def _connected(address: str, patience: float) -> socket.socket:
@@ -219,10 +219,10 @@ def _part(connection: socket.socket) -> tuple[bytes, list[int]]:
 
 def _is_dump(descriptor: int) -> bool:
     """Whether it can be: a file of somebody trusted, that can be read and not be written."""
-    about = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     # What is open as a path only says that it is for reading, and cannot be read.
     mode = fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_PATH)
-    return stat.S_ISREG(about.st_mode) and _is_trusted(about.st_uid) and mode == os.O_RDONLY
+    return stat.S_ISREG(status.st_mode) and _is_trusted(status.st_uid) and mode == os.O_RDONLY
 
 
 def _close(descriptors: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Loading the library into a running CPython 3.14 or later: ``sys.remote_exec`` (PEP 768)."""
+"""Load the library into a running CPython 3.14 or later by ``sys.remote_exec`` (PEP 768)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any
 
-from flame.attach.discover.maps import is_interpreter, mapped_by, path_of
+from flame.attach.discover.maps import is_interpreter, mappings_of, path_of
 from flame.attach.discover.permission import explain
-from flame.attach.discover.proc import process, read, user_name
-from flame.attach.library.remote_script import ROOM, Errand
+from flame.attach.discover.proc import read, read_process, user_name
+from flame.attach.library.remote_script import ROOM, RemoteScript
 from flame.core.errors import InputError
 from flame.record.environment import INJECTIONS, library_path
 
@@ -68,21 +68,21 @@ def load(pid: int, folder: Path | None = None, patience: float = PATIENCE) -> Pa
     if folder and not _is_usable(folder, target):
         raise InputError(f"{pid}: {_refused('refused', target, folder)}")
     try:
-        with Errand((target.uid, target.gid)) as errand:
-            errand.prepare(_script(library, folder, errand.place))
-            _ask(target, errand.script)
-            said = errand.wait(patience, partial(_is_same, target))
+        with RemoteScript((target.uid, target.gid)) as remote_script:
+            remote_script.prepare(_script(library, folder, remote_script.place))
+            _ask(target, remote_script.script)
+            answer = remote_script.wait(patience, partial(_is_same, target))
     except OSError as error:
         raise InputError(f"{ROOM}: not writable ({error.strerror or error})") from None
-    if said is None:
+    if answer is None:
         raise InputError(_late(target, patience))
-    if said != "recording":
-        raise InputError(f"{pid}: {_refused(said, target, folder)}")
+    if answer != "recording":
+        raise InputError(f"{pid}: {_refused(answer, target, folder)}")
     return _dump(pid)
 
 
 @dataclass(frozen=True)
-class _Target:
+class _RemoteProcess:
     """The process; ``start`` tells it from a later one of the same pid."""
 
     pid: int
@@ -92,17 +92,17 @@ class _Target:
     program: str
 
 
-def _target(pid: int) -> _Target:
+def _target(pid: int) -> _RemoteProcess:
     """InputError where ``pid`` is no Python that this user may change."""
     if reason := explain(pid):
         raise InputError(f"{pid}: {reason}")
-    found = process(pid)
+    process = read_process(pid)
     try:
         program = str(Path(f"/proc/{pid}/exe").readlink())
         ids = _ids(pid)
     except (OSError, ValueError):
-        found = None
-    if not found:
+        process = None
+    if not process:
         raise InputError(f"{pid}: it has ended")
     if program.endswith(" (deleted)"):
         raise InputError(f"{pid}: its Python has been updated since it was started: {_RECORD}")
@@ -110,19 +110,19 @@ def _target(pid: int) -> _Target:
         # Another program would do whatever it does with the words that a Python is told.
         name = Path(program).name
         raise InputError(f"{pid}: its program is {name}, no Python interpreter: {_RECORD}")
-    return _Target(pid, found.start, *ids, program)
+    return _RemoteProcess(pid, process.start, *ids, program)
 
 
 def _ids(pid: int) -> tuple[int, int]:
     """Effective user and group."""
-    found = re.findall(rb"^[UG]id:\s+\d+\s+(\d+)", read(pid, "status"), re.MULTILINE)
-    uid, gid = map(int, found)
+    ids = re.findall(rb"^[UG]id:\s+\d+\s+(\d+)", read(pid, "status"), re.MULTILINE)
+    uid, gid = map(int, ids)
     return uid, gid
 
 
-def _is_same(target: _Target) -> bool:
-    found = process(target.pid)
-    return found is not None and found.start == target.start and not found.is_zombie
+def _is_same(target: _RemoteProcess) -> bool:
+    process = read_process(target.pid)
+    return process is not None and process.start == target.start and not process.is_zombie
 
 
 def _check_sees(pid: int, library: Path, folder: Path | None) -> None:
@@ -140,23 +140,23 @@ def _is_seen(pid: int, path: Path) -> bool:
         return False
 
 
-def _is_usable(folder: Path, target: _Target) -> bool:
+def _is_usable(folder: Path, target: _RemoteProcess) -> bool:
     """Whether the library can record into ``folder``: it does not try a second one."""
     try:
-        about = folder.lstat()
+        status = folder.lstat()
     except FileNotFoundError:
         return folder.parent.is_dir() and _may_write(folder.parent.stat(), target)
-    trusted = target.uid == 0 or about.st_uid in (0, target.uid)
-    return S_ISDIR(about.st_mode) and trusted and _may_write(about, target)
+    trusted = target.uid == 0 or status.st_uid in (0, target.uid)
+    return S_ISDIR(status.st_mode) and trusted and _may_write(status, target)
 
 
-def _may_write(about: os.stat_result, target: _Target) -> bool:
+def _may_write(status: os.stat_result, target: _RemoteProcess) -> bool:
     """Whether the target may make files in that folder, as far as owner and mode tell."""
     if target.uid == 0:
         return True
-    if about.st_uid == target.uid:
-        return about.st_mode & 0o300 == 0o300
-    return bool(about.st_mode & 0o022)
+    if status.st_uid == target.uid:
+        return status.st_mode & 0o300 == 0o300
+    return bool(status.st_mode & 0o022)
 
 
 def _script(library: Path, folder: Path | None, place: Path) -> str:
@@ -164,7 +164,7 @@ def _script(library: Path, folder: Path | None, place: Path) -> str:
     return f"{_INJECTED.read_text()}\n\nattach{words!r}\n"
 
 
-def _ask(target: _Target, script: Path) -> None:
+def _ask(target: _RemoteProcess, script: Path) -> None:
     """Have the interpreter of the program tell it to run ``script``. InputError if it will not."""
     runs_as = _credentials(target)
     try:
@@ -187,11 +187,11 @@ def _ask(target: _Target, script: Path) -> None:
             f"{target.pid}: its Python cannot be run here ({reason}): {_RECORD}"
         ) from None
     if done.returncode:
-        said = done.stdout.decode("utf-8", "replace")
-        raise InputError(f"{target.pid}: {_reason(target, said, bool(runs_as))}")
+        output = done.stdout.decode("utf-8", "replace")
+        raise InputError(f"{target.pid}: {_reason(target, output, bool(runs_as))}")
 
 
-def _credentials(target: _Target) -> dict[str, Any]:
+def _credentials(target: _RemoteProcess) -> dict[str, Any]:
     """Whom to run the program's interpreter as, for `subprocess.run`: its user may have made it.
 
     Root runs no such thing as root. As that user it can do it as well, unless the system lets
@@ -205,26 +205,26 @@ def _credentials(target: _Target) -> dict[str, Any]:
 def _is_roots(path: Path) -> bool:
     """Whether nobody but root can change the file at ``path``, or put another one in its place."""
     try:
-        found = [one.stat() for one in (path, *path.parents)]
+        statuses = [part.stat() for part in (path, *path.parents)]
     except OSError:
         return False
-    return all(one.st_uid == 0 and not one.st_mode & 0o022 for one in found)
+    return all(status.st_uid == 0 and not status.st_mode & 0o022 for status in statuses)
 
 
-def _environment(target: _Target) -> dict[str, str]:
+def _environment(target: _RemoteProcess) -> dict[str, str]:
     """Our own without injections; a Python that is a library is looked for where it was found."""
-    found = {key: value for key, value in os.environ.items() if key not in INJECTIONS}
+    environment = {key: value for key, value in os.environ.items() if key not in INJECTIONS}
     library = _LIBPYTHON.search(read(target.pid, "maps"))
     if library and target.uid == os.geteuid():
-        folders = [os.fsdecode(library[1]), found.get("LD_LIBRARY_PATH", "")]
-        found["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
-    return found
+        folders = [os.fsdecode(library[1]), environment.get("LD_LIBRARY_PATH", "")]
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
+    return environment
 
 
-def _reason(target: _Target, said: str, dropped: bool) -> str:
+def _reason(target: _RemoteProcess, output: str, dropped: bool) -> str:
     """What to say where the interpreter has failed with that text."""
     for sign, reason in _REASONS.items():
-        if sign in said:
+        if sign in output:
             return reason
     if not _is_same(target):
         return "it has ended"
@@ -234,11 +234,11 @@ def _reason(target: _Target, said: str, dropped: bool) -> str:
             f"root does not run the Python of {user} ({target.program}), and {user} may not look "
             "into it (kernel.yama.ptrace_scope has to be 0)"
         )
-    lines = said.strip().splitlines() or ["it says nothing"]
+    lines = output.strip().splitlines() or ["it says nothing"]
     return f"nothing can be loaded into it ({lines[-1]}): {_RECORD}"
 
 
-def _late(target: _Target, patience: float) -> str:
+def _late(target: _RemoteProcess, patience: float) -> str:
     if not _is_same(target):
         return f"{target.pid}: it has ended"
     return (
@@ -247,9 +247,9 @@ def _late(target: _Target, patience: float) -> str:
     )
 
 
-def _refused(said: str, target: _Target, folder: Path | None) -> str:
-    if said != "refused":
-        return f"the library cannot be loaded into it ({said}): {_RECORD}"
+def _refused(answer: str, target: _RemoteProcess, folder: Path | None) -> str:
+    if answer != "refused":
+        return f"the library cannot be loaded into it ({answer}): {_RECORD}"
     user, place = user_name(target.uid), folder or "the folder of its FLAME_DIR"
     return (
         f"the library cannot record: {place} has to belong to {user} or root, be no link, be "
@@ -260,10 +260,10 @@ def _refused(said: str, target: _Target, folder: Path | None) -> str:
 def _dump(pid: int) -> Path:
     """The dump that ``pid`` writes now."""
     try:
-        paths = [path_of(place, pid) for place in mapped_by(pid).dumps]
+        paths = [path_of(dump, pid) for dump in mappings_of(pid).dumps]
     except OSError:
         paths = []
-    found = next(filter(None, paths), None)
-    if not found:
+    path = next(filter(None, paths), None)
+    if not path:
         raise InputError(f"{pid}: it has ended, or removed its dump, as soon as it was recorded")
-    return found
+    return path

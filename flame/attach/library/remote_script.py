@@ -1,4 +1,4 @@
-"""A script that another process runs, and its answer: a private folder that both can get at."""
+"""Hand a script to another process and take its answer, in a private folder that both reach."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from types import TracebackType
 ROOM = Path("/tmp")
 """Where such folders are made: not where TMPDIR says here, which is another place there."""
 
-_SCRIPT, _WANTED, _SAID = "load.py", "wanted", "said"
+_SCRIPT, _WANTED, _ANSWER = "load.py", "wanted", "said"
 _PAUSE = 0.02
 _LONGEST = 4000
 
 
-class Errand:
-    """The folder, with the script in it; `flame.attach.library.injected.attach` is its other half.
+class RemoteScript:
+    """Keep the folder with the script in it; `flame.attach.library.injected.attach` answers.
 
     It belongs to the user and group that the other process runs as. Files are reached through the
     folder's descriptor, and links not followed: that user may put anything there. Used as a
@@ -27,13 +27,13 @@ class Errand:
     """
 
     def __init__(self, owner: tuple[int, int]) -> None:
-        """Raises OSError where there is no room for it."""
+        """Make the folder; OSError where there is no room for it."""
         self.place = Path(tempfile.mkdtemp(prefix="flame-attach-", dir=ROOM))
         self._folder = os.open(self.place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._owner = owner
         self._pending = False
 
-    def __enter__(self) -> Errand:
+    def __enter__(self) -> RemoteScript:
         return self
 
     def __exit__(
@@ -48,7 +48,7 @@ class Errand:
 
     @property
     def script(self) -> Path:
-        """Where the script is."""
+        """Return where the script is."""
         return self.place / _SCRIPT
 
     def prepare(self, text: str) -> None:
@@ -65,12 +65,12 @@ class Errand:
             os.fchown(file, *self._owner)
 
     def wait(self, seconds: float, alive: Callable[[], bool]) -> str | None:
-        """What the script has said; None if it is not ``alive``, or has not run within so long."""
+        """Return what the script says; None if it is not ``alive``, or does not run in time."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and alive():
-            said = self._said()
-            if said is not None:
-                return said
+            answer = self._answer()
+            if answer is not None:
+                return answer
             time.sleep(_PAUSE)
         return self._give_up(alive())
 
@@ -79,20 +79,20 @@ class Errand:
         try:
             os.unlink(_WANTED, dir_fd=self._folder)
         except OSError:
-            return self._said()
+            return self._answer()
         self._pending = alive
         return None
 
-    def _said(self) -> str | None:
+    def _answer(self) -> str | None:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            with os.fdopen(os.open(_SAID, flags, dir_fd=self._folder), "rb") as opened:
+            with os.fdopen(os.open(_ANSWER, flags, dir_fd=self._folder), "rb") as opened:
                 return opened.read(_LONGEST).decode("utf-8", "replace")
         except OSError:
             return None
 
     def _remove(self) -> None:
-        for name in (_SCRIPT, _WANTED, _SAID):
+        for name in (_SCRIPT, _WANTED, _ANSWER):
             with suppress(OSError):
                 os.unlink(name, dir_fd=self._folder)
         with suppress(OSError):

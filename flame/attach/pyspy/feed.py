@@ -1,4 +1,4 @@
-"""A process that the library is not in, live: its Python stacks on the CPU, sampled by py-spy."""
+"""Feed the app with the Python stacks of a process without the library, sampled by py-spy."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flame.attach.discover.naming import job_name
+from flame.attach.discover.model import job_name
 from flame.attach.discover.permission import explain
-from flame.attach.discover.proc import command_of, process
-from flame.attach.pyspy.rotation import Relay
+from flame.attach.discover.proc import command_of, read_process
+from flame.attach.pyspy.rotation import Rotation
 from flame.attach.pyspy.run import RATE
-from flame.attach.pyspy.samples import Samples
+from flame.attach.pyspy.samples import CpuSamples
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
 from flame.core.live.snapshot import Snapshot
@@ -29,26 +29,26 @@ _NOTE = (
 
 
 class CpuFeed:
-    """What `flame.core.live.feed.Feed` is for dumps, for the process ``pid`` and its children.
+    """Sample the process ``pid`` and its children, as `flame.core.live.feed.Feed` reads dumps.
 
     The only metric is how often py-spy has seen a thread that runs (`RATE` times a second); there
     are no single activities, no times, and no dump to be saved. ``title`` and the first warning of
-    every snapshot say so. Sampled is in a thread of its own, whether `update` is called or not.
+    every snapshot say so. Sampling runs in a thread of its own, whether `update` is called or not.
     """
 
     def __init__(self, pid: int) -> None:
-        """Raises InputError where ``pid`` cannot be sampled, UsageError without py-spy."""
+        """Begin to sample; InputError where that cannot be done, UsageError without py-spy."""
         if reason := explain(pid):
             raise InputError(f"{pid}: {reason}")
-        found = process(pid)
-        name = job_name(found.name if found else "", command_of(pid))
+        process = read_process(pid)
+        name = job_name(process.name if process else "", command_of(pid))
         self.title = f"[cpu] {name} [{pid}]"
         self._pid = pid
         self._lock = threading.Lock()
-        self._samples = Samples()
+        self._samples = CpuSamples()
         self._version, self._seen = 0, (0, False)
         self._begin = self._end = time.monotonic_ns()
-        self._relay = Relay(pid, self._take)
+        self._rotation = Rotation(pid, self._take)
 
     def _take(self, data: bytes, begin: int, end: int) -> None:
         with self._lock:
@@ -56,8 +56,8 @@ class CpuFeed:
             self._version, self._end = self._version + 1, end
 
     def update(self, budget: float = 0.0) -> bool:
-        """Whether anything has changed since the last call; ``budget`` is not needed."""
-        now = (self._version, self._relay.running)
+        """Tell whether anything has changed since the last call; ``budget`` is not needed."""
+        now = (self._version, self._rotation.running)
         changed, self._seen = now != self._seen, now
         return changed
 
@@ -65,10 +65,10 @@ class CpuFeed:
         """Let "since the mark" begin now."""
         with self._lock:
             self._samples.mark(time.monotonic_ns())
-        self._relay.cut()
+        self._rotation.cut()
 
     def snapshot(self, window: Window) -> Snapshot:
-        """What was sampled in ``window``: a profile of resolved stacks."""
+        """Make a profile of resolved stacks of what was sampled in ``window``."""
         with self._lock:
             now = self._now()
             meta = Meta(self.title, _FORMAT, options={"rate": f"{RATE} samples/s"})
@@ -79,7 +79,7 @@ class CpuFeed:
             return Snapshot(profile, window, self._version, begin - self._begin, now - self._begin)
 
     def status(self) -> Status:
-        """How it is doing. There are no rates: nothing of the GPU is known."""
+        """Return how it is doing. There are no rates: nothing of the GPU is known."""
         nothing = np.zeros(0, np.int64)
         return Status(
             sources=(SourceStatus(self._pid, "", self._state(), 0, 0),),
@@ -92,22 +92,22 @@ class CpuFeed:
 
     def close(self) -> None:
         """Stop sampling. The last snapshot stays as it is."""
-        self._relay.close()
+        self._rotation.close()
 
     def _now(self) -> int:
         """Now, or when it ended."""
-        return time.monotonic_ns() if self._relay.running else self._end
+        return time.monotonic_ns() if self._rotation.running else self._end
 
     def _state(self) -> State:
-        if self._relay.running:
+        if self._rotation.running:
             return State.RUNNING
-        return State.STOPPED if self._relay.error else State.ENDED
+        return State.STOPPED if self._rotation.error else State.ENDED
 
     def _notes(self) -> Iterator[str]:
-        relay = self._relay
-        if relay.error and not relay.running:
-            yield f"nothing more is sampled: {relay.error}"
-        if relay.lost:
-            yield f"parts of about 2 s that py-spy has not written: {relay.lost:,}"
-        if relay.unread:
-            yield f"samples that could not be read, as the program went on: {relay.unread:,}"
+        rotation = self._rotation
+        if rotation.error and not rotation.running:
+            yield f"nothing more is sampled: {rotation.error}"
+        if rotation.lost:
+            yield f"parts of about 2 s that py-spy has not written: {rotation.lost:,}"
+        if rotation.unread:
+            yield f"samples that could not be read, as the program went on: {rotation.unread:,}"

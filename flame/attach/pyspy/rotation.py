@@ -1,4 +1,4 @@
-"""Runs of py-spy, one after the other without a gap, so that what is sampled is seen soon."""
+"""Rotate runs of py-spy without a gap between them, so that what is sampled is seen soon."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from flame.attach.discover.proc import process
-from flame.attach.pyspy.run import Run, program
+from flame.attach.discover.proc import read_process
+from flame.attach.pyspy.run import PySpyRun, program
 from flame.core.errors import InputError
 
 _FIRST, _PERIOD = 0.5, 2.0
@@ -18,26 +18,26 @@ _SHORTEST = 0.2  # it is told to stop by a signal, which it has to be ready for
 _PAUSE = 0.05
 _MOST_FAILURES, _REST = 3, 0.3
 
-Taking = Callable[[bytes, int, int], None]
-"""Gets a speedscope file, and from when to when it was sampled, ns of CLOCK_MONOTONIC."""
+TakeSamples = Callable[[bytes, int, int], None]
+"""Takes a speedscope file, and from when to when it was sampled, ns of CLOCK_MONOTONIC."""
 
 
-class Relay:
-    """Samples ``pid`` in a thread of its own until that ends. `took` is called in that thread.
+class Rotation:
+    """Sample ``pid`` in a thread of its own until that ends; `took` is called in that thread.
 
     ``error`` says why nothing more is sampled though the program goes on, ``lost`` counts the runs
     that have brought nothing, ``unread`` the samples that could not be made sense of.
     """
 
-    def __init__(self, pid: int, took: Taking) -> None:
-        """Returns when it samples. UsageError without py-spy, InputError where it cannot do it."""
+    def __init__(self, pid: int, took: TakeSamples) -> None:
+        """Return when it samples. UsageError without py-spy, InputError where it cannot do it."""
         self.error = ""
         self.lost = self.unread = 0
         self._pid, self._took = pid, took
         self._program = program()
-        self._identity = process(pid)
+        self._identity = read_process(pid)
         self._folder = TemporaryDirectory(prefix="flame-cpu-", ignore_cleanup_errors=True)
-        self._runs: set[Run] = set()
+        self._runs: set[PySpyRun] = set()
         self._number = 0
         self._cut, self._closing = threading.Event(), threading.Event()
         first = self._started(tries=1)
@@ -49,11 +49,11 @@ class Relay:
 
     @property
     def running(self) -> bool:
-        """Whether there is more to come."""
+        """Tell whether there is more to come."""
         return self._thread.is_alive()
 
     def cut(self) -> None:
-        """Let the next run begin now."""
+        """Begin the next run now."""
         self._cut.set()
 
     def close(self) -> None:
@@ -64,13 +64,13 @@ class Relay:
         self._thread.join()
         self._folder.cleanup()
 
-    def _go(self, first: Run) -> None:
+    def _go(self, first: PySpyRun) -> None:
         try:
             self._run_after_run(first)
         except OSError as error:
             self.error = f"{error.filename}: {error.strerror}"
 
-    def _run_after_run(self, run: Run | None) -> None:
+    def _run_after_run(self, run: PySpyRun | None) -> None:
         seconds = _FIRST
         while run and not self._closing.is_set():
             self._let_run(run, seconds)
@@ -83,7 +83,7 @@ class Relay:
         if run:
             run.kill()
 
-    def _let_run(self, run: Run, seconds: float) -> None:
+    def _let_run(self, run: PySpyRun, seconds: float) -> None:
         begin = time.monotonic()
         while run.running and not self._closing.is_set():
             passed = time.monotonic() - begin
@@ -91,7 +91,7 @@ class Relay:
                 return
             self._closing.wait(_PAUSE)
 
-    def _started(self, tries: int) -> Run | None:
+    def _started(self, tries: int) -> PySpyRun | None:
         """A run that samples; None if the program has ended, or it fails again and again."""
         for _ in range(tries):
             run = self._new()
@@ -107,10 +107,10 @@ class Relay:
             self._closing.wait(_REST)  # a program that is ending cannot be read and is still there
         return None
 
-    def _new(self) -> Run | None:
+    def _new(self) -> PySpyRun | None:
         self._number += 1
         try:
-            run = Run(self._program, self._pid, Path(self._folder.name), self._number)
+            run = PySpyRun(self._program, self._pid, Path(self._folder.name), self._number)
         except OSError as error:
             self.error = f"{self._program}: {error.strerror or error}"
             return None
@@ -119,7 +119,7 @@ class Relay:
             run.kill()
         return run
 
-    def _finish(self, run: Run) -> None:
+    def _finish(self, run: PySpyRun) -> None:
         """Take what it has sampled."""
         run.stop()
         data = run.take()
@@ -133,13 +133,13 @@ class Relay:
             self.lost += 1
         self._drop(run)
 
-    def _drop(self, run: Run) -> None:
+    def _drop(self, run: PySpyRun) -> None:
         run.kill()
         run.remove()
         self._runs.discard(run)
 
     def _lives(self) -> bool:
-        now = process(self._pid)
+        now = read_process(self._pid)
         return bool(
             now and self._identity and now.start == self._identity.start and not now.is_zombie
         )

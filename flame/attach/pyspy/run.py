@@ -1,4 +1,4 @@
-"""py-spy, which samples the Python stacks of other processes: one run of it."""
+"""Run py-spy once, which samples the Python stacks of another process."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _PAUSE = 0.005
 
 
 def program() -> str:
-    """Where py-spy is: beside this Python, else on PATH. UsageError if it is not installed."""
+    """Find py-spy beside this Python, else on PATH. UsageError if it is not installed."""
     beside = Path(sys.executable).with_name("py-spy")
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
-    if not found:
+    path = str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
+    if not path:
         raise UsageError(_INSTALL)
-    return found
+    return path
 
 
-class Run:
-    """py-spy sampling ``pid`` and what that has started, until `end`; its files are in ``folder``.
+class PySpyRun:
+    """Let py-spy sample ``pid`` and what that has started, until `stop`, with files in ``folder``.
 
     It reads the program's memory and never stops it (``--nonblocking``): what it reads while that
     changes is of no use and counted as an error. Threads that wait are left out. It is told apart
@@ -47,7 +47,7 @@ class Run:
     """
 
     def __init__(self, path: str, pid: int, folder: Path, number: int) -> None:
-        """Raises OSError where it cannot be run."""
+        """Start py-spy; OSError where it cannot be run."""
         self._stacks = folder / f"{number}.json"
         self._log = folder / f"{number}.log"
         words = ["record", "--format", "speedscope", "--output", str(self._stacks), "--nonblocking"]
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Tell whether it has not ended."""
         return self._process.poll() is None
 
     def stop(self) -> None:
@@ -95,7 +95,7 @@ class Run:
         self._process.wait()
 
     def take(self) -> bytes:
-        """The speedscope file that it has written, empty if it has not."""
+        """Read the speedscope file that it has written, empty if it has not."""
         with suppress(OSError):
             return self._stacks.read_bytes()
         return b""
@@ -107,21 +107,21 @@ class Run:
 
     @property
     def unread(self) -> int:
-        """The samples that it could make no sense of."""
-        found = _UNREAD.search(self._log.read_bytes())
-        return int(found[1]) if found else 0
+        """Count the samples that it could make no sense of."""
+        match = _UNREAD.search(self._log.read_bytes())
+        return int(match[1]) if match else 0
 
     @property
     def error(self) -> str:
-        """Why it has failed, as it says; empty if it has not."""
+        """Return why it has failed, as it says; empty if it has not."""
         code = self._process.poll()
         if not code:
             return ""
         lines = self._log.read_text("utf-8", "replace").splitlines()
-        said = next((line for line in lines if line.startswith(_ERROR)), "").removeprefix(_ERROR)
-        if said.startswith(_NO_PYTHON):
+        reason = next((line for line in lines if line.startswith(_ERROR)), "").removeprefix(_ERROR)
+        if reason.startswith(_NO_PYTHON):
             return "it is no Python program, or its Python is none that py-spy knows"
-        return f"py-spy has failed ({said or _ending(code)})"
+        return f"py-spy has failed ({reason or _ending(code)})"
 
 
 def _ending(code: int) -> str:

@@ -1,4 +1,4 @@
-"""Stacks that py-spy has sampled, counted by thread and stack, for any part of the time."""
+"""Count stacks that py-spy has sampled by thread and stack, for any part of the time."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ _THREAD = re.compile(r"thread \((0[xX][0-9a-fA-F]+|\d+)\)(?:: (.*))?\Z", re.DOTA
 _LONGEST_NAME = 80
 
 
-class _Counts(NamedTuple):
+class _StackCounts(NamedTuple):
     """How often each thread was seen with each stack: ``key`` i8[n], sorted, ``number`` i8[n]."""
 
     key: I8
     number: I8
 
 
-_NONE = _Counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
+_NONE = _StackCounts(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def _together(parts: Sequence[_Counts]) -> _Counts:
-    keys, place = distinct(np.concatenate([_NONE.key, *(one.key for one in parts)]))
-    counts = np.concatenate([_NONE.number, *(one.number for one in parts)])
-    return _Counts(keys, sum_by(place, counts, len(keys)))
+def _together(parts: Sequence[_StackCounts]) -> _StackCounts:
+    keys, place = distinct(np.concatenate([_NONE.key, *(counts.key for counts in parts)]))
+    counts = np.concatenate([_NONE.number, *(counts.number for counts in parts)])
+    return _StackCounts(keys, sum_by(place, counts, len(keys)))
 
 
 class _Segment(NamedTuple):
@@ -55,14 +55,14 @@ class _Segment(NamedTuple):
 
     begin: int
     end: int
-    counts: _Counts
+    counts: _StackCounts
 
 
 _Key = TypeVar("_Key")
 _Item = TypeVar("_Item")
 
 
-class _Known(Generic[_Key, _Item]):
+class _Numbered(Generic[_Key, _Item]):
     """Items in the order in which their keys came; the newest item of a key counts."""
 
     def __init__(self) -> None:
@@ -78,8 +78,8 @@ class _Known(Generic[_Key, _Item]):
         return tuple(self._items.values())
 
 
-class Samples:
-    """Everything sampled so far; what is older than the longest window is only in the sums.
+class CpuSamples:
+    """Hold everything sampled so far; what is older than the longest window is only in the sums.
 
     What one run has brought is not divided: it belongs to a window if more than half of its time
     does, and to what came since the mark if it began after that.
@@ -88,8 +88,8 @@ class Samples:
     def __init__(self) -> None:
         self._frames = FrameBuilder()
         self._stacks = StackBuilder()
-        self._processes = _Known[int, Process]()
-        self._threads = _Known[tuple[int, int], Thread]()
+        self._processes = _Numbered[int, Process]()
+        self._threads = _Numbered[tuple[int, int], Thread]()
         self._segments: list[_Segment] = []
         self._older = self._older_marked = _NONE
         self._mark = 0
@@ -97,33 +97,35 @@ class Samples:
     def add(self, data: bytes, begin: int, end: int) -> None:
         """Count the samples in the speedscope file ``data``. InputError if it is damaged."""
         file = decode(data)
-        names = [one.name if not one.file else "" for one in file.shared.frames]
-        ids = np.array([self._frames.add(_frame(one)) for one in file.shared.frames], np.int32)
+        names = [frame.name if not frame.file else "" for frame in file.shared.frames]
+        ids = np.array([self._frames.add(_frame(frame)) for frame in file.shared.frames], np.int32)
         parts = [
-            self._counted(one, names, ids) for one in file.profiles if isinstance(one, Sampled)
+            self._count(profile, names, ids)
+            for profile in file.profiles
+            if isinstance(profile, Sampled)
         ]
         self._segments.append(_Segment(begin, end, _together(parts)))
         self._forget(end - LONGEST)
 
-    def _counted(self, profile: Sampled, names: Sequence[str], ids: I4) -> _Counts:
+    def _count(self, profile: Sampled, names: Sequence[str], ids: I4) -> _StackCounts:
         """The samples of one thread; the first frames of each say which process and thread it is.
 
         ``names`` of the file's frames that have no source file, else empty.
         """
-        found = Counter(_stacks_of(profile, len(ids)))
-        if not found:
+        sampled = Counter(_stacks_of(profile, len(ids)))
+        if not sampled:
             return _NONE
-        outermost = next(iter(found))
-        size = next((at for at, one in enumerate(outermost) if not names[one]), len(outermost))
-        thread = self._thread_of([names[one] for one in outermost[:size]])
-        paths = [stack[size:] for stack in found]
+        first = next(iter(sampled))
+        size = next((at for at, frame in enumerate(first) if not names[frame]), len(first))
+        thread = self._thread_of([names[frame] for frame in first[:size]])
+        paths = [stack[size:] for stack in sampled]
         lengths = np.array([len(path) for path in paths], np.int64)
         spelled = np.fromiter(chain.from_iterable(paths), np.int64, int(lengths.sum()))
         built, place = spelled_stacks(ids[spelled], lengths, _go_on)
         same = np.arange(len(self._frames), dtype=np.int32)
         stack = self._stacks.absorb(built.build(), same)[place].astype(np.int64)
-        counts = np.fromiter(found.values(), np.int64, len(found))
-        return _together([_Counts((np.int64(thread) << _THREAD_BITS) | stack, counts)])
+        counts = np.fromiter(sampled.values(), np.int64, len(sampled))
+        return _together([_StackCounts((np.int64(thread) << _THREAD_BITS) | stack, counts)])
 
     def _thread_of(self, names: Sequence[str]) -> int:
         """The index of the thread that is meant, -1 where no frame says it.
@@ -151,7 +153,7 @@ class Samples:
                 self._older_marked = _together([self._older_marked, first.counts])
 
     def stacks(self, window: Window, now: int, meta: Meta, warnings: list[str]) -> RawStacks:
-        """What was sampled in ``window``, which lasts up to ``now``."""
+        """Return what was sampled in ``window``, which lasts up to ``now``."""
         counts = self._within(window, now)
         return RawStacks(
             frames=self._frames,
@@ -165,28 +167,28 @@ class Samples:
             warnings=warnings,
         )
 
-    def _within(self, window: Window, now: int) -> _Counts:
+    def _within(self, window: Window, now: int) -> _StackCounts:
         older, since = self._older, 0
         if window.marked:
             older = self._older_marked
-            found = [one for one in self._segments if one.begin >= self._mark]
+            wanted = [part for part in self._segments if part.begin >= self._mark]
         else:
             since = now - window.length if window.length else 0
             older = _NONE if window.length else older
-            found = [one for one in self._segments if (one.begin + one.end) // 2 >= since]
-        return _together([older, *(one.counts for one in found)])
+            wanted = [part for part in self._segments if (part.begin + part.end) // 2 >= since]
+        return _together([older, *(part.counts for part in wanted)])
 
 
 def _stacks_of(profile: Sampled, frames: int) -> list[tuple[int, ...]]:
     """The samples, frames outermost first. InputError where a frame is none of ``frames``."""
     try:
-        found = _STACKS.decode(profile.samples)
+        stacks = _STACKS.decode(profile.samples)
     except msgspec.MsgspecError as error:
         raise InputError(f"samples: {error}") from None
-    used = set(chain.from_iterable(found))
+    used = set(chain.from_iterable(stacks))
     if used and not 0 <= min(used) <= max(used) < frames:
         raise InputError(f"samples: frame {max(used)} of {frames}")
-    return found
+    return stacks
 
 
 def _frame(frame: FileFrame) -> Frame:

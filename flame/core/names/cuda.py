@@ -1,4 +1,4 @@
-"""Shorten names of CUDA kernels and API calls, and demangle C++ symbols."""
+"""Shorten names of CUDA kernels and API calls, demangle symbols, and split SASS instructions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
+from typing import NamedTuple
 
 # CUPTI's callback names end in the CUDA version that introduced the ABI: always four digits or
 # more. A shorter `_v2` is part of the symbol (`cuMemAlloc_v2`) and NVIDIA's reports keep it.
@@ -24,6 +25,9 @@ _OPERATOR = (
 )
 _TOKEN = re.compile(rf"{_OPERATOR}|->|::|[<>()\[\]{{}} ]")
 _CLOSING = {"<": ">", "(": ")", "[": "]", "{": "}"}
+
+_PARTS = re.compile(r"(\s*(?:@!?U?P(?:T|\d+)\s+)?)(\S*)(.*)", re.DOTALL)
+_OFFSET = re.compile(r"\+0x[0-9a-f]+ (?=\S)")
 
 
 def kernel_base(name: str) -> str:
@@ -138,6 +142,26 @@ def _cxxfilt() -> ModuleType | None:
         return None
     module: ModuleType = cxxfilt
     return module
+
+
+class InstructionParts(NamedTuple):
+    """Hold a SASS instruction in three parts, which together are its text; each may be empty."""
+
+    predicate: str
+    opcode: str
+    operands: str
+
+
+def split_instruction(text: str) -> InstructionParts:
+    """Split an instruction: ``@!P0 EXIT`` has a predicate, ``LDG.E R2, [R4]`` operands."""
+    match = _PARTS.fullmatch(text)
+    assert match is not None  # every part may be empty
+    return InstructionParts(*match.groups())
+
+
+def strip_offset(name: str) -> str:
+    """Strip the offset from the name of an instruction's frame: ``+0x0120 EXIT`` → ``EXIT``."""
+    return _OFFSET.sub("", name, count=1) if name.startswith("+") else name
 
 
 def api_name(text: str) -> str:

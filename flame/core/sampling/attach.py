@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, NamedTuple
 
 import numpy as np
 
 from flame.core.attribution.gaps import describe_unsampled
-from flame.core.columns import I4, I8, expand_ranges, run_starts
+from flame.core.columns import I4, I8, run_starts
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.metrics import STALLS
@@ -16,41 +15,12 @@ from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 
 
-class SampleTotals(NamedTuple):
-    """All PC samples, of how many instructions and kernels, and whether launches have their own.
-
-    ``attribution`` is ``launch``; or ``kernel``, where those of all its launches are one; or
-    ``mixed``.
-    """
-
-    samples: int
-    instructions: int
-    kernels: int
-    attribution: Literal["launch", "kernel", "mixed"]
-
-
-def sample_totals(profile: Profile) -> SampleTotals | None:
-    """What there is in ``profile``; None where it has no samples."""
-    sampling = profile.sampling
-    if sampling is None:
-        return None
-    used, of_group = np.unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
-    entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
-    exact = sampling.exact[used]
-    return SampleTotals(
-        int(sampling.samples[entries].sum()),
-        len(np.unique(sampling.sass[entries])),
-        len(np.unique(profile.activities.groups.frame[of_group >= 0])),
-        "launch" if exact.all() else "mixed" if exact.any() else "kernel",
-    )
-
-
 def with_sampling(
     profile: Profile, frames: FrameBuilder, sampling: Sampling, samples: I8 | None = None
 ) -> Profile:
     """``profile`` with what ``sampling`` says of its kernels.
 
-    ``frames`` are those of the profile (see `FrameBuilder.from_table`), and new ones after them.
+    ``frames`` are those of the profile (see `FrameBuilder.of`), and the new ones after them.
     ``samples`` i8[activities] where it is known how many each has; else time tells.
     """
     table = profile.activities

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Input
 
-from flame.attach.discover.model import Ended, Found, Job
+from flame.attach.discover.model import Discovery, FinishedRecording, Job
 from flame.core.errors import FlameError
 from flame.options.config import Config
 from flame.tui.attach.picker_rows import (
@@ -47,7 +47,7 @@ _KEYS = (
 )
 
 
-def pick(find: Callable[[], Found], config: Config) -> Job | Ended | None:
+def pick(find: Callable[[], Discovery], config: Config) -> Job | FinishedRecording | None:
     """Have the user choose one of what ``find`` finds; None if nothing was chosen.
 
     ``find`` runs in a thread, once a second. The terminal has been checked.
@@ -61,7 +61,7 @@ def pick(find: Callable[[], Found], config: Config) -> Job | Ended | None:
 class Picker(Shell):
     """The app around the list; ``chosen`` is what the user left with."""
 
-    def __init__(self, find: Callable[[], Found], config: Config) -> None:
+    def __init__(self, find: Callable[[], Discovery], config: Config) -> None:
         super().__init__(config, {})
         self.chosen: Item | None = None
         self._find = find
@@ -128,10 +128,10 @@ class PickerScreen(Screen[None]):
             super().__init__()
             self.item = item
 
-    def __init__(self, find: Callable[[], Found]) -> None:
+    def __init__(self, find: Callable[[], Discovery]) -> None:
         super().__init__()
         self._find = find
-        self._found: Found | None = None
+        self._found: Discovery | None = None
         self._failed = ""
         self._looking = False
         self._timer: Timer | None = None
@@ -172,7 +172,7 @@ class PickerScreen(Screen[None]):
         except FlameError as error:
             self._failed = str(error)
         else:
-            assert isinstance(found, Found)
+            assert isinstance(found, Discovery)
             self._found = found
             self._keep(before)
         self._timer = self.set_timer(PERIOD, self.action_refresh)
@@ -184,7 +184,7 @@ class PickerScreen(Screen[None]):
         if self._found is None:
             return []
         text = self.query_one(Entry).value
-        every: tuple[Item, ...] = (*self._found.jobs, *self._found.ended)
+        every: tuple[Item, ...] = (*self._found.jobs, *self._found.finished)
         return [one for one in every if matches(one, text)]
 
     @property
@@ -258,7 +258,7 @@ class PickerScreen(Screen[None]):
     def _counts(self) -> str:
         if self._found is None:
             return ""
-        jobs, ended = len(self._found.jobs), len(self._found.ended)
+        jobs, ended = len(self._found.jobs), len(self._found.finished)
         shown = len(self._items)
         part = f"{shown} of " if shown < jobs + ended else ""
         return f"{part}{jobs} running · {ended} ended"

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from flame.attach.discover.model import Candidate, Ended, Job, Way
-from flame.attach.discover.naming import short_command
+from flame.attach.discover.model import (
+    Candidate,
+    FinishedRecording,
+    Job,
+    WatchMethod,
+    short_command,
+)
 from flame.attach.listing import how
 from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
@@ -16,7 +21,7 @@ from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start, width_of, wrap
 
-Item = Job | Ended
+Item = Job | FinishedRecording
 """What can be picked."""
 
 ACTIVE, QUIET = "●", "○"
@@ -27,8 +32,12 @@ _NAME = 22
 """Cells that the name keeps when columns are chosen."""
 
 _WATCHED = {
-    Way.REMOTE: "enter loads the library into it: GPU work and Python stacks from now on, no NVTX",
-    Way.CPU: "enter samples its Python stacks, without the GPU; flame record -- CMD has both",
+    WatchMethod.REMOTE: (
+        "enter loads the library into it: GPU work and Python stacks from now on, no NVTX"
+    ),
+    WatchMethod.CPU: (
+        "enter samples its Python stacks, without the GPU; flame record -- CMD has both"
+    ),
 }
 
 
@@ -47,24 +56,26 @@ def members(job: Job) -> tuple[Candidate, ...]:
 
 def pids_of(item: Item) -> tuple[int, ...]:
     """The processes of ``item``, the first one first."""
-    return item.pids if isinstance(item, Ended) else tuple(one.pid for one in members(item))
+    if isinstance(item, FinishedRecording):
+        return item.pids
+    return tuple(process.pid for process in members(item))
 
 
 def refusal(item: Item) -> str:
     """Why ``item`` cannot be attached to; empty where it can."""
-    if isinstance(item, Ended) or item.begun or any(map(_is_open, members(item))):
+    if isinstance(item, FinishedRecording) or item.begun or any(map(_is_open, members(item))):
         return ""
     reasons = [one.denied for one in members(item) if one.denied]
     return reasons[0] if reasons else "not recorded: start it with flame record -- CMD"
 
 
 def _is_open(process: Candidate) -> bool:
-    return process.way is not Way.NONE and not process.denied
+    return process.method is not WatchMethod.NONE and not process.denied
 
 
 def matches(item: Item, text: str) -> bool:
     """Whether all words of ``text`` stand somewhere in the row of ``item``."""
-    if isinstance(item, Ended):
+    if isinstance(item, FinishedRecording):
         parts = [item.name, "ended", *map(str, item.dumps)]
     else:
         parts = [how(item)]
@@ -109,14 +120,14 @@ def _right(text: str, width: int) -> str:
 
 
 def _light(item: Item, palette: Palette) -> Piece:
-    if isinstance(item, Ended) or item.way is not Way.DUMP:
+    if isinstance(item, FinishedRecording) or item.method is not WatchMethod.DUMP:
         return Piece(" ")
     return Piece(ACTIVE, palette.ink(Kind.NVTX)) if item.active else Piece(QUIET, "dim")
 
 
 def _named(item: Item, width: int) -> Line:
     """The name, and behind it the command as far as there is room, without its middle."""
-    name, command = (item.name, "") if isinstance(item, Ended) else _called(item.root)
+    name, command = (item.name, "") if isinstance(item, FinishedRecording) else _called(item.root)
     first = cut(name, width)
     rest = width - width_of(first) - 2
     second = "  " + cut(command, rest) if command and rest > 0 else ""
@@ -144,11 +155,11 @@ def _columns(width: int) -> list[_Column]:
 
 
 def _user(item: Item) -> str:
-    return "" if isinstance(item, Ended) else item.root.user
+    return "" if isinstance(item, FinishedRecording) else item.root.user
 
 
 def _age(item: Item) -> str:
-    return format_age(item.age if isinstance(item, Ended) else item.root.age)
+    return format_age(item.age if isinstance(item, FinishedRecording) else item.root.age)
 
 
 def _processes(item: Item) -> str:
@@ -156,12 +167,12 @@ def _processes(item: Item) -> str:
 
 
 def _kernels(item: Item) -> str:
-    recorded = isinstance(item, Ended) or item.begun
+    recorded = isinstance(item, FinishedRecording) or item.begun
     return format_short(item.kernels) if recorded and item.kernels >= 0 else ""
 
 
 def _way(item: Item) -> str:
-    return format_bytes(item.bytes) if isinstance(item, Ended) else how(item)
+    return format_bytes(item.bytes) if isinstance(item, FinishedRecording) else how(item)
 
 
 _COLUMNS = (
@@ -180,11 +191,11 @@ _WANTED = tuple(_COLUMNS[place] for place in (4, 3, 1, 2, 0))
 
 def about(item: Item) -> str:
     """What choosing ``item`` comes to."""
-    if isinstance(item, Ended):
+    if isinstance(item, FinishedRecording):
         dumps = "1 dump" if len(item.dumps) == 1 else f"{len(item.dumps):,} dumps"
         return f"enter opens it: {dumps}, {item.dumps[0].parent}"
-    if item.way is not Way.DUMP:
-        return _WATCHED[item.way]
+    if item.method is not WatchMethod.DUMP:
+        return _WATCHED[item.method]
     if not item.begun:
         return "enter waits for its first CUDA call or NVTX range: nothing is recorded before"
     recorded = [f"{format_count(item.launches)} launches"] if item.launches >= 0 else []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from flame.core.live.window import ALL, LAST_10, Window
 
 if TYPE_CHECKING:
-    from flame.attach.discover.model import Ended, Job
+    from flame.attach.discover.model import FinishedRecording, Job
     from flame.core.options import LoadOptions
     from flame.core.projection.selection import Selection
     from flame.options.config import Config
@@ -42,8 +42,8 @@ def run(
     return run_live(*found, options, selection, window, config)
 
 
-def _picked(config: Config) -> Job | Ended | None:
-    from flame.attach.discover.finder import Finder
+def _picked(config: Config) -> Job | FinishedRecording | None:
+    from flame.attach.discover.finder import ProcessFinder
     from flame.tui.attach.picker import pick
 
-    return pick(Finder(), config)
+    return pick(ProcessFinder().find, config)

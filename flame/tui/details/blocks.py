@@ -1,10 +1,8 @@
-"""Blocks of the details pane that show what was worked out: distributions, launches, places."""
+"""Write the blocks of the details pane on what was worked out: distributions, launches, places."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
-from itertools import chain, repeat
 
 import numpy as np
 
@@ -12,12 +10,10 @@ from flame.core.analysis.distribution import Distribution, Histogram
 from flame.core.columns import I8
 from flame.core.model.launches import Dim, LaunchConfig
 from flame.core.units import format_bytes, format_count, format_ns, format_percent
-from flame.tui.details.facts import BINS, Facts, Launched, Moved, Parts
+from flame.tui.details.facts import BINS, Facts, HeaviestParts, Launched, Moved
+from flame.tui.toolkit.fields import LABEL, fields, labelled
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, printable, width_of, wrap
-
-LABEL = 12
-"""Width of the column of labels."""
+from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, width_of, wrap
 
 _NUMBERS = ("p50", "p95", "p99", "max")
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -26,35 +22,28 @@ _ROOMY = 8
 """Cells from which on a number and its unit have a space between them."""
 
 
-def fields(rows: Iterable[tuple[str, str]], width: int) -> list[Line]:
-    """Label and value side by side; rows without a value are left out, long values wrapped."""
-    lines: list[Line] = []
-    for label, value in rows:
-        lines += _labelled(label, wrap(printable(value), max(width - LABEL, 8), 4))
-    return lines
-
-
-def notes(facts: Facts | None, width: int) -> list[Line]:
-    """What is missing from the trace that matters here."""
+def note_lines(facts: Facts | None, width: int) -> list[Line]:
+    """Say what is missing from the trace that matters here."""
     texts = facts.notes if facts else ()
     lines = (line for text in texts for line in textwrap.wrap(text, width, break_on_hyphens=False))
     return [[Piece(line, "warning")] for line in lines]
 
 
-def spread(title: str, facts: Facts | None, width: int) -> list[Line]:
-    """Percentiles and a histogram; while they are worked out the same lines, empty."""
+def distribution_lines(title: str, facts: Facts | None, width: int) -> list[Line]:
+    """Write percentiles and a histogram; while they are worked out the same lines, empty."""
     cell = width // len(_NUMBERS)
     header: Line = [Piece("".join(name.rjust(cell) for name in _NUMBERS), "dim")]
     if facts is None:
         numbers = [Piece(ELLIPSIS.rjust(cell))]
         return [[Piece(cut_start(title, width), "dim")], header, numbers, [], [], []]
-    found = facts.spread
-    if found is None or found.count < 2:
+    percentiles = facts.spread
+    if percentiles is None or percentiles.count < 2:
         return []
-    tail = f"  tail {_ratio(found.tail)}" if found.tail else ""
+    tail = f"  tail {_ratio(percentiles.tail)}" if percentiles.tail else ""
     first = [Piece(cut_start(title, width - len(tail)), "dim"), Piece(tail)]
-    ends = (format_ns(found.minimum), format_ns(found.maximum))
-    return [first, header, [Piece(_numbers(found, cell))], *_drawn(facts.histogram, ends, width)]
+    ends = (format_ns(percentiles.minimum), format_ns(percentiles.maximum))
+    numbers = [Piece(_numbers(percentiles, cell))]
+    return [first, header, numbers, *_drawn(facts.histogram, ends, width)]
 
 
 def _numbers(found: Distribution, cell: int) -> str:
@@ -79,15 +68,15 @@ def _drawn(histogram: Histogram | None, ends: tuple[str, str], width: int) -> li
 
 
 def bars(counts: I8) -> tuple[str, str]:
-    """Bars two cells high, of which every count above zero shows at least an eighth."""
+    """Draw bars two cells high, of which every count above zero shows at least an eighth."""
     height = np.ceil(counts * (2.0 * _EIGHTHS) / max(int(counts.max()), 1)).astype(int)
     upper = "".join(_BARS[max(eighths - _EIGHTHS, 0)] for eighths in height.tolist())
     lower = "".join(_BARS[min(eighths, _EIGHTHS)] for eighths in height.tolist())
     return upper.rstrip(), lower.rstrip()
 
 
-def launch(facts: Facts | None, width: int) -> list[Line]:
-    """How a kernel was launched, or what a copy moved."""
+def launch_lines(facts: Facts | None, width: int) -> list[Line]:
+    """Say how a kernel was launched, or what a copy moved."""
     if facts is None or not facts.complete:
         return fields([("launch", ELLIPSIS)], width)
     if facts.unread:
@@ -185,32 +174,23 @@ def _memory(size: int) -> str:
     return f"{size / 1024:.4g} KiB" if size >= 1024 else f"{size} B"
 
 
-def queue(facts: Facts | None, width: int) -> list[Line]:
-    """How long the work waited."""
+def queue_lines(facts: Facts | None, width: int) -> list[Line]:
+    """Say how long the work waited."""
     if facts is None or facts.queue is None:
         return []
     texts = [f"p50 {format_ns(facts.queue.p50)}", f"p99 {format_ns(facts.queue.p99)}"]
-    return _labelled("queued", _joined(texts, width - LABEL))
+    return labelled("queued", _joined(texts, width - LABEL))
 
 
-def ran_on(facts: Facts | None, width: int) -> list[Line]:
-    """The GPUs, streams, … it ran on, where there are several."""
+def place_lines(facts: Facts | None, width: int) -> list[Line]:
+    """List the GPUs, streams, … it ran on, where there are several."""
     lines: list[Line] = []
     for title, parts in (facts.on if facts else {}).items():
-        lines += _labelled(title, _joined(_shares(parts, width - LABEL), width - LABEL))
+        lines += labelled(title, _joined(_shares(parts, width - LABEL), width - LABEL))
     return lines
 
 
-def _labelled(label: str, texts: Iterable[str]) -> list[Line]:
-    """``texts`` one below the other, ``label`` beside the first."""
-    labels = chain((label,), repeat(""))
-    return [
-        [Piece(f"{title:{LABEL}}", "dim"), Piece(text)]
-        for title, text in zip(labels, texts, strict=False)
-    ]
-
-
-def _shares(parts: Parts, width: int) -> list[str]:
+def _shares(parts: HeaviestParts, width: int) -> list[str]:
     """Name and share of each part, of which only the name is ever cut."""
     named = []
     for part in parts.heaviest:

@@ -1,29 +1,23 @@
-"""Works out the facts of the selected frame in a thread, once the cursor rests on it."""
+"""Collect the facts of the selected frame in a thread, once the cursor rests on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from threading import Timer
+from collections.abc import Iterator
 from time import monotonic
 from typing import NamedTuple
-
-from textual.message import Message
 
 from flame.core.projection.selection import Selection
 from flame.tui.details.facts import Facts, collect
 from flame.tui.session.session import Projection
-from flame.tui.session.tree_view import View
-from flame.tui.toolkit.background import hand_in
+from flame.tui.session.tree_view import TreeView
+from flame.tui.toolkit.background import Pace
+from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
 REST = 0.06
 """Seconds that the cursor must stay on a frame: while a key repeats nothing is worked out."""
 
 PACE = 1.0
 """Seconds between the facts of one frame and those of a later state of it, where it grows."""
-
-_SHARE = 3
-"""So many times as long as facts have taken, nothing newer is worked out."""
 
 _KEPT = 500
 
@@ -37,103 +31,82 @@ class _Subject(NamedTuple):
     key: _Key
     name: _Name
     shown: Projection
-    view: View
+    view: TreeView
     node: int
 
 
-class Collected(Message):
-    """Facts of a frame, or why there are none; they took ``seconds`` so far."""
-
-    def __init__(self, subject: _Subject, outcome: Facts | Exception, seconds: float) -> None:
-        super().__init__()
-        self.subject = subject
-        self.outcome = outcome
-        self.seconds = seconds
+class Collected(Answer[_Subject, Facts]):
+    """Bring facts of a frame, or why there are none."""
 
 
-@dataclass
 class Collector:
-    """Facts by frame; ``post`` takes the results, `take` keeps them.
+    """Collect facts by frame; ``post`` takes the results, `take` keeps them.
 
     Of a frame that grows the last facts stay until there are new ones.
     """
 
-    post: Callable[[Message], object]
-    _wanted: _Subject | None = field(init=False, default=None)
-    _timer: Timer | None = field(init=False, default=None)
-    _next: float = field(init=False, default=0.0)
-    _known: dict[_Key, Facts] = field(init=False, default_factory=dict)
-    _latest: dict[_Name, Facts] = field(init=False, default_factory=dict)
+    def __init__(self, post: Post) -> None:
+        self._requests = LatestRequest(_collect, Collected, post)
+        self._pace = Pace(PACE)
+        self._known: dict[_Key, Facts] = {}
+        self._latest: dict[_Name, Facts] = {}
 
     @property
     def busy(self) -> bool:
         """Whether something of the frame last asked for is still worked out."""
-        facts = self.facts
-        return self._timer is not None and (facts is None or not facts.complete)
+        return self._requests.latest is not None and not self._complete
 
     @property
     def facts(self) -> Facts | None:
         """What is known so far of the frame last asked for."""
-        if self._wanted is None:
+        subject = self._requests.latest
+        if subject is None:
             return None
-        known = self._known.get(self._wanted.key)
+        known = self._known.get(subject.key)
         if known is not None and known.complete:
             return known
-        return self._latest.get(self._wanted.name, known)
+        return self._latest.get(subject.name, known)
 
-    def ask(self, shown: Projection, view: View) -> Facts | None:
+    @property
+    def _complete(self) -> bool:
+        return self.facts is not None and self.facts.complete
+
+    def ask(self, shown: Projection, view: TreeView) -> Facts | None:
         """The facts of ``view``'s selected frame as far as they are known; the rest follows."""
-        before, subject = self._wanted, _subject(shown, view)
-        self._wanted = subject
+        before, subject = self._requests.latest, _subject(shown, view)
+        self._requests.replace(subject)
         if before is None or before.name != subject.name:
-            self._stop()
-            if self.facts is None or not self.facts.complete:
-                self._start(REST)
-        elif before.key != subject.key and not (self._timer and self._timer.is_alive()):
-            self._start(self._next - monotonic())
+            self._requests.cancel()
+            if not self._complete:
+                self._requests.begin(REST)
+        elif before.key != subject.key and not self._requests.running:
+            self._begin_next()
         return self.facts
 
     def hurry(self) -> None:
         """Have the next facts soon: what is shown is another part of what has been recorded."""
-        self._next = 0.0
-        if self._wanted is not None:
-            self._stop()
-            self._start(REST)
+        self._pace.hurry()
+        if self._requests.latest is not None:
+            self._requests.cancel()
+            self._requests.begin(REST)
 
-    def _stop(self) -> None:
-        if self._timer:
-            self._timer.cancel()
-
-    def _start(self, seconds: float) -> None:
-        """Work out, in so many seconds, the facts of what is wanted then."""
-        self._timer = Timer(max(seconds, REST), self._work)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _work(self) -> None:
-        subject, begin = self._wanted, monotonic()
-        assert subject is not None
-        try:
-            for facts in collect(subject.shown, subject.view.tree, subject.node):
-                hand_in(Collected(subject, facts, monotonic() - begin), self.post)
-        except Exception as error:
-            hand_in(Collected(subject, error, monotonic() - begin), self.post)
+    def _begin_next(self) -> None:
+        """Collect the facts of a later state when it is time."""
+        self._requests.begin(max(self._pace.wait(), REST))
 
     def take(self, message: Collected) -> bool:
-        """Whether ``message`` is about the frame last asked for.
+        """Keep the facts of ``message``; return whether they are of the frame last asked for.
 
         Raises what should not have happened.
         """
-        if isinstance(message.outcome, Exception):
-            raise message.outcome
-        self._keep(message.subject, message.outcome)
-        wanted = self._wanted
-        if wanted is None or message.subject.name != wanted.name:
+        subject, facts, wanted = message.request, message.result(), self._requests.latest
+        self._keep(subject, facts)
+        if wanted is None or subject.name != wanted.name:
             return False
-        if message.outcome.complete:
-            self._next = monotonic() + max(PACE, _SHARE * message.seconds)
-            if message.subject.key != wanted.key:
-                self._start(self._next - monotonic())
+        if facts.complete:
+            self._pace.delay(message.seconds, since=monotonic())
+            if subject.key != wanted.key:
+                self._begin_next()
         return True
 
     def _keep(self, subject: _Subject, facts: Facts) -> None:
@@ -147,7 +120,11 @@ class Collector:
             del self._latest[next(iter(self._latest))]
 
 
-def _subject(shown: Projection, view: View) -> _Subject:
-    key = (shown.view.number, view.number, view.cursor)
-    name = (shown.selection, view is shown.view, view.tree.names(view.cursor))
-    return _Subject(key, name, shown, view, view.cursor)
+def _collect(subject: _Subject) -> Iterator[Facts]:
+    return collect(subject.shown, subject.view.tree, subject.node)
+
+
+def _subject(shown: Projection, view: TreeView) -> _Subject:
+    key = (shown.view.number, view.number, view.cursor.node)
+    name = (shown.selection, view is shown.view, view.tree.names(view.cursor.node))
+    return _Subject(key, name, shown, view, view.cursor.node)

@@ -1,4 +1,4 @@
-"""What has to be worked out of the selected frame: how its activities are spread and launched."""
+"""Work out the facts of a frame: how its activities are distributed and launched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
 from flame.core.projection.labels import labels_of
 from flame.core.units import format_percent, format_whole_percent
-from flame.tui.details.sample_facts import Sampled, sampled_of
+from flame.tui.details.sample_facts import SampledFacts, sampled_of
 from flame.tui.session.session import Projection
 
 BINS = 720
@@ -47,7 +47,7 @@ class Part(NamedTuple):
     node: int = -1
 
 
-class Parts(NamedTuple):
+class HeaviestParts(NamedTuple):
     """The heaviest parts of ``whole``, and how many there are."""
 
     heaviest: list[Part]
@@ -94,20 +94,20 @@ class Facts:
     spread: Distribution | None
     histogram: Histogram | None
     queue: Distribution | None
-    parents: Parts
-    on: dict[str, Parts]
+    parents: HeaviestParts
+    on: dict[str, HeaviestParts]
     notes: tuple[str, ...]
     complete: bool = True
     launched: Launched | None = None
     moved: Moved | None = None
     unread: str = ""
-    shapes: Parts | None = None
+    shapes: HeaviestParts | None = None
     latest: int = 0
-    sampled: Sampled | None = None
+    sampled: SampledFacts | None = None
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
-    """The facts of ``node``, soon and then complete.
+    """Collect the facts of ``node``, soon and then complete.
 
     ``tree`` is the projection's, or one made of it, such as a sandwich: of that one's frames the
     activities at all places count.
@@ -156,7 +156,7 @@ def _queue(table: Activities, rows: I8) -> Distribution | None:
     return distribution(np.maximum(table.start[rows] - table.launch_end[rows], 0))
 
 
-def _parents(shown: Projection, frame: int) -> Parts:
+def _parents(shown: Projection, frame: int) -> HeaviestParts:
     """What calls the frame, over all its places; recursion counts once."""
     tree = shown.view.tree
     nodes = np.flatnonzero(tree.outermost(tree.frame == frame) & (tree.parent >= 0))
@@ -168,10 +168,10 @@ def _parents(shown: Projection, frame: int) -> Parts:
         mine = np.flatnonzero(place == best)
         widest = int(above[mine[np.argmax(value[mine])]])
         parts.append(Part(shown.view.name(widest), int(sums[best]), widest))
-    return Parts(parts, len(frames), int(sums.sum()))
+    return HeaviestParts(parts, len(frames), int(sums.sum()))
 
 
-def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, Parts]:
+def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, HeaviestParts]:
     """Where it ran, of what it ran on several of; ``groups`` has the metric by group."""
     source = np.array([*(process.source for process in profile.processes), -1], np.int32)
     names: dict[str, tuple[I4, Callable[[int], str]]] = {
@@ -184,7 +184,7 @@ def _on(profile: Profile, table: Activities, groups: I8) -> dict[str, Parts]:
     if len(profile.processes) < 2:  # what is not known to be of the only one says nothing
         del names["files"], names["processes"]
     parts = {title: _parts(column, groups, name) for title, (column, name) in names.items()}
-    return {title: found for title, found in parts.items() if found.number > 1}
+    return {title: heaviest for title, heaviest in parts.items() if heaviest.number > 1}
 
 
 def _gpu(profile: Profile, device: Device) -> str:
@@ -194,7 +194,7 @@ def _gpu(profile: Profile, device: Device) -> str:
     return f"{profile.sources[device.source].label} GPU {device.id}"
 
 
-def _shapes(shown: Projection, frame: int, groups: I8) -> Parts | None:
+def _shapes(shown: Projection, frame: int, groups: I8) -> HeaviestParts | None:
     """The shapes that the range ``frame`` has, over its activities; ``groups`` has the metric."""
     profile, table = shown.profile, shown.profile.table(shown.metric)
     if profile.frames[frame].kind != Kind.NVTX or profile.resolved:
@@ -206,14 +206,14 @@ def _shapes(shown: Projection, frame: int, groups: I8) -> Parts | None:
     return parts if parts.number > 1 else None
 
 
-def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> Parts:
+def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> HeaviestParts:
     used = np.flatnonzero(groups)
     ids, place = distinct(column[used].astype(np.int64))
     sums = sum_by(place, groups[used], len(ids))
     most = np.argsort(-sums, kind="stable")[:_MOST].tolist()
     names = [name(int(ids[at])) if ids[at] >= 0 else "unknown" for at in most]
     parts = [Part(text, int(sums[at])) for text, at in zip(names, most, strict=True)]
-    return Parts(parts, len(ids), int(sums.sum()))
+    return HeaviestParts(parts, len(ids), int(sums.sum()))
 
 
 def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:

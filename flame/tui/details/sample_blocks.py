@@ -1,4 +1,4 @@
-"""The part of the details that is about PC samples."""
+"""Write the part of the details that is about PC samples."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from flame.core.model.pc_samples import FUNCTION
 from flame.core.model.stalls import stall_of
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.units import format_count, format_percent
-from flame.tui.details.blocks import fields
-from flame.tui.details.sample_facts import Sampled
-from flame.tui.sass.reasons import reason_lines
+from flame.tui.details.sample_facts import SampledFacts
+from flame.tui.sampling.reasons import reason_lines
+from flame.tui.shell.actions import Action
+from flame.tui.toolkit.fields import fields
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start
@@ -20,16 +21,18 @@ _REASONS = 3
 _OPEN = "a: all instructions"
 
 
-def about(frame: Frame, width: int) -> list[Line]:
-    """What is known at once of an instruction or a reason."""
+def sample_notes(frame: Frame, width: int) -> list[Line]:
+    """Write what is known at once of an instruction or a reason."""
     if frame.kind == Kind.SASS and frame.get(FUNCTION):
         return fields([("kernel", kernel_base(demangle(frame.get(FUNCTION))))], width)
     meaning = stall_of(frame.get("reason")).meaning if frame.kind == Kind.STALL else ""
     return [[Piece(part)] for part in textwrap.wrap(meaning, width, break_on_hyphens=False)]
 
 
-def block(sampled: Sampled | None, frame: Frame, palette: Palette, width: int) -> list[Line]:
-    """What has been worked out of the samples of ``frame``."""
+def sample_lines(
+    sampled: SampledFacts | None, frame: Frame, palette: Palette, width: int
+) -> list[Line]:
+    """Write what has been worked out of the samples of ``frame``."""
     if sampled is None:
         return []
     whole = format_percent(sampled.samples, sampled.whole)
@@ -44,10 +47,10 @@ def block(sampled: Sampled | None, frame: Frame, palette: Palette, width: int) -
         few = _REASONS if frame.kind == Kind.KERNEL else 0
         detailed = frame.kind == Kind.SASS
         lines += reason_lines(list(sampled.reasons), palette, width, few, meanings=detailed)
-    return [*lines, [Piece(cut_start(_OPEN, width), "key", "screen.sass")]]
+    return [*lines, [Piece(cut_start(_OPEN, width), "key", Action.SASS.click())]]
 
 
-def _hottest(sampled: Sampled, width: int) -> list[Line]:
+def _hottest(sampled: SampledFacts, width: int) -> list[Line]:
     name, samples, number = sampled.hottest
     share = format_percent(samples, sampled.samples)
     title = f"hottest of {format_count(number)} instructions" if number > 1 else "one instruction"

@@ -1,4 +1,4 @@
-"""What PC samples say of a selected kernel, instruction or stall reason."""
+"""Work out what PC samples say of a selected kernel, instruction or stall reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Hottest(NamedTuple):
     instructions: int
 
 
-class Sampled(NamedTuple):
+class SampledFacts(NamedTuple):
     """``samples`` of a frame, of ``whole`` in the ``kernels`` it is in, by ``reasons`` (keys).
 
     ``exact``: they are of the launches at this place alone.
@@ -39,8 +39,8 @@ class Sampled(NamedTuple):
     hottest: Hottest
 
 
-def sampled_of(shown: Projection, tree: StackTree, node: int) -> Sampled | None:
-    """The samples of ``node``, or None for what has none.
+def sampled_of(shown: Projection, tree: StackTree, node: int) -> SampledFacts | None:
+    """Collect the samples of ``node``, or None for what has none.
 
     ``tree`` is the projection's, or one made of it: then its frame counts at all places.
     """
@@ -53,7 +53,7 @@ def sampled_of(shown: Projection, tree: StackTree, node: int) -> Sampled | None:
     samples = sampling.samples[entries]
     if not len(entries):
         return None
-    return Sampled(
+    return SampledFacts(
         int(samples.sum()),
         int(sampling.totals[used].sum()),
         _kernels(shown, below),
@@ -68,8 +68,8 @@ def _entries(shown: Projection, sampling: Sampling, tree: StackTree, node: int, 
     entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
     path = tree.path(node) if tree is shown.view.tree else [node]
     same = labels_of(shown.profile, shown.selection.naming).shown
-    for one in path:
-        frame, kind = int(tree.frame[one]), tree.kind(one)
+    for above in path:
+        frame, kind = int(tree.frame[above]), tree.kind(above)
         if kind in (Kind.SASS, Kind.STALL):
             column = sampling.sass if kind == Kind.SASS else sampling.stall
             entries = entries[same[column[entries]] == frame]

@@ -1,14 +1,13 @@
-"""The export dialog: format, scope and file; writes beside the event loop."""
+"""Ask for the format, scope and file of an export, and write it beside the event loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
@@ -18,11 +17,10 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.tui.dialogs.write_files import (
     FORMATS,
-    Format,
-    Stacks,
-    Target,
-    free_name,
-    target_of,
+    ExportedStacks,
+    ExportFormat,
+    OutputFile,
+    output_file,
     write_picture,
 )
 from flame.tui.session.session import Projection
@@ -40,29 +38,23 @@ _SCOPE_LINES = 2
 _WRITING = "writing …"
 
 
-def save_screenshot(app: App[Any], inputs: Inputs) -> str:
-    """Save the screen as SVG in the current folder, under a free name; the name.
-
-    InputError where that cannot be written.
-    """
-    name = free_name(inputs.stem, FORMATS[-1].suffix)
-    write_picture(app.export_screenshot(title=printable(inputs.title)), name)
-    return name
-
-
 def shown_about(shown: Projection) -> str:
-    """Which stacks are on screen, in words."""
+    """Say which stacks are on screen, in words."""
     view, filters = shown.view, len(shown.selection.where)
     words = [f"the {shown.metric.title}, levels and order on screen"]
     words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
-    node = view.zoom.node
+    node = view.viewport.zoom.node
     words += [f"below {cut(view.name(node), _NAME)}"] if node else []
-    words += ["not only the stretch on screen"] if view.zoom != view.zoom_of(node) else []
+    words += (
+        ["not only the stretch on screen"]
+        if view.viewport.zoom != view.viewport.zoom_of(node)
+        else []
+    )
     return ", ".join(words)
 
 
 class ExportDialog(FileDialog[str | None]):
-    """Writes a file and returns a note of it, or None if the user left before that."""
+    """Write a file and return a note of it, or None if the user left before that."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "move(1)"),
@@ -95,7 +87,7 @@ class ExportDialog(FileDialog[str | None]):
         self.entry.value = self._usual_name
 
     @property
-    def _format(self) -> Format:
+    def _format(self) -> ExportFormat:
         return FORMATS[self._chosen[_FORMAT]]
 
     @property
@@ -170,9 +162,9 @@ class ExportDialog(FileDialog[str | None]):
         self._agreed = ""
         self._check()
 
-    def _check(self) -> Target:
+    def _check(self) -> OutputFile:
         """Say what is wrong with the name, if anything."""
-        target = target_of(self.entry.value, self._inputs)
+        target = output_file(self.entry.value, self._inputs)
         self.note = target.problem or ("is there already" if target.there else "")
         self.draw()
         return target
@@ -208,10 +200,10 @@ class ExportDialog(FileDialog[str | None]):
         self._start(lambda: write_picture(svg, path))
 
     @property
-    def _stacks(self) -> Stacks:
+    def _stacks(self) -> ExportedStacks:
         view = self._shown.view
-        part = None if self._everything else view.tree.restrict_to(view.zoom.node)
-        return Stacks(self._profile, self._inputs.title, part)
+        part = None if self._everything else view.tree.restrict_to(view.viewport.zoom.node)
+        return ExportedStacks(self._profile, self._inputs.title, part)
 
     def _start(self, write: Callable[[], str]) -> None:
         """Run ``write`` beside the event loop."""

@@ -1,4 +1,4 @@
-"""The filters dialog: every kind of filter, what is set of it, and a page to change it."""
+"""Ask for filters: list every kind with what is set of it, and change one on its page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, NvtxRange
 from flame.core.units import format_percent, format_value
-from flame.tui.dialogs.filter_fields import FIELDS, Field, ListField, Option, TextField, weight_of
+from flame.tui.dialogs.filter_fields import FIELDS, Field
+from flame.tui.dialogs.list_fields import ListField, Option, weight_of
+from flame.tui.dialogs.text_fields import TextField
 from flame.tui.session.wording import whole_of
 from flame.tui.toolkit.dialog import CURSOR, Dialog
 from flame.tui.toolkit.lines import Line, Piece
@@ -35,7 +37,7 @@ class Slot(NamedTuple):
 
 
 def slots(where: Sequence[Filter], offered: Sequence[Field] = FIELDS) -> list[Slot]:
-    """Rows for all of ``where`` by kind, and for what may be added of the kinds ``offered``."""
+    """List rows for all of ``where`` by kind, and for what may be added of those ``offered``."""
     rows: list[Slot] = []
     for field in FIELDS:
         places = [place for place, one in enumerate(where) if isinstance(one, field.type)]
@@ -46,7 +48,7 @@ def slots(where: Sequence[Filter], offered: Sequence[Field] = FIELDS) -> list[Sl
 
 
 class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
-    """Returns all filters that are to hold, or None if the user left without applying any change.
+    """Return all filters that are to hold, or None if the user left without applying any change.
 
     ``name`` and ``kind`` are those of the selected frame, with which new filters begin.
     """
@@ -175,7 +177,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         if self._slot is None:
             self.action_choose()
         elif isinstance(self._slot.field, ListField):
-            values = tuple(one.value for one in self._options if one.value in self._on)
+            values = tuple(option.value for option in self._options if option.value in self._on)
             self._set(self._slot.field.make(values) if values else None)
 
     def action_remove(self) -> None:

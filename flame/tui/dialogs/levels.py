@@ -1,4 +1,4 @@
-"""The levels dialog: which levels the stacks have, in which order, and whether layers are one."""
+"""Ask which levels the stacks have, in which order, and whether layers are one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from flame.core.analysis.wording import NVTX, Terms
 from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS
 from flame.tui.session.wording import NO_SAMPLES, level_about
 from flame.tui.shell.commands import LEVEL_KEYS
+from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.dialog import CURSOR, Dialog
 from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, palette_of
-from flame.tui.toolkit.palette import LEVEL_KINDS
 from flame.tui.toolkit.text import cut_start
 
 _NEED_ONE = "switch at least one level on"
@@ -43,7 +43,7 @@ USUAL = "usual"
 
 
 def why_absent(*levels: str) -> str:
-    """Why there is no frame of any of ``levels``, and what would bring it."""
+    """Say why there is no frame of any of ``levels``, and what would bring it."""
     if set(levels) & {*SAMPLE_LEVELS}:
         return NO_SAMPLES
     return f"this trace has no {' and no '.join(levels)} frames"
@@ -54,16 +54,16 @@ def _not_here(level: str) -> str:
 
 
 def toggled(levels: tuple[str, ...], level: str) -> tuple[str, ...]:
-    """``levels`` without ``level``, or with it before the first that naturally comes after it."""
+    """Remove ``level`` from ``levels``, or add it before the first that naturally follows it."""
     if level in levels:
-        return tuple(one for one in levels if one != level)
+        return tuple(other for other in levels if other != level)
     later = LEVELS[LEVELS.index(level) :]
-    place = next((place for place, one in enumerate(levels) if one in later), len(levels))
+    place = next((place for place, other in enumerate(levels) if other in later), len(levels))
     return (*levels[:place], level, *levels[place:])
 
 
 def offered(levels: tuple[str, ...], recorded: Iterable[str]) -> tuple[str, ...]:
-    """The levels worth a row beside ``levels``, which are shown.
+    """List the levels worth a row beside ``levels``, which are shown.
 
     Of stacks that a file has resolved only what is there; of traces all that one could record.
     """
@@ -107,7 +107,7 @@ class Choice:
 
 
 class LevelsDialog(Dialog[LevelsChoice | None]):
-    """Returns the chosen levels, or None if the user left without choosing."""
+    """Return the chosen levels, or None if the user left without choosing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "flip"),

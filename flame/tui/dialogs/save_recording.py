@@ -1,4 +1,4 @@
-"""The dialog that saves a live recording: its dumps, or the stacks on screen."""
+"""Ask where to save a live recording, its dumps or the stacks on screen, and save it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,22 @@ from flame.core.model.profile import Profile
 from flame.core.units import format_bytes
 from flame.exporters.dumps import Source, copy_dumps
 from flame.tui.dialogs.export import shown_about
-from flame.tui.dialogs.write_files import FORMATS, Format, Stacks, Target, free_name, target_of
+from flame.tui.dialogs.write_files import (
+    FORMATS,
+    ExportedStacks,
+    ExportFormat,
+    OutputFile,
+    free_name,
+    output_file,
+)
 from flame.tui.session.session import Projection
-from flame.tui.shell.loading_screen import bar
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog import FileDialog, label, options
+from flame.tui.toolkit.fields import progress_bar
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, printable
 
-DUMPS = Format(
+DUMPS = ExportFormat(
     "dumps", "dump", ".flame", "all that is recorded so far: flame view opens the folder"
 )
 
@@ -39,7 +46,7 @@ _GRACE = 1.0
 
 
 class SaveDialog(FileDialog[str | None]):
-    """Returns a note of what was written, or None if the user left before that.
+    """Return a note of what was written, or None if the user left before that.
 
     ``sources`` are the dumps that are being read; without any there are only stacks to save, those
     of ``shown``. ``title`` is what the recording is called. Nothing is ever replaced.
@@ -82,7 +89,7 @@ class SaveDialog(FileDialog[str | None]):
             self._thread.join(_GRACE)
 
     @property
-    def _format(self) -> Format:
+    def _format(self) -> ExportFormat:
         return self._formats[self._chosen]
 
     @property
@@ -95,7 +102,7 @@ class SaveDialog(FileDialog[str | None]):
         return [[Piece("Save", "strong")], []]
 
     def rows(self, width: int) -> list[Line]:
-        titles = [one.title for one in self._formats]
+        titles = [format.title for format in self._formats]
         folder = cut(str(Path.cwd()), width - len(_INDENT))
         word = "folder" if self._format is DUMPS else "file"
         return [
@@ -116,7 +123,7 @@ class SaveDialog(FileDialog[str | None]):
         if not self._whole:
             return "writing …", ""
         amount = f"{format_bytes(self._copied)} of {format_bytes(self._whole)}"
-        return bar(self._copied, self._whole, _BAR), amount
+        return progress_bar(self._copied, self._whole, _BAR), amount
 
     @property
     def _number(self) -> str:
@@ -125,7 +132,7 @@ class SaveDialog(FileDialog[str | None]):
 
     @property
     def _bytes(self) -> int:
-        return sum(one.header.tail for one in self._sources)
+        return sum(source.header.tail for source in self._sources)
 
     def hint(self) -> str:
         if self._thread:
@@ -149,10 +156,10 @@ class SaveDialog(FileDialog[str | None]):
         self._check()
 
     @on(Input.Changed)
-    def _check(self) -> Target:
+    def _check(self) -> OutputFile:
         """Say what is wrong with the name, if anything."""
         name = self.entry.value.strip()
-        target = target_of(name.rstrip("/") if self._format is DUMPS else name, Inputs(()))
+        target = output_file(name.rstrip("/") if self._format is DUMPS else name, Inputs(()))
         if target.there:
             target = target._replace(problem="is there already: type another name")
         # While it is written, it is there already.
@@ -193,8 +200,8 @@ class SaveDialog(FileDialog[str | None]):
 
     def _write(self, path: str) -> str:
         shown = self._shown.view
-        part = shown.tree.restrict_to(shown.zoom.node)
-        return Stacks(self._profile, self._title, part).write(self._format.key, path)
+        part = shown.tree.restrict_to(shown.viewport.zoom.node)
+        return ExportedStacks(self._profile, self._title, part).write(self._format.key, path)
 
     @on(Done)
     def _written(self, message: Done) -> None:

@@ -1,4 +1,4 @@
-"""Writing what the app shows to files: where to, which stacks, and a note of what was written."""
+"""Write what the app shows to files, and a note of what was written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+from textual.app import App
 
 from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
@@ -17,9 +19,10 @@ from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_value
 from flame.exporters import SUFFIXES
 from flame.exporters.atomic import atomic_output
+from flame.tui.toolkit.text import printable
 
 
-class Format(NamedTuple):
+class ExportFormat(NamedTuple):
     """A format to export to, how it is called, the end of its files' names, and who reads it."""
 
     key: str
@@ -29,13 +32,17 @@ class Format(NamedTuple):
 
 
 FORMATS = (
-    Format("folded", "folded", SUFFIXES["folded"], "one line per stack: flamegraph.pl and many"),
-    Format("speedscope", "speedscope", SUFFIXES["speedscope"], "for https://www.speedscope.app"),
-    Format("svg", "SVG", ".svg", "a picture of the screen as it is"),
+    ExportFormat(
+        "folded", "folded", SUFFIXES["folded"], "one line per stack: flamegraph.pl and many"
+    ),
+    ExportFormat(
+        "speedscope", "speedscope", SUFFIXES["speedscope"], "for https://www.speedscope.app"
+    ),
+    ExportFormat("svg", "SVG", ".svg", "a picture of the screen as it is"),
 )
 
 
-class Target(NamedTuple):
+class OutputFile(NamedTuple):
     """A file to write: ``problem`` says why it cannot be, ``there`` that it would be replaced."""
 
     path: str
@@ -43,15 +50,15 @@ class Target(NamedTuple):
     there: bool = False
 
 
-def target_of(name: str, inputs: Inputs) -> Target:
-    """What ``name``, as typed, stands for; ``inputs`` are never written to."""
+def output_file(name: str, inputs: Inputs) -> OutputFile:
+    """Check what ``name``, as typed, stands for; ``inputs`` are never written to."""
     path = os.path.expanduser(name.strip())  # noqa: PTH111 (Path fails on unknown users)
     if not path:
-        return Target(path, "type a file name")
+        return OutputFile(path, "type a file name")
     try:
-        return Target(path, _problem(path, inputs), os.path.lexists(path))
+        return OutputFile(path, _problem(path, inputs), os.path.lexists(path))
     except OSError as error:
-        return Target(path, f"cannot be written: {error.strerror}")
+        return OutputFile(path, f"cannot be written: {error.strerror}")
 
 
 def _problem(path: str, inputs: Inputs) -> str:
@@ -75,7 +82,7 @@ def _occupied(path: Path, inputs: Inputs) -> str:
 
 
 @dataclass(frozen=True)
-class Stacks:
+class ExportedStacks:
     """Stacks to write: those of ``tree``, or of all of ``profile`` if that is None."""
 
     profile: Profile
@@ -113,6 +120,16 @@ def write_picture(svg: str, path: str) -> str:
 
 
 def free_name(stem: str, suffix: str) -> str:
-    """``stem`` and ``suffix``, with a number between them if that is there already."""
+    """Join ``stem`` and ``suffix``, with a number between them if that is there already."""
     names = (f"{stem}{'' if number == 1 else f'-{number}'}{suffix}" for number in count(1))
     return next(name for name in names if not os.path.lexists(name))
+
+
+def save_screenshot(app: App[Any], inputs: Inputs) -> str:
+    """Save the screen as SVG in the current folder, under a free name, and return that.
+
+    InputError where that cannot be written.
+    """
+    name = free_name(inputs.stem, FORMATS[-1].suffix)
+    write_picture(app.export_screenshot(title=printable(inputs.title)), name)
+    return name

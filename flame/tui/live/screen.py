@@ -16,11 +16,11 @@ from flame.core.model.tree import Order
 from flame.core.units import format_bytes
 from flame.exporters.dumps import Source
 from flame.options.config import Config
-from flame.tui.live.live_line import Pulse, news
 from flame.tui.live.session import LiveSession
-from flame.tui.live.status_line import LATE
+from flame.tui.live.status_line import LATE, LiveStatusLine, news
 from flame.tui.live.worker import Renewed
 from flame.tui.main.screen import MainScreen
+from flame.tui.shell.actions import check_actions
 from flame.tui.shell.commands import LIVE_COMMANDS, Command, bindings
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
 from flame.tui.toolkit.text import printable
@@ -65,7 +65,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self._follower = follower
         self._marked = False
         self._pending: Renewed | None = None
-        self._pulse = Pulse(first.status, first.session.window)
+        self._pulse = LiveStatusLine(first.status, first.session.window)
 
     def compose(self) -> ComposeResult:
         for place, widget in enumerate(self._composed()):
@@ -139,7 +139,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self._begin_details()
         for name in ("#header", "#chips", "#crumbs", "#details", "#status", "#empty", "#keys"):
             self.query_one(name, Lines).update()
-        found = self.shown.view.found
+        found = self.shown.view.matches.result
         if (found.query if found else None) != self.finder.query:
             self._search(self.finder.query)
 
@@ -211,3 +211,6 @@ def _catching_up(status: Status) -> list[Line]:
     said = f"Reading what was recorded before: {format_bytes(status.behind)} to go."
     ways: Line = [Piece("W", "key"), Piece(" another window: all shows what has been read so far")]
     return [[Piece(said, "strong")], ways]
+
+
+check_actions(LiveScreen, (command.action for command in LIVE_COMMANDS))

@@ -16,7 +16,7 @@ from flame.core.projection.labels import labels_of
 from flame.core.projection.levels import default_levels, recorded_levels
 from flame.core.projection.selection import Selection
 from flame.tui.session.session import Projection, Session, project
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class LiveSession(Session):
         try:
             return self._projected(selection)
         except NoMatchError:
-            view = View(_nothing(self.profile, self._named(selection)))
+            view = TreeView(_nothing(self.profile, self._named(selection)))
             view.prepare()
             recorded = recorded_levels(self.profile, view.tree.metric)
             return Projection(selection, view, recorded, self.profile)

@@ -1,7 +1,9 @@
-"""How a live recording is doing, on one line: sparklines of the last minute, drops, lag."""
+"""Show on one line how a recording is doing: state, window, sparklines, drops and lag."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +11,7 @@ from rich.style import Style
 
 from flame.core.columns import Column
 from flame.core.live.status import Rates, State, Status
-from flame.core.live.window import SECOND
+from flame.core.live.window import SECOND, Window
 from flame.core.model.frames import Kind
 from flame.core.units import (
     format_bytes,
@@ -18,6 +20,7 @@ from flame.core.units import (
     format_short,
     format_whole_percent,
 )
+from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut_start
@@ -36,6 +39,93 @@ _FEWEST = 5
 _GAP = 3
 _NUMBER = 8
 """Cells of the number of now, the same for all of them so that nothing moves."""
+
+_STATES = 17
+"""Cells that the state keeps, so that what follows it stands still."""
+
+_ENDS = {
+    State.ENDED: "ended",
+    State.KILLED: "killed",
+    State.FULL: "full",
+    State.STOPPED: "stopped",
+    State.UNREADABLE: "unreadable",
+}
+
+
+@dataclass
+class LiveStatusLine:
+    """What to show of a recording; ``paused`` since when (monotonic seconds), None: it goes on."""
+
+    status: Status
+    window: Window
+    paused: float | None = None
+    gpus: bool = True
+
+    def line(self, palette: Palette, width: int) -> Line:
+        """All of it, in ``width`` cells."""
+        state = [self._state(), *self._shown()]
+        room = width - line_width(state)
+        if room < 0:
+            return [Piece(cut_start("".join(piece.text for piece in state), width))]
+        return [*state, *rates_line(self.status, palette, room, self.gpus)]
+
+    def _state(self) -> Piece:
+        if self.paused is not None:
+            behind = clock(monotonic() - self.paused)
+            return Piece(
+                f" paused · {behind} behind ".ljust(_STATES), "warning", Action.PAUSE.click()
+            )
+        if self.status.halted:
+            return Piece(" halted ".ljust(_STATES), "warning", Action.PAUSE.click())
+        if self.status.running:
+            return Piece(" ● live ", "accent", Action.PAUSE.click())
+        return Piece(f" {self._end} ", "strong")
+
+    @property
+    def _end(self) -> str:
+        """How it has ended: as the processes have that ended worst."""
+        states = {source.state for source in self.status.sources}
+        return next((word for state, word in reversed(_ENDS.items()) if state in states), "waiting")
+
+    def _shown(self) -> Line:
+        elapsed = clock(self.status.elapsed / 1e9)
+        window = Piece(f" {self.window.title} ▾", "key", Action.WINDOW.click(1))
+        return [window, Piece(f" · {elapsed} ", "dim")]
+
+
+def clock(seconds: float) -> str:
+    """``3:07`` of 187 seconds, ``1:02:33`` from an hour on."""
+    minutes, seconds = divmod(int(max(seconds, 0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def news(before: Status, status: Status) -> str:
+    """What has become of the processes since ``before``: one short sentence, mostly none."""
+    known = {(source.pid, source.label): source.state for source in before.sources}
+    ended = [now for now in status.sources if known.get((now.pid, now.label)) is State.RUNNING]
+    ended = [now for now in ended if now.state is not State.RUNNING]
+    if ended and not status.running:
+        return _all_ended(ended[-1].state, len(status.sources))
+    if ended:
+        return _became(_named(ended[0].label, len(ended)), ended[0].state)
+    pids = {source.pid for source in before.sources}
+    new = [source for source in status.sources if source.pid not in pids]
+    return f"{_named(new[0].label, len(new))} joined" if new and before.sources else ""
+
+
+def _all_ended(state: State, number: int) -> str:
+    who = "the process" if number == 1 else f"all {number} processes"
+    return f"{_became(who, state)}; what is shown stays, S saves it"
+
+
+def _became(who: str, state: State) -> str:
+    gone = state in (State.ENDED, State.KILLED)
+    return f"{who} {state.value}" if gone else f"{who}: {state.value}"
+
+
+def _named(label: str, number: int) -> str:
+    return label if number == 1 else f"{label} and {number - 1} more"
 
 
 class _Part(NamedTuple):
@@ -63,7 +153,7 @@ class _Part(NamedTuple):
         ]
 
 
-def live_line(status: Status, palette: Palette, width: int, gpus: bool = True) -> Line:
+def rates_line(status: Status, palette: Palette, width: int, gpus: bool = True) -> Line:
     """What GPUs and program did within the last minute and do now, and what goes wrong.
 
     ``gpus``: whether anything has run on a GPU. Nothing is said of rates that nobody knows, as of
@@ -135,7 +225,7 @@ def _wrong(status: Status) -> Line:
         words.append(f"{format_ns(status.lag)} behind")
         if status.behind >= _MUCH:
             words.append(f"{format_bytes(status.behind)} to read")
-    return [Piece(", ".join(words), "warning", "screen.coverage")] if words else []
+    return [Piece(", ".join(words), "warning", Action.COVERAGE.click())] if words else []
 
 
 def _fitting(parts: list[_Part], width: int) -> Line:

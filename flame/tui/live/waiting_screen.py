@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from flame.core.live.status import Status
 from flame.core.units import format_count
-from flame.tui.live.live_line import clock
+from flame.tui.live.status_line import clock
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.text import cut, printable, wrap
 

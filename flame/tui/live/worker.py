@@ -21,9 +21,9 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.exporters.dumps import Source
 from flame.tui.live.session import LiveSession, has_anything
-from flame.tui.session.query import Found, Query, find
+from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.session import Projection, metrics_of
-from flame.tui.toolkit.background import hand_in
+from flame.tui.toolkit.background import Pace, hand_in
 
 STEP = 0.25
 """Seconds between two looks at what is new, and between two pictures, at least."""
@@ -105,7 +105,7 @@ class Renewed(Message):
     """A later state of the recording, or another window of it; the app has to call `taken`."""
 
     def __init__(
-        self, session: LiveSession, latest: Projection, found: Found | None, status: Status
+        self, session: LiveSession, latest: Projection, found: SearchResult | None, status: Status
     ) -> None:
         super().__init__()
         self.session = session
@@ -173,7 +173,8 @@ class LiveWorker:
         self._opened = self._bare = False
         self._changed = False
         self._reading = self._spent = 0.0
-        self._due = self._looked = self._shown = self._told = float("-inf")
+        self._pace = Pace(STEP, _SHARE, _LONGEST)
+        self._looked = self._shown = self._told = float("-inf")
 
     # For the app
 
@@ -251,15 +252,15 @@ class LiveWorker:
         """Wait until the next look is due, or the app wants something."""
         if self._woken.wait(max(seconds, 0.0)):
             self._woken.clear()
-            self._due = float("-inf")
+            self._pace.hurry()
 
-    def _pace(self) -> None:
+    def _delay_next(self) -> None:
         """Have the next picture wait as long as suits what the last one took, the app included.
 
         Reading does not count: it has to be done, and a picture that takes long delays none of it.
         """
         before, self._spent = self._spent, process_time() - self._reading
-        self._due = self._shown + max(STEP, min(_SHARE * (self._spent - before), _LONGEST))
+        self._pace.delay(self._spent - before, since=self._shown)
 
     # Finding dumps
 
@@ -302,12 +303,12 @@ class LiveWorker:
         with self._lock:
             self._stale = self._stale or (self._changed and not self._paused)
             stale, moving = self._stale, not self._paused
-            ready = not self._waiting and now >= self._due
+            ready = not self._waiting and not self._pace.wait()
         passing = moving and status.running and now - self._shown >= _LOOK and self._moves()
         if ready and status.sources and (stale or passing):
             self._shown = self._told = now
             self._hand_in(status)
-            self._pace()
+            self._delay_next()
         elif now - self._told >= _LOOK:
             self._told = now
             over = not status.sources and self._watch is not None and self._watch.over

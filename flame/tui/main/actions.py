@@ -1,30 +1,59 @@
-"""Handing over what is on screen: to the clipboard, an editor, a file, another screen."""
+"""Hand what is on screen over: to the clipboard, an editor, a file, another screen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
+
+from textual.app import App
 
 from flame.core.errors import FlameError
 from flame.core.units import format_count
+from flame.options.config import Config
+from flame.options.state import State
+from flame.tui.session.session import Projection, Session
+from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.base_app import Shell
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.text import printable
 
-if TYPE_CHECKING:
-    from flame.tui.main.screen import MainScreen
+
+class ShownScreen(Protocol):
+    """What actions read from the main screen."""
+
+    config: Config
+    keymap: Mapping[str, str]
+
+    @property
+    def app(self) -> App[Any]:
+        """The app that the screen belongs to."""
+
+    @property
+    def session(self) -> Session:
+        """The trace."""
+
+    @property
+    def shown(self) -> Projection:
+        """The projection on screen."""
+
+    @property
+    def view(self) -> TreeView:
+        """The view whose selected frame is meant."""
+
+    def state(self) -> State:
+        """The zoom, the selected frame and the search."""
 
 
-def copy(screen: MainScreen, what: str) -> str:
+def copy(screen: ShownScreen, what: str) -> str:
     """Copy the selected frame's ``name`` or ``stack``, or the ``command`` line of the view.
 
     Returns a note. The command line is also kept for ``flame view --state``: many terminals
     refuse to have their clipboard written.
     """
     view = screen.view
-    names = [view.name(node) for node in view.tree.path(view.cursor)]
+    names = [view.name(node) for node in view.tree.path(view.cursor.node)]
     if what == "name":
         return copied(screen.app, names[-1])
     if what == "stack":
@@ -33,7 +62,7 @@ def copy(screen: MainScreen, what: str) -> str:
     return _command(screen)
 
 
-def _command(screen: MainScreen) -> str:
+def _command(screen: ShownScreen) -> str:
     from flame.options.command_line import command_line, options_of
     from flame.options.state import save
 
@@ -51,40 +80,41 @@ def _command(screen: MainScreen) -> str:
     return f"{note}; flame view --state shows it too"
 
 
-def show_instructions(screen: MainScreen) -> str:
+def show_instructions(screen: ShownScreen) -> str:
     """Show the instructions of the selected frame's kernel over the screen; a note if it cannot."""
     from flame.tui.sampling.subject import spot_of, subject_of
 
-    shown, tree, node = screen.shown, screen.view.tree, screen.view.cursor
+    shown, tree, node = screen.shown, screen.view.tree, screen.view.cursor.node
     subject = subject_of(shown, tree, node)
     if isinstance(subject, str):
         return subject
     from flame.tui.sass.screen import SassScreen
 
     spot = spot_of(shown, subject, tree, node)
-    app, over = screen.app, SassScreen(screen, subject, spot, _reports(screen))
+    app, inputs = screen.app, screen.session.inputs
+    over = SassScreen(screen.keymap, screen.config.editor, inputs, subject, spot, _reports(screen))
     assert isinstance(app, Shell)
     app.call_later(app.present, over)
     return ""
 
 
-def _reports(screen: MainScreen) -> str:
+def _reports(screen: ShownScreen) -> str:
     """The reports of Nsight Compute that the samples may be of."""
     session = screen.session
     paths = [*session.options.ncu]
-    paths += [one.meta.path for one in session.profile.sources if one.meta.format == "ncu"]
+    paths += [source.meta.path for source in session.profile.sources if source.meta.format == "ncu"]
     return printable(", ".join(Path(path).name for path in paths))
 
 
-def open_source(screen: MainScreen) -> str:
+def open_source(screen: ShownScreen) -> str:
     """Show the selected frame's source line in the user's editor."""
     from flame.tui.toolkit.editor import open_in_editor
 
     view = screen.view
-    return open_in_editor(screen.app, view.tree, view.cursor, screen.config.editor)
+    return open_in_editor(screen.app, view.tree, view.cursor.node, screen.config.editor)
 
 
-def export(screen: MainScreen, say: Callable[[str], None]) -> None:
+def export(screen: ShownScreen, say: Callable[[str], None]) -> None:
     """Ask what to export and where, and do it."""
     from flame.tui.dialogs.export import ExportDialog
 
@@ -92,9 +122,9 @@ def export(screen: MainScreen, say: Callable[[str], None]) -> None:
     screen.app.push_screen(dialog, lambda note: say(note or ""))
 
 
-def screenshot(screen: MainScreen) -> str:
+def screenshot(screen: ShownScreen) -> str:
     """Save the screen as SVG beside where flame was started, under a name that is free."""
-    from flame.tui.dialogs.export import save_screenshot
+    from flame.tui.dialogs.write_files import save_screenshot
 
     try:
         return f"saved {printable(save_screenshot(screen.app, screen.session.inputs))}"
@@ -102,7 +132,7 @@ def screenshot(screen: MainScreen) -> str:
         return f"not saved: {error}"
 
 
-def next_theme(screen: MainScreen, step: int) -> str:
+def next_theme(screen: ShownScreen, step: int) -> str:
     """Turn to the next theme, and name it."""
     from flame.tui.toolkit.themes import cycle
 

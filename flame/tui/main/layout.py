@@ -17,14 +17,16 @@ from flame.core.model.tree import Order
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.tui.details.collector import Collector
-from flame.tui.details.pane import Details, details, with_more
-from flame.tui.session.finder import Finder
+from flame.tui.details.pane import details
+from flame.tui.session.finder import TreeFinder
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection, Session
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
+from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command, bindings, footer_of
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
+from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 from flame.tui.toolkit.text import cut, cut_start, width_of
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
@@ -33,8 +35,7 @@ from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets import header
 from flame.tui.widgets.chips import chips
 from flame.tui.widgets.pages import warning_lines
-from flame.tui.widgets.search_box import History, searches_path
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
 
 PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
 
@@ -59,7 +60,7 @@ class Face(Screen[None]):
         self.config = config
         self.commands = commands
         self.projector = Projector(session, shown, self.post_message)
-        self.finder = Finder(self.post_message)
+        self.finder = TreeFinder(self.post_message)
         self.collector = Collector(self.post_message)
         self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
         self.pane = self.panes[0]
@@ -84,7 +85,7 @@ class Face(Screen[None]):
         return self.projector.wanted
 
     @property
-    def view(self) -> View:
+    def view(self) -> TreeView:
         """What the details are about."""
         return self.pane.view
 
@@ -109,10 +110,10 @@ class Face(Screen[None]):
         with Container(id="body"):
             with Container(id="views"):
                 yield from self.panes
-            yield Details(self._details, id="details")
+            yield ScrollPane(self._details, id="details")
             yield Lines(self._empty, id="empty")
         with Horizontal(id="bottom"):
-            yield SearchBox(id="search", history=History(searches_path()))
+            yield SearchBox(id="search", history=SearchHistory(searches_path()))
             yield Lines(self._status, id="status")
         yield Lines(self._keys, id="keys")
         yield Lines(self._too_small, id="small")
@@ -158,14 +159,14 @@ class Face(Screen[None]):
             return [header.frame_status(self.view, self._hover, width)]
         if self._note:
             return [_shortened(self._note, width)]
-        if self.shown.view.found is None and self.pane.hint():
+        if self.shown.view.matches.result is None and self.pane.hint():
             return [[Piece(cut_start(f" {self.pane.hint()}", width))]]
         return [header.search_status(self.view, width)]
 
     def _keys(self, width: int, height: int) -> list[Line]:
         keys = footer_of(self.commands, self.pane.name_)
         if self.session.profile.sampling is None:
-            keys = [key for key in keys if key.action != "sass"]
+            keys = [key for key in keys if key.action != Action.SASS]
         return [header.footer(keys, width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:
@@ -194,10 +195,10 @@ class Face(Screen[None]):
 
     def _begin_details(self) -> None:
         """Show the details of another frame from their beginning."""
-        frame = (self.shown.selection, self.pane, self.view.tree.names(self.view.cursor))
+        frame = (self.shown.selection, self.pane, self.view.tree.names(self.view.cursor.node))
         if frame != self._detailed:
             self._detailed = frame
-            self.query_one(Details).scroll_to(y=0, animate=False)
+            self.query_one(ScrollPane).scroll_to(y=0, animate=False)
 
     def _take(self, note: str = "") -> None:
         """Show a projection that has just arrived."""

@@ -22,27 +22,28 @@ from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.state import State
 from flame.tui.details.collector import Collected
-from flame.tui.details.pane import Details
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
-from flame.tui.main import actions as handing
+from flame.tui.main import actions
 from flame.tui.main.layout import Face
 from flame.tui.session.finder import Searched
 from flame.tui.session.projector import Projected
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
+from flame.tui.shell.actions import Move, QuickFilter, check_actions
 from flame.tui.shell.commands import COMMANDS, Command, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.lines import Lines, palette_of
+from flame.tui.toolkit.scroll_pane import ScrollPane
 from flame.tui.toolkit.text import cut, printable
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
-from flame.tui.views.pane import Pane
+from flame.tui.views.pane import MOVES, Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
-from flame.tui.widgets.chips import quick
+from flame.tui.widgets.chips import quick_filter
 from flame.tui.widgets.pages import Sheet, coverage_lines, help_lines
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox
 
 _LAYER = 48
 PATIENCE = 0.15
@@ -89,8 +90,8 @@ class MainScreen(Face):
     def _restore(self, state: State) -> None:
         """Come back to the place that ``state`` names, as far as it is there."""
         view, tree = self.shown.view, self.shown.view.tree
-        view.zoom_to(view.zoom_of(tree.find(tuple(state.zoom))))
-        view.select(tree.find(tuple(state.selected or state.zoom)))
+        view.zoom_to(view.viewport.zoom_of(tree.find(tuple(state.zoom))))
+        view.cursor.select(tree.find(tuple(state.selected or state.zoom)))
         if state.search:
             query = Query(state.search, exact=state.exact)
             self.query_one(SearchBox).show(query)
@@ -163,7 +164,7 @@ class MainScreen(Face):
             self.call_after_refresh(self._show)
 
     def action_sandwich(self) -> None:
-        frame = int(self.view.tree.frame[self.view.cursor])
+        frame = int(self.view.tree.frame[self.view.cursor.node])
         self._sandwich(frame)
 
     @on(TopPane.Sandwiched)
@@ -171,7 +172,7 @@ class MainScreen(Face):
         self._sandwich(message.frame)
 
     def action_sass(self) -> None:
-        self._show(handing.show_instructions(self))
+        self._show(actions.show_instructions(self))
 
     @on(IciclePane.Opened)
     def _opened(self) -> None:
@@ -188,22 +189,22 @@ class MainScreen(Face):
 
     # Moving and zooming
 
-    def action_move(self, way: str, *step: int) -> None:
-        """Any of the moves of a `Pane`, by its name."""
-        self._show(getattr(self.pane, way)(*step))
+    def action_move(self, way: str, step: int = 1) -> None:
+        """Have the view that is shown make the `Move` called ``way``."""
+        self._show(MOVES[Move(way)](self.pane, step))
 
     def action_select(self, node: int) -> None:
         """Select a frame of the shown tree, from a click on its name."""
         view = self.shown.view
-        if not view.holds(node):
+        if not view.viewport.holds(node):
             view.reset()
-        view.select(node)
+        view.cursor.select(node)
         if isinstance(self.pane, SandwichPane):
             self.pane.subject(int(view.tree.frame[node]))
         self._show()
 
     def action_zoom_to(self, node: int) -> None:
-        self.shown.view.zoom_to(self.shown.view.zoom_of(node))
+        self.shown.view.zoom_to(self.shown.view.viewport.zoom_of(node))
         self.action_show_view(IciclePane.name_)
         self._show()
 
@@ -236,8 +237,8 @@ class MainScreen(Face):
     def _search_entered(self) -> None:
         self.set_focus(None)
         view = self.shown.view
-        place, _ = view.shown_matches()
-        self._show(self.pane.match(1) if view.found and not place else "")
+        place, _ = view.matches.place_of(view.cursor.node)
+        self._show(self.pane.match(1) if view.matches.result and not place else "")
 
     def action_escape(self) -> None:
         box = self.query_one(SearchBox)
@@ -265,11 +266,11 @@ class MainScreen(Face):
             self.set_timer(PATIENCE, self._say_pending)
 
     def action_match(self, step: int) -> None:
-        searched = self.shown.view.found is not None
+        searched = self.shown.view.matches.result is not None
         self._show(self.pane.match(step) if searched else "no search yet: / begins one")
 
     def action_same(self) -> None:
-        query = Query(self.view.tree.name(self.view.cursor), exact=True)
+        query = Query(self.view.tree.name(self.view.cursor.node), exact=True)
         self.query_one(SearchBox).show(query)
         self._search(query)
 
@@ -277,7 +278,7 @@ class MainScreen(Face):
 
     def action_filters(self) -> None:
         view = self.view
-        tree, node = view.tree, view.cursor
+        tree, node = view.tree, view.cursor.node
         dialog = FiltersDialog(
             self.session.profile, self.wanted.where, tree.name(node), tree.kind(node)
         )
@@ -292,11 +293,11 @@ class MainScreen(Face):
         self._change(where=where[:place] + where[place + 1 :])
 
     def action_quick(self, kind: str) -> None:
-        tree, node = self.view.tree, self.view.cursor
+        tree, node = self.view.tree, self.view.cursor.node
         if tree.kind(node) == Kind.ROOT:
             self._show("select a frame first: this is the root")
             return
-        one = quick(kind, tree.name(node))
+        one = quick_filter(QuickFilter(kind), tree.name(node))
         if one not in self.wanted.where:
             self._change(where=(*self.wanted.where, one))
 
@@ -363,7 +364,7 @@ class MainScreen(Face):
         self._show("the details need 100 columns or 22 rows" if hidden else "")
 
     def action_scroll_details(self, step: int) -> None:
-        self.query_one(Details).scroll(step)
+        self.query_one(ScrollPane).scroll(step)
 
     def action_coverage(self) -> None:
         self.app.push_screen(Sheet(lambda width: coverage_lines(self.session.profile, width)))
@@ -374,7 +375,7 @@ class MainScreen(Face):
         )
 
     def action_theme(self, step: int) -> None:
-        self._show(handing.next_theme(self, step))
+        self._show(actions.next_theme(self, step))
 
     def action_palette(self) -> None:
         self.app.action_command_palette()
@@ -386,23 +387,26 @@ class MainScreen(Face):
         view, query = self.shown.view, self.finder.query
         return State(
             view=self.pane.name_,
-            zoom=list(view.tree.names(view.zoom.node)),
-            selected=list(view.tree.names(view.cursor)),
+            zoom=list(view.tree.names(view.viewport.zoom.node)),
+            selected=list(view.tree.names(view.cursor.node)),
             search=query.text if query else "",
             exact=bool(query and query.exact),
         )
 
     def action_copy(self, what: str) -> None:
-        self._show(handing.copy(self, what))
+        self._show(actions.copy(self, what))
 
     def action_source(self) -> None:
-        self._show(handing.open_source(self))
+        self._show(actions.open_source(self))
 
     def action_export(self) -> None:
-        handing.export(self, self._show)
+        actions.export(self, self._show)
 
     def action_screenshot(self) -> None:
-        self._show(handing.screenshot(self))
+        self._show(actions.screenshot(self))
 
     async def action_quit(self) -> None:
         await self.app.action_quit()
+
+
+check_actions(MainScreen, (command.action for command in COMMANDS))

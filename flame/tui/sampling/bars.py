@@ -1,4 +1,4 @@
-"""Bars of samples, stacked by class of reason, whose widths are honest to an eighth of a cell."""
+"""Draw bars of samples, stacked by class of reason, exact to an eighth of a cell."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from rich.segment import Segment
 from rich.style import Style
 
 from flame.core.columns import I8
-from flame.tui.toolkit.palette import NoColours, Palette
-from flame.tui.toolkit.stall_colours import StallClass, class_of
+from flame.tui.toolkit.ansi_palette import NoColours
+from flame.tui.toolkit.colours import StallClass, class_of
+from flame.tui.toolkit.palette import Palette
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _FULL = "█"
@@ -20,21 +21,21 @@ _SHADES = "█▓▒░▄"
 
 
 def by_class(reasons: Sequence[str], samples: I8) -> list[int]:
-    """``samples`` of each of ``reasons``, by `StallClass`."""
+    """Sum ``samples`` of each of ``reasons`` by `StallClass`."""
     classes = [class_of(reason) for reason in reasons]
     sums = np.bincount(classes, samples, len(StallClass)) if len(classes) else np.zeros(5)
-    return [round(one) for one in sums.tolist()]
+    return [round(number) for number in sums.tolist()]
 
 
 def bar(sums: Sequence[int], most: int, width: int, palette: Palette, base: Style) -> list[Segment]:
-    """``sums`` by class, in ``width`` cells of which all are taken by ``most``.
+    """Draw ``sums`` by class, in ``width`` cells of which all are taken by ``most``.
 
     What has any samples shows at least an eighth of a cell.
     """
     if isinstance(palette, NoColours):
         return _shaded(sums, most, width, base)
     ends = _ends(sums, most, 8 * width)
-    styles = [palette.stall(one) for one in StallClass]
+    styles = [palette.stall(stall_class) for stall_class in StallClass]
     cells = [_cell(ends, place, styles, base) for place in range(width)]
     return _joined(cells)
 
@@ -91,7 +92,7 @@ def _joined(cells: list[Segment]) -> list[Segment]:
     return joined
 
 
-def swatch(one: StallClass, palette: Palette) -> tuple[str, Style]:
-    """A mark in the colour, or the shade, of a class."""
-    glyph = _SHADES[one] if isinstance(palette, NoColours) else "■"
-    return glyph, palette.stall(one)
+def swatch(stall_class: StallClass, palette: Palette) -> tuple[str, Style]:
+    """Return a mark in the colour, or the shade, of a class."""
+    glyph = _SHADES[stall_class] if isinstance(palette, NoColours) else "■"
+    return glyph, palette.stall(stall_class)

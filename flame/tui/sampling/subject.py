@@ -1,4 +1,4 @@
-"""The kernel whose instructions are shown: which it is for a selected frame, and its samples."""
+"""Find the kernel whose instructions are shown for a selected frame, and its samples."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Heaviest(NamedTuple):
 
 
 def subject_of(shown: Projection, tree: StackTree, node: int) -> Subject | str:
-    """The kernel of ``node``, or the heaviest sampled one below it; else why there is none.
+    """Find the kernel of ``node``, or the heaviest sampled one below it; else why there is none.
 
     ``tree`` is the projection's, or one made of it: then its frame counts at all places.
     """
@@ -76,10 +76,10 @@ def subject_of(shown: Projection, tree: StackTree, node: int) -> Subject | str:
 
 
 def kernel_above(tree: StackTree, node: int) -> int:
-    """The kernel that ``node``, an instruction or a reason, stands below; else ``node`` itself."""
+    """Find the kernel above ``node``, an instruction or a reason; else ``node`` itself."""
     if tree.kind(node) not in (Kind.SASS, Kind.STALL):
         return node
-    kernels = (one for one in reversed(tree.path(node)) if tree.kind(one) == Kind.KERNEL)
+    kernels = (above for above in reversed(tree.path(node)) if tree.kind(above) == Kind.KERNEL)
     return next(kernels, node)
 
 
@@ -109,7 +109,7 @@ def _subject(shown: Projection, of_group: I4, below: Bool) -> Subject:
 
 
 def groups_below(shown: Projection, tree: StackTree, node: int) -> Bool:
-    """The groups of the table of which anything ends at ``node`` or below it."""
+    """Mark the groups of the table of which anything ends at ``node`` or below it."""
     whole = shown.view.tree
     if tree is whole:
         marked = np.zeros(len(whole), bool)
@@ -127,9 +127,9 @@ def _values(shown: Projection) -> I8:
     passing = passing_rows(profile, table, where)
     rows = None if passing is None else np.flatnonzero(passing)
     value, _ = profile.totals_by_group(shown.metric, rows)
-    for one in where:
-        if isinstance(one, GroupFilter):
-            value = np.where(one.groups(profile, table), value, 0)
+    for filter_ in where:
+        if isinstance(filter_, GroupFilter):
+            value = np.where(filter_.groups(profile, table), value, 0)
     return value
 
 
@@ -144,14 +144,14 @@ def _heaviest(kernels: I4, value: I8, samples: I8) -> _Heaviest:
 
 
 def spot_of(shown: Projection, subject: Subject, tree: StackTree, node: int) -> Spot:
-    """The instruction of ``node`` or of the one it is part of, or where its reason is hottest.
+    """Find the instruction of ``node`` or of the one it is part of, or where its reason is hottest.
 
     The hottest of all versions where ``node`` is of no instruction and no reason.
     """
-    on_path = {tree.kind(one): int(tree.frame[one]) for one in tree.path(node)}
-    found = _spot_of_frame(shown, subject, on_path.get(Kind.SASS, -1))
-    if found is not None:
-        return found
+    on_path = {tree.kind(above): int(tree.frame[above]) for above in tree.path(node)}
+    spot = _spot_of_frame(shown, subject, on_path.get(Kind.SASS, -1))
+    if spot is not None:
+        return spot
     stall = on_path.get(Kind.STALL)
     reason = tree.frames[stall].get("reason") if stall is not None else ""
     known = enumerate(subject.versions)

@@ -1,9 +1,10 @@
-"""The code of a kernel with its PC samples, in the order of its instructions."""
+"""Hold the code of a kernel with its PC samples, in the order of its instructions."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from flame.core.columns import I4, I8, expand_ranges, sum_by, unique_rows
 from flame.core.model.frames import FrameTable
 from flame.core.model.pc_samples import Code, Sampling
 from flame.core.projection.sample_split import apportion
-from flame.tui.sampling.codes import as_one
 
 _LINES = 1 << 32
 
@@ -118,12 +118,12 @@ class Version:
 
 
 def file_and_line(number: int) -> tuple[int, int]:
-    """The file and the line that `Version.line_of` has this ``number`` for."""
+    """Return the file and the line that `Version.line_of` has this ``number`` for."""
     return divmod(number, _LINES)
 
 
 def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> list[Version]:
-    """The samples of distributions ``used``, worth these values each, by code, largest first.
+    """Gather the samples of distributions ``used``, worth ``value`` each, by code, largest first.
 
     A value is split over its samples as `flame.core.projection.sample_split` does: exact in sum.
     """
@@ -132,12 +132,13 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     code, place, stall = (one[entries] for one in (sampling.code, sampling.place, sampling.stall))
     samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
     worth = apportion(value, samples, of, np.cumsum(size) - size)
-    found = []
-    for one, numbers in as_one({at: sampling.codes[at] for at in np.unique(code).tolist()}):
-        mine = np.flatnonzero(np.isin(code, numbers))
-        at = _places(sampling, one, code[mine], place[mine])
-        found.append(_version(one, numbers, frames, at, stall[mine], samples[mine], worth[mine]))
-    return sorted(found, key=lambda version: -version.total)
+    versions = []
+    for whole, numbers in merge_codes({at: sampling.codes[at] for at in np.unique(code).tolist()}):
+        rows = np.flatnonzero(np.isin(code, numbers))
+        at = _places(sampling, whole, code[rows], place[rows])
+        columns = (at, stall[rows], samples[rows], worth[rows])
+        versions.append(_version(whole, numbers, frames, *columns))
+    return sorted(versions, key=lambda version: -version.total)
 
 
 def _places(sampling: Sampling, whole: Code, code: I4, place: I4) -> I8:
@@ -163,10 +164,37 @@ def _version(
     stalls, reason = np.unique(stall[first], return_inverse=True)
     return Version(
         code,
-        tuple(frames[one].get("reason") for one in stalls.tolist()),
+        tuple(frames[frame].get("reason") for frame in stalls.tolist()),
         place[first],
         reason,
         sum_by(kind, samples, len(first)),
         sum_by(kind, value, len(first)),
         numbers,
     )
+
+
+# Codes of several processes, or files, that are equal: each is listed once
+
+
+def merge_codes(codes: Mapping[int, Code]) -> list[tuple[Code, tuple[int, ...]]]:
+    """Merge equal ``codes``: each code once, and the numbers of all that are it.
+
+    It has all instructions of these: where none has a text, each may know of others.
+    """
+    same: dict[Hashable, list[int]] = {}
+    for number, code in codes.items():
+        same.setdefault(_key(code), []).append(number)
+    return [
+        (_whole([codes[number] for number in numbers]), tuple(numbers)) for numbers in same.values()
+    ]
+
+
+def _key(code: Code) -> Hashable:
+    return (code.name, code.offset.tobytes(), code.text) if any(code.text) else code.name
+
+
+def _whole(codes: Sequence[Code]) -> Code:
+    """One for all ``codes``: where there are texts the one of which most lines are known."""
+    if any(codes[0].text):
+        return max(codes, key=lambda code: int((code.line > 0).sum()))
+    return Code.unknown(codes[0].name, reduce(np.union1d, (code.offset for code in codes)))

@@ -8,9 +8,9 @@ from flame.core.model.stalls import STALLS
 from flame.tui.sampling.bars import swatch
 from flame.tui.shell.commands import Command
 from flame.tui.shell.sass_commands import SASS_GROUPS
+from flame.tui.toolkit.colours import StallClass, class_of
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
-from flame.tui.toolkit.stall_colours import StallClass, class_of
 from flame.tui.toolkit.text import wrap
 from flame.tui.widgets.pages import indented, sections_of
 

@@ -1,4 +1,4 @@
-"""The rows of a listing: instructions, source lines above them, and what is folded away."""
+"""List the instructions of a kernel under their source lines, and write the listing as text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,62 @@ import re
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from flame.core.columns import I4, I8, U1, Bool
+from flame.core.model.pc_samples import Code
+from flame.core.model.stalls import stall_of
+from flame.core.units import format_count, format_percent
+from flame.tui.sampling.reasons import counted
+from flame.tui.sampling.subject import Subject
 from flame.tui.sampling.version import Version, file_and_line
-from flame.tui.sass.source import Sources
 from flame.tui.toolkit.text import printable
+
+MOST_BYTES = 8_000_000
+"""What is longer was hardly written by hand; it is not read."""
+
+_MOST_LINES = 200_000
+_TAB = 4
+_MOST_REASONS = 6
+
+
+@dataclass
+class Sources:
+    """The source lines of ``code``; a file is read once, when a line of it is first asked for."""
+
+    code: Code
+    _read: dict[int, list[str]] = field(init=False, default_factory=dict)
+
+    def name(self, file: int) -> str:
+        """The name of ``file`` (an index into ``code.files``) without its folders."""
+        return self.code.files[file].replace("\\", "/").rpartition("/")[2]
+
+    def text(self, file: int, line: int) -> str | None:
+        """Line ``line`` (from 1) of ``file``, as it stands there; None if it is not to be had."""
+        known = self.code.source.get((file, line))
+        if known is not None:
+            return known.strip("\r\n").expandtabs(_TAB)
+        if file not in self._read:
+            self._read[file] = lines_of(self.code.files[file])
+        lines = self._read[file]
+        return lines[line - 1].expandtabs(_TAB) if 0 < line <= len(lines) else None
+
+
+def lines_of(name: str) -> list[str]:
+    """The lines of the file ``name`` on this machine; none if it is absent, too long or no text."""
+    try:
+        # What is not a plain file may never end, and what says it is empty may wait (/proc).
+        path = Path(name)
+        if not path.is_file() or not 0 < path.stat().st_size <= MOST_BYTES:
+            return []
+        with path.open(encoding="utf-8", errors="replace", newline=None) as file:
+            return [line.rstrip("\n") for line in islice(file, _MOST_LINES)]
+    except (OSError, ValueError):
+        return []
 
 
 class RowKind(IntEnum):
@@ -163,3 +211,35 @@ def _begins(line: I8, fold: Bool) -> Bool:
     before = np.where(fold, np.int64(-2), line)
     changed: Bool = line != np.concatenate([[-3], before[:-1]])[: len(line)]
     return changed & ~fold
+
+
+# As text
+
+
+def line_text(subject: Subject, shown: Listing, row: Row) -> str:
+    """``row`` as text: offset, samples, share and what it says."""
+    samples = shown.samples(row)
+    share = format_percent(samples, subject.samples) if samples else ""
+    number = format_count(samples) if samples else ""
+    offset = f"0x{int(shown.version.code.offset[row.first]):04x}"
+    offset = "" if row.kind == RowKind.SOURCE else offset
+    indent = "  " if shown.indented and row.kind != RowKind.SOURCE else ""
+    return f"{offset:8}{number:>11}{share:>9}  {indent}{shown.text(row)}".rstrip()
+
+
+def listing_text(subject: Subject, shown: Listing) -> str:
+    """All rows below the kernel's name."""
+    rows = (line_text(subject, shown, shown[row]) for row in range(len(shown)))
+    return "\n".join([subject.name, *rows])
+
+
+def reasons_text(shown: Listing, row: Row) -> str:
+    """The reasons of ``row`` with their shares, the most sampled first."""
+    version = shown.version
+    known = counted(version.reasons, version.by_reason(row.first, row.last))
+    whole = sum(samples for _, samples in known)
+    parts = (
+        f"{printable(stall_of(key).title)} {format_percent(samples, whole)}"
+        for key, samples in known[:_MOST_REASONS]
+    )
+    return " · ".join(parts)

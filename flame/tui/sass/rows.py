@@ -15,11 +15,12 @@ from textual.strip import Strip
 
 from flame.core.columns import I8
 from flame.core.model.frames import Kind
-from flame.core.names.sass_text import split_instruction
+from flame.core.names.cuda import split_instruction
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.sampling.bars import bar, by_class
 from flame.tui.sampling.subject import Subject
 from flame.tui.sass.listing import Listing, Row, RowKind
+from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, Rows
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut_start, width_of
@@ -67,7 +68,7 @@ class Columns(NamedTuple):
         text = f"{' offset':{OFFSET}}"
         return [
             Piece(text, "dim"),
-            Piece(number, "key", "screen.unit(1)"),
+            Piece(number, "key", Action.UNIT.click(1)),
             Piece(f"{'%' if self.percent else '':>{_PERCENT if self.percent else 0}}", "dim"),
             Piece(f" {cut_start('stalls', self.bar):{self.bar}}{'':{_GAP}}instruction", "dim"),
         ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from textual import on
@@ -16,39 +17,46 @@ from textual.widgets import Input
 
 from flame.core.columns import I8
 from flame.core.errors import FlameError, UsageError
+from flame.core.loading.inputs import Inputs
 from flame.core.units import format_count
-from flame.tui.details.pane import Details, with_more
 from flame.tui.sampling.subject import Spot, Subject
-from flame.tui.sass import copy as sass_copy
 from flame.tui.sass.head import head_lines
 from flame.tui.sass.help import sass_help
-from flame.tui.sass.listing import Listing, Row, RowKind
+from flame.tui.sass.listing import (
+    Listing,
+    Row,
+    RowKind,
+    Sources,
+    line_text,
+    listing_text,
+    reasons_text,
+)
 from flame.tui.sass.reasons import pane
 from flame.tui.sass.rows import Columns, SassRows, Unit
-from flame.tui.sass.source import Sources
-from flame.tui.session.finder import LONGEST, TOO_LONG
 from flame.tui.session.query import Query
+from flame.tui.shell.actions import Move, check_actions
 from flame.tui.shell.commands import bindings, footer_of
 from flame.tui.shell.keymap import remapped
 from flame.tui.shell.sass_commands import SASS_COMMANDS
+from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most
 from flame.tui.toolkit.clipboard import copied
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
-from flame.tui.toolkit.patience import at_most
+from flame.tui.toolkit.scroll_pane import ScrollPane, with_more
 from flame.tui.toolkit.text import cut_start
 from flame.tui.widgets.header import footer
 from flame.tui.widgets.pages import Sheet
-from flame.tui.widgets.search_box import History, searches_path
-from flame.tui.widgets.searchbox import SearchBox
-
-if TYPE_CHECKING:
-    from flame.tui.main.screen import MainScreen
+from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
 
 _UNITS = tuple(Unit)
 _NONE: I8 = np.zeros(0, np.int64)
 
 
 class SassScreen(ModalScreen[None]):
-    """Shows ``subject``, first the instruction at ``spot``; ``below`` is the screen under it."""
+    """Shows the instructions of ``subject``, the one at ``spot`` first.
+
+    ``inputs`` name files that are saved, ``report`` whose samples these are; ``keymap`` and
+    ``editor`` are what the user has configured.
+    """
 
     AUTO_FOCUS = ""
     pane_name: ClassVar[str] = "sass"
@@ -60,11 +68,20 @@ class SassScreen(ModalScreen[None]):
     # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
-    def __init__(self, below: MainScreen, subject: Subject, spot: Spot, report: str = "") -> None:
+    def __init__(
+        self,
+        keymap: Mapping[str, str],
+        editor: str,
+        inputs: Inputs,
+        subject: Subject,
+        spot: Spot,
+        report: str = "",
+    ) -> None:
         super().__init__()
-        self.commands = remapped(SASS_COMMANDS, below.keymap)
+        self.commands = remapped(SASS_COMMANDS, keymap)
         self.subject = subject
-        self._below = below
+        self._editor = editor
+        self._inputs = inputs
         self._report = report
         self._version = spot.version
         self._sources = [Sources(version.code) for version in subject.versions]
@@ -86,9 +103,9 @@ class SassScreen(ModalScreen[None]):
             with Container(id="sass-listing"):
                 yield Lines(self._heads, id="sass-columns")
                 yield SassRows(id="sass-rows")
-            yield Details(self._reasons, id="sass-reasons")
+            yield ScrollPane(self._reasons, id="sass-reasons")
         with Horizontal(id="bottom"):
-            yield SearchBox(id="search", history=History(searches_path()))
+            yield SearchBox(id="search", history=SearchHistory(searches_path()))
             yield Lines(self._status, id="status")
         yield Lines(self._keys, id="keys")
         yield Lines(self._too_small, id="small")
@@ -156,7 +173,7 @@ class SassScreen(ModalScreen[None]):
 
     def _told(self) -> str:
         """The reasons of the selected row in a line, where there is no other place for them."""
-        return sass_copy.reasons(self._listing, self._row) or self._place()
+        return reasons_text(self._listing, self._row) or self._place()
 
     # Showing
 
@@ -187,7 +204,7 @@ class SassScreen(ModalScreen[None]):
         """Select ``row``, as far as there is one, and show its reasons from the first on."""
         row = min(max(row, 0), len(self._listing) - 1)
         if row != self._cursor:
-            self.query_one(Details).scroll_to(y=0, animate=False)
+            self.query_one(ScrollPane).scroll_to(y=0, animate=False)
         self._cursor = row
         self._show()
 
@@ -196,13 +213,13 @@ class SassScreen(ModalScreen[None]):
     def action_move(self, way: str, step: int = 1) -> None:
         page = max(self.query_one(SassRows).inner.height - 1, 1)
         rows = {
-            "up": self._cursor - 1,
-            "down": self._cursor + 1,
-            "page": self._cursor + step * page,
-            "home": 0,
-            "end": len(self._listing) - 1,
+            Move.UP: self._cursor - 1,
+            Move.DOWN: self._cursor + 1,
+            Move.PAGE: self._cursor + step * page,
+            Move.HOME: 0,
+            Move.END: len(self._listing) - 1,
         }
-        self._begin(rows[way])
+        self._begin(rows[Move(way)])
 
     def action_hottest(self, step: int) -> None:
         """From the hottest on to the next one, or back; from elsewhere to the hottest."""
@@ -261,7 +278,7 @@ class SassScreen(ModalScreen[None]):
             return ""
         try:
             pattern = self._query.compile()
-            with at_most(LONGEST, TOO_LONG):
+            with at_most(LONGEST_SEARCH, SEARCH_TOO_LONG):
                 self._matches = self._listing.matching(pattern)
         except UsageError as error:
             return str(error)
@@ -311,7 +328,7 @@ class SassScreen(ModalScreen[None]):
 
     def action_scroll_details(self, step: int) -> None:
         """Scroll the reasons, by a click on what says that there are more."""
-        self.query_one(Details).scroll(step)
+        self.query_one(ScrollPane).scroll(step)
 
     def action_help(self) -> None:
         commands, palette = self.commands, palette_of(self)
@@ -329,9 +346,9 @@ class SassScreen(ModalScreen[None]):
 
     def action_copy(self, what: str) -> None:
         if what == "line":
-            self._show(copied(self.app, sass_copy.line(self.subject, self._listing, self._row)))
+            self._show(copied(self.app, line_text(self.subject, self._listing, self._row)))
             return
-        text = sass_copy.listing(self.subject, self._listing)
+        text = listing_text(self.subject, self._listing)
         self._show(copied(self.app, text, f"the listing, {format_count(len(self._listing))} rows"))
 
     def action_source(self) -> None:
@@ -342,14 +359,14 @@ class SassScreen(ModalScreen[None]):
             self._show("no source line is recorded for this instruction")
             return
         file = self._listing.version.code.files[found[0]]
-        self._show(open_line(self.app, file, found[1], self._below.config.editor))
+        self._show(open_line(self.app, file, found[1], self._editor))
 
     def action_screenshot(self) -> None:
-        from flame.tui.dialogs.export import save_screenshot
+        from flame.tui.dialogs.write_files import save_screenshot
         from flame.tui.toolkit.text import printable
 
         try:
-            path = save_screenshot(self.app, self._below.session.inputs)
+            path = save_screenshot(self.app, self._inputs)
             self._show(f"saved {printable(path)}")
         except (FlameError, OSError) as error:
             self._show(f"not saved: {error}")
@@ -357,3 +374,6 @@ class SassScreen(ModalScreen[None]):
     def action_leave(self) -> None:
         """Back to the screen below."""
         self.dismiss(None)
+
+
+check_actions(SassScreen, (command.action for command in SASS_COMMANDS))

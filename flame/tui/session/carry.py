@@ -1,4 +1,4 @@
-"""From one tree to another, or to a later one: the same frames stay selected and zoomed."""
+"""Restore what is selected and zoomed in another tree, or in a later state of the same one."""
 
 from __future__ import annotations
 
@@ -6,80 +6,113 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.columns import Bool
+from flame.core.model.tree import StackTree
 from flame.tui.session.anchors import Anchor
-from flame.tui.session.tree_view import View, Zoom
+from flame.tui.session.query import SearchResult
+from flame.tui.session.tree_view import TreeView
+from flame.tui.session.viewport import Zoom
 from flame.tui.toolkit.back_stack import Trail
 
 
-class Stand(NamedTuple):
-    """Where one is in a tree, by path: ``zoomed``, ``selected``, and the zooms before and after."""
+class Bookmark(NamedTuple):
+    """What a tree shows, by path: ``zoomed``, ``selected``, and the zooms before and after."""
 
     zoomed: Anchor
     selected: tuple[str, ...]
     trail: Trail[Zoom | Anchor]
 
 
-def stand_of(view: View) -> Stand:
-    """Where one is in ``view``."""
-    past = view.trail.changed(lambda one: view.anchor(one) if isinstance(one, Zoom) else one)
-    return Stand(view.anchor(view.zoom), view.tree.names(view.cursor), past)
+def bookmark_of(view: TreeView) -> Bookmark:
+    """Bookmark what is shown in ``view``."""
+    past = view.viewport.trail.changed(
+        lambda zoom: view.viewport.anchor(zoom) if isinstance(zoom, Zoom) else zoom
+    )
+    return Bookmark(
+        view.viewport.anchor(view.viewport.zoom), view.tree.names(view.cursor.node), past
+    )
 
 
-def take_stand(view: View, stand: Stand) -> None:
-    """Zoom and select in ``view`` as ``stand`` says, as far as its tree has the frames."""
-    view.select(view.with_width(view.tree.find(stand.selected)))
-    view.begin_at(view.zoom_at(stand.zoomed), stand.trail.changed(lambda one: one))
+def restore(view: TreeView, bookmark: Bookmark) -> None:
+    """Zoom and select in ``view`` as ``bookmark`` says, as far as its tree has the frames."""
+    view.cursor.select(view.viewport.with_width(view.tree.find(bookmark.selected)))
+    view.begin_at(view.viewport.zoom_at(bookmark.zoomed), bookmark.trail.changed(lambda zoom: zoom))
 
 
-def carry(shown: View, view: View, zoom: bool = True) -> None:
+def carry(shown: TreeView, view: TreeView, zoom: bool = True) -> None:
     """Have ``view`` show, as far as its tree has them, the same frames by path as ``shown``.
 
     A selected frame whose path is gone is found again by name, at its widest place. Without
     ``zoom`` the other keeps its own, with its past.
     """
-    view.width = shown.width
-    view.cursor = _same_frame(shown, view)
+    view.viewport.width = shown.viewport.width
+    view.cursor.node = _same_frame(shown, view)
     if zoom:
         view.begin_at(_same_zoom(shown, view))
     else:
-        view.keep_cursor()
+        view.cursor.keep_in_sight()
 
 
-def _same_zoom(shown: View, view: View) -> Zoom:
-    names = shown.tree.names(shown.zoom.node)
-    return view.zoom_of(view.tree.find(names))
+def _same_zoom(shown: TreeView, view: TreeView) -> Zoom:
+    names = shown.tree.names(shown.viewport.zoom.node)
+    return view.viewport.zoom_of(view.tree.find(names))
 
 
-def _same_frame(shown: View, view: View) -> int:
-    names = shown.tree.names(shown.cursor)
+def _same_frame(shown: TreeView, view: TreeView) -> int:
+    names = shown.tree.names(shown.cursor.node)
     node = view.tree.find(names)
     if view.tree.depth[node] < len(names):
-        places = view.places(int(shown.tree.frame[shown.cursor]))
+        places = view.places(int(shown.tree.frame[shown.cursor.node]))
         if len(places):
             node = int(places[int(np.argmax(view.tree.total[places]))])
-    return view.with_width(node)
+    return view.viewport.with_width(node)
 
 
-class Keeper:
-    """Carries what is selected and zoomed from one state of a growing tree to the next.
+class LiveBookmark:
+    """Carry what is selected and zoomed from one state of a growing tree to the next.
 
     Frames that a tree does not have are not forgotten: as long as the user goes nowhere else, they
     are selected and zoomed again when they come back.
     """
 
     def __init__(self) -> None:
-        self._stand: Stand | None = None
+        self._bookmark: Bookmark | None = None
         self._zoomed = self._selected = (-1, -1)
 
-    def carry(self, shown: View, view: View) -> None:
+    def carry(self, shown: TreeView, view: TreeView) -> None:
         """Have ``view``, of a later tree, show what ``shown`` does."""
-        stand = stand_of(shown)
-        if self._stand and self._zoomed == (shown.number, shown.zooms):
-            stand = stand._replace(zoomed=self._stand.zoomed)
-        if self._stand and self._selected == (shown.number, shown.cursor):
-            stand = stand._replace(selected=self._stand.selected)
-        view.width = shown.width
-        take_stand(view, stand)
-        view.origin, view.zooms = shown.origin, shown.zooms
-        self._stand = stand
-        self._zoomed, self._selected = (view.number, view.zooms), (view.number, view.cursor)
+        bookmark = bookmark_of(shown)
+        if self._bookmark and self._zoomed == (shown.number, shown.viewport.zooms):
+            bookmark = bookmark._replace(zoomed=self._bookmark.zoomed)
+        if self._bookmark and self._selected == (shown.number, shown.cursor.node):
+            bookmark = bookmark._replace(selected=self._bookmark.selected)
+        view.viewport.width = shown.viewport.width
+        restore(view, bookmark)
+        view.origin, view.viewport.zooms = shown.origin, shown.viewport.zooms
+        self._bookmark = bookmark
+        self._zoomed, self._selected = (
+            (view.number, view.viewport.zooms),
+            (view.number, view.cursor.node),
+        )
+
+
+def select_frame(view: TreeView, frame: int) -> None:
+    """Select ``frame`` where it is widest: in the zoomed part, or else in the whole tree.
+
+    Does nothing where the tree has no such frame.
+    """
+    places = view.places(frame)
+    zoomed = view.viewport.held(places)
+    if not len(zoomed):
+        if not len(places):
+            return
+        view.reset()
+        zoomed = places
+    view.cursor.select(int(zoomed[int(np.argmax(view.tree.total[zoomed]))]))
+
+
+def matching_frames(tree: StackTree, result: SearchResult) -> Bool:
+    """Return which frames ``result``, a search of ``tree``, matches; bool[frames]."""
+    fits = np.zeros(len(tree.text), bool)
+    fits[tree.frame[result.matches.mask]] = True
+    return fits

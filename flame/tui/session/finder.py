@@ -1,97 +1,68 @@
-"""Searching while the user types: small trees at once, large ones in a thread."""
+"""Search while the user types: small trees at once, large ones in a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from threading import Thread
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from textual.message import Message
-
-from flame.tui.session.query import Found, Query, find
-from flame.tui.session.tree_view import View
-from flame.tui.toolkit.background import hand_in
-from flame.tui.toolkit.patience import at_most
+from flame.tui.session.query import Query, SearchResult, find
+from flame.tui.session.tree_view import TreeView
+from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most
+from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
 AT_ONCE = 20_000
 """Distinct names up to which a search takes a few milliseconds."""
 
 
-LONGEST = 2.0
-"""Seconds after which an expression is given up."""
-
-TOO_LONG = "the search takes too long: try a simpler expression"
-
-
-class Searched(Message):
-    """A search in a thread has ended, or failed; ``ticket`` says which."""
-
-    def __init__(self, ticket: int, view: View, outcome: Found | Exception) -> None:
-        super().__init__()
-        self.ticket = ticket
-        self.view = view
-        self.outcome = outcome
+class _Search(NamedTuple):
+    view: TreeView
+    query: Query
 
 
-@dataclass
-class Finder:
-    """Runs one search at a time and only the last one asked for; ``post`` takes the results."""
+class Searched(Answer[_Search, SearchResult]):
+    """Say that a search in a thread has ended, or failed."""
 
-    post: Callable[[Message], object]
-    query: Query | None = field(init=False, default=None)
-    _ticket: int = field(init=False, default=0)
-    _running: bool = field(init=False, default=False)
-    _next: View | None = field(init=False, default=None)
+
+class TreeFinder:
+    """Run one search at a time and only the last one asked for; ``post`` takes the results."""
+
+    def __init__(self, post: Post) -> None:
+        self.query: Query | None = None
+        self._searches = LatestRequest(_run, Searched, post, in_turn=True)
 
     @property
     def busy(self) -> bool:
         """Whether a search is running."""
-        return self._running
+        return self._searches.busy
 
-    def search(self, view: View, query: Query | None) -> None:
+    def search(self, view: TreeView, query: Query | None) -> None:
         """Mark in ``view`` what ``query`` matches, now or soon.
 
         UsageError if it is wrong, or takes too long.
         """
-        self._ticket += 1
+        self._searches.replace(None)
         self.query = query if query and query.text else None
         if self.query is None:
-            view.mark(None)
+            view.matches.mark(None)
             return
         self.query.compile()
         if len(view.tree.text) <= AT_ONCE:
-            with at_most(LONGEST, TOO_LONG):
-                view.mark(find(view.tree, self.query))
-        elif self._running:
-            self._next = view
+            with at_most(LONGEST_SEARCH, SEARCH_TOO_LONG):
+                view.matches.mark(find(view.tree, self.query))
         else:
-            self._start(view, self.query)
-
-    def _start(self, view: View, query: Query) -> None:
-        self._running, self._next = True, None
-        ticket = self._ticket
-
-        def work() -> None:
-            outcome: Found | Exception
-            try:
-                outcome = find(view.tree, query)
-            except Exception as error:
-                outcome = error
-            hand_in(Searched(ticket, view, outcome), self.post)
-
-        Thread(target=work, daemon=True).start()
+            self._searches.ask(_Search(view, self.query))
 
     def take(self, message: Searched) -> bool:
-        """Whether ``message`` has brought what was last asked for; else that is begun.
+        """Mark what ``message`` brings, and return whether that was last asked for.
 
         Raises what should not have happened.
         """
-        self._running = False
-        if isinstance(message.outcome, Exception):
-            raise message.outcome
-        if message.ticket == self._ticket:
-            message.view.mark(message.outcome)
-            return True
-        if self._next is not None and self.query is not None:
-            self._start(self._next, self.query)
-        return False
+        result = message.result()
+        current = self._searches.take(message)
+        if current:
+            message.request.view.matches.mark(result)
+        return current
+
+
+def _run(search: _Search) -> Iterator[SearchResult]:
+    yield find(search.view.tree, search.query)

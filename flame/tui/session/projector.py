@@ -1,98 +1,89 @@
-"""Which projection is shown, which is being worked out, and the way back to those before."""
+"""Work out projections in threads, show the latest, and go back to those shown before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from threading import Thread
-
-from textual.message import Message
+from typing import NamedTuple
 
 from flame.core.errors import FlameError
 from flame.core.projection.selection import Selection
-from flame.tui.session.carry import Keeper, Stand, carry, stand_of, take_stand
-from flame.tui.session.query import Found, Query, find
+from flame.tui.session.carry import Bookmark, LiveBookmark, bookmark_of, carry, restore
+from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.session import Projection, Session
 from flame.tui.toolkit.back_stack import Trail
-from flame.tui.toolkit.background import hand_in
+from flame.tui.toolkit.latest import Answer, LatestRequest, Post
 
 _REMEMBERED = 50
 
 
-class Projected(Message):
-    """A projection is ready, with what the search finds in it, or has failed."""
-
-    def __init__(self, outcome: Ready | Exception, ticket: int) -> None:
-        super().__init__()
-        self.outcome = outcome
-        self.ticket = ticket
+class _Request(NamedTuple):
+    session: Session
+    candidates: list[Selection]
+    query: Query | None
+    step: int
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyProjection:
     """A projection; ``step`` is 0 for a new one, -1 for an undo, +1 for a redo."""
 
     projection: Projection
-    found: Found | None
+    found: SearchResult | None
     step: int
+
+
+class Projected(Answer[_Request, ReadyProjection]):
+    """Say that a projection is ready, with what the search finds in it, or has failed."""
 
 
 @dataclass
 class Projector:
-    """``shown`` is on screen, ``wanted`` is what was last asked for; ``post`` takes the results."""
+    """Work out projections: ``shown`` is on screen, ``wanted`` was last asked for.
+
+    ``post`` takes the results.
+    """
 
     session: Session
     shown: Projection
-    post: Callable[[Message], object]
+    post: Post
     wanted: Selection = field(init=False)
-    busy: bool = field(init=False, default=False)
-    _ticket: int = field(init=False, default=0)
+    _requests: LatestRequest[_Request, ReadyProjection] = field(init=False)
     _trail: Trail[Selection] = field(init=False, default_factory=lambda: Trail(_REMEMBERED))
     _levels: dict[str, tuple[str, ...] | None] = field(init=False, default_factory=dict)
-    _keeper: Keeper = field(init=False, default_factory=Keeper)
-    _stands: dict[Selection, Stand] = field(init=False, default_factory=dict)
+    _live: LiveBookmark = field(init=False, default_factory=LiveBookmark)
+    _bookmarks: dict[Selection, Bookmark] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.wanted = self.shown.selection
+        self._requests = LatestRequest(_project, Projected, self.post)
         self._levels[self.shown.metric.table] = self.wanted.levels
+
+    @property
+    def busy(self) -> bool:
+        """Whether a projection is being worked out."""
+        return self._requests.busy
 
     def ask(self, candidates: list[Selection], query: Query | None, step: int = 0) -> None:
         """Work out the first of ``candidates`` that has anything, and search it, in a thread."""
         self.wanted = candidates[0]
-        self._ticket += 1
-        self.busy = True
-        ticket, session = self._ticket, self.session
+        self._requests.ask(_Request(self.session, candidates, query, step))
 
-        def work() -> None:
-            outcome: Ready | Exception
-            try:
-                projection = session.project(candidates)
-                found = find(projection.view.tree, query) if query else None
-                outcome = Ready(projection, found, step)
-            except Exception as error:
-                outcome = error
-            hand_in(Projected(outcome, ticket), self.post)
-
-        Thread(target=work, daemon=True).start()
-
-    def take(self, message: Projected) -> Ready | FlameError | None:
-        """What ``message`` brings; None if something else has been asked for since.
+    def take(self, message: Projected) -> ReadyProjection | FlameError | None:
+        """Show what ``message`` brings; None if something else has been asked for since.
 
         Raises what should not have happened.
         """
-        if message.ticket != self._ticket:
+        if not self._requests.take(message):
             return None
-        self.busy = False
-        outcome = message.outcome
-        if isinstance(outcome, Ready):
-            self._show(outcome)
-        elif isinstance(outcome, FlameError):
+        if isinstance(message.outcome, FlameError):
             self.wanted = self.shown.selection
-        else:
-            raise outcome
-        return outcome
+            return message.outcome
+        ready = message.result()
+        self._show(ready)
+        return ready
 
-    def _show(self, ready: Ready) -> None:
+    def _show(self, ready: ReadyProjection) -> None:
         before, after = self.shown, ready.projection
         self._remember(before)
         if ready.step:
@@ -101,29 +92,31 @@ class Projector:
             self._trail.leave(before.selection)
         if after is not before:
             self._carry(before, after, bool(ready.step))
-        after.view.mark(ready.found)
+        after.view.matches.mark(ready.found)
         self.shown, self.wanted = after, after.selection
         self._levels[after.metric.table] = after.selection.levels
 
     def _remember(self, left: Projection) -> None:
-        self._stands.pop(left.selection, None)
-        self._stands[left.selection] = stand_of(left.view)
-        while len(self._stands) > _REMEMBERED:
-            del self._stands[next(iter(self._stands))]
+        self._bookmarks.pop(left.selection, None)
+        self._bookmarks[left.selection] = bookmark_of(left.view)
+        while len(self._bookmarks) > _REMEMBERED:
+            del self._bookmarks[next(iter(self._bookmarks))]
 
     def _carry(self, before: Projection, after: Projection, back: bool) -> None:
         """Show the same frames, or ``back`` at a selection those that it had when it was left."""
-        stand = self._stands.get(after.selection) if back and not after.view.width else None
-        if stand is not None:
-            take_stand(after.view, stand)
+        bookmark = (
+            self._bookmarks.get(after.selection) if back and not after.view.viewport.width else None
+        )
+        if bookmark is not None:
+            restore(after.view, bookmark)
         carry(before.view, after.view, zoom=not back)
 
-    def renew(self, session: Session, latest: Projection, found: Found | None) -> bool:
+    def renew(self, session: Session, latest: Projection, result: SearchResult | None) -> bool:
         """Show ``latest``, a later state of what is shown; False if other things are wanted now."""
         if self.busy or latest.selection != self.wanted:
             return False
-        self._keeper.carry(self.shown.view, latest.view)
-        latest.view.mark(found)
+        self._live.carry(self.shown.view, latest.view)
+        latest.view.matches.mark(result)
         self.session, self.shown = session, latest
         return True
 
@@ -137,3 +130,9 @@ class Projector:
     def levels_of(self, table: str) -> tuple[str, ...] | None:
         """The levels last chosen for metrics of ``table``."""
         return self._levels.get(table)
+
+
+def _project(request: _Request) -> Iterator[ReadyProjection]:
+    projection = request.session.project(request.candidates)
+    result = find(projection.view.tree, request.query) if request.query else None
+    yield ReadyProjection(projection, result, request.step)

@@ -1,9 +1,10 @@
-"""Searches as typed: regular expressions that ignore case until a capital is typed."""
+"""Compile searches as typed: regular expressions that ignore case until a capital is typed."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from flame.core.analysis.search import Matches, search
 from flame.core.columns import I8
@@ -11,6 +12,8 @@ from flame.core.model.tree import StackTree
 from flame.core.regex import compile_expression
 
 _ESCAPE = re.compile(r"\\.")
+_SPECIAL = re.compile(r"[.^$*+?{}\[\]\\|()]|[^\x20-\x7e]")
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """A search and what it matches in one tree; ``order`` holds the matches that have any width."""
 
     query: Query
@@ -37,8 +40,41 @@ class Found:
     order: I8
 
 
-def find(tree: StackTree, query: Query) -> Found:
+def find(tree: StackTree, query: Query) -> SearchResult:
     """Run ``query`` over ``tree``."""
     matches = search(tree, query.compile())
     order = (matches.mask & (tree.total > 0)).nonzero()[0]
-    return Found(query, matches, order)
+    return SearchResult(query, matches, order)
+
+
+# Names in full, as expressions of filters
+
+
+def exact_pattern(name: str) -> str:
+    """Return a regular expression, printable and on one line, that finds ``name`` alone."""
+    return f"^{_SPECIAL.sub(_escape, name)}$"
+
+
+@lru_cache(256)
+def exact_name(pattern: str) -> str | None:
+    """Return the name for which `exact_pattern` gives ``pattern``; None for any other pattern."""
+    name = _ESCAPED.sub(_unescape, pattern[1:-1])
+    return name if exact_pattern(name) == pattern else None
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    code = ord(char)
+    if char.isascii() and char.isprintable():
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    *codes, char = match.groups()
+    code = next(filter(None, codes), None)
+    return chr(int(code, 16)) if code else char

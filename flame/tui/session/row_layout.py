@@ -1,4 +1,4 @@
-"""What a row of the icicle shows: frames as cells, those too narrow to read merged into runs."""
+"""Lay rows of the icicle out: frames as cells, those too narrow to read merged into runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class LayoutRow:
     """The frames of one depth that have any width, left to right, i8[n] each.
 
     ``low`` and ``high`` are their edges in metric units; ``before`` the summed widths of those to
@@ -72,16 +72,16 @@ class Row:
     def place(self, node: int) -> int:
         """Where ``node`` stands in this row, -1 if it has no width."""
         place = int(np.searchsorted(self.nodes, node))
-        found = place < len(self.nodes) and self.nodes[place] == node
-        return place if found else -1
+        held = place < len(self.nodes) and self.nodes[place] == node
+        return place if held else -1
 
 
 @dataclass(frozen=True)
-class Layout:
+class TreeLayout:
     """Where the frames of a tree lie; a row is gathered from the columns when first shown."""
 
     tree: StackTree
-    _rows: dict[int, Row] = field(default_factory=dict)
+    _rows: dict[int, LayoutRow] = field(default_factory=dict)
 
     @cached_property
     def whole(self) -> Span:
@@ -93,20 +93,20 @@ class Layout:
         low = int(self.tree.x[node])
         return Span(low, low + int(self.tree.total[node]))
 
-    def row(self, depth: int) -> Row:
+    def row(self, depth: int) -> LayoutRow:
         """The row of ``depth``; empty below the deepest frame."""
         if depth not in self._rows:
             self._rows[depth] = self._gather(depth)
         return self._rows[depth]
 
-    def _gather(self, depth: int) -> Row:
+    def _gather(self, depth: int) -> LayoutRow:
         rows = self.tree.rows
         nodes = rows[depth] if depth < len(rows) else np.zeros(0, np.int64)
         total = self.tree.total[nodes]
         if not total.all():
             nodes, total = nodes[total > 0], total[total > 0]
         low = self.tree.x[nodes]
-        return Row(nodes, low, low + total, np.cumsum(total) - total)
+        return LayoutRow(nodes, low, low + total, np.cumsum(total) - total)
 
     def items(self, depth: int, span: Span, width: int) -> list[Item]:
         """What the row of ``depth`` shows of ``span`` in ``width`` cells, left to right.
@@ -123,7 +123,9 @@ class Layout:
         return sorted(wide + _runs(row, wide, span, width, scale))
 
 
-def _wide(row: Row, places: tuple[int, int], span: Span, width: int, scale: float) -> list[Item]:
+def _wide(
+    row: LayoutRow, places: tuple[int, int], span: Span, width: int, scale: float
+) -> list[Item]:
     """Frames of at least `NARROW` cells; edges are rounded, so that neighbours share theirs."""
     middles = np.floor(span.low + (np.arange(width) + 0.5) / scale).astype(np.int64)
     under = np.searchsorted(row.low, middles, "right") - 1
@@ -143,7 +145,7 @@ def _cells(edges: I8, span: Span, scale: float) -> I8:
     return cells
 
 
-def _runs(row: Row, wide: list[Item], span: Span, width: int, scale: float) -> list[Item]:
+def _runs(row: LayoutRow, wide: list[Item], span: Span, width: int, scale: float) -> list[Item]:
     """Neighbouring cells that narrow frames fill, as one item each."""
     free = np.ones(width, bool)
     for item in wide:
@@ -164,7 +166,7 @@ def _runs(row: Row, wide: list[Item], span: Span, width: int, scale: float) -> l
     return runs
 
 
-def _covered(row: Row, bounds: F8) -> F8:
+def _covered(row: LayoutRow, bounds: F8) -> F8:
     """How much of the row's frames lies left of each of ``bounds``, in metric units."""
     place = np.searchsorted(row.low, np.floor(bounds).astype(np.int64), "right") - 1
     frame = np.maximum(place, 0)

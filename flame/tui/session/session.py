@@ -1,4 +1,4 @@
-"""A loaded trace as the app holds it, and projections of it; runs in a worker, draws nothing."""
+"""Load a trace for the app and project it; runs in a worker, draws nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.project import project as project_tree
 from flame.core.projection.selection import Selection
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 
 _KEPT_NODES = 3_000_000
 """Tree nodes, about 100 bytes each, in projections kept so that going back to them is immediate."""
@@ -26,7 +26,7 @@ class Projection:
     """What a selection shows: a prepared view, and the levels that its table has any frame for."""
 
     selection: Selection
-    view: View
+    view: TreeView
     recorded: frozenset[str]
     profile: Profile
     _members: list[NodeActivities] = field(default_factory=list, repr=False)
@@ -93,7 +93,7 @@ class Session:
         """Remember ``projection``, and forget those longest unused when there are too many."""
         self._kept.pop(projection.selection, None)
         self._kept[projection.selection] = projection
-        nodes = sum(len(one.view.tree) for one in self._kept.values())
+        nodes = sum(len(kept.view.tree) for kept in self._kept.values())
         for selection in list(self._kept)[:-1]:
             if nodes <= _KEPT_NODES:
                 break
@@ -123,7 +123,7 @@ def open_session(
 
 
 def metrics_of(profile: Profile) -> tuple[str, ...]:
-    """The metrics by which ``profile`` may have something to show."""
+    """Return the metrics by which ``profile`` may have something to show."""
     return tuple(metric.key for metric in profile.metrics if _weighs(profile, metric))
 
 
@@ -134,6 +134,6 @@ def _weighs(profile: Profile, metric: Metric) -> bool:
 
 def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
-    view = View(project_tree(profile, selection))
+    view = TreeView(project_tree(profile, selection))
     view.prepare()
     return Projection(selection, view, recorded_levels(profile, view.tree.metric), profile)

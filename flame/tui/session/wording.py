@@ -1,4 +1,4 @@
-"""What things are called on screen, after the kind of trace that a profile was read from."""
+"""Name things on screen, after the kind of trace that a profile was read from."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ CAPTURED = "↻"
 
 
 def lasts(metric: Metric) -> bool:
-    """Whether ``metric`` is a time of single activities: their number and spread mean something."""
+    """Tell whether ``metric`` is a time of single activities, which can be counted and compared."""
     return metric.unit == "ns" and metric.noun == "activities"
 
 
 def counts(tree: StackTree, node: int) -> bool:
-    """Whether the number of activities means something at ``node``: also not below parts."""
-    return lasts(tree.metric) and not any(tree.kind(one) in SAMPLE_KINDS for one in tree.path(node))
+    """Tell whether the number of activities means something at ``node``: also not below parts."""
+    return lasts(tree.metric) and not any(
+        tree.kind(above) in SAMPLE_KINDS for above in tree.path(node)
+    )
 
 
 NO_SAMPLES = "no PC samples: --ncu, or --pc of record and attach"
@@ -29,12 +31,12 @@ NO_SAMPLES = "no PC samples: --ncu, or --pc of record and attach"
 
 @lru_cache(1)
 def whole_of(profile: Profile) -> int:
-    """All that ``profile`` weighs by its first metric: GPU time, or what a file measures first."""
+    """Sum the first metric of ``profile``: GPU time, or what a file measures first."""
     return int(profile.totals_by_group(profile.metrics[0])[0].sum())
 
 
 def level_about(level: str, terms: Terms) -> str:
-    """What the frames of ``level`` are."""
+    """Explain what the frames of ``level`` are."""
     return _LEVELS.get(level) or f"{terms.ranges} open at the launch"
 
 
@@ -56,5 +58,5 @@ _LEVELS = {
 
 
 def mark_of(frame: Frame) -> str:
-    """The sign before the name of ``frame``, mostly none."""
+    """Return the sign before the name of ``frame``, mostly none."""
     return CAPTURED if frame.get("captured") else ""

@@ -11,10 +11,11 @@ from textual.keys import format_key
 from textual.widgets import LoadingIndicator
 
 from flame.core.projection.levels import LEVELS
+from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command, id_of
 
-_ABOUT = {"view(-1)": "previous view"} | {
-    f"level('{level}')": f"the {level} level on or off" for level in LEVELS
+_ABOUT = {Action.VIEW(-1): "previous view"} | {
+    Action.LEVEL(level): f"the {level} level on or off" for level in LEVELS
 }
 """What is said of one command where the help has a line for several of them."""
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from textual.binding import Binding
 
 from flame.core.projection.levels import LEVELS
+from flame.tui.shell.actions import Action, Move, QuickFilter
 
 _RARE = {"rank": "R", "stack": "F", "sass": "I", "stall": "r"}
 LEVEL_KEYS = {
@@ -45,138 +46,154 @@ _WIDE = ("icicle", "timeline")
 _ZOOMED = ("icicle", "sandwich", "timeline")
 
 VIEWS = (
-    Command("tab", "tab", "view(1)", "view", "next view: icicle, sandwich, top, timeline", 1),
-    Command("shift+tab", "", "view(-1)", "", ""),
-    Command("x", "x", "sandwich", "sandwich", "callers and callees of the selected frame", 8),
-    Command("a", "a", "sass", "SASS", "instructions of the selected kernel, and their stalls", 6),
+    Command("tab", "tab", Action.VIEW(1), "view", "next view: icicle, sandwich, top, timeline", 1),
+    Command("shift+tab", "", Action.VIEW(-1), "", ""),
+    Command("x", "x", Action.SANDWICH, "sandwich", "callers and callees of the selected frame", 8),
+    Command(
+        "a", "a", Action.SASS, "SASS", "instructions of the selected kernel, and their stalls", 6
+    ),
 )
 
 MOVING = (
-    Command("left,h", "← →  h l", "move('across', -1)", "", "previous, next frame on the row"),
-    Command("right,l", "", "move('across', 1)", "", ""),
-    Command("up,k", "↑ ↓  k j", "move('up')", "", "frame above, widest frame below; row"),
-    Command("down,j", "", "move('down')", "", ""),
+    Command("left,h", "← →  h l", Move.ACROSS(-1), "", "previous, next frame on the row"),
+    Command("right,l", "", Move.ACROSS(1), "", ""),
+    Command("up,k", "↑ ↓  k j", Move.UP(), "", "frame above, widest frame below; row"),
+    Command("down,j", "", Move.DOWN(), "", ""),
     Command(
         "home,g",
         "home end  g G",
-        "move('home')",
+        Move.HOME(),
         "",
         "the zoomed frame, its widest leaf; first, last row",
     ),
-    Command("end,G", "", "move('end')", "", ""),
+    Command("end,G", "", Move.END(), "", ""),
     Command(
         "space",
         "space",
-        "move('fork')",
+        Move.FORK(),
         "",
         "down past frames with a single heavy child",
         0,
         ("icicle", "sandwich"),
     ),
-    Command("pageup", "pgup pgdn", "move('page', -1)", "", "scroll a deep tree, a long table"),
-    Command("pagedown", "", "move('page', 1)", "", ""),
+    Command("pageup", "pgup pgdn", Move.PAGE(-1), "", "scroll a deep tree, a long table"),
+    Command("pagedown", "", Move.PAGE(1), "", ""),
 )
 
 ZOOMING = (
     Command(
         "enter",
         "enter",
-        "move('enter')",
+        Move.ENTER(),
         "zoom",
         _ENTER_HELP,
         2,
         _ZOOMED,
     ),
-    Command("", "enter", "move('enter')", "sandwich", "", 2, ("top",)),
-    Command("u,backspace", "u", "move('out')", "out", "zoom out by one frame (also backspace)", 3),
-    Command("escape", "esc", "escape", "reset", "leave the search, then zoom out to everything", 4),
-    Command("plus,equals_sign", "+ -", "move('closer', 1)", "", "closer, farther", 0, _WIDE),
-    Command("minus", "", "move('closer', -1)", "", "", 0, _WIDE),
-    Command("comma,shift+left", ", .", "move('pan', -1)", "", "pan (also shift+← →)", 0, _WIDE),
-    Command("full_stop,shift+right", "", "move('pan', 1)", "", "", 0, _WIDE),
+    Command("", "enter", Move.ENTER(), "sandwich", "", 2, ("top",)),
+    Command("u,backspace", "u", Move.OUT(), "out", "zoom out by one frame (also backspace)", 3),
+    Command(
+        "escape", "esc", Action.ESCAPE, "reset", "leave the search, then zoom out to everything", 4
+    ),
+    Command("plus,equals_sign", "+ -", Move.CLOSER(1), "", "closer, farther", 0, _WIDE),
+    Command("minus", "", Move.CLOSER(-1), "", "", 0, _WIDE),
+    Command("comma,shift+left", ", .", Move.PAN(-1), "", "pan (also shift+← →)", 0, _WIDE),
+    Command("full_stop,shift+right", "", Move.PAN(1), "", "", 0, _WIDE),
     Command(
         "b",
         "b",
-        "move('mark')",
+        Move.MARK(),
         "brush",
         _BRUSH_HELP,
         5,
         ("timeline",),
     ),
-    Command("z", "z Z", "undo", "undo", "undo, redo: zoom, filter, levels, metric", 12),
-    Command("Z", "", "redo", "", ""),
+    Command("z", "z Z", Action.UNDO, "undo", "undo, redo: zoom, filter, levels, metric", 12),
+    Command("Z", "", Action.REDO, "", ""),
 )
 
 SEARCHING = (
-    Command("slash", "/", "search", "search", "search names: a regular expression", 5),
-    Command("n", "n N", "match(1)", "", "next, previous match"),
-    Command("N", "", "match(-1)", "", ""),
-    Command("asterisk", "*", "same", "same name", "search the selected frame's name", 13),
+    Command("slash", "/", Action.SEARCH, "search", "search names: a regular expression", 5),
+    Command("n", "n N", Action.MATCH(1), "", "next, previous match"),
+    Command("N", "", Action.MATCH(-1), "", ""),
+    Command("asterisk", "*", Action.SAME, "same name", "search the selected frame's name", 13),
 )
 
 FILTERING = (
-    Command("f", "f", "filters", "filter", "filters: frames, time, steps, ranges, devices, …", 7),
-    Command("A", "A", "quick('only')", "", "only stacks with the selected frame"),
-    Command("X", "X", "quick('without')", "", "only stacks without it"),
-    Command("greater_than_sign", ">", "quick('from')", "", "stacks from it on"),
-    Command("H", "H", "quick('hide')", "", "hide it, keep what is below"),
+    Command(
+        "f", "f", Action.FILTERS, "filter", "filters: frames, time, steps, ranges, devices, …", 7
+    ),
+    Command("A", "A", Action.QUICK(QuickFilter.ONLY), "", "only stacks with the selected frame"),
+    Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it"),
+    Command("greater_than_sign", ">", Action.QUICK(QuickFilter.FROM), "", "stacks from it on"),
+    Command("H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below"),
 )
 
 SHOWING = (
-    Command("m", "m M", "metric(1)", "metric", "next, previous metric: GPU time, idle, …", 10),
-    Command("M", "", "metric(-1)", "", ""),
-    Command("L", "L", "levels", "levels", "choose, order and fold the levels", 9),
+    Command("m", "m M", Action.METRIC(1), "metric", "next, previous metric: GPU time, idle, …", 10),
+    Command("M", "", Action.METRIC(-1), "", ""),
+    Command("L", "L", Action.LEVELS, "levels", "choose, order and fold the levels", 9),
     *(
         Command(
             key,
             "" if place else "1 … 0 R F I r",
-            f"level('{level}')",
+            Action.LEVEL(level),
             "",
             "" if place else _LEVEL_HELP,
         )
         for place, (level, key) in enumerate(LEVEL_KEYS.items())
     ),
-    Command("i", "i", "invert", "invert", "invert: leaves first, callers below", 11, ("icicle",)),
-    Command("c", "c", "collapse", "", "collapse frames directly below themselves"),
-    Command("s", "s", "sort(1)", "sort", "order: weight, name, start; columns of the table", 14),
-    Command("v", "v", "move('kinds', 1)", "rows", "which frames the table has", 6, ("top",)),
-    Command("d", "d", "details", "details", "details pane on or off", 16),
-    Command("left_square_bracket", "[ ]", "scroll_details(-1)", "", "scroll the details"),
-    Command("right_square_bracket", "", "scroll_details(1)", "", ""),
-    Command("w", "w", "coverage", "notes", "what the trace covers, and its warnings", 17),
-    Command("t", "t", "theme(1)", "theme", "next theme: dark, light, high contrast, 16 colours"),
+    Command(
+        "i", "i", Action.INVERT, "invert", "invert: leaves first, callers below", 11, ("icicle",)
+    ),
+    Command("c", "c", Action.COLLAPSE, "", "collapse frames directly below themselves"),
+    Command(
+        "s", "s", Action.SORT(1), "sort", "order: weight, name, start; columns of the table", 14
+    ),
+    Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, ("top",)),
+    Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16),
+    Command("left_square_bracket", "[ ]", Action.SCROLL_DETAILS(-1), "", "scroll the details"),
+    Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", ""),
+    Command("w", "w", Action.COVERAGE, "notes", "what the trace covers, and its warnings", 17),
+    Command(
+        "t", "t", Action.THEME(1), "theme", "next theme: dark, light, high contrast, 16 colours"
+    ),
 )
 
 HANDING = (
-    Command("y", "y Y", "copy('name')", "copy", "copy the frame's name, its stack", 18),
-    Command("Y", "", "copy('stack')", "", ""),
-    Command("C", "C", "copy('command')", "", "copy the command line that shows this view"),
-    Command("o", "o", "source", "source", "open the source line in the editor"),
-    Command("e", "e", "export", "export", "export: folded, speedscope, SVG", 15),
-    Command("S", "S", "screenshot", "", "save the screen as SVG"),
+    Command("y", "y Y", Action.COPY("name"), "copy", "copy the frame's name, its stack", 18),
+    Command("Y", "", Action.COPY("stack"), "", ""),
+    Command("C", "C", Action.COPY("command"), "", "copy the command line that shows this view"),
+    Command("o", "o", Action.SOURCE, "source", "open the source line in the editor"),
+    Command("e", "e", Action.EXPORT, "export", "export: folded, speedscope, SVG", 15),
+    Command("S", "S", Action.SCREENSHOT, "", "save the screen as SVG"),
 )
 
 ALWAYS = (
-    Command("ctrl+p", "ctrl+p", "palette", "", "every command by name"),
-    Command("question_mark,f1", "?", "help", "help", "this help", 98),
-    Command("q", "q", "quit", "quit", "quit (also ctrl+c)", 99),
+    Command("ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name"),
+    Command("question_mark,f1", "?", Action.HELP, "help", "this help", 98),
+    Command("q", "q", Action.QUIT, "quit", "quit (also ctrl+c)", 99),
 )
 
 LIVE = (
-    Command("p", "p", "pause", "pause", "stand still, and go on: nothing is lost meanwhile", 1),
     Command(
-        "W", "W", "window(1)", "window", "the last 10 s, the last 60 s, all, since the mark", 1
+        "p", "p", Action.PAUSE, "pause", "stand still, and go on: nothing is lost meanwhile", 1
     ),
-    Command("M", "M", "set_mark", "mark", "mark this moment, and show what runs from now on", 1),
-    Command("S", "S", "save", "save", "save what has been recorded, or what is shown", 1),
+    Command(
+        "W", "W", Action.WINDOW(1), "window", "the last 10 s, the last 60 s, all, since the mark", 1
+    ),
+    Command(
+        "M", "M", Action.SET_MARK, "mark", "mark this moment, and show what runs from now on", 1
+    ),
+    Command("S", "S", Action.SAVE, "save", "save what has been recorded, or what is shown", 1),
 )
 """What there is besides where a recording goes on."""
 
 _LIVE_INSTEAD = {
-    "metric(1)": SHOWING[0]._replace(shown="m", help="next metric: GPU time, idle, …"),
-    "quit": ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
+    Action.METRIC(1): SHOWING[0]._replace(shown="m", help="next metric: GPU time, idle, …"),
+    Action.QUIT: ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
 }
-_NOT_LIVE = ("metric(-1)", "screenshot")
+_NOT_LIVE = (Action.METRIC(-1), Action.SCREENSHOT)
 """Their keys are others' where a recording goes on."""
 
 Groups = tuple[tuple[str, tuple[Command, ...]], ...]
@@ -232,7 +249,7 @@ def grouped(commands: Sequence[Command], groups: Groups) -> Iterator[tuple[str, 
 
 def means_something(action: str, parameters: tuple[object, ...], view: str) -> bool:
     """Whether the command of ``action`` belongs to ``view``."""
-    name = str(parameters[0]) if action == "move" else action
+    name = str(parameters[0]) if action == Action.MOVE else action
     return view in _VIEWS_OF.get(name, (view,))
 
 

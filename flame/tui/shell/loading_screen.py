@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
 
+from flame.tui.toolkit.fields import progress_bar, progress_text
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.text import cut, wrap
 
@@ -59,7 +60,7 @@ class LoadingScreen(Screen[None]):
     def _progress(self, width: int) -> list[Line]:
         return [
             [Piece(cut(self._stage, width))],
-            [Piece(bar(self._done, self._expected, min(width, _BAR)), "key")],
+            [Piece(progress_bar(self._done, self._expected, min(width, _BAR)), "key")],
             [Piece(progress_text(self._done, self._expected), "dim")],
             [],
             [Piece("esc cancels", "dim")],
@@ -67,17 +68,3 @@ class LoadingScreen(Screen[None]):
 
     def action_leave(self) -> None:
         self.post_message(self.Left())
-
-
-def bar(done: int, expected: int, width: int) -> str:
-    """A progress bar of ``width`` cells; an empty one where the end is unknown."""
-    part = min(max(done / expected, 0.0), 1.0) if expected > 0 else 0.0
-    filled = int(part * width)
-    return "━" * filled + "┈" * (width - filled)
-
-
-def progress_text(done: int, expected: int) -> str:
-    """The share, or what is done where the end is not known; formats count different things."""
-    if expected > 0:
-        return f"{min(100 * done // expected, 100)} %"
-    return f"{done:,}" if done else ""

@@ -1,24 +1,34 @@
-"""Above the timeline: the window, how busy GPUs are in it, and the axis; and its status line."""
+"""Draw the lines above the timeline, with the axis, and write its status line."""
 
 from __future__ import annotations
 
+from math import ceil, floor
+from typing import NamedTuple
+
 from flame.core.model.frames import Kind
+from flame.core.timeline.intervals import TimeWindow
+from flame.core.timeline.raster import Grid
 from flame.core.units import format_ns, format_percent
-from flame.tui.timeline.axis import TICK, axis, clock, period
-from flame.tui.timeline.cursor import TimeView
+from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, fill, width_of
 
+TICK = "╵"
+CLOSEST = 14
+"""Cells from one tick to the next, at least: room for a label."""
+
+_SECOND = 1_000_000_000
+_UNITS = ((_SECOND, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _NAME = 48
 
 
 def head(time: TimeView, labels: int, note: str, width: int) -> list[Line]:
-    """The two lines; ``labels`` cells are left of the axis."""
+    """Compose the two lines; ``labels`` cells are left of the axis."""
     return [_summary(time, note, width), _axis(time, labels, width)]
 
 
 def _summary(time: TimeView, note: str, width: int) -> Line:
-    timeline, window = time.timeline, time.window
+    timeline, window = time.timeline, time.viewport.window
     length = format_ns(window.length)
     if window != timeline.whole:
         length += f" of {format_ns(timeline.whole.length)}"
@@ -27,7 +37,7 @@ def _summary(time: TimeView, note: str, width: int) -> Line:
         for name, device in timeline.devices
     )
     span = f" {period(window, timeline.origin)}"
-    brush = f"  {_brush(time)} " if time.brush else ""
+    brush = f"  {_brush(time)} " if time.viewport.brush else ""
     room = max(width - width_of(span) - width_of(brush) - width_of(note), 0)
     return [
         Piece(cut_start(span, width), "strong"),
@@ -38,21 +48,21 @@ def _summary(time: TimeView, note: str, width: int) -> Line:
 
 
 def _brush(time: TimeView) -> str:
-    assert time.brush is not None
-    window = time.brush.window
+    assert time.viewport.brush is not None
+    window = time.viewport.brush.window
     return f"brush {format_ns(window.length)}: {period(window, time.timeline.origin)}"
 
 
 def _axis(time: TimeView, labels: int, width: int) -> Line:
     cells = max(width - labels, 0)
-    ruler = axis(time.grid, time.timeline.origin)
+    ruler = axis(time.viewport.grid, time.timeline.origin)
     line = ""
     for cell, label in ruler.ticks:
         mark = f"{TICK}{label}"
         if cell >= len(line) and cell + width_of(mark) <= cells:
             line = fill(line, cell) + mark
     base = cut_start(f"{ruler.base} " if ruler.base else "", labels).rjust(labels)
-    left, right = time.grid.cells(time.brush.window) if time.brush else (0, 0)
+    left, right = time.viewport.brushed
     line = fill(line, cells)
     return [
         Piece(base, "dim"),
@@ -63,13 +73,13 @@ def _axis(time: TimeView, labels: int, width: int) -> Line:
 
 
 def hint(time: TimeView, text: tuple[str, ...]) -> str:
-    """What is selected, or what can be done."""
-    if time.brush is not None:
-        moving = "← → move its end, " if time.brush.moving else ""
+    """Say what is selected, or what can be done."""
+    if time.viewport.brush is not None:
+        moving = "← → move its end, " if time.viewport.brush.moving else ""
         return f"brush: {moving}enter filters all views by it, esc leaves it"
-    if time.item < 0:
+    if time.cursor.item < 0:
         return "↑ ↓ rows   ← → next on the row   + - closer, farther   , . pan   b brush a window"
-    timeline, item = time.timeline, time.item
+    timeline, item = time.timeline, time.cursor.item
     window = timeline.window(item)
     name = cut(text[int(timeline.frame[item])], _NAME)
     start = clock(timeline.origin + window.low, 1000)
@@ -80,3 +90,64 @@ def hint(time: TimeView, text: tuple[str, ...]) -> str:
     if not time.light.passing[item]:
         facts.append("filtered out")
     return " · ".join(facts)
+
+
+# The axis
+
+
+class Axis(NamedTuple):
+    """Ticks as (cell, label), left to right.
+
+    What a label adds with a plus counts from the last full one, or from ``base``, which is empty
+    where nothing does.
+    """
+
+    base: str
+    ticks: list[tuple[int, str]]
+
+
+def axis(grid: Grid, origin: int) -> Axis:
+    """Place ticks at round times of the trace's clock, at ``origin`` where ``grid`` has 0."""
+    step = _step(ceil(CLOSEST / grid.scale))
+    scale, unit = next((scale, unit) for scale, unit in _UNITS if step >= scale)
+    low, high = origin + grid.window.low, origin + grid.window.high
+    full = 1000 * scale if scale < _SECOND else 0
+    base = low // full * full if full else 0
+    ticks = [
+        (floor(grid.cell(time - origin)), _label(time, full, scale, unit))
+        for time in range(-(-low // step) * step, high, step)
+    ]
+    counted = not ticks or ticks[0][1].startswith("+")
+    return Axis(clock(base, full) if base and counted else "", ticks)
+
+
+def _label(time: int, full: int, scale: int, unit: str) -> str:
+    """``time`` in its unit, below a second from the last ``full`` unit on: 156 s, then +200 ms."""
+    rest = time % full if full else time
+    if full and time and not rest:
+        return clock(time, full)
+    return f"{'+' if rest != time else ''}{rest // scale} {unit}"
+
+
+def _step(least: int) -> int:
+    """The first of 1, 2, 5, 10, … ns that is not below ``least``."""
+    power: int = 10 ** (len(str(max(least, 1))) - 1)
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
+
+
+def clock(time: int, exact: int) -> str:
+    """Write ``time`` (ns) in seconds, with digits that tell times ``exact`` ns apart: 155.357 s."""
+    places = max(10 - len(str(max(exact, 1))), 0)
+    places = min(-(-places // 3) * 3, 9)  # whole groups of digits, as units are
+    sign, time = ("-", -time) if time < 0 else ("", time)
+    fraction = f"{time % _SECOND:09}"[:places]
+    groups = " ".join(fraction[at : at + 3] for at in range(0, places, 3))
+    whole = f"{sign}{time // _SECOND}"
+    return f"{whole}.{groups} s" if groups else f"{whole} s"
+
+
+def period(window: TimeWindow, origin: int) -> str:
+    """Write from when to when ``window`` reaches: ``155.357 – 155.412 s``."""
+    exact = max(window.length // 100, 1)
+    first, last = (clock(origin + time, exact) for time in window)
+    return f"{first.removesuffix(' s')} – {last}"

@@ -1,4 +1,4 @@
-"""The timeline: ranges and GPU work, or samples, over time, by thread and by stream."""
+"""Show ranges and GPU work, or samples, over time, by thread and by stream."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from textual.timer import Timer
 from flame.core.projection.filters import Time
 from flame.tui.session.session import Projection
 from flame.tui.timeline import header as timeline_head
-from flame.tui.timeline.cursor import TimeView
-from flame.tui.timeline.prepare import Work
+from flame.tui.timeline.prepare import TimelineWork
 from flame.tui.timeline.rows import TimelineRows
+from flame.tui.timeline.time_view import TimeView
 from flame.tui.timeline.tree_link import item_of, node_of
 from flame.tui.toolkit.background import hand_in
 from flame.tui.toolkit.lines import Line, Lines, Piece
@@ -37,7 +37,7 @@ _NO_TIMES = "this file has no times: it says how much every stack weighs, but no
 
 
 class TimelinePane(Pane):
-    """What ran when; a brushed window becomes a filter of all views."""
+    """Show what ran when; a brushed window becomes a filter of all views."""
 
     name_ = "timeline"
     title = "Timeline"
@@ -49,15 +49,15 @@ class TimelinePane(Pane):
     class Ready(Message):
         """``work`` is done."""
 
-        def __init__(self, work: Work) -> None:
+        def __init__(self, work: TimelineWork) -> None:
             super().__init__()
             self.work = work
 
     def __init__(self, shown: Projection) -> None:
         super().__init__(shown)
         self._time: TimeView | None = None
-        self._work: Work | None = None
-        self._taken: Work | None = None
+        self._work: TimelineWork | None = None
+        self._taken: TimelineWork | None = None
         self._followed: tuple[object, ...] = (None, ())
         self._next = 0.0
         self._timer: Timer | None = None
@@ -86,25 +86,25 @@ class TimelinePane(Pane):
         elif self._work is not None and self._work.precedes(shown):
             self._go_on(shown)
         elif self._work is None or not self._work.fits(shown):
-            self._begin(Work(shown, self._work))
+            self._begin(TimelineWork(shown, self._work))
         self._draw()
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later state, but none of what is being brushed."""
         now = monotonic()
-        if self.busy or (self._time is not None and self._time.brush is not None):
+        if self.busy or (self._time is not None and self._time.viewport.brush is not None):
             return
         if now < self._next:
             self._timer = self._timer or self.set_timer(self._next - now, self._again)
             return
-        self._begin(Work(shown, self._work))
+        self._begin(TimelineWork(shown, self._work))
 
     def _again(self) -> None:
         self._timer = None
         if self.display:
             self.show(self.shown)
 
-    def _begin(self, work: Work) -> None:
+    def _begin(self, work: TimelineWork) -> None:
         self._work = work
 
         def run() -> None:
@@ -124,7 +124,7 @@ class TimelinePane(Pane):
             self._take(message.work)
             self.post_message(self.Changed())
 
-    def _take(self, work: Work) -> None:
+    def _take(self, work: TimelineWork) -> None:
         timeline, light = work.result()
         self._taken = work
         self._next = monotonic() + max(PACE, _SHARE * work.seconds)
@@ -178,32 +178,35 @@ class TimelinePane(Pane):
         """
         view = self.shown.view
         away, self._away = self._away, False
-        place = (self.shown.selection, view.tree.names(view.cursor))
+        place = (self.shown.selection, view.tree.names(view.cursor.node))
         before, self._followed = self._followed, place
-        if before == place or not view.cursor:
+        if before == place or not view.cursor.node:
             return
-        here = node_of(self.shown, time.timeline, time.light, time.item) if time.item >= 0 else -1
+        item = time.cursor.item
+        here = node_of(self.shown, time.timeline, time.light, item) if item >= 0 else -1
         # In another projection, what is selected here may be below what is left of it there.
         same = before[0] == place[0]
-        last = view.cursor + 1 if same else int(view.tree.end[view.cursor])
-        if not view.cursor <= here < last:
-            item = item_of(self.shown, time.timeline, time.light, view.cursor, time.window)
+        last = view.cursor.node + 1 if same else int(view.tree.end[view.cursor.node])
+        if not view.cursor.node <= here < last:
+            item = item_of(
+                self.shown, time.timeline, time.light, view.cursor.node, time.viewport.window
+            )
             if away or same:
-                time.select(item)
+                time.cursor.select(item)
             else:
-                time.select_in_sight(item)
+                time.cursor.select_in_sight(item)
 
     def _selected(self, note: str = "") -> str:
         """Select in the tree what is selected over time."""
         time, view = self._time, self.shown.view
-        if time is None or time.item < 0:
+        if time is None or time.cursor.item < 0:
             return note
-        node = node_of(self.shown, time.timeline, time.light, time.item)
+        node = node_of(self.shown, time.timeline, time.light, time.cursor.item)
         if node < 0:
             return note or "not part of the tree: nothing in it passes"
-        if not view.holds(node):
+        if not view.viewport.holds(node):
             view.reset()
-        view.select(node)
+        view.cursor.select(node)
         self._followed = (self.shown.selection, view.tree.names(node))
         return note
 
@@ -219,49 +222,53 @@ class TimelinePane(Pane):
         return self._selected(self._time.move_row(1)) if self._time else self._nothing
 
     def home(self) -> str:
-        return self._selected(self._time.move_home(end=False)) if self._time else self._nothing
+        return self._home(end=False)
 
     def end(self) -> str:
-        return self._selected(self._time.move_home(end=True)) if self._time else self._nothing
+        return self._home(end=True)
+
+    def _home(self, end: bool) -> str:
+        time = self._time
+        return self._selected(time.cursor.move_home(end)) if time else self._nothing
 
     def page(self, step: int) -> str:
         rows = max(self.rows.size.height, 1)
         return self._selected(self._time.move_row(step * rows)) if self._time else self._nothing
 
     def pan(self, step: int) -> str:
-        return self._time.pan(step) if self._time else self._nothing
+        return self._time.viewport.pan(step) if self._time else self._nothing
 
     def closer(self, step: int) -> str:
         return self._time.closer(step) if self._time else self._nothing
 
     def out(self) -> str:
-        return self._time.out() if self._time else self._nothing
+        return self._time.viewport.out() if self._time else self._nothing
 
     def enter(self) -> str:
         if self._time is None:
             return self._nothing
-        if self._time.brush is None:
+        if self._time.viewport.brush is None:
             return self._time.zoom_in()
-        origin, window = self._time.timeline.origin, self._time.brush.window
-        self._time.brush = None
+        origin, window = self._time.timeline.origin, self._time.viewport.brush.window
+        self._time.viewport.brush = None
         self.post_message(self.Filtered(Time(origin + window.low, origin + window.high)))
         return ""
 
     def escape(self) -> str | None:
         if self._time is None:
             return None
-        if self._time.brush is not None:
-            self._time.brush = None
+        if self._time.viewport.brush is not None:
+            self._time.viewport.brush = None
             return ""
-        return "" if self._time.reset() else None
+        return "" if self._time.viewport.reset() else None
 
     def undo(self, forward: bool = False) -> bool:
-        return self._time is not None and self._time.undo(forward)
+        return self._time is not None and self._time.viewport.undo(forward)
 
     def match(self, step: int) -> str:
         if self.busy:
             return self._nothing
-        return self._selected(self._time.match(step)) if self._time else self._nothing
+        return self._selected(self._time.cursor.match(step)) if self._time else self._nothing
 
     def sort(self, step: int) -> str | None:
         return NOT_HERE
@@ -274,18 +281,18 @@ class TimelinePane(Pane):
     @on(TimelineRows.Pointed)
     def _pointed(self, message: TimelineRows.Pointed) -> None:
         time = self._time
-        if time is None or message.row >= len(time.rows):
+        if time is None or message.row >= len(time.lanes.rows):
             return
         time.point(message.row, message.cell)
         note = self._selected()
-        if message.zoom and time.item >= 0:
+        if message.zoom and time.cursor.item >= 0:
             note = time.zoom_in()
         self.post_message(self.Changed(note))
 
     @on(TimelineRows.Dragged)
     def _dragged(self, message: TimelineRows.Dragged) -> None:
         if self._time is not None:
-            self._time.brushed(message.left, message.right)
+            self._time.viewport.brush_cells(message.left, message.right)
             self.post_message(self.Changed(""))
 
     @on(TimelineRows.Wheeled)
@@ -294,7 +301,9 @@ class TimelinePane(Pane):
         if time is None:
             return
         if message.pan:
-            note = time.pan(-message.step / 2)
+            note = time.viewport.pan(-message.step / 2)
         else:
-            note = time.zoom_at(time.grid.time(message.cell + 0.5), 0.8**message.step)
+            note = time.viewport.zoom_at(
+                time.viewport.grid.time(message.cell + 0.5), 0.8**message.step
+            )
         self.post_message(self.Changed(note))

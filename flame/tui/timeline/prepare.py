@@ -1,4 +1,4 @@
-"""What a timeline needs before it can be drawn; worked out in a thread."""
+"""Prepare, in a thread, what a timeline needs before it can be drawn."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from flame.core.timeline.intervals import Timeline, timeline
 from flame.tui.session.session import Projection
 
 
-class Work:
-    """The rows of ``shown``'s trace, and what is bright in them; takes over from ``before``."""
+class TimelineWork:
+    """Work out the rows of ``shown``'s trace and what is bright in them, after ``before``."""
 
-    def __init__(self, shown: Projection, before: Work | None) -> None:
+    def __init__(self, shown: Projection, before: TimelineWork | None) -> None:
         self._shown = shown
-        self._found = shown.view.found
+        self._found = shown.view.matches.result
         self._before = before
         self._done = Event()
         self._timeline: Timeline | None = None
@@ -33,11 +33,13 @@ class Work:
 
     def fits(self, shown: Projection) -> bool:
         """Whether this is about what ``shown`` shows now."""
-        return self._shown is shown and self._found is shown.view.found
+        return self._shown is shown and self._found is shown.view.matches.result
 
     def precedes(self, shown: Projection) -> bool:
         """Whether ``shown`` is the same, with the same search, of a later state of the trace."""
-        queries = [found.query if found else None for found in (self._found, shown.view.found)]
+        queries = [
+            found.query if found else None for found in (self._found, shown.view.matches.result)
+        ]
         return shown.follows(self._shown) and queries[0] == queries[1]
 
     def run(self) -> None:

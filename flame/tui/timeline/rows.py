@@ -1,4 +1,4 @@
-"""The rows of the timeline, cell by cell: bars with names, and blocks as high as cells are busy."""
+"""Draw the rows of the timeline: bars with names, and blocks as high as cells are busy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.timeline.raster import Bar, Shading, shade
 from flame.core.units import format_percent
-from flame.tui.timeline.cursor import TimeView
-from flame.tui.toolkit.lines import Rows
+from flame.tui.timeline.time_view import TimeView
+from flame.tui.toolkit.lines import EDGE, Rows
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, take, width_of
-from flame.tui.views.icicle import EDGE
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 """By how many eighths of a cell are busy; any work at all leaves a mark."""
@@ -40,7 +39,7 @@ _BARS = 1000
 
 
 class TimelineRows(Rows):
-    """Draws a `TimeView`: ``labels`` cells of labels, ``cells`` of time; tells of the mouse."""
+    """Draw a `TimeView`: ``labels`` cells of labels, ``cells`` of time; tells of the mouse."""
 
     labels = 0
     cells = 1
@@ -95,9 +94,9 @@ class TimelineRows(Rows):
             self._strips.clear()
         if not width:
             return
-        view.width = self.cells
-        self.reach(len(view.rows))
-        self._reveal(view.row)
+        view.viewport.width = self.cells
+        self.reach(len(view.lanes.rows))
+        self._reveal(view.lanes.row)
         self.redraw()
 
     def _lay_out(self, view: TimeView, width: int) -> None:
@@ -123,13 +122,13 @@ class TimelineRows(Rows):
 
     def strip(self, row: int) -> Strip:
         view = self._view
-        if view is None or row >= len(view.rows):
+        if view is None or row >= len(view.lanes.rows):
             return self.padded([], 0)
         self._shade(view)
-        number = view.rows[row]
+        number = view.lanes.rows[row]
         if number not in self._shadings:
             return self.padded([], 0)
-        own = (number, view.item if number == view.lane else None)
+        own = (number, view.cursor.item if number == view.lanes.lane else None)
         if own not in self._strips:
             segments = [*self._label(view, number), *self._row(view, number)]
             self._strips[own] = self.padded(segments, self.labels + self.cells)
@@ -138,15 +137,15 @@ class TimelineRows(Rows):
     def _shade(self, view: TimeView) -> None:
         """Work out what the lanes on screen show, all of them at once."""
         top = self.scroll_offset.y
-        lanes = view.rows[top : top + self.size.height]
-        if self._shaded != (view.window, view.width, view.light, lanes):
-            self._shaded = (view.window, view.width, view.light, lanes)
+        lanes = view.lanes.rows[top : top + self.size.height]
+        if self._shaded != (view.viewport.window, view.viewport.width, view.light, lanes):
+            self._shaded = (view.viewport.window, view.viewport.width, view.light, lanes)
             chosen = [view.timeline.lanes[number] for number in lanes]
-            shadings = shade(view.timeline, view.light, chosen, view.grid)
+            shadings = shade(view.timeline, view.light, chosen, view.viewport.grid)
             self._shadings = dict(zip(lanes, shadings, strict=True))
             self._strips.clear()
-        if self._brushed != view.brush:
-            self._brushed = view.brush
+        if self._brushed != view.viewport.brush:
+            self._brushed = view.viewport.brush
             self._strips.clear()
 
     def forget(self) -> None:
@@ -155,10 +154,10 @@ class TimelineRows(Rows):
 
     def _label(self, view: TimeView, number: int) -> list[Segment]:
         base, palette, _ = self.look
-        lane, current = view.timeline.lanes[number], number == view.lane
+        lane, current = view.timeline.lanes[number], number == view.lanes.lane
         width, share = self.labels, ""
         if self._shares:
-            part = view.timeline.busy(lane).share(view.window)
+            part = view.timeline.busy(lane).share(view.viewport.window)
             share = f"{format_percent(part, 1.0)} ".rjust(_SHARE)
         name = "" if lane.level else lane.label
         mark = CURRENT if current else " "
@@ -169,8 +168,8 @@ class TimelineRows(Rows):
     def _row(self, view: TimeView, number: int) -> list[Segment]:
         """The cells of a lane: bars, and between them blocks, those of one style together."""
         shading, segments = self._shadings[number], []
-        looks, blocks = _looks(shading, self._tint(view)), _blocks(shading)
-        edges = [0, *(np.flatnonzero(np.diff(looks)) + 1).tolist(), view.width]
+        looks, blocks = _looks(shading, view.viewport.brushed), _blocks(shading)
+        edges = [0, *(np.flatnonzero(np.diff(looks)) + 1).tolist(), view.viewport.width]
         for left, right in pairwise(edges):
             look = int(looks[left])
             if look >= _BARS:
@@ -181,10 +180,6 @@ class TimelineRows(Rows):
                 segments.append(Segment(blocks[left:right], style))
         return self._marked(view, number, shading, segments)
 
-    def _tint(self, view: TimeView) -> tuple[int, int]:
-        """Cells [left, right) that lie in the brush."""
-        return view.grid.cells(view.brush.window) if view.brush else (0, 0)
-
     def _bar(self, view: TimeView, bar: Bar) -> Segment:
         width, item = bar.right - bar.left, bar.item
         name = self._text[int(view.timeline.frame[item])]
@@ -194,7 +189,7 @@ class TimelineRows(Rows):
 
     def _style(self, view: TimeView, item: int, name: str) -> Style:
         palette, light = self.look.palette, view.light
-        if item == view.item:
+        if item == view.cursor.item:
             return palette.cursor
         if light.matching is not None and light.matching[item]:
             return palette.match
@@ -205,13 +200,13 @@ class TimelineRows(Rows):
         self, view: TimeView, number: int, shading: Shading, segments: list[Segment]
     ) -> list[Segment]:
         """``segments`` with the selected interval as one cell, where it has no bar of its own."""
-        item = view.item
-        if number != view.lane or item < 0 or any(bar.item == item for bar in shading.bars):
+        item = view.cursor.item
+        if number != view.lanes.lane or item < 0 or any(bar.item == item for bar in shading.bars):
             return segments
-        cell = int(view.grid.cell(int(view.timeline.low[item])))
-        if not 0 <= cell < view.width:
+        cell = int(view.viewport.grid.cell(int(view.timeline.low[item])))
+        if not 0 <= cell < view.viewport.width:
             return segments
-        strip = Strip(segments, view.width)
+        strip = Strip(segments, view.viewport.width)
         mark = Strip([Segment(EDGE, self.look.palette.cursor)], 1)
         return list(Strip.join([strip.crop(0, cell), mark, strip.crop(cell + 1)]))
 

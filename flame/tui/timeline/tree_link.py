@@ -1,4 +1,4 @@
-"""From what is selected over time to the frame of the tree, and back."""
+"""Find the frame of the tree for what is selected over time, and the other way round."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRIED = 4096
 
 
 def node_of(shown: Projection, timeline: Timeline, light: Highlight, item: int) -> int:
-    """The node of ``shown``'s tree that ``item`` is part of; -1 where it is not in the tree."""
+    """Find the node of ``shown``'s tree that ``item`` is part of; -1 where it is in none."""
     tree, row = shown.view.tree, int(timeline.source[item])
     if timeline.kind[item] == Kind.NVTX:
         node = _node_of_range(tree, _chain(shown, timeline, row))
@@ -71,21 +71,21 @@ def _range_above(tree: StackTree, nodes: I8) -> I8:
 def item_of(
     shown: Projection, timeline: Timeline, light: Highlight, node: int, window: TimeWindow
 ) -> int:
-    """The longest interval of ``node``, if possible one in ``window``; -1 where it has none."""
+    """Find the longest interval of ``node``, if possible in ``window``; -1 where it has none."""
     tree = shown.view.tree
-    found = np.zeros(0, np.int64)
+    items = np.zeros(0, np.int64)
     if tree.kind(node) == Kind.NVTX:
         labels = labels_of(shown.profile, shown.selection.naming)
         same = labels.shown[timeline.frame] == tree.frame[node]
-        found = np.flatnonzero(same & (timeline.kind == Kind.NVTX) & light.passing)
-    if not len(found) and tree.metric.table == "gpu" and len(tree.node_of_group):
-        found = np.flatnonzero(_below(tree, timeline, node) & light.passing)
-    if not len(found):
+        items = np.flatnonzero(same & (timeline.kind == Kind.NVTX) & light.passing)
+    if not len(items) and tree.metric.table == "gpu" and len(tree.node_of_group):
+        items = np.flatnonzero(_below(tree, timeline, node) & light.passing)
+    if not len(items):
         return -1
-    length = timeline.before[found + 1] - timeline.before[found]
-    low = timeline.low[found]
+    length = timeline.before[items + 1] - timeline.before[items]
+    low = timeline.low[items]
     seen = (low < window.high) & (low + length > window.low)
-    return int(found[np.argmax(np.where(seen, length + timeline.whole.length, length))])
+    return int(items[np.argmax(np.where(seen, length + timeline.whole.length, length))])
 
 
 def _below(tree: StackTree, timeline: Timeline, node: int) -> Bool:

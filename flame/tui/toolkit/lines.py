@@ -18,6 +18,9 @@ from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import width_of
 from flame.tui.toolkit.themes import palette
 
+EDGE = "▏"
+"""Drawn at the left of every frame, so that neighbours of one colour stay apart."""
+
 _KEPT = 500
 """Lines that are kept drawn: a strip of Textual's takes longer to make than to compose."""
 

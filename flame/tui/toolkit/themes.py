@@ -13,8 +13,10 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
 
+from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.ascii import Ascii, is_needed
-from flame.tui.toolkit.palette import RGB, NoColours, Palette, SixteenColours
+from flame.tui.toolkit.colours import RGB
+from flame.tui.toolkit.palette import Palette
 
 DARK = Theme(
     "flame-dark",

@@ -1,4 +1,4 @@
-"""The icicle: the tree drawn root on top, one row per level, line by line."""
+"""Draw the icicle: the tree with its root on top, one row per level, line by line."""
 
 from __future__ import annotations
 
@@ -11,25 +11,22 @@ from textual.strip import Strip
 
 from flame.core.analysis.wording import short_place
 from flame.core.model.frames import Frame, Kind
-from flame.core.names.sass_text import strip_offset
+from flame.core.names.cuda import strip_offset
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.row_layout import Item
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import mark_of
-from flame.tui.toolkit.lines import Rows
+from flame.tui.toolkit.lines import EDGE, Rows
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, width_of
-
-EDGE = "▏"
-"""Drawn at the left of every frame, so that neighbours of one colour stay apart."""
 
 _QUIET = "░"
 _LEAST_LABEL = 3
 
 
-def _width(view: View, item: Item, depth: int) -> int:
+def _width(view: TreeView, item: Item, depth: int) -> int:
     """What the frames of ``item`` weigh together, as far as they are in the zoomed part."""
-    row, span = view.layout.row(depth), view.zoom.span
+    row, span = view.layout.row(depth), view.viewport.zoom.span
     first, last = item.first, item.last - 1
     total = int(row.before[last] - row.before[first] + row.high[last] - row.low[last])
     left, right = span.low - int(row.low[first]), int(row.high[last]) - span.high
@@ -44,7 +41,7 @@ def _short(name: str, frame: Frame, width: int) -> str:
 
 
 class Icicle(Rows):
-    """Draws a `View`; a click selects, a double click zooms.
+    """Draw a `TreeView`; a click selects, a double click zooms.
 
     ``upwards`` puts the root at the bottom; ``rootless`` leaves it out, for a root that something
     else shows.
@@ -86,7 +83,12 @@ class Icicle(Rows):
             self.step = step
 
     def __init__(
-        self, view: View, *, id: str | None = None, upwards: bool = False, rootless: bool = False
+        self,
+        view: TreeView,
+        *,
+        id: str | None = None,
+        upwards: bool = False,
+        rootless: bool = False,
     ) -> None:
         super().__init__(id=id)
         self._view = view
@@ -98,10 +100,10 @@ class Icicle(Rows):
         self._revealed: tuple[int, int, tuple[str, ...], Size] | None = None
         self._hovered = -1
 
-    def show(self, view: View, selecting: bool = True) -> None:
+    def show(self, view: TreeView, selecting: bool = True) -> None:
         """Draw ``view`` from now on, its selected frame only if ``selecting``."""
         self._view, self._selecting = view, selecting
-        view.width = self.inner.width
+        view.viewport.width = self.inner.width
         self.reach(self._rows)
         self._reveal(view)
         self.redraw()
@@ -113,21 +115,21 @@ class Icicle(Rows):
     @property
     def _first(self) -> int:
         """The depth of the row closest to the root."""
-        return max(self._view.top, self._least)
+        return max(self._view.viewport.top, self._least)
 
     @property
     def _rows(self) -> int:
         """Rows of the content; one that grows upwards stands on the bottom, however few it has."""
-        rows = self._view.rows - (self._first - self._view.top)
+        rows = self._view.viewport.rows - (self._first - self._view.viewport.top)
         return max(rows, self.inner.height) if self._upwards else rows
 
-    def _reveal(self, view: View) -> None:
+    def _reveal(self, view: TreeView) -> None:
         """Scroll a newly selected frame into sight, with a row around it where there is one."""
-        selected = (view.origin, view.zooms, view.tree.names(view.cursor), self.size)
+        selected = (view.origin, view.viewport.zooms, view.tree.names(view.cursor.node), self.size)
         if selected == self._revealed:
             return
         self._revealed = selected
-        row, height, top = self._row_of(view.cursor), self.size.height, self.scroll_offset.y
+        row, height, top = self._row_of(view.cursor.node), self.size.height, self.scroll_offset.y
         margin = 1 if height > 2 else 0
         if row - margin < top:
             self.scroll_to(y=max(row - margin, 0), animate=False)
@@ -150,8 +152,8 @@ class Icicle(Rows):
             self._drawn = view.picture
             self._strips.clear()
         depth = self._depth_of(row)
-        here = self._selecting and view.tree.depth[view.cursor] == depth
-        cursor = view.cursor if here else -1
+        here = self._selecting and view.tree.depth[view.cursor.node] == depth
+        cursor = view.cursor.node if here else -1
         if (depth, cursor) not in self._strips:
             self._strips[depth, cursor] = self._draw(depth, cursor)
         return self._strips[depth, cursor]
@@ -162,17 +164,17 @@ class Icicle(Rows):
 
     def _draw(self, depth: int, cursor: int) -> Strip:
         view, (blank, palette, _) = self._view, self.look
-        marked = cursor >= 0 and view.in_whole_run
-        selected = view.item_of(cursor) if cursor >= 0 and not marked else None
+        marked = cursor >= 0 and view.cursor.in_whole_run
+        selected = view.viewport.item_of(cursor) if cursor >= 0 and not marked else None
         segments: list[Segment] = []
         at = 0
-        for item in view.items(depth):
+        for item in view.viewport.items(depth):
             if item.left > at:
                 segments.append(Segment(" " * (item.left - at), blank))
             segments.append(self._segment(item, depth, palette, item is selected))
             at = item.right
         strip = self.padded(segments, at)
-        return strip if selected or cursor < 0 else self._mark(strip, view.cell_of(cursor))
+        return strip if selected or cursor < 0 else self._mark(strip, view.viewport.cell_of(cursor))
 
     def _mark(self, strip: Strip, cell: int) -> Strip:
         """Show the selected frame, too narrow to leave a mark of its own, as one cell."""
@@ -188,8 +190,8 @@ class Icicle(Rows):
 
     def _style(self, item: Item, depth: int, palette: Palette) -> Style:
         view = self._view
-        searching = view.found is not None
-        matching = searching and view.matches_in(item, depth) > 0
+        searching = view.matches.result is not None
+        matching = searching and view.matches.in_item(item, depth) > 0
         if item.node < 0:
             return palette.run(item.cover, matching, searching and not matching)
         if matching:
@@ -200,7 +202,7 @@ class Icicle(Rows):
     def _run_text(self, item: Item, depth: int, width: int) -> str:
         """How many frames it is and, where there is room, which part of the zoomed one."""
         number = f" {format_count(item.frames)} narrow "
-        part = format_percent(_width(self._view, item, depth), self._view.zoomed_total)
+        part = format_percent(_width(self._view, item, depth), self._view.viewport.total)
         fits = [text for text in (f"{number}· {part} ", number) if width_of(text) + 2 <= width]
         return (fits[0] if fits else "").center(width, _QUIET)
 
@@ -221,9 +223,9 @@ class Icicle(Rows):
 
     def _numbers(self, node: int, free: int) -> str:
         """Share of the zoomed part and value, as far as there is room."""
-        tree, whole = self._view.tree, self._view.zoomed_total
+        tree, whole = self._view.tree, self._view.viewport.total
         total = int(tree.total[node])
-        share = f"  {format_percent(total, whole)}" if self._view.inside(node) else ""
+        share = f"  {format_percent(total, whole)}" if self._view.viewport.holds_all(node) else ""
         value = f"  {format_value(total, tree.metric.unit)}"
         return share + value if len(share) + len(value) < free else share
 
@@ -232,13 +234,13 @@ class Icicle(Rows):
     def _item_at(self, event: events.MouseEvent) -> tuple[Item | None, int]:
         """What is drawn where ``event`` happens, and the depth of that row."""
         depth = self._depth_of(self.scroll_offset.y + event.y)
-        items = self._view.items(depth) if depth >= self._first else []
+        items = self._view.viewport.items(depth) if depth >= self._first else []
         return next((i for i in items if i.left <= event.x < i.right), None), depth
 
     def on_click(self, event: events.Click) -> None:
         item, depth = self._item_at(event)
         if item is not None:
-            self._view.select_item(item, depth)
+            self._view.cursor.select_item(item, depth)
             self.post_message(self.Chosen(self, zoom=event.chain == 2))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:

@@ -1,4 +1,4 @@
-"""The icicle view: the tree, root on top, under an overview of where the zoomed part lies."""
+"""Show the icicle, root on top, under an overview of where the zoomed part lies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flame.tui.views.pane import Pane
 
 
 class IciclePane(Pane):
-    """The projected tree."""
+    """Show the projected tree, and move in it."""
 
     name_ = "icicle"
     title = "Icicle"
@@ -34,28 +34,28 @@ class IciclePane(Pane):
     # Moves
 
     def across(self, step: int) -> str:
-        self.view.move_across(step)
+        self.view.cursor.move_across(step)
         return ""
 
     def up(self) -> str:
-        top = self.view.cursor == self.view.zoom.node != 0
-        self.view.move_up()
+        top = self.view.cursor.node == self.view.viewport.zoom.node != 0
+        self.view.cursor.move_up()
         return "u zooms out" if top else ""
 
     def down(self) -> str:
-        self.view.move_down()
+        self.view.cursor.move_down()
         return ""
 
     def home(self) -> str:
-        self.view.select(self.view.zoom.node)
+        self.view.cursor.select(self.view.viewport.zoom.node)
         return ""
 
     def end(self) -> str:
-        self.view.move_to_leaf()
+        self.view.cursor.move_to_leaf()
         return ""
 
     def fork(self) -> str:
-        self.view.move_to_fork()
+        self.view.cursor.move_to_fork()
         return ""
 
     def page(self, step: int) -> str:
@@ -76,10 +76,13 @@ class IciclePane(Pane):
     def _opens(self) -> bool:
         """Whether what is selected is of one instruction: wider it would say no more."""
         view, tree = self.view, self.view.tree
-        item = view.item_of(view.cursor)
+        item = view.viewport.item_of(view.cursor.node)
         if item is None or item.frames > 1:
             return False
-        kind, above = tree.kind(view.cursor), tree.kind(max(int(tree.parent[view.cursor]), 0))
+        kind, above = (
+            tree.kind(view.cursor.node),
+            tree.kind(max(int(tree.parent[view.cursor.node]), 0)),
+        )
         return kind == Kind.SASS or (kind == Kind.STALL and above == Kind.SASS)
 
     def closer(self, step: int) -> str:

@@ -1,4 +1,4 @@
-"""One line that shows which part of the whole tree the zoomed one is, and where matches lie."""
+"""Draw in one line which part of the whole tree is zoomed, and where matches lie."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
-from flame.tui.session.query import Found
+from flame.tui.session.query import SearchResult
 from flame.tui.session.row_layout import Span
-from flame.tui.session.tree_view import View, Zoom
+from flame.tui.session.tree_view import TreeView
+from flame.tui.session.viewport import Zoom
 from flame.tui.toolkit.lines import Rows
 
 _BARE, _ZOOMED, _MATCH = 0, 1, 2
@@ -22,21 +23,21 @@ _GLYPHS = "▁▄█"
 
 
 class Overview(Rows):
-    """The whole width of a tree; press or drag to move the zoomed part there."""
+    """Draw the whole width of a tree; press or drag to move the zoomed part there."""
 
     DEFAULT_CSS = "Overview { height: 1; }"
 
     class Moved(Message):
         """The zoomed part is another one now."""
 
-    def __init__(self, view: View, *, id: str | None = None) -> None:
+    def __init__(self, view: TreeView, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view = view
-        self._matching: tuple[Found, int, I8] | None = None
+        self._matching: tuple[SearchResult, int, I8] | None = None
         self._grip: int | None = None
         self._slid = False
 
-    def show(self, view: View) -> None:
+    def show(self, view: TreeView) -> None:
         """Draw ``view`` from now on."""
         self._view = view
         self.redraw()
@@ -57,11 +58,11 @@ class Overview(Rows):
         """What each cell shows, of `_BARE`, `_ZOOMED` and `_MATCH`."""
         view = self._view
         states = np.full(width, _BARE)
-        if view.zoom.span != view.layout.whole:
-            left, right = self._cells(np.array(view.zoom.span), width)
+        if view.viewport.zoom.span != view.layout.whole:
+            left, right = self._cells(np.array(view.viewport.zoom.span), width)
             states[left:right] = _ZOOMED
-        if view.found is not None:
-            states[self._matches(view.found, width) > 0] = _MATCH
+        if view.matches.result is not None:
+            states[self._matches(view.matches.result, width) > 0] = _MATCH
         return states
 
     def _cells(self, edges: I8, width: int) -> tuple[I8, I8]:
@@ -73,15 +74,15 @@ class Overview(Rows):
         left = np.minimum(left, width - 1)
         return left, np.clip(right, left + 1, width)
 
-    def _matches(self, found: Found, width: int) -> I8:
+    def _matches(self, result: SearchResult, width: int) -> I8:
         """How many matches lie in each cell; worked out once per search and width."""
         known = self._matching
-        if known is None or known[0] is not found or known[1] != width:
+        if known is None or known[0] is not result or known[1] != width:
             tree = self._view.tree
-            low = tree.x[found.order]
-            left, right = self._cells(np.array([low, low + tree.total[found.order]]), width)
+            low = tree.x[result.order]
+            left, right = self._cells(np.array([low, low + tree.total[result.order]]), width)
             begun = np.bincount(left, minlength=width + 1) - np.bincount(right, minlength=width + 1)
-            self._matching = known = (found, width, np.cumsum(begun)[:width])
+            self._matching = known = (result, width, np.cumsum(begun)[:width])
         return known[2]
 
     # Mouse
@@ -92,12 +93,12 @@ class Overview(Rows):
         return low + round((event.x + 0.5) / max(self.inner.width, 1) * (high - low))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        at, (low, high) = self._at(event), self._view.zoom.span
+        at, (low, high) = self._at(event), self._view.viewport.zoom.span
         self._slid = False
         self.capture_mouse()
         if not low <= at < high:
             self._slide(at - (high - low) // 2)
-        self._grip = at - self._view.zoom.span.low
+        self._grip = at - self._view.viewport.zoom.span.low
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._grip is not None:
@@ -110,13 +111,13 @@ class Overview(Rows):
     def _slide(self, low: int) -> None:
         """Zoom to the stretch from ``low`` on, as wide as now; a whole drag is one zoom to undo."""
         view, whole = self._view, self._view.layout.whole
-        width = view.zoomed_total
+        width = view.viewport.total
         low = min(max(low, whole.low), whole.high - width)
-        if low == view.zoom.span.low:
+        if low == view.viewport.zoom.span.low:
             return
         if self._slid:
             view.undo()
         target = Zoom(0, Span(low, low + width))
-        self._slid = target != view.zoom
+        self._slid = target != view.viewport.zoom
         view.zoom_to(target)
         self.post_message(self.Moved())

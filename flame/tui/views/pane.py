@@ -1,23 +1,26 @@
-"""What every view of the app has in common: it takes the moves that keys ask for, and draws."""
+"""Define what all views of the app share: they take the moves that keys ask for, and draw."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
 from textual.message import Message
 
+from flame.tui.shell.actions import Move
+
 if TYPE_CHECKING:
     from flame.core.projection.filters import Filter
     from flame.options.state import ViewName
     from flame.tui.session.session import Projection
-    from flame.tui.session.tree_view import View
+    from flame.tui.session.tree_view import TreeView
 
 NOT_HERE = "not in this view"
 
 
 class Pane(Vertical):
-    """One view of a projection. The moves return a note for the status line, mostly empty.
+    """Show one view of a projection. The moves return a note for the status line, mostly empty.
 
     ``name_`` is how options and states spell the view, ``title`` how people do. All panes share
     ``shown.view``: its cursor is the selected frame, its search the search, in every view.
@@ -49,7 +52,7 @@ class Pane(Vertical):
         self.shown = shown
 
     @property
-    def view(self) -> View:
+    def view(self) -> TreeView:
         """The view whose selected frame the details are about."""
         return self.shown.view
 
@@ -135,3 +138,23 @@ class Pane(Vertical):
     def kinds(self, step: int) -> str:
         """Show another kind of row."""
         return NOT_HERE
+
+
+MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
+    Move.ACROSS: lambda pane, step: pane.across(step),
+    Move.CLOSER: lambda pane, step: pane.closer(step),
+    Move.DOWN: lambda pane, _: pane.down(),
+    Move.END: lambda pane, _: pane.end(),
+    Move.ENTER: lambda pane, _: pane.enter(),
+    Move.FORK: lambda pane, _: pane.fork(),
+    Move.HOME: lambda pane, _: pane.home(),
+    Move.KINDS: lambda pane, step: pane.kinds(step),
+    Move.MARK: lambda pane, _: pane.mark(),
+    Move.OUT: lambda pane, _: pane.out(),
+    Move.PAGE: lambda pane, step: pane.page(step),
+    Move.PAN: lambda pane, step: pane.pan(step),
+    Move.UP: lambda pane, _: pane.up(),
+}
+"""What a pane does for each move, by a step of -1 or +1 where the move has one."""
+
+assert set(MOVES) == set(Move)

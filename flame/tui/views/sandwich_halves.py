@@ -1,4 +1,4 @@
-"""The two halves of a sandwich as views: what is zoomed, selected and marked in each."""
+"""Hold the two halves of a sandwich as views: what is zoomed, selected and marked in each."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from flame.core.analysis.sandwich import sandwich
 from flame.core.columns import Bool
 from flame.core.model.tree import StackTree
 from flame.tui.session.anchors import Anchor
-from flame.tui.session.places import matching_frames
-from flame.tui.session.query import Found
-from flame.tui.session.tree_view import View
+from flame.tui.session.carry import matching_frames
+from flame.tui.session.query import SearchResult
+from flame.tui.session.tree_view import TreeView
 
 
-class Halves(NamedTuple):
+class SandwichHalves(NamedTuple):
     """The two trees of a sandwich with what is selected and zoomed in each."""
 
-    callers: View
-    callees: View
+    callers: TreeView
+    callees: TreeView
 
     @classmethod
-    def of(cls, tree: StackTree, frame: int) -> Halves:
+    def of(cls, tree: StackTree, frame: int) -> SandwichHalves:
         """The sandwich of ``frame``, ready to be drawn; grows with the tree."""
-        found = sandwich(tree, frame)
-        halves = cls(View(found.callers), View(found.callees))
+        trees = sandwich(tree, frame)
+        halves = cls(TreeView(trees.callers), TreeView(trees.callees))
         for half in halves:
             half.prepare()
             half.whole = int(tree.total[0])
@@ -43,24 +43,26 @@ class Halves(NamedTuple):
         tree = self.callees.tree
         return int(tree.own[tree.frame == tree.frame[0]].sum())
 
-    def mark(self, tree: StackTree, found: Found | None) -> None:
-        """Mark in both what a search of the whole ``tree`` has found; the subject only once."""
-        fits = None if found is None else matching_frames(tree, found)
-        self.callees.mark(_found_in(self.callees.tree, found, fits, 0))
-        self.callers.mark(_found_in(self.callers.tree, found, fits, 1))
+    def mark(self, tree: StackTree, result: SearchResult | None) -> None:
+        """Mark in both the ``result`` of a search of the whole ``tree``; the subject only once."""
+        fits = None if result is None else matching_frames(tree, result)
+        self.callees.matches.mark(_result_in(self.callees.tree, result, fits, 0))
+        self.callers.matches.mark(_result_in(self.callers.tree, result, fits, 1))
 
 
-def _found_in(tree: StackTree, found: Found | None, fits: Bool | None, first: int) -> Found | None:
+def _result_in(
+    tree: StackTree, result: SearchResult | None, fits: Bool | None, first: int
+) -> SearchResult | None:
     """The nodes of ``tree`` from ``first`` on whose frames fit; sums are still the whole tree's."""
-    if found is None or fits is None:
+    if result is None or fits is None:
         return None
     mask = fits[tree.frame]
     mask[:first] = False
     order = np.flatnonzero(mask & (tree.total > 0))
-    return replace(found, matches=replace(found.matches, mask=mask), order=order)
+    return replace(result, matches=replace(result.matches, mask=mask), order=order)
 
 
-class Moment(NamedTuple):
+class SandwichState(NamedTuple):
     """What `SandwichPane.undo` goes back to: a subject, and the zoom of either half."""
 
     frame: int
@@ -68,9 +70,9 @@ class Moment(NamedTuple):
     callees: Anchor | None = None
 
 
-class Ready(NamedTuple):
+class ReadyHalves(NamedTuple):
     """The halves at the moment they were asked for; ``goes_on``: a later state of those shown."""
 
-    halves: Halves
-    goal: Moment
+    halves: SandwichHalves
+    goal: SandwichState
     goes_on: bool = False

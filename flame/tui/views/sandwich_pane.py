@@ -1,57 +1,34 @@
-"""The sandwich view: callers of one frame above it, callees below, over all its places."""
+"""Show a sandwich: callers of one frame above it, callees below, over all its places."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import compress
 
-from rich.style import Style
 from textual import on
 from textual.app import ComposeResult
 from textual.css.scalar import Scalar
-from textual.message import Message
 
-from flame.core.model.frames import SAMPLE_KINDS
-from flame.core.model.tree import StackTree
 from flame.core.projection.labels import labels_of
 from flame.core.projection.selection import Selection
-from flame.core.units import format_count, format_percent, format_value
-from flame.tui.session.carry import Keeper, carry
-from flame.tui.session.places import select_frame
-from flame.tui.session.query import Found
+from flame.tui.session.carry import LiveBookmark, carry, select_frame
+from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
-from flame.tui.session.tree_view import NO_NAME, View
-from flame.tui.session.wording import lasts
+from flame.tui.session.tree_view import TreeView
 from flame.tui.toolkit.back_stack import Trail
 from flame.tui.toolkit.background import Done, in_background
-from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
-from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, fill, width_of
-from flame.tui.views.icicle import EDGE, Icicle
+from flame.tui.views.icicle import Icicle
 from flame.tui.views.pane import Pane
-from flame.tui.views.sandwich_halves import Halves, Moment, Ready
+from flame.tui.views.sandwich_halves import ReadyHalves, SandwichHalves, SandwichState
+from flame.tui.views.sandwich_subject import SandwichSubject, SubjectLine
 
 AT_ONCE = 100_000
 """Tree nodes up to which a sandwich takes a few milliseconds."""
 
 _NONE = -1
-_LEAST_NAME = 32
-"""Cells that the subject's name keeps, with fewer facts beside it."""
-
-
-class Subject(Lines):
-    """The line between the halves; a click selects it."""
-
-    class Clicked(Message):
-        """The user clicked the subject."""
-
-    DEFAULT_CSS = "Subject { height: 1; overflow-y: hidden; }"
-
-    def on_click(self) -> None:
-        self.post_message(self.Clicked())
 
 
 class SandwichPane(Pane):
-    """Callers grow upwards from the subject, callees downwards; one of the halves is moved in."""
+    """Show callers above the subject and callees below; keys move in one of the two halves."""
 
     name_ = "sandwich"
     title = "Sandwich"
@@ -63,24 +40,24 @@ class SandwichPane(Pane):
         self._asked: int | None = None
         self._left = True
         self._projected: Projection | None = None
-        self._halves: Halves | None = None
-        self._last: Halves | None = None
-        self._keepers = (Keeper(), Keeper())
+        self._halves: SandwichHalves | None = None
+        self._last: SandwichHalves | None = None
+        self._live = (LiveBookmark(), LiveBookmark())
         self._above = False
-        self._marked: Halves | None = None
-        self._found: Found | None = None
+        self._marked: SandwichHalves | None = None
+        self._found: SearchResult | None = None
         self._ticket = 0
-        self._trails: dict[Selection, Trail[Moment]] = {}
-        self._trail = Trail[Moment]()
+        self._trails: dict[Selection, Trail[SandwichState]] = {}
+        self._trail = Trail[SandwichState]()
 
     def compose(self) -> ComposeResult:
         view = self.shown.view
         yield Icicle(view, id="callers", upwards=True, rootless=True)
-        yield Subject(self._subject, id="subject")
+        yield SubjectLine(id="subject")
         yield Icicle(view, id="callees", rootless=True)
 
     @property
-    def view(self) -> View:
+    def view(self) -> TreeView:
         """The half that is moved in; the projection's own where there is none."""
         if self._halves is None:
             return self.shown.view
@@ -117,26 +94,28 @@ class SandwichPane(Pane):
             self._trail = self._trails.setdefault(self.shown.selection, Trail())
         wanted = self._asked
         if wanted is None and self._left:
-            wanted = int(view.tree.frame[view.cursor])
+            wanted = int(view.tree.frame[view.cursor.node])
         if wanted is not None and wanted != self._frame:
             if not changed:
                 self._remember(self._moment())
-            self._begin(Moment(wanted))
+            self._begin(SandwichState(wanted))
         elif changed:
-            self._begin(Moment(self._renamed(self._frame)), self._halves)
+            self._begin(SandwichState(self._renamed(self._frame)), self._halves)
 
     def _go_on(self) -> None:
         """Show a later state of the sandwich, unless one is being worked out."""
         if not self._busy:
             self._projected = self.shown
-            self._begin(Moment(self._frame), goes_on=True)
+            self._begin(SandwichState(self._frame), goes_on=True)
 
     def _renamed(self, frame: int) -> int:
         """``frame`` in a new projection, which may show other frames as one."""
         labels = labels_of(self.shown.profile, self.shown.selection.naming)
         return int(labels.shown[frame])
 
-    def _begin(self, goal: Moment, like: Halves | None = None, goes_on: bool = False) -> None:
+    def _begin(
+        self, goal: SandwichState, like: SandwichHalves | None = None, goes_on: bool = False
+    ) -> None:
         """Work out the sandwich at ``goal``, with the same selected and zoomed as in ``like``.
 
         One that ``goes_on`` is a later state of the one that is shown.
@@ -145,11 +124,11 @@ class SandwichPane(Pane):
         tree = self.shown.view.tree
         self._busy = bool(len(self.shown.view.places(goal.frame)))
 
-        def work() -> Ready:
-            halves = Halves.of(tree, goal.frame)
+        def work() -> ReadyHalves:
+            halves = SandwichHalves.of(tree, goal.frame)
             for old, new in zip(like or (), halves, strict=False):
                 carry(old, new)
-            return Ready(halves, goal, goes_on)
+            return ReadyHalves(halves, goal, goes_on)
 
         if not goes_on:
             select_frame(self.shown.view, goal.frame)
@@ -163,35 +142,35 @@ class SandwichPane(Pane):
     @on(Done)
     def _done(self, message: Done) -> None:
         result = message.result()
-        if message.ticket == self._ticket and isinstance(result, Ready):
+        if message.ticket == self._ticket and isinstance(result, ReadyHalves):
             self._take(result)
             self._draw()
             self.post_message(self.Changed())
 
-    def _take(self, ready: Ready) -> None:
+    def _take(self, ready: ReadyHalves) -> None:
         if ready.goes_on:
-            for keeper, old, new in zip(
-                self._keepers, self._last or (), ready.halves, strict=False
-            ):
+            for keeper, old, new in zip(self._live, self._last or (), ready.halves, strict=False):
                 keeper.carry(old, new)
         self._busy, self._halves, self._last = False, ready.halves, ready.halves
         self._zoom_to(ready.goal)
-        self._above = self._above and ready.halves.callers.cursor > 0
+        self._above = self._above and ready.halves.callers.cursor.node > 0
 
-    def _moment(self) -> Moment:
+    def _moment(self) -> SandwichState:
         if self._halves is None:
-            return Moment(self._frame)
-        return Moment(self._frame, *(half.anchor(half.zoom) for half in self._halves))
+            return SandwichState(self._frame)
+        return SandwichState(
+            self._frame, *(half.viewport.anchor(half.viewport.zoom) for half in self._halves)
+        )
 
-    def _zoom_to(self, moment: Moment) -> None:
+    def _zoom_to(self, moment: SandwichState) -> None:
         """Zoom the halves as they were."""
         for half, anchor in zip(self._halves or (), (moment.callers, moment.callees), strict=False):
             if anchor is not None:
-                half.zoom_to(half.zoom_at(anchor))
+                half.zoom_to(half.viewport.zoom_at(anchor))
 
     # Undoing
 
-    def _remember(self, before: Moment) -> None:
+    def _remember(self, before: SandwichState) -> None:
         if before.frame != _NONE:
             self._trail.leave(before)
 
@@ -219,54 +198,57 @@ class SandwichPane(Pane):
 
     def _settle(self) -> None:
         """Among the callers the subject is not selected, but the widest one of them."""
-        if self._above and not self.view.cursor:
-            self.view.move_down()
-            self._above = self.view.cursor > 0
+        if self._above and not self.view.cursor.node:
+            self.view.cursor.move_down()
+            self._above = self.view.cursor.node > 0
 
     def across(self, step: int) -> str:
-        self.view.move_across(step)
+        self.view.cursor.move_across(step)
         return ""
 
     def up(self) -> str:
         if self._above:
-            self.view.move_down()
-        elif self.view.cursor == self.view.zoom.node:
+            self.view.cursor.move_down()
+        elif self.view.cursor.node == self.view.viewport.zoom.node:
             return self._enter_callers()
         else:
-            self.view.move_up()
+            self.view.cursor.move_up()
         return ""
 
     def _enter_callers(self) -> str:
         if self._halves is None:
             return ""
         self._above = True
-        self.view.select(self.view.zoom.node)
+        self.view.cursor.select(self.view.viewport.zoom.node)
         self._settle()
         return "" if self._above else "nothing above it"
 
     def down(self) -> str:
         if not self._above:
-            self.view.move_down()
+            self.view.cursor.move_down()
             return ""
-        if self.view.cursor == self.view.zoom.node or self.view.tree.depth[self.view.cursor] == 1:
+        if (
+            self.view.cursor.node == self.view.viewport.zoom.node
+            or self.view.tree.depth[self.view.cursor.node] == 1
+        ):
             return self.home()
-        self.view.move_up()
+        self.view.cursor.move_up()
         return ""
 
     def home(self) -> str:
         self._above = False
         if self._halves is not None:
-            self.view.select(self.view.zoom.node)
+            self.view.cursor.select(self.view.viewport.zoom.node)
         return ""
 
     def end(self) -> str:
         if self._halves is not None:
-            self.view.move_to_leaf()
+            self.view.cursor.move_to_leaf()
         return ""
 
     def fork(self) -> str:
         if self._halves is not None:
-            self.view.move_to_fork()
+            self.view.cursor.move_to_fork()
         return ""
 
     def page(self, step: int) -> str:
@@ -275,7 +257,7 @@ class SandwichPane(Pane):
         return ""
 
     def enter(self) -> str:
-        if self._halves is not None and self.view.cursor:
+        if self._halves is not None and self.view.cursor.node:
             self._change(self.view.zoom_in)
         return ""
 
@@ -290,7 +272,7 @@ class SandwichPane(Pane):
 
     def escape(self) -> str | None:
         """Zoom both halves out, once no search is left; the other views keep their zoom."""
-        if self.shown.view.found is not None:
+        if self.shown.view.matches.result is not None:
             return None
         if self._halves is not None:
             self._change(self._halves.reset)
@@ -299,20 +281,20 @@ class SandwichPane(Pane):
     def match(self, step: int) -> str:
         if self._halves is None:
             return "" if self.view.next_match(step) else "no match"
-        before = self.view.cursor
+        before = self.view.cursor.node
         moved = self.view.next_match(step)
-        if not moved or (self.view.cursor - before) * step <= 0:
+        if not moved or (self.view.cursor.node - before) * step <= 0:
             moved = self._match_beyond(step) or moved
         return "" if moved else "no match in this sandwich"
 
     def _match_beyond(self, step: int) -> bool:
         """Go on to the first or last match of the other half; stay where there is none."""
         self._above = not self._above
-        other, kept = self.view, self.view.cursor
-        other.select(-1 if step > 0 else len(other.tree))
+        other, kept = self.view, self.view.cursor.node
+        other.cursor.select(-1 if step > 0 else len(other.tree))
         if other.next_match(step):
             return True
-        other.select(kept)
+        other.cursor.select(kept)
         self._above = not self._above
         return False
 
@@ -329,10 +311,10 @@ class SandwichPane(Pane):
             if half is not None:
                 icicle.show(half, selecting=half is self.view)
         self._share()
-        self.query_one(Subject).update()
+        self.query_one(SubjectLine).show(self._subject())
 
     def _mark(self) -> None:
-        found = self.shown.view.found
+        found = self.shown.view.matches.result
         if self._halves is None or (self._marked is self._halves and self._found is found):
             return
         self._marked, self._found = self._halves, found
@@ -349,49 +331,11 @@ class SandwichPane(Pane):
         if callers.styles.height != Scalar.from_number(height):
             callers.styles.height = height
 
-    def _subject(self, width: int, height: int) -> list[Line]:
+    def _subject(self) -> SandwichSubject | None:
         if self._frame == _NONE:
-            return []
-        tree = self.shown.view.tree
-        name = tree.text[self._frame] or NO_NAME
-        facts = self._facts()
-        room = width - 3 - width_of(cut(name, _LEAST_NAME))
-        while len(facts) > 1 and width_of(" · ".join(facts)) > room:
-            facts.pop()
-        told = " · ".join(facts)
-        text = f"{EDGE}{cut(name, max(width - 3 - width_of(told), 0))}  {told}"
-        return [[Piece(fill(cut_start(text, width), width), self._style(tree))]]
-
-    def _facts(self) -> list[str]:
-        """What the subject weighs over all its places, the most important first."""
-        if self._halves is None:
-            return ["is not in what is shown now"]
-        if self._busy:
-            return [ELLIPSIS]
-        view, tree = self.shown.view, self.shown.view.tree
-        places, total, count = view.everywhere(self._frame)
-        unit, own = tree.metric.unit, self._halves.own
-        facts = [format_value(total, unit), f"{format_percent(total, int(tree.total[0]))} of all"]
-        facts += [f"{format_count(count)}×"] if self._counts(tree) else []
-        facts += [f"{format_count(places)} places"] if places > 1 else []
-        facts += [f"self {format_value(own, unit)}"] if 0 < own < total else []
-        empty = [len(half.tree) == 1 for half in self._halves]
-        return [*facts, *compress(("no callers", "nothing below"), empty)]
-
-    def _counts(self, tree: StackTree) -> bool:
-        return lasts(tree.metric) and tree.frames[self._frame].kind not in SAMPLE_KINDS
-
-    def _style(self, tree: StackTree) -> Style:
-        palette = palette_of(self)
-        if self._halves is None:
-            return palette.quiet
-        if not self._above and not self.view.cursor:
-            return palette.cursor
-        found = self._halves.callees.found
-        if found is not None and found.matches.mask[0]:
-            return palette.match
-        kind, name = tree.frames[self._frame].kind, tree.text[self._frame]
-        return palette.frame(kind, name, found is not None)
+            return None
+        selected = not self._above and not self.view.cursor.node
+        return SandwichSubject(self.shown.view, self._frame, self._halves, self._busy, selected)
 
     # Mouse
 
@@ -411,7 +355,7 @@ class SandwichPane(Pane):
         if (message.icicle.id == "callers") != self._above:
             message.stop()
 
-    @on(Subject.Clicked)
+    @on(SubjectLine.Clicked)
     def _subject_clicked(self) -> None:
         if self._halves is not None:
             self._change(self._halves.callees.reset)

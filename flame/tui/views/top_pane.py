@@ -1,4 +1,4 @@
-"""The top view: every frame of the tree in a sortable table."""
+"""Show every frame of the tree in a sortable table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from flame.core.analysis.wording import terms_of
 from flame.core.columns import I4
 from flame.core.model.frames import Kind
 from flame.core.units import format_count
-from flame.tui.session.places import matching_frames, select_frame
-from flame.tui.session.query import Found
+from flame.tui.session.carry import matching_frames, select_frame
+from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import lasts
-from flame.tui.toolkit.background import Done, in_background
+from flame.tui.toolkit.background import Done, Pace, in_background
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
@@ -30,8 +30,8 @@ from flame.tui.views.top_table import (
     TITLES,
     UNKNOWN,
     Head,
-    Later,
-    Table,
+    SlowColumns,
+    TopTable,
     heads_for,
     orders_of,
 )
@@ -42,20 +42,17 @@ AT_ONCE = 50_000
 PACE = 1.0
 """Seconds between two tables of a trace that grows."""
 
-_SHARE = 3
-"""So many times as long as a table has taken, no later one is worked out."""
-
 
 class _Later(NamedTuple):
     """The whole table of a later state, and how long it took."""
 
     shown: Projection
-    table: Table
+    table: TopTable
     seconds: float
 
 
 class TopPane(Pane):
-    """Totals and percentiles per frame; ``shown.view`` holds the selected one at a place of it."""
+    """Show totals and percentiles per frame; ``shown.view`` has the selected one at one place."""
 
     name_ = "top"
     title = "Top"
@@ -72,13 +69,13 @@ class TopPane(Pane):
         self._busy = False
         self._of: Projection | None = None
         self._ticket = 0
-        self._table: Table | None = None
+        self._table: TopTable | None = None
         self._wanted = ("own", False)
         self._kind: Kind | None = None
         self._rows: I4 = np.zeros(0, np.int32)
-        self._found: Found | None = None
+        self._found: SearchResult | None = None
         self._chosen_by: tuple[object, ...] | None = None
-        self._next = 0.0
+        self._pace = Pace(PACE)
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -111,22 +108,22 @@ class TopPane(Pane):
         self._busy = True
         tree = shown.view.tree
         if len(tree) <= AT_ONCE:
-            self._take(Table(tree))
+            self._take(TopTable(tree))
         else:
-            self._work(lambda: Table(tree))
+            self._work(lambda: TopTable(tree))
 
     def _go_on(self, shown: Projection) -> None:
         """Work out a later table, which takes the place of this one when it is complete."""
         begin = monotonic()
         if self._busy:
             return
-        if begin < self._next:
-            self._timer = self._timer or self.set_timer(self._next - begin, self._again)
+        if wait := self._pace.wait():
+            self._timer = self._timer or self.set_timer(wait, self._again)
             return
         self._busy, self._ticket = True, self._ticket + 1
 
         def work() -> _Later:
-            table = Table(shown.view.tree)
+            table = TopTable(shown.view.tree)
             table.take(_rest(table, shown))
             return _Later(shown, table, monotonic() - begin)
 
@@ -137,7 +134,7 @@ class TopPane(Pane):
         if self.display:
             self.show(self.shown)
 
-    def _work(self, work: Callable[[], Table | Later]) -> None:
+    def _work(self, work: Callable[[], TopTable | SlowColumns]) -> None:
         in_background(work, self._ticket, self.post_message)
 
     @on(Done)
@@ -145,9 +142,9 @@ class TopPane(Pane):
         result = message.result()
         if message.ticket != self._ticket:
             return
-        if isinstance(result, Table):
+        if isinstance(result, TopTable):
             self._take(result)
-        elif isinstance(result, Later) and self._table is not None:
+        elif isinstance(result, SlowColumns) and self._table is not None:
             self._table.take(result)
             self._busy = False
         elif isinstance(result, _Later):
@@ -156,11 +153,12 @@ class TopPane(Pane):
 
     def _replace(self, later: _Later) -> None:
         self._of, self._table, self._chosen_by = later.shown, later.table, None
-        self._busy, self._next = False, monotonic() + max(PACE, _SHARE * later.seconds)
+        self._busy = False
+        self._pace.delay(later.seconds, since=monotonic())
         if self._kind not in later.table.kinds:
             self._kind = None
 
-    def _take(self, table: Table) -> None:
+    def _take(self, table: TopTable) -> None:
         """Show ``table``, and have the rest of it worked out."""
         self._table, self._chosen_by, shown = table, None, self.shown
         if self._kind not in table.kinds:
@@ -180,7 +178,7 @@ class TopPane(Pane):
         if self._table is None:
             self._rows, self._chosen_by = np.zeros(0, np.int32), None
             return
-        found, chosen_by = self.view.found, (*self._order, self._kind)
+        found, chosen_by = self.view.matches.result, (*self._order, self._kind)
         if chosen_by != self._chosen_by or found is not self._found:
             self._chosen_by, self._found = chosen_by, found
             fits = None if found is None else matching_frames(self.view.tree, found)
@@ -190,9 +188,9 @@ class TopPane(Pane):
         """Where the selected frame stands among the rows, -1 if it is not there."""
         if self._table is None:
             return -1
-        row = self._table.row_of(int(self.view.tree.frame[self.view.cursor]))
-        found = np.flatnonzero(self._rows == row)
-        return int(found[0]) if len(found) else -1
+        row = self._table.row_of(int(self.view.tree.frame[self.view.cursor.node]))
+        places = np.flatnonzero(self._rows == row)
+        return int(places[0]) if len(places) else -1
 
     def _select(self, place: int) -> None:
         """Select the frame at ``place``, where it is widest, in the zoomed part if it is there."""
@@ -234,7 +232,7 @@ class TopPane(Pane):
     def enter(self) -> str:
         if self._place() < 0:
             return "select a row first"
-        self.post_message(self.Sandwiched(int(self.view.tree.frame[self.view.cursor])))
+        self.post_message(self.Sandwiched(int(self.view.tree.frame[self.view.cursor.node])))
         return ""
 
     def sort(self, step: int) -> str:
@@ -283,7 +281,7 @@ class TopPane(Pane):
             return UNKNOWN
         number = format_count(self._table.number(self._kind))
         kind = f" {self._kind.title}" if self._kind else ""
-        if self.view.found is None:
+        if self.view.matches.result is None:
             return f"{number}{kind} rows"
         return f"{format_count(len(self._rows))} of {number}{kind} match"
 
@@ -301,7 +299,7 @@ class TopPane(Pane):
         self.post_message(self.Changed(self.enter() if message.opens else ""))
 
 
-def _rest(table: Table, shown: Projection) -> Later:
+def _rest(table: TopTable, shown: Projection) -> SlowColumns:
     """The part of ``table`` that takes its time."""
     metric = shown.metric
     members = shown.members() if lasts(metric) else None

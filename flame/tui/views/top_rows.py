@@ -1,4 +1,4 @@
-"""What the top view draws: the line of column heads, and the rows of a table."""
+"""Draw the line of column heads and the rows of the top table."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from flame.core.model.frames import Frame
 from flame.tui.session.wording import lasts, mark_of
 from flame.tui.toolkit.lines import Lines, Rows
 from flame.tui.toolkit.text import cut, fill, printable, width_of
-from flame.tui.views.top_table import Table, heads_for
+from flame.tui.views.top_table import TopTable, heads_for
 
 TAG = 9
 """Cells of the kind before a name."""
 
 
 class Heads(Lines):
-    """The line of column heads; a click on one asks for that order."""
+    """Draw the line of column heads; a click on one asks for that order."""
 
     class Clicked(Message):
         """The user clicked the head of a column that sorts by ``key``."""
@@ -38,7 +38,7 @@ class Heads(Lines):
 
 
 class TableRows(Rows):
-    """Draws the rows of a `Table`; a click selects, a double click opens."""
+    """Draw the rows of a `TopTable`; a click selects, a double click opens."""
 
     DEFAULT_CSS = "TableRows { height: 1fr; }"
 
@@ -52,7 +52,7 @@ class TableRows(Rows):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._table: Table | None = None
+        self._table: TopTable | None = None
         self._rows: I4 = np.zeros(0, np.int32)
         self._selected = -1
         self._order = ""
@@ -64,7 +64,7 @@ class TableRows(Rows):
 
     def show(
         self,
-        table: Table | None,
+        table: TopTable | None,
         rows: I4,
         selected: int,
         order: str,
@@ -125,7 +125,7 @@ class TableRows(Rows):
         self._strips.clear()
         super().forget()
 
-    def _draw(self, table: Table, row: int, selected: bool) -> Strip:
+    def _draw(self, table: TopTable, row: int, selected: bool) -> Strip:
         base, palette, _ = self.look
         width = self.inner.width
         heads = heads_for(width, lasts(table.tree.metric), self._order)

@@ -1,4 +1,4 @@
-"""The top table without its widget: columns that fit a width; rows by order, kind and search."""
+"""Fill the top table: columns that fit a width; rows by order, kind and search."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _SPREAD = ("p50", "p95", "p99", "maximum", "tail")
 
 
 def heads_for(width: int, timed: bool, order: str = "own") -> tuple[Head, ...]:
-    """The columns before the name that fit ``width``, left to right, that of ``order`` always.
+    """Choose the columns before the name that fit ``width``, in order, that of ``order`` always.
 
     ``timed``: the metric is a time of single activities, which `wording.lasts` says.
     """
@@ -84,7 +84,7 @@ def heads_for(width: int, timed: bool, order: str = "own") -> tuple[Head, ...]:
 
 
 def orders_of(timed: bool) -> tuple[str, ...]:
-    """What a table can be sorted by, in the order of its columns, also of those without room."""
+    """List what a table can be sorted by, as its columns are ordered, even those without room."""
     return tuple(dict.fromkeys(head.sorts for head in (*_heads_of(timed), NAME)))
 
 
@@ -94,14 +94,14 @@ def _heads_of(timed: bool) -> list[Head]:
     return [head._replace(width=head.width + 3) for head in HEADS if head.key not in _OF_TIMES]
 
 
-class Later(NamedTuple):
+class SlowColumns(NamedTuple):
     """What takes its time: percentiles where the metric has any, and orders by key."""
 
     spread: Percentiles | None
     orders: dict[str, I4]
 
 
-class Table:
+class TopTable:
     """One row per frame of ``tree``; ``orders`` holds rows by key, largest first, names A to Z."""
 
     def __init__(self, tree: StackTree) -> None:
@@ -118,17 +118,17 @@ class Table:
     def __len__(self) -> int:
         return len(self.totals)
 
-    def later(self, members: NodeActivities | None, values: I8) -> Later:
+    def later(self, members: NodeActivities | None, values: I8) -> SlowColumns:
         """Percentiles of ``values`` per row of the metric's table, and the orders still missing."""
         orders = {"name": self._by_name()}
         if members is None:
-            return Later(None, orders)
+            return SlowColumns(None, orders)
         found = percentiles(members, values, self.totals.frame)
         for key in _SPREAD:
             orders[key] = self._order(_of_spread(found, key))
-        return Later(found, orders)
+        return SlowColumns(found, orders)
 
-    def take(self, later: Later) -> None:
+    def take(self, later: SlowColumns) -> None:
         """Add what `later` has found."""
         self.spread = later.spread
         self.orders |= later.orders
@@ -216,15 +216,15 @@ def _of_spread(found: Percentiles, key: str) -> Column:
 
 
 def bar(part: int, whole: int) -> str:
-    """``part`` of ``whole`` as a bar; nothing above zero is drawn as nothing."""
+    """Draw ``part`` of ``whole`` as a bar; nothing above zero is drawn as nothing."""
     eighths = -(-part * _BAR_CELLS * 8 // whole) if whole else 0
     full, rest = divmod(min(eighths, _BAR_CELLS * 8), 8)
     return (_BARS[8] * full + (_BARS[rest] if rest else "")).ljust(_BAR_CELLS)
 
 
-def times(value: int, of: int) -> str:
-    """How many times ``of`` the ``value`` is, in at most eight cells."""
-    if not of:
+def times(value: int, base: int) -> str:
+    """Write how many times ``base`` the ``value`` is, in at most eight cells."""
+    if not base:
         return NONE
-    ratio = value / of
+    ratio = value / base
     return f"{ratio:.1f}×" if ratio < 100 else f"{ratio:,.0f}×" if ratio < 99_999 else ">99,999×"

@@ -26,7 +26,8 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
-from flame.tui.session.patterns import exact, plain
+from flame.tui.session.query import exact_name, exact_pattern
+from flame.tui.shell.actions import Action, QuickFilter
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, printable, width_of
 
@@ -49,11 +50,11 @@ WORDS: dict[type[Filter], str] = {
 }
 """What each kind of filter is called, before its value."""
 
-QUICK: dict[str, Callable[[str], Filter]] = {
-    "only": ShowStacks,
-    "without": HideStacks,
-    "from": ShowFrom,
-    "hide": HideFrames,
+_QUICK: dict[QuickFilter, Callable[[str], Filter]] = {
+    QuickFilter.ONLY: ShowStacks,
+    QuickFilter.WITHOUT: HideStacks,
+    QuickFilter.FROM: ShowFrom,
+    QuickFilter.HIDE: HideFrames,
 }
 
 _SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
@@ -62,9 +63,9 @@ _GAP = 1
 _LEAST = 10
 
 
-def quick(kind: str, name: str) -> Filter:
-    """The filter of a `QUICK` kind for the frame called ``name``, all of its name."""
-    return QUICK[kind](exact(name))
+def quick_filter(kind: QuickFilter, name: str) -> Filter:
+    """Make a filter of ``kind`` for the frame called ``name``, all of its name."""
+    return _QUICK[kind](exact_pattern(name))
 
 
 def describe(one: Filter, profile: Profile | None = None) -> str:
@@ -98,7 +99,7 @@ def value_of(one: Filter, profile: Profile | None = None) -> str:
         return f"{one.percent:g} %"
     if isinstance(one, Devices | Streams | Pids | Tids):
         return printable(_names(one, profile) or ", ".join(map(str, one.ids)))
-    name = plain(one.pattern)
+    name = exact_name(one.pattern)
     return printable(one.pattern if name is None else name) or "[empty]"
 
 
@@ -163,14 +164,14 @@ def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
     for place, (text, fits) in enumerate(zip(shown, _fair(shown, room), strict=True)):
         line += _chip(place, cut(text, fits))
     if len(shown) < len(texts):
-        line.append(Piece(f" +{len(texts) - len(shown)} more", "key", "screen.filters"))
+        line.append(Piece(f" +{len(texts) - len(shown)} more", "key", Action.FILTERS.click()))
     return line
 
 
 def _chip(place: int, text: str) -> Line:
     return [
-        Piece(_CROSS, "key", f"screen.unfilter({place})"),
-        Piece(text, "strong", "screen.filters"),
+        Piece(_CROSS, "key", Action.UNFILTER.click(place)),
+        Piece(text, "strong", Action.FILTERS.click()),
         Piece(" " * _GAP),
     ]
 

@@ -19,11 +19,13 @@ from flame.core.units import (
     format_value,
     format_whole_percent,
 )
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts, whole_of
+from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command
+from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.lines import Line, Piece, line_width
-from flame.tui.toolkit.palette import LEVEL_KINDS, Palette
+from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, cut_start, width_of
 
 GOOD_COVERAGE = 95.0
@@ -48,7 +50,7 @@ def header(
     right = [*_modes(selection, usual), *_choices(tree, palette)]
     gap = coverage_gap(profile)
     if gap:
-        right += [Piece("  "), Piece(gap, "warning", "screen.coverage")]
+        right += [Piece("  "), Piece(gap, "warning", Action.COVERAGE.click())]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < 24:
@@ -107,10 +109,10 @@ def _modes(selection: Selection, usual: Order) -> Line:
     """A word for everything that makes the picture other than usual; a click takes it back."""
     arrangement, naming = selection.arrangement, selection.naming
     modes = [
-        ("inverted", "screen.invert", arrangement.inverted),
-        ("recursion collapsed", "screen.collapse", arrangement.collapsed),
-        (f"by {arrangement.order}", "screen.sort(1)", arrangement.order != usual),
-        ("layers folded", "screen.levels", naming.fold),
+        ("inverted", Action.INVERT.click(), arrangement.inverted),
+        ("recursion collapsed", Action.COLLAPSE.click(), arrangement.collapsed),
+        (f"by {arrangement.order}", Action.SORT.click(1), arrangement.order != usual),
+        ("layers folded", Action.LEVELS.click(), naming.fold),
     ]
     line: Line = []
     for word, action, on in modes:
@@ -120,7 +122,7 @@ def _modes(selection: Selection, usual: Order) -> Line:
 
 
 def _metric(tree: StackTree) -> Line:
-    return [Piece(f"{tree.metric.title} ▾", "key", "screen.metric(1)")]
+    return [Piece(f"{tree.metric.title} ▾", "key", Action.METRIC.click(1))]
 
 
 def _choices(tree: StackTree, palette: Palette) -> Line:
@@ -128,7 +130,7 @@ def _choices(tree: StackTree, palette: Palette) -> Line:
     line = [*_metric(tree), Piece("  ")]
     for place, level in enumerate(shown_levels(tree)):
         line += [Piece("›", "dim")] if place else []
-        line.append(Piece(f" {level} ", palette.kind(LEVEL_KINDS[level]), "screen.levels"))
+        line.append(Piece(f" {level} ", palette.kind(LEVEL_KINDS[level]), Action.LEVELS.click()))
     return line
 
 
@@ -156,37 +158,40 @@ def coverage_gap(profile: Profile) -> str:
 def tabs(titles: dict[str, str], current: str, width: int) -> Line:
     """The views to choose from, or only the ``current`` one where they do not fit."""
     line = [
-        Piece(f" {title} ", "accent" if name == current else "key", f"screen.show_view('{name}')")
+        Piece(f" {title} ", "accent" if name == current else "key", Action.SHOW_VIEW.click(name))
         for name, title in titles.items()
     ]
     chosen = [piece for piece in line if piece.tone == "accent"]
     return line if line_width(line) <= width else chosen
 
 
-def breadcrumb(view: View, width: int) -> Line:
+def breadcrumb(view: TreeView, width: int) -> Line:
     """The way from the root to the zoomed frame, and on (dim) to the selected one."""
     nodes = _way(view)
     crumbs = [_crumb(view, node) for node in nodes]
-    if view.zoom != view.zoom_of(view.zoom.node):
+    if view.viewport.zoom != view.viewport.zoom_of(view.viewport.zoom.node):
         stretch = Piece("a part of it", "strong")
-        crumbs.insert(nodes.index(view.zoom.node) + 1 if view.zoom.node in nodes else 1, stretch)
+        crumbs.insert(
+            nodes.index(view.viewport.zoom.node) + 1 if view.viewport.zoom.node in nodes else 1,
+            stretch,
+        )
     return _fitting(crumbs, width - 1)
 
 
-def _way(view: View) -> list[int]:
+def _way(view: TreeView) -> list[int]:
     """The root and the closest frames above the selected one: deep stacks have thousands."""
     nodes: list[int] = []
-    node = view.cursor
+    node = view.cursor.node
     while node > 0 and len(nodes) < _CRUMBS:
         nodes.append(node)
         node = int(view.tree.parent[node])
     return [0, *nodes[::-1]]
 
 
-def _crumb(view: View, node: int) -> Piece:
-    zoomed = view.tree.depth[node] <= view.tree.depth[view.zoom.node]
+def _crumb(view: TreeView, node: int) -> Piece:
+    zoomed = view.tree.depth[node] <= view.tree.depth[view.viewport.zoom.node]
     name = cut(view.name(node), 40)
-    return Piece(name, "strong" if zoomed else "dim", f"screen.zoom_to({node})")
+    return Piece(name, "strong" if zoomed else "dim", Action.ZOOM_TO.click(node))
 
 
 def _fitting(crumbs: list[Piece], width: int) -> Line:
@@ -211,7 +216,7 @@ def _fitting(crumbs: list[Piece], width: int) -> Line:
     return line
 
 
-def frame_status(view: View, node: int, width: int) -> Line:
+def frame_status(view: TreeView, node: int, width: int) -> Line:
     """A frame on one line: its name and what it weighs."""
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
@@ -223,13 +228,13 @@ def frame_status(view: View, node: int, width: int) -> Line:
     return [Piece(f" {name}"), Piece(f"  {text}", "dim")]
 
 
-def search_status(view: View, width: int) -> Line:
+def search_status(view: TreeView, width: int) -> Line:
     """What the search found: frames, their share with nested matches counted once, and where."""
-    found = view.found
+    found = view.matches.result
     if found is None:
-        return frame_status(view, view.cursor, width)
+        return frame_status(view, view.cursor.node, width)
     matches, unit = found.matches, view.tree.metric.unit
-    place, here = view.shown_matches()
+    place, here = view.matches.place_of(view.cursor.node)
     share = format_percent(matches.total, view.whole)
     total = f"{format_value(matches.total, unit)} · {share} of all"
     facts = f" {format_count(matches.nodes)} frames · {total}"

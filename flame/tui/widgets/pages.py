@@ -10,10 +10,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from flame.core.analysis.profiler_steps import StepTotal, step_totals
-from flame.core.analysis.wording import coverage_of, terms_of
+from flame.core.analysis.profiler_steps import StepTotal
+from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.model.frames import Kind
-from flame.core.model.grouping import device_name, process_name
+from flame.core.model.grouping import process_name
 from flame.core.model.profile import Profile
 from flame.core.units import format_count, format_ns, format_value
 from flame.tui.shell.commands import GROUPS_OF_ALL, MOUSE, Command, Groups, grouped
@@ -134,61 +134,54 @@ def _reading(palette: Palette, width: int) -> list[Line]:
 def coverage_lines(profile: Profile, width: int) -> list[Line]:
     """What was recorded, how much of the GPU time has what, and all warnings."""
     lines: list[Line] = [[Piece("The trace", "strong")]]
-    for label, value in _facts(profile):
+    summary = summarize(profile)
+    for label, value in _facts(summary):
         lines += indented(f"  {label}".ljust(_FACT), "dim", value, width)
-    if profile.gpu_time and not profile.resolved:
-        lines += [[], [Piece("GPU time that has a", "strong")], *_shares(profile)]
-    if steps := step_totals(profile):
-        lines += [[], [Piece("Profiler steps", "strong")], *_steps(steps)]
+    if summary.gpu_time:
+        lines += [[], [Piece("GPU time that has a", "strong")], *_shares(summary)]
+    if summary.steps:
+        lines += [[], [Piece("Profiler steps", "strong")], *_steps(summary.steps)]
     return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
 
 
-def _facts(profile: Profile) -> list[tuple[str, str]]:
-    meta, counts, length = profile.meta, profile.counts, profile.duration
-    activities = ", ".join(f"{format_count(n)} {kind}" for kind, n in counts.items() if n)
-    nodes = profile.graph_nodes
+def _facts(summary: TraceSummary) -> list[tuple[str, str]]:
+    meta, nodes, length = summary.meta, summary.graph_nodes, format_ns(summary.duration)
+    activities = ", ".join(f"{format_count(n)} {kind}" for kind, n in summary.counts.items() if n)
     graphs = f"{format_count(nodes.activities)}, ranges at capture found for {nodes.captured:,}"
     rows = [
-        *_files(profile),
+        *_files(summary),
         ("format", " ".join(filter(None, (meta.format, meta.schema_version)))),
         ("made by", meta.producer),
-        ("rank", str(meta.rank) if meta.rank is not None and len(profile.sources) < 2 else ""),
+        ("rank", str(meta.rank) if meta.rank is not None and not summary.is_merged else ""),
         ("synthetic", "yes: generated, not measured" if meta.synthetic else ""),
-        ("length", format_ns(length) if profile.timed else "not known: the file has no times"),
-        ("GPUs", ", ".join(_gpus(profile))),
-        ("processes", ", ".join(map(process_name, profile.processes))),
-        ("GPU activities", "" if profile.resolved else activities or "none"),
-        *(_measured(profile) if profile.resolved else ()),
+        ("length", length if summary.timed else "not known: the file has no times"),
+        ("GPUs", ", ".join(summary.device_names)),
+        ("processes", ", ".join(map(process_name, summary.processes))),
+        ("GPU activities", "" if summary.resolved else activities or "none"),
+        *(_measured(summary) if summary.resolved else ()),
         ("graph kernels", graphs if nodes.activities else ""),
     ]
     return [(label, printable(value)) for label, value in rows if value]
 
 
-def _gpus(profile: Profile) -> list[str]:
-    """The GPUs, by number and model, and by file where several have the same."""
-    if len(profile.sources) > 1:
-        return [profile.frames[frame].name for frame in profile.grouping.device.tolist()]
-    return list(map(device_name, profile.devices))
+def _files(summary: TraceSummary) -> list[tuple[str, str]]:
+    if not summary.is_merged:
+        return [("file", summary.meta.path)]
+    sources = [total.source for total in summary.sources]
+    return [(cut(printable(source.label), _FACT - 3), source.meta.path) for source in sources]
 
 
-def _files(profile: Profile) -> list[tuple[str, str]]:
-    if len(profile.sources) < 2:
-        return [("file", profile.meta.path)]
-    return [(cut(printable(one.label), _FACT - 3), one.meta.path) for one in profile.sources]
-
-
-def _measured(profile: Profile) -> Iterator[tuple[str, str]]:
+def _measured(summary: TraceSummary) -> Iterator[tuple[str, str]]:
     """What a file of stacks measures, in all."""
-    yield profile.metrics[0].noun, format_count(profile.size)
-    for metric in profile.metrics:
-        total = int(profile.totals_by_group(metric)[0].sum())
+    yield summary.noun, format_count(summary.activities)
+    for metric, total in summary.measures:
         yield metric.title, format_value(total, metric.unit)
 
 
-def _shares(profile: Profile) -> list[Line]:
-    titles = _COVERED | {"nvtx": terms_of(profile).range}
+def _shares(summary: TraceSummary) -> list[Line]:
+    titles = _COVERED | {"nvtx": summary.terms.range}
     rows = []
-    for key, (_, share) in coverage_of(profile).items():
+    for key, (_, share) in summary.titled_coverage.items():
         numbers = f"{share.percent:6.1f} %  {format_ns(share.ns)}"
         rows.append([Piece(f"  {titles[key]}".ljust(26), "dim"), Piece(numbers)])
     return rows

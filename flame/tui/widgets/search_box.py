@@ -1,13 +1,20 @@
-"""Searches entered before, kept from one session to the next where that is possible."""
+"""Type a search, or recall one of those entered before, in this session or an earlier one."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
 
 from flame.core.errors import FlameError
 from flame.exporters.atomic import atomic_output
 from flame.options.state import default_path
+from flame.tui.session.query import Query
+from flame.tui.toolkit.text import printable
 
 LONGEST = 100
 """Searches kept."""
@@ -21,8 +28,8 @@ def searches_path() -> Path | None:
     return path if path.is_absolute() else None
 
 
-class History:
-    """Entered texts, oldest first, and how far back the user has gone in them.
+class SearchHistory:
+    """Entered searches, oldest first, and how far back the user has gone in them.
 
     ``path`` is a file of one text a line; without it, or where it cannot be used, texts last as
     long as the object. No failure is ever shown: a lost search is not worth a word.
@@ -38,7 +45,7 @@ class History:
         """Remember ``text`` as the latest, and begin there again."""
         self._back = 0
         if text.strip():
-            self._texts = _with(self._texts, text)
+            self._texts = _with_latest(self._texts, text)
             self._write(text)
 
     def go(self, step: int, typed: str) -> str:
@@ -61,7 +68,7 @@ class History:
         """Add ``text`` to the file, which other sessions may have added to as well."""
         if self._path is None:
             return
-        lines = "".join(f"{line}\n" for line in _with(self._read(), text))
+        lines = "".join(f"{line}\n" for line in _with_latest(self._read(), text))
         with suppress(OSError, FlameError):
             if self._path.exists() and not self._path.is_file():
                 return
@@ -70,6 +77,43 @@ class History:
                 file.write(lines.encode("utf-8", "replace"))
 
 
-def _with(texts: list[str], text: str) -> list[str]:
+def _with_latest(texts: list[str], text: str) -> list[str]:
     """``texts`` with ``text`` last, once, and no more than are kept."""
-    return [*(one for one in texts if one != text), text][-LONGEST:]
+    return [*(known for known in texts if known != text), text][-LONGEST:]
+
+
+class SearchBox(Input):
+    """A line to type a search into; it never moves, so that a search redraws nothing around it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "recall(1)", show=False),
+        Binding("down", "recall(-1)", show=False),
+        Binding("ctrl+u", "clear", show=False),
+    ]
+
+    def __init__(self, *, id: str, history: SearchHistory | None = None) -> None:
+        super().__init__(placeholder="/ search", compact=True, id=id)
+        self.cursor_blink = False
+        self._history = history or SearchHistory()
+
+    def validate_value(self, value: str) -> str:
+        """What is pasted becomes printable."""
+        return printable(value)
+
+    def show(self, query: Query | None) -> None:
+        """Show ``query`` as if it had been typed."""
+        with self.prevent(Input.Changed):
+            self.value = query.text if query else ""
+
+    @on(Input.Submitted)
+    def _remember(self) -> None:
+        self._history.add(self.value)
+
+    def action_recall(self, step: int) -> None:
+        """Search again for what was entered before (+1), or after that (-1)."""
+        self.value = self._history.go(step, self.value)
+        self.action_end()
+
+    def action_clear(self) -> None:
+        """Empty the box."""
+        self.clear()

@@ -7,19 +7,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load
 from flame.core.model.meta import GraphNodes
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
-from tests.conftest import NSYS_TRACES, needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.support.oracles.facts import differences, flame_facts, naive_facts
 from tests.support.oracles.naive import Row, naive
 from tests.support.oracles.naive_host import HostTime, naive_host
 from tests.support.paths import SAMPLES
 from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 
 RAW = LoadOptions(nvtx_names="raw")
@@ -100,7 +101,7 @@ def summed(times: list[HostTime]) -> dict[object, int]:
 
 
 @needs_traces
-@pytest.mark.parametrize("name", NSYS_TRACES)
+@pytest.mark.parametrize("name", EVERY_NSYS_TRACE)
 def test_real_traces_are_attributed_as_the_naive_computation_does(
     name: str, nsys_trace: Callable[[str], Path]
 ) -> None:
@@ -155,7 +156,7 @@ def test_times_of_the_wall_clock_are_kept_to_the_nanosecond(tmp_path: Path) -> N
     assert_same(profile, naive(file.path))
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+@examples(1.2, [HealthCheck.too_slow])
 @given(script=scripts(), start_end=st.booleans())
 def test_random_traces_are_attributed_as_the_naive_computation_does(
     script: Script, start_end: bool, trace_file: Path

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.columns import I8, Column
@@ -26,6 +26,7 @@ from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.stack_joins import StackJoiner
 from flame.core.model.stacks import StackBuilder
 from tests.support.oracles.naive_live import Activity, Call, Span, Sums, host_sums, work_sums
+from tests.support.tiers import examples
 
 PARENTS = (0, 0, 1, 2, 1)
 """The path around each path of ranges."""
@@ -211,7 +212,7 @@ def horizon(past: list[Step], future: list[Step]) -> int:
 
 
 @given(st.lists(steps, max_size=8), st.integers(0, 300), st.sampled_from([2, 5, 1 << 14]))
-@settings(max_examples=50)
+@examples(0.5)
 def test_whatever_comes_when_every_window_has_the_sums_of_plain_loops(
     script: list[Step], mark: int, size: int
 ) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError, NoMatchError
@@ -30,6 +29,8 @@ from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Time
 from flame.core.projection.labels import Naming, labels_of
 from tests.support.project_tree import project_tree
+from tests.support.tiers import examples
+from tests.support.waiting import wait_until
 from tests.support.writers.fdumpfile import API, START, DumpFile
 from tests.support.writers.fdumpscripts import Program, Step, scripts
 
@@ -117,7 +118,7 @@ def running(pid: int = 100, start: int = START) -> DumpFile:
 
 
 @given(scripts, st.lists(st.integers(0, 30), max_size=4), st.sampled_from([1, 2, None]))
-@settings(max_examples=60)
+@examples(0.6)
 def test_all_of_a_dump_is_what_a_load_of_it_shows(
     tmp_path_factory: pytest.TempPathFactory, script: list[Step], cuts: list[int], rows: int | None
 ) -> None:
@@ -532,7 +533,7 @@ def test_a_process_that_is_there_and_says_nothing_is_running_until_an_exec(
             assert state_after(feed, clock, 20) is State.RUNNING
             process.stdin.write("\n")
             process.stdin.flush()
-            wait_for(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
+            wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
             assert state_after(feed, clock, 20) is State.KILLED
         finally:
             process.kill()
@@ -545,11 +546,3 @@ def state_after(feed: Feed, clock: Clock, seconds: int) -> State:
     clock.now += seconds * SECOND
     feed.update()
     return feed.status().sources[0].state
-
-
-def wait_for(fact: Callable[[], bool]) -> None:
-    """Wait until ``fact`` holds; fails after some seconds."""
-    due = time.monotonic() + 10
-    while not fact():
-        assert time.monotonic() < due
-        time.sleep(0.01)

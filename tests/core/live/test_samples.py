@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from flame.core.options import LoadOptions
 from flame.core.sass.code_files import write_codes
 from tests.core.live.test_feed import Clock, at, running
 from tests.support.project_tree import project_tree
+from tests.support.waiting import wait_until
 from tests.support.writers.fdumpfile import START, DumpFile
 
 CRC = 0xAB
@@ -139,13 +139,8 @@ def test_code_stands_there_when_it_has_been_found(tmp_path: Path, feed: Feed) ->
     write_codes(folder, f"{CRC:016x}.sass", "13.0", {"gemm": code})
     os.close(folder)
     look(feed, dump, path)
-    due = time.monotonic() + 20
-    while time.monotonic() < due:
-        [names] = paths(feed.snapshot(ALL).profile)
-        if names[2] == "+0x0010 EXIT":
-            break
-        time.sleep(0.02)
-    assert names[1:] == ("gemm", "+0x0010 EXIT", "Long Scoreboard")
+    found = ("gemm", "+0x0010 EXIT", "Long Scoreboard")
+    wait_until(lambda: [names[1:] for names in paths(feed.snapshot(ALL).profile)] == [found])
 
 
 def test_without_samples_there_is_no_level_for_them(tmp_path: Path, feed: Feed) -> None:

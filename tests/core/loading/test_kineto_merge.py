@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
@@ -23,6 +23,7 @@ from tests.support.oracles.naive_kineto_events import events_of
 from tests.support.oracles.naive_kineto_host import Step, host_times, in_steps, steps_of
 from tests.support.oracles.naive_kineto_tree import METRICS, Stack, found_stacks, grouped
 from tests.support.project_tree import project_tree
+from tests.support.tiers import examples
 from tests.support.writers.kineto_scripts import STEPS, Script, scripts
 from tests.support.writers.kinetofile import KinetoFile
 
@@ -30,7 +31,7 @@ LABELS = ("a", "b", "c")
 REAL = ("h100_bert_small", "h100_qwen_python", "mi300_vllm_hipgraph")
 LEVELS = ("rank", "stream", "python", "launch", "nvtx", "shapes", "kernel")
 ORIGINS = st.sampled_from([0, 0, 3, 9])
-random_traces = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.3, [HealthCheck.too_slow])
 Counts = dict[Stack, tuple[int, int]]
 
 

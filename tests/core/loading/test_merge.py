@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError, NoMatchError
@@ -30,6 +30,7 @@ from tests.core.attribution.test_resolved import ROWS, resolved
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, i8, leaves
 from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
 
 HOUR = 3_600_000_000_000
 SECOND = 1_000_000_000
@@ -84,7 +85,7 @@ def test_a_rank_that_is_not_there_has_nothing() -> None:
 # Sums
 
 
-@settings(max_examples=30)
+@examples(0.3)
 @given(st.lists(scripts(), min_size=2, max_size=3))
 def test_every_metric_is_the_sum_of_its_parts(
     tmp_path_factory: pytest.TempPathFactory, parts: list[Script]
@@ -104,7 +105,7 @@ def test_every_metric_is_the_sum_of_its_parts(
         }
 
 
-@settings(max_examples=30)
+@examples(0.3)
 @given(st.lists(scripts(), min_size=2, max_size=3), st.randoms())
 def test_the_stacks_of_a_rank_are_those_of_its_file_in_whatever_order(
     tmp_path_factory: pytest.TempPathFactory, parts: list[Script], random: Random

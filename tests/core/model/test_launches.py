@@ -13,7 +13,7 @@ import pytest
 from flame.core.errors import InputError
 from flame.core.loading.many import load
 from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
-from tests.conftest import NSYS_TRACES, needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.support.writers.nsysfile import HTOD, NsysFile
 
 
@@ -151,7 +151,7 @@ SQL = {
 
 
 @needs_traces
-@pytest.mark.parametrize("trace", NSYS_TRACES)
+@pytest.mark.parametrize("trace", EVERY_NSYS_TRACE)
 def test_real_traces_agree_with_sql(trace: str, nsys_trace: Callable[[str], Path]) -> None:
     path = nsys_trace(trace)
     if "missing_columns" in trace:

@@ -247,10 +247,10 @@ def test_no_arrangement_of_marks_loses_the_name(text: str) -> None:
     ids=range(12),
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     clean_range(text)
     # Measured 1–80 ms; anything quadratic takes minutes on 100 kB.
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_payload_is_one_compact_line() -> None:

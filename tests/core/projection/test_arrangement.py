@@ -24,7 +24,7 @@ from flame.core.model.tree import ORDERS, Arrangement, StackTree
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
 from flame.core.projection.filters import MinShare, passing_rows
-from tests.conftest import NSYS_TRACES, needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
 from tests.core.projection.test_projection import (
     assert_preorder,
     filters,
@@ -403,7 +403,7 @@ def test_an_unknown_order_is_a_usage_error() -> None:
 
 
 @needs_traces
-@pytest.mark.parametrize("trace", NSYS_TRACES)
+@pytest.mark.parametrize("trace", EVERY_NSYS_TRACE)
 def test_real_traces_agree_with_plain_rows(trace: str, nsys_trace: Callable[[str], Path]) -> None:
     path = nsys_trace(trace)
     profile, rows = load(path, LoadOptions("raw")), naive(path)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.analysis.search import search
@@ -34,6 +34,7 @@ from tests.support.oracles.naive_tree import (
 )
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
 
 LEVELS = ("process", "thread", "device", "stream", "python", "native", "launch", "nvtx", "kernel")
 
@@ -54,7 +55,7 @@ one_filter = st.one_of(
 )
 filters = st.lists(one_filter, min_size=1, max_size=2).map(dict)
 patterns = st.sampled_from(["a", "^gemm$", "launch|GPU", "forward", "[0-9]", "nothing like this"])
-random_traces = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.4, [HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from flame.core.columns import I8
@@ -30,6 +30,7 @@ from tests.support.oracles.naive_tree import Shape, Stack, without_smaller
 from tests.support.project_tree import project_tree
 from tests.support.recorded import leaves
 from tests.support.sampled import FIRST_START, Entry, Run, runs
+from tests.support.tiers import examples
 
 METRICS = ("gpu", "count", "launch", "queue", "idle", "stalls")
 LEVELS = (
@@ -67,7 +68,7 @@ splits = st.lists(
 )
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(splits)
 def test_parts_are_those_of_fractions(units: list[tuple[int, list[int]]]) -> None:
     found = split([value for value, _ in units], [weights for _, weights in units])
@@ -126,7 +127,7 @@ def test_every_node_has_what_the_samples_say(run: Run, levels: str, metric: str)
     assert (tree.total[0], tree.count[0]) == (sum(weight(profile, metric)), len(run.launches))
 
 
-@settings(max_examples=40)
+@examples(0.4)
 @given(runs, orders, metrics)
 def test_instructions_that_are_renamed_alike_are_one(run: Run, levels: str, metric: str) -> None:
     profile = run.profile()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.columns import I8
@@ -17,6 +17,7 @@ from tests.support.oracles.naive_samples import Part, check, parts
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded
 from tests.support.sampled import Run, runs
+from tests.support.tiers import examples
 
 some_runs = st.lists(runs, min_size=1, max_size=3)
 ORDERS = ("kernel,sass,stall", "nvtx,stall", "sass,stall,kernel", "kernel,sass")
@@ -35,7 +36,7 @@ def whole_of(profiles: Sequence[Profile]) -> tuple[Profile, list[str]]:
     return merge_profiles(profiles, labels), labels
 
 
-@settings(max_examples=50)
+@examples(0.5)
 @given(some_runs, st.sampled_from(ORDERS), st.sampled_from(["gpu", "count", "stalls"]))
 def test_below_its_rank_every_profile_is_split_as_it_is_alone(
     several: list[Run], levels: str, metric: str
@@ -55,7 +56,7 @@ def test_below_its_rank_every_profile_is_split_as_it_is_alone(
     check(project_tree(whole, f"rank,{levels}", metric=metric), found)
 
 
-@settings(max_examples=50)
+@examples(0.5)
 @given(some_runs)
 def test_nothing_is_lost_and_nothing_is_mixed_up(several: list[Run]) -> None:
     profiles = [run.profile() for run in several]

@@ -93,13 +93,13 @@ def test_other_files_are_refused(data: bytes, tmp_path: Path) -> None:
 
 def read_somehow(data: bytes, folder: Path) -> None:
     """What can be read of a damaged cubin are functions with possible places, in no time."""
-    begin = time.monotonic()
+    begin = time.thread_time()
     try:
         found = functions(data, folder)
     except InputError:
         found = {}
     assert all(one.start >= 0 <= one.symbol for one in found.values())
-    assert time.monotonic() - begin < 2
+    assert time.thread_time() - begin < 2
 
 
 def test_cut_anywhere(tmp_path: Path) -> None:

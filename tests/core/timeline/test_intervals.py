@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.analysis.node_activities import NodeActivities
@@ -37,9 +37,10 @@ from flame.core.timeline.intervals import Lane, Timeline, TimeWindow, timeline
 from flame.core.timeline.raster import Grid, Shading, shade
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
+from tests.support.tiers import examples
 from tests.support.writers.nsysfile import NsysFile
 
-random_traces = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+random_traces = examples(0.4, [HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 // Everything at once, for the sanitizers: threads that launch, copy, replay graphs and annotate,
 // threads that come and go, forks in between, and an exit in the middle of it.
-// Usage: stress THREADS ROUNDS FORKS; prints what the recording must hold exactly.
+// Usage: stress THREADS ROUNDS FORKS; prints what the recording must hold exactly. The threads go
+// on after so many rounds for as long as standard input is open.
 #include <nvtx3/nvToolsExt.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ CUcontext context;
 CUfunction steady, late;
 CUgraphExec graph;
 
+std::atomic<bool> told_to_end{false};
 std::atomic<long> launches{0}, copies{0}, sets{0}, replays{0}, ranges{0};
 
 void launch(CUfunction kernel, CUstream stream) {
@@ -103,7 +105,7 @@ void worker(int rounds) {
   CUdeviceptr memory;
   check(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   check(cuda.cuMemAlloc(&memory, kBytes), "cuMemAlloc");
-  for (int i = 0; i < rounds; i++) {
+  for (int i = 0; i < rounds || !told_to_end; i++) {
     round_of_work(stream, memory, i);
     if (i % 10 == 0) std::thread(short_life, stream).join();
   }
@@ -145,6 +147,9 @@ int main(int count, char** arguments) {
   for (int i = 0; i < std::atoi(arguments[1]); i++)
     threads.emplace_back(worker, std::atoi(arguments[2]));
   for (int i = 0; i < std::atoi(arguments[3]); i++) fork_once(i);
+  while (std::getchar() != EOF) {
+  }
+  told_to_end = true;
   for (std::thread& thread : threads) thread.join();
   for (int i = 0; i < kLate; i++) std::thread(never_ending).detach();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));

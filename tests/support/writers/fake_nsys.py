@@ -10,8 +10,7 @@ from pathlib import Path
 import psutil
 
 from flame.core.readers.nsys.report import MAGIC
-
-PATIENCE = 20.0
+from tests.support.waiting import PATIENCE
 
 
 def slow_nsys(folder: Path) -> dict[str, str]:

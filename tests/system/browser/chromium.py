@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.waiting import PATIENCE
 
 HERE = Path(__file__).parent
 PACKAGES = ("package.json", "package-lock.json")
@@ -72,7 +73,7 @@ def install(folder: Path) -> None:
             pytest.skip("npm does not reach its registry")
         assert done.returncode == 0, done.stderr
         shutil.rmtree(new / "cache")
-        done = run(["node", "--input-type=module", "-e", UNPACK], new, timeout=120)
+        done = run(["node", "--input-type=module", "-e", UNPACK], new, timeout=2 * PATIENCE)
         assert done.returncode == 0, done.stderr
         (new / "unpacked" / "fonts" / "fonts.conf").write_text(FONTS)
         try:
@@ -84,7 +85,7 @@ def install(folder: Path) -> None:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def run(command: list[str], folder: Path, timeout: int) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], folder: Path, timeout: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=folder,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.garbage import leaks_told as leaks_told
 from tests.system.browser import chromium
 
 

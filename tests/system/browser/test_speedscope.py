@@ -30,6 +30,8 @@ from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
 from tests.system.browser.chromium import asking
 
+pytestmark = pytest.mark.deep
+
 HERE = Path(__file__).parent
 SAMPLE = SAMPLES / "decode_small.sqlite"
 Place = tuple[str, str, int]

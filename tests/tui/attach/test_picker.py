@@ -17,51 +17,53 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from flame.attach.discover.model import Candidate, Ended, Found, Job, Way
+from flame.attach.discover.model import Candidate, Discovery, FinishedRecording, Job, WatchMethod
 from flame.core.errors import InputError, UsageError
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.tui.attach import picker
-from flame.tui.attach.picker import Picker
+from flame.tui.attach.picker import Picker, PickerScreen
 from flame.tui.attach.picker_rows import Item, about, heads, matches, nothing, refusal, row
 from flame.tui.attach.run import run
 from flame.tui.toolkit.lines import Line, Rows, line_width
 from flame.tui.toolkit.palette import Palette
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 10.0
 PALETTE = Palette((18, 18, 18), (228, 228, 228))
-NOTHING = Found((), ())
+NOTHING = Discovery((), ())
 
 
-def candidate(pid: int, way: Way = Way.DUMP, **fields: object) -> Candidate:
-    known = Candidate(pid, f"job{pid}", f"python job{pid}.py --lr 0.1", "ada", 90.0, way)
-    if way is Way.DUMP:
+def candidate(pid: int, method: WatchMethod = WatchMethod.DUMP, **fields: object) -> Candidate:
+    known = Candidate(pid, f"job{pid}", f"python job{pid}.py --lr 0.1", "ada", 90.0, method)
+    if method is WatchMethod.DUMP:
         known = dataclasses.replace(known, dumps=(Path(f"/tmp/flame/{pid}-b.fdump"),))
     return dataclasses.replace(known, **fields)  # type: ignore[arg-type]
 
 
-def job(pid: int, way: Way = Way.DUMP, **fields: object) -> Job:
+def job(pid: int, method: WatchMethod = WatchMethod.DUMP, **fields: object) -> Job:
     """A job of one process; ``kernels`` and the like are those of the job."""
     own = {key: fields.pop(key) for key in ("kernels", "launches", "active") if key in fields}
-    root = candidate(pid, way, **fields)
+    root = candidate(pid, method, **fields)
     return dataclasses.replace(Job(root, (root,)), **own)  # type: ignore[arg-type]
 
 
-def ended(pid: int, name: str = "old.py") -> Ended:
-    return Ended((Path(f"/tmp/flame/{pid}-a.fdump"),), name, (pid,), 7200.0, 12_000_000, 40_000)
+def ended(pid: int, name: str = "old.py") -> FinishedRecording:
+    return FinishedRecording(
+        (Path(f"/tmp/flame/{pid}-a.fdump"),), name, (pid,), 7200.0, 12_000_000, 40_000
+    )
 
 
-class Finder:
+class FakeFinder:
     """Finds what it is told to, and counts how often it is asked."""
 
-    def __init__(self, found: Found) -> None:
-        self.found: Found | Exception = found
+    def __init__(self, found: Discovery) -> None:
+        self.found: Discovery | Exception = found
         self.gate = threading.Event()
         self.gate.set()
         self.looks = 0
 
-    def __call__(self) -> Found:
+    def __call__(self) -> Discovery:
         self.gate.wait(PATIENCE)
         self.looks += 1
         if isinstance(self.found, Exception):
@@ -69,10 +71,15 @@ class Finder:
         return self.found
 
 
+def is_looking(app: Picker) -> bool:
+    """Whether a look is going on, or has not been shown yet."""
+    return any(isinstance(one, PickerScreen) and one._looking for one in app.screen_stack)
+
+
 class User:
     """Presses keys in the picker and reads it."""
 
-    def __init__(self, app: Picker, pilot: Pilot[None], find: Finder) -> None:
+    def __init__(self, app: Picker, pilot: Pilot[None], find: FakeFinder) -> None:
         self.app = app
         self.pilot = pilot
         self.find = find
@@ -95,12 +102,11 @@ class User:
             while not condition():
                 await asyncio.sleep(0.01)
 
-    async def renew(self, found: Found | Exception) -> None:
+    async def renew(self, found: Discovery | Exception) -> None:
         """Have ``found`` found at the next look, which is now."""
         self.find.found, looks = found, self.find.looks
         await self.press("r")
-        await self.until(lambda: self.find.looks > looks)
-        await asyncio.sleep(0.02)
+        await self.until(lambda: self.find.looks > looks and not is_looking(self.app))
         await self.settle()
 
     def read(self, name: str = "items") -> str:
@@ -129,9 +135,12 @@ class User:
 
 @asynccontextmanager
 async def opened(
-    found: Found, size: tuple[int, int] = (100, 30), config: Config = DEFAULTS, wait: bool = True
+    found: Discovery,
+    size: tuple[int, int] = (100, 30),
+    config: Config = DEFAULTS,
+    wait: bool = True,
 ) -> AsyncIterator[User]:
-    find = Finder(found)
+    find = FakeFinder(found)
     if not wait:
         find.gate.clear()
     app = Picker(find, config)
@@ -139,8 +148,7 @@ async def opened(
         user = User(app, pilot, find)
         await user.settle()
         if wait:
-            await user.until(lambda: find.looks)
-            await asyncio.sleep(0.02)
+            await user.until(lambda: find.looks and not is_looking(app))
             await user.settle()
         yield user
         find.gate.set()
@@ -163,7 +171,7 @@ def test_a_row_says_who_runs_what_for_how_long_and_what_was_recorded() -> None:
 
 def test_what_records_right_now_has_a_light() -> None:
     assert "●" in text(row(job(41, active=True), False, PALETTE, 80))
-    lit = text(row(job(41, Way.CPU, active=True), False, PALETTE, 80))
+    lit = text(row(job(41, WatchMethod.CPU, active=True), False, PALETTE, 80))
     assert "●" not in lit and "○" not in lit
 
 
@@ -220,23 +228,23 @@ def test_columns_go_as_it_gets_narrow_the_way_last() -> None:
 
 
 def test_a_job_can_be_watched_as_the_best_of_its_processes_can() -> None:
-    launcher, worker = candidate(1, Way.NONE), candidate(2, Way.DUMP)
-    assert Job(launcher, (worker,)).way is Way.DUMP
+    launcher, worker = candidate(1, WatchMethod.NONE), candidate(2, WatchMethod.DUMP)
+    assert Job(launcher, (worker,)).method is WatchMethod.DUMP
     assert refusal(Job(launcher, (worker,))) == ""
 
 
 def test_what_can_not_be_attached_to_says_why() -> None:
-    denied = job(1, Way.CPU, denied="belongs to root")
+    denied = job(1, WatchMethod.CPU, denied="belongs to root")
     assert refusal(denied) == "belongs to root"
     assert refusal(job(1, dumps=(), denied="its dump has been removed")).startswith("its dump")
-    assert refusal(job(1, Way.NONE)) == "not recorded: start it with flame record -- CMD"
-    assert refusal(ended(1)) == refusal(job(1)) == refusal(job(1, Way.REMOTE)) == ""
+    assert refusal(job(1, WatchMethod.NONE)) == "not recorded: start it with flame record -- CMD"
+    assert refusal(ended(1)) == refusal(job(1)) == refusal(job(1, WatchMethod.REMOTE)) == ""
 
 
 def test_what_choosing_comes_to_is_said_of_every_kind() -> None:
     assert about(job(1, launches=5)).startswith("enter watches it: 5 launches")
-    assert "no NVTX" in about(job(1, Way.REMOTE))
-    assert "without the GPU" in about(job(1, Way.CPU))
+    assert "no NVTX" in about(job(1, WatchMethod.REMOTE))
+    assert "without the GPU" in about(job(1, WatchMethod.CPU))
     assert about(ended(1)) == "enter opens it: 1 dump, /tmp/flame"
 
 
@@ -266,14 +274,14 @@ def test_nothing_found_says_how_to_record(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 async def test_it_is_there_before_anything_is_found() -> None:
-    async with opened(Found((job(41),), ()), wait=False) as user:
+    async with opened(Discovery((job(41),), ()), wait=False) as user:
         assert "looking for what runs here" in user.read()
         user.find.gate.set()
         await user.until(lambda: "job41" in user.read())
 
 
 async def test_jobs_come_first_and_ended_recordings_below_their_title() -> None:
-    async with opened(Found((job(41), job(42)), (ended(7),))) as user:
+    async with opened(Discovery((job(41), job(42)), (ended(7),))) as user:
         lines = user.read().splitlines()
         assert [line.split()[-1] if line.split() else "" for line in lines] == [
             *("recording", "recording", "", "recordings", "MB")
@@ -284,7 +292,7 @@ async def test_jobs_come_first_and_ended_recordings_below_their_title() -> None:
 async def test_it_looks_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picker, "PERIOD", 0.05)
     async with opened(NOTHING) as user:
-        user.find.found = Found((job(41),), ())
+        user.find.found = Discovery((job(41),), ())
         await user.until(lambda: "job41" in user.read())
         looks = user.find.looks
         await user.until(lambda: user.find.looks > looks + 1)
@@ -300,37 +308,37 @@ async def test_a_slow_look_is_not_begun_twice() -> None:
 
 
 async def test_the_selection_stays_with_its_process() -> None:
-    async with opened(Found((job(41), job(42)), ())) as user:
+    async with opened(Discovery((job(41), job(42)), ())) as user:
         await user.press("down")
-        await user.renew(Found((job(43), job(41), job(42)), (ended(7),)))
+        await user.renew(Discovery((job(43), job(41), job(42)), (ended(7),)))
         assert "job42" in user.selected
-        await user.renew(Found((job(43),), (ended(7), ended(42))))
+        await user.renew(Discovery((job(43),), (ended(7), ended(42))))
         assert user.selected.split()[1] == "42"
-        await user.renew(Found((job(43),), ()))
+        await user.renew(Discovery((job(43),), ()))
         assert "job43" in user.selected
 
 
 async def test_a_look_that_fails_says_so_and_keeps_what_was_there() -> None:
-    async with opened(Found((job(41),), ())) as user:
+    async with opened(Discovery((job(41),), ())) as user:
         await user.renew(InputError("/proc: cannot be read: Permission denied"))
         assert "/proc: cannot be read" in user.read("about")
         assert "job41" in user.selected
-        await user.renew(Found((job(41),), ()))
+        await user.renew(Discovery((job(41),), ()))
         assert "enter watches it" in user.read("about")
 
 
 async def test_notes_stand_below_the_list_and_many_are_counted() -> None:
-    async with opened(Found((job(41),), (), ("one \x1b[31mred",))) as user:
+    async with opened(Discovery((job(41),), (), ("one \x1b[31mred",))) as user:
         assert user.read("notes") == " one ␛[31mred"
-        await user.renew(Found((job(41),), (), tuple("abcde")))
+        await user.renew(Discovery((job(41),), (), tuple("abcde")))
         assert user.read("notes") == " a\n b\n and 3 more like these"
-        await user.renew(Found((job(41),), ()))
+        await user.renew(Discovery((job(41),), ()))
         assert user.read("notes") == ""
 
 
 async def test_a_long_list_scrolls_with_the_selection() -> None:
     jobs = tuple(job(1000 + number) for number in range(50))
-    async with opened(Found(jobs, (ended(7),)), (60, 15)) as user:
+    async with opened(Discovery(jobs, (ended(7),)), (60, 15)) as user:
         await user.press("end")
         assert "old.py" in user.selected
         assert "Ended recordings" in user.read()
@@ -343,7 +351,9 @@ async def test_a_long_list_scrolls_with_the_selection() -> None:
 
 
 async def test_what_cannot_be_attached_to_says_why_and_enter_stays() -> None:
-    async with opened(Found((job(41, Way.NONE, denied="belongs to root: use sudo"),), ())) as user:
+    async with opened(
+        Discovery((job(41, WatchMethod.NONE, denied="belongs to root: use sudo"),), ())
+    ) as user:
         assert user.read("about") == " belongs to root: use sudo"
         await user.press("enter")
         assert user.app.is_running
@@ -358,7 +368,9 @@ async def test_nothing_found_is_no_empty_table() -> None:
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (250, 70), (20, 6)])
 async def test_every_size_is_drawn(size: tuple[int, int]) -> None:
-    async with opened(Found((job(41), job(42, Way.CPU)), (ended(7),), ("a note",)), size) as user:
+    async with opened(
+        Discovery((job(41), job(42, WatchMethod.CPU)), (ended(7),), ("a note",)), size
+    ) as user:
         assert "41" in user.selected
         await user.pilot.resize_terminal(100, 30)
         await user.settle()
@@ -366,7 +378,7 @@ async def test_every_size_is_drawn(size: tuple[int, int]) -> None:
 
 
 async def test_in_ascii_the_selected_row_and_the_light_are_still_marked() -> None:
-    found = Found((job(41, active=True),), ())
+    found = Discovery((job(41, active=True),), ())
     async with opened(found, config=Config(ascii=True)) as user:
         drawn = "\n".join(
             "".join(segment.text for segment in line)
@@ -379,7 +391,7 @@ async def test_in_ascii_the_selected_row_and_the_light_are_still_marked() -> Non
 
 
 async def test_typing_filters_and_enter_takes_what_is_left() -> None:
-    async with opened(Found((job(41), job(42)), (ended(7),))) as user:
+    async with opened(Discovery((job(41), job(42)), (ended(7),))) as user:
         await user.press("slash", *"job42")
         assert user.read().splitlines() == [user.selected]
         assert user.read("header").endswith("1 of 2 running · 1 ended")
@@ -388,14 +400,14 @@ async def test_typing_filters_and_enter_takes_what_is_left() -> None:
 
 
 async def test_arrows_move_while_typing_and_letters_do_not() -> None:
-    async with opened(Found((job(41), job(42)), ())) as user:
+    async with opened(Discovery((job(41), job(42)), ())) as user:
         await user.press("slash", "j", "down")
         assert "job42" in user.selected
         assert user.app.screen.query_one(Input).value == "j"
 
 
 async def test_esc_takes_the_filter_back_before_it_leaves() -> None:
-    async with opened(Found((job(41),), (ended(7),))) as user:
+    async with opened(Discovery((job(41),), (ended(7),))) as user:
         await user.press("slash", *"zzz")
         assert "nothing matches 'zzz'" in user.read()
         await user.press("escape")
@@ -405,9 +417,9 @@ async def test_esc_takes_the_filter_back_before_it_leaves() -> None:
 
 
 async def test_a_filter_holds_for_what_comes() -> None:
-    async with opened(Found((job(41), job(42)), ())) as user:
+    async with opened(Discovery((job(41), job(42)), ())) as user:
         await user.press("slash", *"42")
-        user.find.found = Found((job(142), job(43), job(42)), ())
+        user.find.found = Discovery((job(142), job(43), job(42)), ())
         user.app.screen.action_refresh()  # type: ignore[attr-defined]
         await user.until(lambda: "job142" in user.read())
         assert "job43" not in user.read() and "job42" in user.selected
@@ -417,27 +429,27 @@ async def test_a_filter_holds_for_what_comes() -> None:
 
 
 async def test_enter_leaves_with_the_job() -> None:
-    async with opened(Found((job(41), job(42)), ())) as user:
+    async with opened(Discovery((job(41), job(42)), ())) as user:
         await user.press("j", "enter")
         assert user.left_with == job(42)
 
 
 async def test_enter_leaves_with_an_ended_recording() -> None:
-    async with opened(Found((job(41),), (ended(7),))) as user:
+    async with opened(Discovery((job(41),), (ended(7),))) as user:
         await user.press("G", "enter")
         assert user.left_with == ended(7)
 
 
 @pytest.mark.parametrize("key", ["q", "escape", "ctrl+c", "ctrl+q"])
 async def test_leaving_chooses_nothing(key: str) -> None:
-    async with opened(Found((job(41),), ())) as user:
+    async with opened(Discovery((job(41),), ())) as user:
         await user.pilot.press(key)
         await user.pilot.pause()
         assert user.left_with is None
 
 
 async def test_a_click_selects_and_a_double_click_attaches() -> None:
-    async with opened(Found((job(41), job(42), job(43)), ())) as user:
+    async with opened(Discovery((job(41), job(42), job(43)), ())) as user:
         await user.click("job42")
         assert "job42" in user.selected
         await user.click("job43", times=2)
@@ -445,7 +457,7 @@ async def test_a_click_selects_and_a_double_click_attaches() -> None:
 
 
 async def test_a_click_beside_the_rows_does_nothing() -> None:
-    async with opened(Found((job(41),), (ended(7),))) as user:
+    async with opened(Discovery((job(41),), (ended(7),))) as user:
         await user.click("Ended recordings", times=2)
         await user.pilot.click("#items", offset=(5, 12))
         await user.settle()
@@ -470,13 +482,15 @@ def test_a_terminal_that_cannot_draw_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 # Pictures
 
-SHOWN = Found(
+SHOWN = Discovery(
     (
         job(4123, kernels=1_260_000, launches=1_300_000, active=True, name="train.py"),
         job(77, kernels=3, name="vllm", command="vllm serve --model llama", age=90_000.0),
-        job(901, Way.REMOTE, name="eval.py", age=50.0),
-        job(902, Way.CPU, name="python3.11", command="python3.11 -m http.server"),
-        job(903, Way.NONE, name="other", denied="belongs to eve: only eve and root may look"),
+        job(901, WatchMethod.REMOTE, name="eval.py", age=50.0),
+        job(902, WatchMethod.CPU, name="python3.11", command="python3.11 -m http.server"),
+        job(
+            903, WatchMethod.NONE, name="other", denied="belongs to eve: only eve and root may look"
+        ),
     ),
     (ended(55),),
     ("12 processes of other users were not looked at",),
@@ -485,7 +499,7 @@ SHOWN = Found(
 
 @pytest.mark.parametrize("size", [(60, 15), (120, 24)], ids=lambda size: "{}x{}".format(*size))
 def test_picture(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
-    find = Finder(SHOWN)
+    find = FakeFinder(SHOWN)
 
     async def play(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, Picker)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -18,9 +19,11 @@ from flame.core.model.meta import Process, Source
 from flame.core.model.tree import Arrangement
 from flame.core.projection.filters import Filter, Streams, Time
 from flame.core.projection.selection import Selection
+from flame.tui.details import collector
 from flame.tui.details.collector import Collected, Collector
 from flame.tui.details.facts import Facts, collect
 from flame.tui.session.session import Projection, project
+from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.nsysfile import HTOD, NsysFile
 from tests.tui import sources
 from tests.tui.trees import node
@@ -279,40 +282,45 @@ class Desk:
 
     def wait(self) -> None:
         """Until nothing more is worked out."""
-        end = time.monotonic() + 10
-        while self.collector.busy and time.monotonic() < end:
-            while self.messages:
-                message = self.messages.pop(0)
-                assert isinstance(message, Collected)
-                self.collector.take(message)
-            time.sleep(0.005)
-        assert not self.collector.busy
+        wait_until(self._is_idle)
+
+    def _is_idle(self) -> bool:
+        while self.messages:
+            message = self.messages.pop(0)
+            assert isinstance(message, Collected)
+            self.collector.take(message)
+        return not self.collector.busy
 
 
 def test_facts_come_later_and_are_kept(path: Path) -> None:
     shown, desk = shown_of(path), Desk()
-    shown.view.select(node(shown.view.tree, *STEP))
+    shown.view.cursor.select(node(shown.view.tree, *STEP))
     assert desk.collector.ask(shown, shown.view) is None
     assert desk.collector.busy
     desk.wait()
     first = desk.collector.facts
     assert first is not None
-    shown.view.select(0)
+    shown.view.cursor.select(0)
     assert desk.collector.ask(shown, shown.view) is None
-    shown.view.select(node(shown.view.tree, *STEP))
+    shown.view.cursor.select(node(shown.view.tree, *STEP))
     assert desk.collector.ask(shown, shown.view) is first
     assert not desk.collector.busy
 
 
-def test_while_the_cursor_moves_nothing_is_worked_out(path: Path) -> None:
+def test_while_the_cursor_moves_nothing_is_worked_out(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown, desk = shown_of(path), Desk()
-    for place in range(len(shown.view.tree)):
-        shown.view.select(place)
-        desk.collector.ask(shown, shown.view)
+    *passed, last = range(len(shown.view.tree))
+    for rest, places in ((10 * PATIENCE, passed), (collector.REST, [last])):
+        monkeypatch.setattr(collector, "REST", rest)
+        for place in places:
+            shown.view.cursor.select(place)
+            desk.collector.ask(shown, shown.view)
     desk.wait()
-    time.sleep(0.1)
+    wait_until(lambda: not any(isinstance(one, Timer) for one in threading.enumerate()))
     assert desk.messages == []
-    shown.view.select(0)
+    shown.view.cursor.select(0)
     assert desk.collector.ask(shown, shown.view) is None
 
 
@@ -329,14 +337,13 @@ def test_facts_of_a_frame_left_behind_are_kept_but_not_news(path: Path) -> None:
     shown = shown_of(path)
     desk = Desk()
     desk.collector.ask(shown, shown.view)
-    while not desk.messages:
-        time.sleep(0.005)
-    shown.view.select(1)
+    wait_until(lambda: desk.messages)
+    shown.view.cursor.select(1)
     desk.collector.ask(shown, shown.view)
     message = desk.messages.pop(0)
     assert isinstance(message, Collected)
     assert not desk.collector.take(message)
-    shown.view.select(0)
+    shown.view.cursor.select(0)
     assert desk.collector.ask(shown, shown.view) is not None
 
 

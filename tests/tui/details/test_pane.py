@@ -14,10 +14,11 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.tree import StackTree
 from flame.tui.details.blocks import bars
-from flame.tui.details.facts import BINS, Facts, Launched, Moved, Part, Parts, Used
+from flame.tui.details.facts import BINS, Facts, HeaviestParts, Launched, Moved, Part, Used
 from flame.tui.details.pane import details
 from flame.tui.session.row_layout import Span
-from flame.tui.session.tree_view import View, Zoom
+from flame.tui.session.tree_view import TreeView
+from flame.tui.session.viewport import Zoom
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
 from tests.support.project_tree import project_tree
@@ -42,10 +43,10 @@ OPERATOR = Frame(Kind.NVTX, "aten::mm", extra=(("placed", "by GPU time"),))
 def shown(
     tree: StackTree, *names: str, width: int = 40, zoom: str = "", facts: Facts | None = None
 ) -> list[str]:
-    view = View(tree, 100)
+    view = TreeView(tree, 100)
     if zoom:
-        view.zoom_to(view.zoom_of(node(tree, zoom)))
-    view.select(node(tree, *names))
+        view.zoom_to(view.viewport.zoom_of(node(tree, zoom)))
+    view.cursor.select(node(tree, *names))
     return [text(line) for line in details(view, PALETTE, width, facts)]
 
 
@@ -53,7 +54,7 @@ def known(values: Sequence[int] = (), **more: Any) -> Facts:
     """Facts of activities that took so long."""
     column: I8 = np.array(values, np.int64)
     spread, shape = distribution(column), histogram(column, BINS)
-    rest: dict[str, Any] = {"parents": Parts([], 0, 0), "on": {}, "notes": ()}
+    rest: dict[str, Any] = {"parents": HeaviestParts([], 0, 0), "on": {}, "notes": ()}
     return Facts(False, spread, shape, **{"queue": None, **rest, **more})
 
 
@@ -91,11 +92,11 @@ def test_times_and_shares() -> None:
 
 
 def test_what_reaches_beyond_the_zoomed_part_is_no_share_of_it() -> None:
-    view = View(stack_tree({("a",): 60, ("b",): 40}), 100)
+    view = TreeView(stack_tree({("a",): 60, ("b",): 40}), 100)
     view.zoom_to(Zoom(0, Span(30, 100)))
     shares = {}
     for name in "ab":
-        view.select(node(view.tree, name))
+        view.cursor.select(node(view.tree, name))
         shares[name] = [text(line) for line in details(view, PALETTE, 40)]
     assert fact(shares["b"], "of zoomed") == "57.1 %"
     assert not any("of zoomed" in line for line in shares["a"])
@@ -178,7 +179,7 @@ def test_every_line_fits_the_pane() -> None:
     )
     tree = stack_tree({(hostile, "絵文字🚀" * 30): 10, (hostile, ""): 5})
     name = "\x1b]0;x\x07日本" * 100
-    parts = Parts([Part(name, 8, 1), Part(name, 2)], 9, 10)
+    parts = HeaviestParts([Part(name, 8, 1), Part(name, 2)], 9, 10)
     unread = known((1, 10**12), parents=parts, on={"threads": parts}, unread=name)
     config = LaunchConfig((2**31,) * 3, (1024,) * 3, None, 255, 2**30, 2**30)
     launched = Launched([Used(config, 10**9, 7)] * 2, 2, 14)
@@ -186,8 +187,8 @@ def test_every_line_fits_the_pane() -> None:
         (30, 40, 69, 70, 118), (None, unread, known((3, 4), launched=launched))
     ):
         for selected in (1, 2, 3):
-            view = View(tree, 100)
-            view.select(selected)
+            view = TreeView(tree, 100)
+            view.cursor.select(selected)
             for line in details(view, PALETTE, width, facts):
                 assert line_width(line) <= width
                 assert text(line).isprintable()
@@ -195,13 +196,13 @@ def test_every_line_fits_the_pane() -> None:
 
 def test_a_name_of_no_text_is_visible() -> None:
     tree = stack_tree({("",): 1})
-    view = View(tree, 100)
-    view.select(1)
+    view = TreeView(tree, 100)
+    view.cursor.select(1)
     assert text(details(view, PALETTE, 40)[1]) == "[empty]"
 
 
 def test_nothing_is_called_narrow_before_there_is_a_width() -> None:
-    lines = [text(line) for line in details(View(TREE, 0), PALETTE, 40)]
+    lines = [text(line) for line in details(TreeView(TREE, 0), PALETTE, 40)]
     assert lines[0].strip() == "root"
 
 
@@ -318,7 +319,7 @@ def test_the_queue_delay() -> None:
 
 
 def test_several_shapes_stand_below_with_their_shares() -> None:
-    shapes = Parts([Part("[[16, 2880], [2880, 2880]]", 3), Part("[[1]]", 1)], 7, 4)
+    shapes = HeaviestParts([Part("[[16, 2880], [2880, 2880]]", 3), Part("[[1]]", 1)], 7, 4)
     lines = shown(TREE, "forward", "aten::mm", facts=known(shapes=shapes))
     at = lines.index("heaviest shapes, of 7")
     assert lines[at + 1 : at + 3] == [" 75.0 %  [[16, 2880], [2880, 2880]]", " 25.0 %  [[1]]"]
@@ -328,9 +329,9 @@ def test_several_shapes_stand_below_with_their_shares() -> None:
 
 
 def test_parents_can_be_clicked() -> None:
-    parents = Parts([Part("aten::mm", 6, 2), Part("other", 2, 4)], 2, 8)
-    view = View(TREE, 100)
-    view.select(node(TREE, "other", "gemm"))
+    parents = HeaviestParts([Part("aten::mm", 6, 2), Part("other", 2, 4)], 2, 8)
+    view = TreeView(TREE, 100)
+    view.cursor.select(node(TREE, "other", "gemm"))
     lines = details(view, PALETTE, 40, known([5, 6], parents=parents))
     at = [text(line) for line in lines].index("heaviest above, of 2")
     assert text(lines[at + 1]) == " 75.0 %  aten::mm"
@@ -339,13 +340,13 @@ def test_parents_can_be_clicked() -> None:
 
 @pytest.mark.parametrize("clicks", [True, False])
 def test_children_can_be_clicked_in_the_projected_tree(clicks: bool) -> None:
-    lines = details(View(TREE, 100), PALETTE, 40, clicks=clicks)
+    lines = details(TreeView(TREE, 100), PALETTE, 40, clicks=clicks)
     actions = [piece.action for line in lines for piece in line if piece.action]
     assert bool(actions) == clicks
 
 
 def test_where_it_ran_and_what_is_missing() -> None:
-    on = {"GPUs": Parts([Part("GPU 0", 90), Part("GPU 1", 10)], 3, 100)}
+    on = {"GPUs": HeaviestParts([Part("GPU 0", 90), Part("GPU 1", 10)], 3, 100)}
     note = "NVTX ranges cover 47 % of GPU time, the rest was launched outside any."
     lines = shown(TREE, "forward", facts=known([5, 6], on=on, notes=(note,)))
     assert fact(lines, "GPUs") == "GPU 0 90.0 %, GPU 1 10.0 %"
@@ -355,7 +356,9 @@ def test_where_it_ran_and_what_is_missing() -> None:
 
 def test_of_a_long_name_it_ran_on_the_share_stays() -> None:
     parts = [Part(f"VLLM::Worker_TP{rank} [410{rank}]", 50) for rank in range(2)]
-    lines = shown(TREE, "forward", facts=known([5, 6], on={"processes": Parts(parts, 2, 100)}))
+    lines = shown(
+        TREE, "forward", facts=known([5, 6], on={"processes": HeaviestParts(parts, 2, 100)})
+    )
     named = [fact(lines, "processes"), after(lines, "processes")[0].strip()]
     assert [(name[:6], name[-13:]) for name in named] == [
         ("VLLM::", "[4100] 50.0 %"),
@@ -370,8 +373,8 @@ def test_a_name_cut_at_the_top_stands_in_full_below() -> None:
 
 
 def test_operators_are_ranges_and_say_why_they_stand_there() -> None:
-    view = View(stack_tree({(OPERATOR, "gemm"): 10}), 100)
-    view.select(1)
+    view = TreeView(stack_tree({(OPERATOR, "gemm"): 10}), 100)
+    view.cursor.select(1)
     lines = [text(line) for line in details(view, PALETTE, 60, terms=OPERATORS)]
     assert lines[0] == " range"
     assert "placed      by GPU time" in lines
@@ -379,8 +382,8 @@ def test_operators_are_ranges_and_say_why_they_stand_there() -> None:
 
 def test_samples_have_no_count_no_mean_and_no_spread() -> None:
     tree = project_tree(sources.stacks())
-    view = View(tree, 100)
-    view.select(node(tree, "main [7]", "main", "work"))
+    view = TreeView(tree, 100)
+    view.cursor.select(node(tree, "main [7]", "main", "work"))
     lines = [text(line) for line in details(view, PALETTE, 60)]
     assert lines[:3] == [" frame", "work", "source      lib/server.py:12"]
     assert "total       30  75.0 % of all" in lines

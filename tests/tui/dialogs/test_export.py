@@ -16,8 +16,8 @@ from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import ShowStacks
 from flame.core.projection.selection import Selection
-from flame.tui.dialogs.export import ExportDialog, save_screenshot
-from flame.tui.dialogs.write_files import free_name, target_of
+from flame.tui.dialogs.export import ExportDialog
+from flame.tui.dialogs.write_files import free_name, output_file, save_screenshot
 from flame.tui.session.session import Projection, project
 from tests.tui import traces
 from tests.tui.dialog_stage import PENDING, Player, stage
@@ -43,7 +43,7 @@ def shown(profile: Profile) -> Projection:
     """The second layer, of stacks with ``gemm``."""
     shown = project(profile, Selection(levels=("nvtx", "kernel"), where=(ShowStacks("gemm"),)))
     tree = shown.view.tree
-    shown.view.select(tree.find(("generate", "model.layers.1")))
+    shown.view.cursor.select(tree.find(("generate", "model.layers.1")))
     shown.view.zoom_in()
     return shown
 
@@ -148,7 +148,7 @@ async def test_a_failed_write_is_said_and_can_be_tried_again(
 
     async with stage(dialog) as user:
         with monkeypatch.context() as broken:
-            broken.setattr("flame.tui.dialogs.write_files.Stacks._write", full)
+            broken.setattr("flame.tui.dialogs.write_files.ExportedStacks._write", full)
             await user.press("enter")
             await user.until(lambda: user.dialog.note)
         assert user.dialog.note.endswith("cannot be written: No space left on device")
@@ -249,17 +249,18 @@ async def test_it_works_on_the_smallest_screen(dialog: ExportDialog) -> None:
 )
 def test_where_nothing_is_written(trace: Path, name: str, problem: str) -> None:
     Path("link").symlink_to(trace)
-    assert target_of(name, Inputs((trace,))).problem == problem
+    assert output_file(name, Inputs((trace,))).problem == problem
 
 
 def test_where_something_is_written(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(Path.cwd()))
     Path("old").touch()
-    assert target_of("new", Inputs((trace,))) == ("new", "", False)
-    assert target_of(" old ", Inputs((trace,))) == ("old", "", True)
-    assert target_of("~/new", Inputs((trace,))).path == str(Path.cwd() / "new")
+    assert output_file("new", Inputs((trace,))) == ("new", "", False)
+    assert output_file(" old ", Inputs((trace,))) == ("old", "", True)
+    assert output_file("~/new", Inputs((trace,))).path == str(Path.cwd() / "new")
     assert (
-        target_of("~nobody-here/new", Inputs((trace,))).problem == "there is no folder ~nobody-here"
+        output_file("~nobody-here/new", Inputs((trace,))).problem
+        == "there is no folder ~nobody-here"
     )
 
 
@@ -267,8 +268,8 @@ def test_where_something_is_written(trace: Path, monkeypatch: pytest.MonkeyPatch
 def test_read_only_places(trace: Path) -> None:
     Path("file").touch(0o400)
     Path("folder").mkdir(0o500)
-    assert target_of("file", Inputs((trace,))).problem == "that file is read-only"
-    assert target_of("folder/file", Inputs((trace,))).problem == "the folder folder is read-only"
+    assert output_file("file", Inputs((trace,))).problem == "that file is read-only"
+    assert output_file("folder/file", Inputs((trace,))).problem == "the folder folder is read-only"
 
 
 # Screenshots

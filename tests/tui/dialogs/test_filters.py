@@ -26,8 +26,9 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
-from flame.tui.dialogs.filter_fields import FIELDS, TextField
+from flame.tui.dialogs.filter_fields import FIELDS
 from flame.tui.dialogs.filters import FiltersDialog, slots
+from flame.tui.dialogs.text_fields import TextField
 from tests.support.writers.nsysfile import HTOD, NsysFile
 from tests.tui import sources, traces
 from tests.tui.dialog_stage import PENDING, stage

@@ -9,9 +9,9 @@ import pytest
 
 from flame.core.live.status import Rates, SourceStatus, State, Status
 from flame.core.live.window import LAST_10, SECOND
-from flame.tui.live.live_line import Pulse, clock, news
+from flame.tui.live.status_line import LiveStatusLine, clock, news
+from flame.tui.toolkit.ansi_palette import NoColours
 from flame.tui.toolkit.lines import line_width
-from flame.tui.toolkit.palette import NoColours
 
 RATES = Rates(SECOND, np.full(60, 0.63), np.full(60, 12_400))
 COLOURS = NoColours()
@@ -25,7 +25,7 @@ def status(*states: State, dropped: int = 0) -> Status:
     return Status(sources, RATES, 0, 0, 187 * SECOND)
 
 
-def text(pulse: Pulse, width: int = 120) -> str:
+def text(pulse: LiveStatusLine, width: int = 120) -> str:
     line = pulse.line(COLOURS, width)
     assert line_width(line) <= width
     return "".join(piece.text for piece in line)
@@ -36,7 +36,7 @@ def test_a_clock_counts_seconds_minutes_and_hours() -> None:
 
 
 def test_the_line_says_state_window_time_and_rates() -> None:
-    said = text(Pulse(status(State.RUNNING), LAST_10))
+    said = text(LiveStatusLine(status(State.RUNNING), LAST_10))
     assert said.startswith(" ● live  last 10 s ▾ · 3:07 ")
     assert "63 %" in said and "12.4k/s" in said
 
@@ -54,17 +54,17 @@ def test_the_line_says_state_window_time_and_rates() -> None:
 def test_the_state_is_that_of_the_process_that_fared_worst(
     states: tuple[State, ...], said: str
 ) -> None:
-    assert text(Pulse(status(*states), LAST_10)).startswith(f" {said} ")
+    assert text(LiveStatusLine(status(*states), LAST_10)).startswith(f" {said} ")
 
 
 def test_a_pause_says_how_far_behind_the_picture_is() -> None:
-    pulse = Pulse(status(State.RUNNING), LAST_10, paused=-83.0)
+    pulse = LiveStatusLine(status(State.RUNNING), LAST_10, paused=-83.0)
     assert " behind  last 10 s" in text(pulse).replace("  ", " ").replace(" last", "  last")
 
 
 @pytest.mark.parametrize("width", [20, 36, 60, 80, 250])
 def test_what_is_wrong_stays_in_any_width(width: int) -> None:
-    said = text(Pulse(status(State.RUNNING, dropped=1_203), LAST_10), width)
+    said = text(LiveStatusLine(status(State.RUNNING, dropped=1_203), LAST_10), width)
     assert "● live" in said
     assert ("dropped" in said) == (width >= 60)
 
@@ -85,6 +85,6 @@ def test_a_process_that_stands_still_is_not_live() -> None:
     known = status(State.RUNNING, State.ENDED)
     first, *rest = known.sources
     halted = replace(known, sources=(replace(first, halted=True), *rest))
-    assert text(Pulse(halted, LAST_10)).startswith(" halted ")
+    assert text(LiveStatusLine(halted, LAST_10)).startswith(" halted ")
     both = replace(known, sources=(replace(first, halted=True), first))
-    assert text(Pulse(both, LAST_10)).startswith(" ● live ")
+    assert text(LiveStatusLine(both, LAST_10)).startswith(" ● live ")

@@ -75,6 +75,7 @@ def activities(screen: str) -> str:
     return found[1]
 
 
+@pytest.mark.deep
 def test_a_program_is_watched_until_it_ends(
     tmux: Tmux, tmp_path: Path, training: subprocess.Popen[str]
 ) -> None:
@@ -126,6 +127,7 @@ def test_leaving_leaves_the_program_alone(tmux: Tmux, training: subprocess.Popen
     assert training.poll() is None
 
 
+@pytest.mark.deep
 def test_what_was_killed_is_saved_and_looked_at_again(
     tmux: Tmux, tmp_path: Path, training: subprocess.Popen[str]
 ) -> None:

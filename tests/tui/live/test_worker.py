@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from flame.core.projection.selection import Selection
 from flame.tui.live import worker as live_worker
 from flame.tui.live.worker import Failed, LiveWorker, Renewed, Told, Wish
 from flame.tui.session.query import Query
+from tests.support.waiting import PATIENCE, wait_until
 from tests.tui.recording import MS, Recording
 
-PATIENCE = 10.0
 GEMM = ("step", "gemm")
 
 
@@ -41,20 +41,31 @@ class Desk:
 
     def next(self) -> Renewed:
         """The next picture, which is shown."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            message = self.inbox.get(timeout=PATIENCE)
-            if isinstance(message, Failed):
-                raise message.error
-            if isinstance(message, Renewed):
-                self.worker.taken(shown=True)
-                return message
-        raise AssertionError("nothing came")
+        message = self.until(lambda one: isinstance(one, Renewed))
+        assert isinstance(message, Renewed)
+        self.worker.taken(shown=True)
+        return message
 
-    def silent(self, seconds: float = 0.5) -> bool:
-        """Whether no picture comes for so long."""
-        time.sleep(seconds)
-        return not any(isinstance(one, Renewed) for one in self.inbox.queue)
+    def until(self, fits: Callable[[Told | Renewed], bool]) -> Told | Renewed:
+        """The next that ``fits``."""
+        end = time.monotonic() + PATIENCE
+        while not fits(message := self.message()):
+            assert time.monotonic() < end, "it never came"
+        return message
+
+    def message(self) -> Told | Renewed:
+        """What comes next, and is not shown."""
+        message = self.inbox.get(timeout=PATIENCE)
+        if isinstance(message, Failed):
+            raise message.error
+        assert isinstance(message, Told | Renewed)
+        return message
+
+    def silent(self) -> bool:
+        """Whether no picture comes for so long that it is told several times that none does."""
+        known = [self.message() for _ in range(self.inbox.qsize())]
+        later = [self.message() for _ in range(3)]
+        return not any(isinstance(one, Renewed) for one in (*known, *later))
 
 
 class Watched:
@@ -135,8 +146,7 @@ def test_nothing_is_projected_until_the_last_picture_is_shown(
     one = desk(desks, recording)
     assert isinstance(one.next(), Renewed)
     recording.run(GEMM)
-    while not isinstance(one.inbox.get(timeout=PATIENCE), Renewed):
-        pass
+    one.until(lambda message: isinstance(message, Renewed))
     recording.run(GEMM)
     assert one.silent()
     one.worker.taken(shown=True)
@@ -170,12 +180,13 @@ def test_pictures_that_take_long_delay_no_reading(
     desks: list[Desk], recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_worker, "_SHARE", 1 << 20)
+    monkeypatch.setattr(live_worker, "_LONGEST", 10 * PATIENCE)
     one = desk(desks, recording)
     one.next()
     before = recording.updates
     recording.run(GEMM)
+    wait_until(lambda: recording.updates > before + 2)
     assert one.silent()
-    assert recording.updates > before + 2
     one.worker.turn(LAST_10)
     assert total(one.next()) == 3 * MS
 
@@ -187,16 +198,13 @@ def test_what_is_left_is_read_at_once(
     watch = Watched(recording)
     watch.feed.status = lambda: replace(recording.status(), behind=max(5 - recording.updates, 0))
     desk(desks, recording, ALL, watch)
-    end = time.monotonic() + PATIENCE
-    while recording.updates < 5:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: recording.updates >= 5)
 
 
 def test_nothing_is_shown_before_anything_was_recorded(tmp_path: Path, desks: list[Desk]) -> None:
     recording = Recording(tmp_path)
     one = desk(desks, recording)
-    assert isinstance(one.inbox.get(timeout=PATIENCE), Told)
+    assert isinstance(one.message(), Told)
     assert one.silent()
     recording.run(GEMM)
     assert total(one.next()) == MS
@@ -226,19 +234,14 @@ def test_the_usual_metric_stays_gpu_time_in_an_empty_window(
 def test_files_that_become_dumps_are_read_then(desks: list[Desk], recording: Recording) -> None:
     watch = Watched(recording, Path("late"), Path("never"))
     one = desk(desks, recording, ALL, watch)
-    end = time.monotonic() + PATIENCE
-    while not (notes := _told(one).status.notes):
-        assert time.monotonic() < end
-    assert notes == ("never: no dump",)
+
+    def has_notes(message: Told | Renewed) -> bool:
+        if isinstance(message, Renewed):
+            one.worker.taken(shown=True)
+        return bool(message.status.notes)
+
+    assert one.until(has_notes).status.notes == ("never: no dump",)
     assert watch.feed.tried.count(Path("late")) == 3
-
-
-def _told(one: Desk) -> Told | Renewed:
-    message = one.inbox.get(timeout=PATIENCE)
-    assert isinstance(message, Told | Renewed)
-    if isinstance(message, Renewed):
-        one.worker.taken(shown=True)
-    return message
 
 
 def test_the_feed_is_closed_in_the_end(desks: list[Desk], recording: Recording) -> None:
@@ -253,8 +256,9 @@ def test_what_is_wrong_is_among_the_warnings(
 ) -> None:
     watch = Watched(recording, tmp_path / "never")
     one = desk(desks, recording, ALL, watch)
-    for _ in range(2 * live_worker._TRIES):
+    while watch.feed.tried.count(tmp_path / "never") <= live_worker._TRIES:
         recording.run(GEMM)
-        said = one.next().session.profile.warnings
-        time.sleep(live_worker._LOOK)
+        one.next()
+    recording.run(GEMM)
+    said = one.next().session.profile.warnings
     assert said[-1] == "never: no dump"

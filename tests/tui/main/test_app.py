@@ -115,9 +115,9 @@ def cell(user: User, name: str) -> tuple[int, int]:
     """Where in the icicle the frame called ``name`` is drawn."""
     view = user.screen.view
     node = next(n for n in range(len(view.tree)) if view.tree.name(n) == name)
-    item = view.item_of(node)
+    item = view.viewport.item_of(node)
     assert item is not None
-    return item.left + 1, int(view.tree.depth[node]) - view.top
+    return item.left + 1, int(view.tree.depth[node]) - view.viewport.top
 
 
 async def test_a_click_selects_and_a_double_click_zooms(decode: Path) -> None:
@@ -212,10 +212,10 @@ async def test_escape_leaves_typing_then_the_search_then_the_zoom(decode: Path) 
     async with open_app(decode) as user:
         await user.press("down", "down", "enter")
         await user.press("slash", *"mlp", "enter", "slash", *"tiny", "escape")
-        found = user.screen.view.found
+        found = user.screen.view.matches.result
         assert found is not None and found.query.text == "mlp"
         await user.press("escape")
-        assert user.screen.view.found is None
+        assert user.screen.view.matches.result is None
         assert user.zoomed == "generate"
         await user.press("escape")
         assert user.zoomed == "all"
@@ -224,7 +224,7 @@ async def test_escape_leaves_typing_then_the_search_then_the_zoom(decode: Path) 
 async def test_an_empty_search_is_no_search(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("slash", "m", "backspace", "enter")
-        assert user.screen.view.found is None
+        assert user.screen.view.matches.result is None
         await user.press("n")
         assert "no search yet" in user.read("status")
 

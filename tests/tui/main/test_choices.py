@@ -87,7 +87,7 @@ async def test_selection_and_zoom_survive_a_metric_and_a_level(decode: Path) -> 
         assert (user.zoomed, user.selected) == ("model.layers.1", "model.layers.1.mlp")
         await user.press("9", "slash", *"mlp", "enter", "4")
         assert user.selected == "model.layers.0.mlp" or user.selected == "model.layers.1.mlp"
-        assert user.screen.view.found is not None
+        assert user.screen.view.matches.result is not None
 
 
 async def test_the_levels_dialog_switches_orders_and_applies(decode: Path) -> None:

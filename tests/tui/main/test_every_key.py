@@ -15,7 +15,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsDialog
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.commands import COMMANDS, Command, id_of, means_something
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.toolkit.lines import Lines, Rows
@@ -23,7 +23,7 @@ from flame.tui.toolkit.themes import NAMES
 from flame.tui.views.pane import NOT_HERE
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.pages import Sheet
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import SearchBox
 from tests.tui.conftest import User, open_app
 
 VIEWS = ("icicle", "sandwich", "top", "timeline")
@@ -62,13 +62,13 @@ def look(user: User) -> Seen:
     shown, pane = screen.shown, screen.pane
     time = screen.query_one(TimelinePane)._time
     top = screen.query_one(TopPane)
-    own = (time.lane, time.item) if time and pane.name_ == "timeline" else ()
-    window = time.window if time and pane.name_ == "timeline" else None
+    own = (time.lanes.lane, time.cursor.item) if time and pane.name_ == "timeline" else ()
+    window = time.viewport.window if time and pane.name_ == "timeline" else None
     details = screen.query_one("#details", Lines)
     return Seen(
         pane.name_,
-        (screen.view.number, screen.view.cursor, *own),
-        (window, screen.view.zoom, shown.view.zoom),
+        (screen.view.number, screen.view.cursor.node, *own),
+        (window, screen.view.viewport.zoom, shown.view.viewport.zoom),
         shown.selection.where,
         shown.view.tree.levels,
         shown.metric.key,
@@ -80,7 +80,7 @@ def look(user: User) -> Seen:
         app.theme,
         (screen.has_class("-no-details"), details.scroll_offset.y),
         screen.query_one(BODY[pane.name_], Rows).scroll_offset.y,
-        time.brush if time else None,
+        time.viewport.brush if time else None,
         (top._wanted, top._kind),
         frozenset(path.name for path in Path.cwd().iterdir()),
         "".join(piece.text for piece in screen._note).strip(),
@@ -283,7 +283,7 @@ async def begin(user: User, view: str) -> None:
         await turn(user, one)
         screen.pane.escape()
     screen.shown.view.reset()
-    screen.shown.view.select(node_of(screen.shown.view))
+    screen.shown.view.cursor.select(node_of(screen.shown.view))
     await turn(user, view)
     if view == "sandwich":
         screen.action_move("home")
@@ -297,7 +297,7 @@ async def turn(user: User, view: str) -> None:
     await user.settle()
 
 
-def node_of(view: View) -> int:
+def node_of(view: TreeView) -> int:
     """Where `START` is."""
     return next(node for node in range(len(view.tree)) if view.tree.name(node) == START)
 
@@ -316,6 +316,7 @@ def test_every_command_has_a_check() -> None:
             assert name_of(command) in ELSEWHERE or check_of(command, view), (command, view)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("view", VIEWS)
 async def test_every_key_does_what_it_says(decode: Path, view: str) -> None:
     wrong = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.tui.main.app import run
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 from tests.tui import traces
 from tests.tui.terminals import PROGRAM, Terminal, start
 
@@ -24,7 +24,7 @@ import time
 from flame.core.loading import many
 def stuck(path, options, progress):
     progress("stuck", 1, 100)
-    time.sleep(600)
+    time.sleep(6_000)
 many.load_file = stuck
 """
 
@@ -41,21 +41,23 @@ def test_open_idle_and_quit(terminals: list[Terminal], decode: Path) -> None:
     terminal = start(terminals, decode)
     terminal.read_until("model.layers.1.mlp")
     terminal.settle()
-    assert terminal.silent_for(1.0), "an idle screen writes nothing"
+    # An idle screen writes nothing, once all is drawn.
+    wait_until(lambda: terminal.silent_for(1.0))
     terminal.press("q")
     assert terminal.wait() == 0
     assert "flame:" not in terminal.last_line
 
 
+@pytest.mark.deep
 def test_bytes_per_key_stay_small(terminals: list[Terminal], decode: Path) -> None:
     terminal = start(terminals, decode)
     terminal.read_until("model.layers.1.mlp")
     terminal.settle()
     terminal.press("jj")  # until the details are so long that they have a scrollbar
-    terminal.settle()
+    terminal.answered()
     for key, most in (("k", 4_000), ("j", 4_000), ("\r", 15_000), ("/", 1_000)):
         terminal.press(key)
-        terminal.settle()
+        terminal.answered()
         assert 0 < len(terminal.output) < most, key
 
 
@@ -73,10 +75,8 @@ def test_quitting_does_not_wait_for_a_load_that_hangs(
 ) -> None:
     terminal = start(terminals, decode, STUCK)
     terminal.read_until("stuck")
-    begin = time.monotonic()
     terminal.press("q")
-    assert terminal.wait() == 130
-    assert time.monotonic() - begin < 5
+    assert terminal.wait() == 130  # within the patience of the test, which the load is beyond
     assert "flame:" not in terminal.last_line
 
 

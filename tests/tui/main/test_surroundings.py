@@ -15,6 +15,7 @@ from flame.core.projection.filter_options import where
 from flame.core.projection.selection import Selection
 from flame.tui.main.app import FlameApp
 from flame.tui.shell.loading_screen import LoadingScreen
+from tests.support.tiers import deep_except
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 
@@ -44,7 +45,10 @@ async def test_a_narrow_terminal_has_the_details_below(decode: Path) -> None:
         assert user.screen.query_one("#details").region.height == 0
 
 
-@pytest.mark.parametrize("size", [(60, 15), (61, 22), (99, 15), (100, 15), (250, 70)])
+SIZES = [(60, 15), (61, 22), (99, 15), (100, 15), (250, 70)]
+
+
+@pytest.mark.parametrize("size", deep_except((SIZES[0], SIZES[-1]), SIZES))
 async def test_every_size_from_60x15_is_drawn(decode: Path, size: tuple[int, int]) -> None:
     async with open_app(decode, size) as user:
         await user.press("down", "down", "down")

@@ -19,15 +19,15 @@ from flame.core.projection.filters import Kernel
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.core.units import format_percent
-from flame.tui.details.sample_blocks import block
+from flame.tui.details.sample_blocks import sample_lines
 from flame.tui.details.sample_facts import sampled_of
-from flame.tui.sampling.codes import as_one
 from flame.tui.sampling.subject import NONE_BELOW, ON_HOST, Subject, spot_of, subject_of
+from flame.tui.sampling.version import merge_codes
 from flame.tui.sass.head import head_lines
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import NO_SAMPLES
 from flame.tui.toolkit.palette import Palette
-from flame.tui.views.sandwich_halves import Halves
+from flame.tui.views.sandwich_halves import SandwichHalves
 from samples.make_six_levels import FOLDER as SIX_LEVELS
 from tests.tui.sampled import code, sampled, shown
 from tests.tui.sass.test_listing import version
@@ -114,7 +114,7 @@ def test_why_there_is_none(profile: Profile, tmp_path: Path) -> None:
 def test_a_frame_in_a_sandwich_counts_at_all_places(profile: Profile) -> None:
     projection = shown(profile)
     tree = projection.view.tree
-    callees = Halves.of(tree, int(tree.frame[find(projection, "gemm")])).callees
+    callees = SandwichHalves.of(tree, int(tree.frame[find(projection, "gemm")])).callees
     found = subject_of(projection, callees.tree, 0)
     assert isinstance(found, Subject)
     assert (found.name, found.value) == ("gemm", 280_000)
@@ -213,7 +213,7 @@ def test_codes_without_text_have_all_instructions_that_any_of_them_knows() -> No
     none, text = Code.unknown("gemm", np.array([0, 32])), code([("EXIT", 0)])
     some = Code.unknown("gemm", np.array([16, 32])), Code.unknown("copy", np.array([16]))
     codes = dict(enumerate([none, text, *some, replace(text)]))
-    found = as_one(codes)
+    found = merge_codes(codes)
     assert [numbers for _, numbers in found] == [(0, 2), (1, 4), (3,)]
     assert [one.offset.tolist() for one, _ in found] == [[0, 16, 32], [0], [16]]
 
@@ -268,7 +268,9 @@ def test_facts_of_a_reason_over_all_kernels(profile: Profile) -> None:
     everywhere = sampled_of(projection, tree, find(projection, "Wait"))
     assert everywhere is not None
     assert (everywhere.samples, everywhere.whole) == (28, GEMM_TOTAL + FLASH_TOTAL)
-    told = block(everywhere, tree.frames[int(tree.frame[find(projection, "Wait")])], PALETTE, 60)
+    told = sample_lines(
+        everywhere, tree.frames[int(tree.frame[find(projection, "Wait")])], PALETTE, 60
+    )
     assert "17.3 % of 2 kernels" in "".join(piece.text for piece in told[0])
     nodes = [n for n in range(len(tree)) if tree.name(n) == "gemm"]
     below = sampled_of(projection, tree, next(n for n in nodes if "Wait" in tree.names(n)))

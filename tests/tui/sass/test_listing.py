@@ -14,13 +14,13 @@ from rich.style import Style
 
 from flame.core.model.pc_samples import Code
 from flame.core.model.stalls import STALLS
-from flame.core.names.sass_text import split_instruction
+from flame.core.names.cuda import split_instruction
 from flame.tui.sampling.bars import bar, by_class
 from flame.tui.sampling.version import Version
-from flame.tui.sass.listing import Listing, RowKind
-from flame.tui.sass.source import MOST_BYTES, Sources, lines_of
-from flame.tui.toolkit.palette import NoColours, Palette, SixteenColours
-from flame.tui.toolkit.stall_colours import StallClass, class_of, class_of_title
+from flame.tui.sass.listing import MOST_BYTES, Listing, RowKind, Sources, lines_of
+from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
+from flame.tui.toolkit.colours import StallClass, class_of, class_of_title
+from flame.tui.toolkit.palette import Palette
 from tests.tui.sampled import GEMM, GEMM_SAMPLES, SOURCE, code, samples
 
 DARK = Palette((18, 18, 18), (224, 224, 224))

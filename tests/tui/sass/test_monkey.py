@@ -10,6 +10,7 @@ import pytest
 from flame.core.model.pc_samples import Code, CodeSamples
 from flame.tui.main.screen import MainScreen
 from flame.tui.shell.sass_commands import SASS_COMMANDS
+from tests.support.tiers import deep_except
 from tests.tui import sampled
 from tests.tui.sampled import open_made
 from tests.tui.terminals import Terminal, start
@@ -50,7 +51,7 @@ def evil() -> list[CodeSamples]:
 
 
 @pytest.mark.parametrize("hostile", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", deep_except([0], range(3)))
 async def test_walk(
     tmp_path: Path, seed: int, hostile: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +93,7 @@ LoadOptions = partial(LoadOptions, ncu=({report!r},))
 """
 
 
+@pytest.mark.deep
 def test_bytes_per_key_stay_small(terminals: list[Terminal], decode: Path, tmp_path: Path) -> None:
     report = tmp_path / "source.csv"
     report.write_text(page(), encoding="utf-8")

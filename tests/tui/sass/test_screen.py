@@ -21,6 +21,7 @@ from flame.tui.shell.command_palette import AllCommands
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 from flame.tui.toolkit.themes import NAMES
 from flame.tui.widgets.pages import Sheet
+from tests.support.tiers import deep_except
 from tests.tui.conftest import User, main_screen
 from tests.tui.sampled import MadeApp, open_made, sampled, view_of
 
@@ -365,7 +366,10 @@ async def test_a_reason_of_one_instruction_counts_no_others(profile: Profile) ->
         assert "\nhottest of 8 instructions\n" in user.read("details")
 
 
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (99, 30), (120, 40), (250, 70)])
+@pytest.mark.parametrize(
+    "size",
+    deep_except([(60, 15), (250, 70)], [(60, 15), (80, 24), (99, 30), (120, 40), (250, 70)]),
+)
 async def test_sizes(profile: Profile, size: tuple[int, int]) -> None:
     async with open_made(profile, size=size) as user:
         await user.press("a")
@@ -420,6 +424,7 @@ SCENES = {
     "folded": ("a", "f", "s", "m"),
     "details": ("slash", *"gemm", "enter", "n"),
 }
+SIZES = ((80, 24), (120, 40), (250, 70))
 THEMED = ("flame-light", "flame-contrast", "flame-ansi")
 
 
@@ -439,7 +444,7 @@ def taken(
     return compare(app, terminal_size=size, run_before=play)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (250, 70)], ids=lambda size: str(size[0]))
+@pytest.mark.parametrize("size", deep_except(SIZES[1:2], SIZES), ids=lambda size: str(size[0]))
 @pytest.mark.parametrize("scene", SCENES)
 def test_scene(
     profile: Profile, snap_compare: Callable[..., bool], scene: str, size: tuple[int, int]
@@ -447,7 +452,7 @@ def test_scene(
     assert taken(profile, snap_compare, scene, size, "flame-dark")
 
 
-@pytest.mark.parametrize("theme", THEMED)
+@pytest.mark.parametrize("theme", deep_except(THEMED[:1], THEMED))
 def test_theme(profile: Profile, snap_compare: Callable[..., bool], theme: str) -> None:
     assert theme in NAMES
     assert taken(profile, snap_compare, "view", (120, 40), theme)

@@ -9,9 +9,10 @@ from textual.message import Message
 
 from flame.core.errors import UsageError
 from flame.tui.session import finder
-from flame.tui.session.finder import Finder, Searched
+from flame.tui.session.finder import Searched, TreeFinder
 from flame.tui.session.query import Query
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
+from tests.support.waiting import PATIENCE
 from tests.tui.trees import stack_tree
 
 TREE = stack_tree({("a", "x"): 3, ("b", "x"): 2, ("c",): 1})
@@ -21,7 +22,7 @@ class Mailbox:
     """Takes what a thread posts."""
 
     def __init__(self) -> None:
-        self.finder = Finder(self.post)
+        self.finder = TreeFinder(self.post)
         self._messages: list[Message] = []
         self._arrived = threading.Semaphore(0)
 
@@ -31,7 +32,7 @@ class Mailbox:
 
     def take(self) -> bool:
         """Hand the next message over, as the screen does."""
-        assert self._arrived.acquire(timeout=10)
+        assert self._arrived.acquire(timeout=PATIENCE)
         message = self._messages.pop(0)
         assert isinstance(message, Searched)
         return self.finder.take(message)
@@ -47,26 +48,26 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finder, "AT_ONCE", 0)
 
 
-def matches(view: View) -> int:
-    return view.found.matches.nodes if view.found else -1
+def matches(view: TreeView) -> int:
+    return view.matches.result.matches.nodes if view.matches.result else -1
 
 
 def test_a_small_tree_is_searched_at_once(mailbox: Mailbox) -> None:
-    view = View(TREE, 80)
+    view = TreeView(TREE, 80)
     mailbox.finder.search(view, Query("x"))
     assert matches(view) == 2
     mailbox.finder.search(view, Query(""))
-    assert view.found is None and mailbox.finder.query is None
+    assert view.matches.result is None and mailbox.finder.query is None
 
 
 def test_a_wrong_expression_is_refused_at_once(mailbox: Mailbox, in_threads: None) -> None:
     with pytest.raises(UsageError, match="not a regular expression"):
-        mailbox.finder.search(View(TREE, 80), Query("("))
+        mailbox.finder.search(TreeView(TREE, 80), Query("("))
     assert not mailbox.finder.busy
 
 
 def test_a_large_tree_is_searched_in_a_thread(mailbox: Mailbox, in_threads: None) -> None:
-    view = View(TREE, 80)
+    view = TreeView(TREE, 80)
     mailbox.finder.search(view, Query("x"))
     assert mailbox.finder.busy
     assert mailbox.take()
@@ -76,7 +77,7 @@ def test_a_large_tree_is_searched_in_a_thread(mailbox: Mailbox, in_threads: None
 def test_of_searches_asked_for_meanwhile_only_the_last_is_run(
     mailbox: Mailbox, in_threads: None
 ) -> None:
-    view = View(TREE, 80)
+    view = TreeView(TREE, 80)
     for text in ("x", "a", "[abc]"):
         mailbox.finder.search(view, Query(text))
     assert not mailbox.take()
@@ -86,7 +87,7 @@ def test_of_searches_asked_for_meanwhile_only_the_last_is_run(
 
 
 def test_a_search_given_up_marks_nothing(mailbox: Mailbox, in_threads: None) -> None:
-    view = View(TREE, 80)
+    view = TreeView(TREE, 80)
     mailbox.finder.search(view, Query("x"))
     mailbox.finder.search(view, None)
     assert not mailbox.take()

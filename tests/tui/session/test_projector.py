@@ -14,9 +14,10 @@ from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.filters import HideFrames, ShowStacks
 from flame.core.projection.selection import Selection
-from flame.tui.session.projector import Projected, Projector, Ready
+from flame.tui.session.projector import Projected, Projector, ReadyProjection
 from flame.tui.session.query import Query
 from flame.tui.session.session import open_session
+from tests.support.waiting import PATIENCE
 
 GEMM = Selection(where=(ShowStacks("gemm"),))
 
@@ -30,7 +31,7 @@ class Desk:
         self.projector = Projector(session, shown, self.inbox.put)
 
     def take(self) -> object:
-        message = self.inbox.get(timeout=10)
+        message = self.inbox.get(timeout=PATIENCE)
         assert isinstance(message, Projected)
         return self.projector.take(message)
 
@@ -41,7 +42,7 @@ class Desk:
     def back(self, step: int = -1) -> bool:
         if not self.projector.back(None, step):
             return False
-        assert isinstance(self.take(), Ready)
+        assert isinstance(self.take(), ReadyProjection)
         return True
 
 
@@ -51,11 +52,11 @@ def desk(decode: Path) -> Desk:
 
 
 def test_what_is_asked_for_is_shown_with_what_the_search_finds(desk: Desk) -> None:
-    assert isinstance(desk.show(GEMM, Query("gemm")), Ready)
+    assert isinstance(desk.show(GEMM, Query("gemm")), ReadyProjection)
     shown = desk.projector.shown
     assert shown.selection == GEMM
     assert shown.view.tree.total[0] == 280_000
-    assert shown.view.found is not None and shown.view.found.matches.nodes == 2
+    assert shown.view.matches.result is not None and shown.view.matches.result.matches.nodes == 2
     assert not desk.projector.busy
 
 
@@ -63,7 +64,7 @@ def test_only_the_last_of_several_wishes_counts(desk: Desk) -> None:
     desk.projector.ask([GEMM], None)
     desk.projector.ask([Selection(metric="count")], None)
     outcomes = [desk.take(), desk.take()]
-    assert sum(isinstance(outcome, Ready) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, ReadyProjection) for outcome in outcomes) == 1
     assert desk.projector.shown.selection.metric == "count"
 
 
@@ -102,19 +103,19 @@ def test_undo_brings_the_zoom_of_before_a_new_wish_takes_the_zoom_along(desk: De
     view = desk.projector.shown.view
     generate = view.tree.find(("cudaLaunchKernel", "generate"))
     assert generate
-    view.zoom_to(view.zoom_of(generate))
+    view.zoom_to(view.viewport.zoom_of(generate))
     desk.show(GEMM)
     other = desk.projector.shown.view
-    assert other.tree.name(other.zoom.node) == "generate"
+    assert other.tree.name(other.viewport.zoom.node) == "generate"
     other.reset()
     desk.back()
     assert desk.projector.shown.view is view
-    assert view.zoom.node == generate
+    assert view.viewport.zoom.node == generate
 
 
 def test_the_selected_frame_is_kept_by_path(desk: Desk) -> None:
     view = desk.projector.shown.view
-    view.select(view.places(int(view.tree.frame[view.tree.find(("cudaLaunchKernel",))]))[0])
+    view.cursor.select(view.places(int(view.tree.frame[view.tree.find(("cudaLaunchKernel",))]))[0])
     desk.show(Selection(where=(HideFrames("^generate$"),)))
     other = desk.projector.shown.view
-    assert other.tree.name(other.cursor) == "cudaLaunchKernel"
+    assert other.tree.name(other.cursor.node) == "cudaLaunchKernel"

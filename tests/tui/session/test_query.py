@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, Kind
-from flame.tui.session.query import Query, find
+from flame.tui.session.query import Query, exact_name, exact_pattern, find
+from tests.tui.traces import HOSTILE
 from tests.tui.trees import node, stack_tree
 
 TREE = stack_tree(
@@ -60,3 +65,34 @@ def test_the_root_never_matches() -> None:
 def test_a_wrong_expression_is_explained(pattern: str) -> None:
     with pytest.raises(UsageError, match="not a regular expression: "):
         find(TREE, Query(pattern))
+
+
+any_name = st.text(st.characters(codec=None)) | st.sampled_from(HOSTILE)
+
+
+@given(any_name)
+def test_a_name_is_found_by_its_pattern_and_comes_back_from_it(name: str) -> None:
+    pattern = exact_pattern(name)
+    assert re.search(pattern, name)
+    assert exact_name(pattern) == name
+
+
+@given(any_name, any_name)
+def test_the_pattern_of_one_name_does_not_find_another(name: str, other: str) -> None:
+    if other != name and other != f"{name}\n":
+        assert not re.search(exact_pattern(name), other)
+
+
+@given(any_name)
+def test_patterns_are_printable(name: str) -> None:
+    assert exact_pattern(name).isprintable()
+
+
+def test_plain_names_stay_readable() -> None:
+    assert exact_pattern("model.layers.18") == r"^model\.layers\.18$"
+    assert exact_pattern("void f<int, 4>(float*)") == r"^void f<int, 4>\(float\*\)$"
+
+
+@pytest.mark.parametrize("pattern", ["gemm", "", "^", "$", "^gemm", "^ge.mm$", "^a|b$", r"^\d$"])
+def test_other_patterns_are_no_names(pattern: str) -> None:
+    assert exact_name(pattern) is None

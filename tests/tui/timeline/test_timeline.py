@@ -23,16 +23,16 @@ from flame.core.timeline.raster import Grid
 from flame.tui.session.carry import carry
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, open_session
-from flame.tui.timeline.axis import axis, clock, period
-from flame.tui.timeline.cursor import SHORTEST, TimeView
+from flame.tui.timeline.header import axis, clock, period
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.timeline.rows import TimelineRows
+from flame.tui.timeline.time_view import TimeView
+from flame.tui.timeline.viewport import SHORTEST
 from flame.tui.toolkit.lines import Rows
 from flame.tui.views.pane import NOT_HERE, Pane
+from tests.support.waiting import PATIENCE
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
-
-PATIENCE = 10.0
 
 
 class TimelineApp(App[None]):
@@ -87,10 +87,10 @@ class User:
 
     async def settle(self) -> None:
         async with asyncio.timeout(PATIENCE):
-            await self.pilot.pause()
+            await self.pilot.pause(0)
             while self.pane.busy:
                 await asyncio.sleep(0.01)
-            await self.pilot.pause()
+            await self.pilot.pause(0)
 
     async def does(self, *moves: Callable[[], object]) -> object:
         """Run ``moves``, each followed by what the main screen does after a key."""
@@ -107,7 +107,7 @@ class User:
 
     def cell(self, ms: float) -> int:
         """The cell of a time since the beginning of the trace."""
-        return int(self.time.grid.cell(ms * 1_000_000))
+        return int(self.time.viewport.grid.cell(ms * 1_000_000))
 
     def row(self, label: str) -> int:
         return next(y for y, line in enumerate(self.lines()) if label in line)
@@ -123,13 +123,13 @@ class User:
     @property
     def selected(self) -> str:
         """Name of the interval selected here; it is the selected frame of the tree as well."""
-        item = self.time.item
+        item = self.time.cursor.item
         return self.shown.view.tree.text[int(self.time.timeline.frame[item])] if item >= 0 else ""
 
     @property
     def in_tree(self) -> str:
         view = self.shown.view
-        return view.tree.name(view.cursor)
+        return view.tree.name(view.cursor.node)
 
     async def click(self, row: int, cell: int, times: int = 1) -> None:
         offset = (self.pane.rows.labels + cell, row)
@@ -236,7 +236,7 @@ async def test_small_traces_can_be_walked_through(
         moves += [lambda: pane.across(1), lambda: pane.across(-1), lambda: pane.match(1)]
         moves += [pane.escape, lambda: pane.closer(1), pane.out, lambda: pane.pan(1), pane.escape]
         await user.does(*moves)
-        assert user.time.window == user.time.timeline.whole
+        assert user.time.viewport.window == user.time.timeline.whole
         assert pane.sort(1) == NOT_HERE
 
 
@@ -246,9 +246,9 @@ async def test_a_resize_keeps_the_axis_above_its_rows(streams: Path) -> None:
         await user.settle()
         rows = user.pane.rows
         assert rows.labels + rows.cells == rows.inner.width
-        assert user.time.width == rows.cells
+        assert user.time.viewport.width == rows.cells
         first = user.lines("timeline-head")[1].index("╵")
-        ticks = axis(user.time.grid, user.time.timeline.origin).ticks
+        ticks = axis(user.time.viewport.grid, user.time.timeline.origin).ticks
         assert first == rows.labels + ticks[0][0]
 
 
@@ -271,7 +271,7 @@ async def test_right_and_left_select_along_the_row_and_in_the_tree(streams: Path
 async def test_dense_cells_are_walked_by_their_longest(streams: Path) -> None:
     async with open_timeline(streams) as user:
         await user.does(lambda: user.pane.across(1), lambda: user.pane.across(1))
-        window = user.time.timeline.window(user.time.item)
+        window = user.time.timeline.window(user.time.cursor.item)
         assert window.length == 10_008  # the last of nine is the longest
 
 
@@ -279,24 +279,24 @@ async def test_zoomed_in_every_one_is_a_stop(streams: Path) -> None:
     async with open_timeline(streams) as user:
         right = [lambda: user.pane.across(1)]
         await user.does(*right, *right, *[lambda: user.pane.closer(1)] * 8)
-        before = user.time.item
+        before = user.time.cursor.item
         await user.does(lambda: user.pane.across(-1))
-        assert user.time.item == before - 1
+        assert user.time.cursor.item == before - 1
         await user.does(*right, *right)
         assert user.selected == "long_1"
-        low, high = user.time.timeline.window(user.time.item)
-        assert user.time.window.low < high and user.time.window.high > low
+        low, high = user.time.timeline.window(user.time.cursor.item)
+        assert user.time.viewport.window.low < high and user.time.viewport.window.high > low
 
 
 async def test_up_and_down_change_the_row_at_the_same_time(decode: Path) -> None:
     async with open_timeline(decode) as user:
         await user.does(user.pane.home)
         assert user.selected == user.in_tree == "flash_fwd_kernel"
-        kernel, row = user.time.item, user.time.row
+        kernel, row = user.time.cursor.item, user.time.lanes.row
         await user.does(user.pane.up)
-        assert user.time.row == row - 1
+        assert user.time.lanes.row == row - 1
         await user.does(user.pane.down)
-        assert user.time.item == kernel and user.in_tree == "flash_fwd_kernel"
+        assert user.time.cursor.item == kernel and user.in_tree == "flash_fwd_kernel"
         assert await user.does(*[user.pane.up] * 6) == "the first row"
         assert await user.does(*[user.pane.down] * 6) == "the last row"
 
@@ -309,48 +309,48 @@ async def test_a_range_selects_its_own_place_in_the_tree(decode: Path) -> None:
         assert user.selected == user.in_tree == "sampler"
         await user.does(user.pane.home, user.pane.down)
         view = user.shown.view
-        assert view.tree.names(view.cursor)[-2] == "model.layers.0"
+        assert view.tree.names(view.cursor.node)[-2] == "model.layers.0"
         assert user.selected == user.in_tree
 
 
 async def test_home_and_end_select_the_first_and_last(streams: Path) -> None:
     async with open_timeline(streams) as user:
         await user.does(lambda: user.pane.end())
-        assert user.time.item == user.time.timeline.lanes[0].last - 1
+        assert user.time.cursor.item == user.time.timeline.lanes[0].last - 1
         await user.does(user.pane.home)
-        assert user.time.item == 0
+        assert user.time.cursor.item == 0
 
 
 async def test_what_was_selected_elsewhere_is_selected_here(streams: Path) -> None:
     async with open_timeline(streams) as user:
         tree = user.shown.view.tree
         node = next(node for node in range(len(tree)) if tree.name(node) == "long_7")
-        await user.does(lambda: user.shown.view.select(node))
+        await user.does(lambda: user.shown.view.cursor.select(node))
         assert user.selected == "long_7"
 
 
 async def test_the_selection_survives_other_levels_and_filters(streams: Path) -> None:
     async with open_timeline(streams) as user:
         await user.does(lambda: user.pane.across(1))
-        item, window = user.time.item, user.time.window
+        item, window = user.time.cursor.item, user.time.viewport.window
         await user.does(lambda: user.app.take(Selection(levels=("stream", "kernel"))))
-        assert (user.time.item, user.time.window) == (item, window)
+        assert (user.time.cursor.item, user.time.viewport.window) == (item, window)
         await user.does(lambda: user.app.take(Selection(levels=("stream",))))
-        assert user.time.item == item and user.in_tree == "stream 7"
+        assert user.time.cursor.item == item and user.in_tree == "stream 7"
 
 
 async def test_a_filter_does_not_move_the_window(streams: Path) -> None:
     async with open_timeline(streams) as user:
         tree = user.shown.view.tree
         node = next(node for node in range(len(tree)) if tree.name(node) == "long_7")
-        await user.does(lambda: user.shown.view.select(node), user.pane.enter)
+        await user.does(lambda: user.shown.view.cursor.select(node), user.pane.enter)
         await user.does(lambda: user.pane.across(1))
         assert user.selected == "short"
-        window, origin = user.time.window, user.time.timeline.origin
+        window, origin = user.time.viewport.window, user.time.timeline.origin
         early = Time(origin, origin + 5_000_000)
         await user.does(lambda: user.app.take(Selection(where=(early,))))
         assert user.in_tree == "short"
-        assert (user.time.window, user.selected) == (window, "")
+        assert (user.time.viewport.window, user.selected) == (window, "")
 
 
 # The window
@@ -359,42 +359,44 @@ async def test_a_filter_does_not_move_the_window(streams: Path) -> None:
 async def test_enter_zooms_to_the_selection_and_undo_comes_back(streams: Path) -> None:
     async with open_timeline(streams) as user:
         assert "nothing selected" in str(await user.does(user.pane.enter))
-        whole = user.time.window
+        whole = user.time.viewport.window
         await user.does(lambda: user.pane.across(1), user.pane.enter)
-        low, high = user.time.timeline.window(user.time.item)
-        zoomed = user.time.window
+        low, high = user.time.timeline.window(user.time.cursor.item)
+        zoomed = user.time.viewport.window
         assert zoomed.low <= low < high < zoomed.high and zoomed.length < 2 * (high - low)
-        assert await user.does(user.pane.undo) and user.time.window == whole
+        assert await user.does(user.pane.undo) and user.time.viewport.window == whole
         assert await user.does(lambda: user.pane.undo(forward=True))
-        assert user.time.window == zoomed
+        assert user.time.viewport.window == zoomed
         assert not await user.does(lambda: user.pane.undo(forward=True))
 
 
 async def test_closer_and_farther_keep_the_selection_in_place(streams: Path) -> None:
     async with open_timeline(streams) as user:
         await user.does(*[lambda: user.pane.across(1)] * 7)
-        window = user.time.timeline.window(user.time.item)
+        window = user.time.timeline.window(user.time.cursor.item)
         middle = (window.low + window.high) / 2
-        before = user.time.grid.cell(middle)
+        before = user.time.viewport.grid.cell(middle)
         await user.does(*[lambda: user.pane.closer(1)] * 3)
-        assert user.time.window.length == pytest.approx(user.time.timeline.whole.length / 8, abs=1)
-        assert user.time.grid.cell(middle) == pytest.approx(before, abs=1)
+        assert user.time.viewport.window.length == pytest.approx(
+            user.time.timeline.whole.length / 8, abs=1
+        )
+        assert user.time.viewport.grid.cell(middle) == pytest.approx(before, abs=1)
         await user.does(*[lambda: user.pane.closer(1)] * 30)
-        assert user.time.window.length == SHORTEST
+        assert user.time.viewport.window.length == SHORTEST
         assert await user.does(lambda: user.pane.closer(1)) == "no closer than this"
         await user.does(user.pane.out)
-        assert user.time.window.length == 2 * SHORTEST
+        assert user.time.viewport.window.length == 2 * SHORTEST
         await user.does(*[lambda: user.pane.closer(-1)] * 40)
-        assert user.time.window == user.time.timeline.whole
+        assert user.time.viewport.window == user.time.timeline.whole
         assert await user.does(user.pane.out) == "this is all of it"
 
 
 async def test_pan_moves_by_a_quarter_and_stops_at_the_ends(streams: Path) -> None:
     async with open_timeline(streams) as user:
         await user.does(lambda: user.pane.closer(1))
-        before = user.time.window
+        before = user.time.viewport.window
         await user.does(lambda: user.pane.pan(-1))
-        assert user.time.window == TimeWindow(
+        assert user.time.viewport.window == TimeWindow(
             before.low - before.length // 4, before.high - before.length // 4
         )
         assert await user.does(*[lambda: user.pane.pan(-1)] * 9) == "the beginning of the trace"
@@ -405,15 +407,15 @@ async def test_escape_shows_all_and_then_has_nothing_to_leave(streams: Path) -> 
     async with open_timeline(streams) as user:
         await user.does(lambda: user.pane.closer(1))
         assert await user.does(user.pane.escape) == ""
-        assert user.time.window == user.time.timeline.whole
+        assert user.time.viewport.window == user.time.timeline.whole
         assert await user.does(user.pane.escape) is None
 
 
 async def test_empty_inner_rows_take_no_room(decode: Path) -> None:
     async with open_timeline(decode) as user:
-        rows = len(user.time.rows)
+        rows = len(user.time.lanes.rows)
         await user.does(user.pane.home, user.pane.enter)
-        assert len(user.time.rows) < rows
+        assert len(user.time.lanes.rows) < rows
         assert any("worker [100]" in line for line in user.lines())
 
 
@@ -441,42 +443,42 @@ async def test_a_brush_by_keys_becomes_a_filter(streams: Path) -> None:
         assert "enter filters" in user.pane.hint()
         await user.does(*[lambda: user.pane.across(1)] * 8, user.pane.mark)
         assert "brush" in user.lines("timeline-head")[0]
-        brush = user.time.brush
+        brush = user.time.viewport.brush
         assert brush is not None and brush.window.low == 0
         await user.does(lambda: user.pane.across(1))
-        assert user.time.brush == brush  # it has ended: arrows select again
+        assert user.time.viewport.brush == brush  # it has ended: arrows select again
         await user.does(user.pane.enter)
         origin = user.time.timeline.origin
         assert user.shown.selection.where == (Time(origin, origin + brush.window.high),)
-        assert user.time.brush is None
+        assert user.time.viewport.brush is None
         assert user.shown.view.tree.count[0] < 101
 
 
 async def test_a_brush_without_a_selection_begins_in_the_middle(streams: Path) -> None:
     async with open_timeline(streams) as user:
         await user.does(user.pane.mark)
-        low, high = user.time.window
-        brush = user.time.brush
+        low, high = user.time.viewport.window
+        brush = user.time.viewport.brush
         assert brush is not None and low < brush.window.low < (low + high) / 2 < brush.window.high
 
 
 async def test_escape_leaves_the_brush_first(streams: Path) -> None:
     async with open_timeline(streams) as user:
         await user.does(lambda: user.pane.closer(1), user.pane.mark)
-        zoomed = user.time.window
+        zoomed = user.time.viewport.window
         assert await user.does(user.pane.escape) == ""
-        assert user.time.brush is None and user.time.window == zoomed
+        assert user.time.viewport.brush is None and user.time.viewport.window == zoomed
 
 
 async def test_a_brush_reaches_beyond_the_window_and_stays_in_the_trace(streams: Path) -> None:
     async with open_timeline(streams) as user:
         await user.does(lambda: user.pane.across(1), user.pane.enter, user.pane.mark)
         await user.does(*[lambda: user.pane.across(1)] * 70)
-        brush = user.time.brush
+        brush = user.time.viewport.brush
         assert brush is not None and brush.end > 1_000_000
-        assert user.time.window.low <= brush.end <= user.time.window.high
+        assert user.time.viewport.window.low <= brush.end <= user.time.viewport.window.high
         await user.does(*[lambda: user.pane.across(-1)] * 200)
-        assert user.time.brush is not None and user.time.brush.end == 0
+        assert user.time.viewport.brush is not None and user.time.viewport.brush.end == 0
 
 
 # The mouse
@@ -490,9 +492,9 @@ async def test_a_click_selects_and_a_double_click_zooms(streams: Path) -> None:
         assert user.selected == user.in_tree == "other"
         assert user.style(row, cell) == user.pane.rows.look.palette.cursor
         await user.click(row, cell, times=2)
-        assert user.time.window.length < user.time.timeline.whole.length
+        assert user.time.viewport.window.length < user.time.timeline.whole.length
         await user.click(user.row("stream 7"), -3)
-        assert not user.selected and user.time.row == user.row("stream 7")
+        assert not user.selected and user.time.lanes.row == user.row("stream 7")
 
 
 async def test_a_drag_brushes(streams: Path) -> None:
@@ -502,24 +504,27 @@ async def test_a_drag_brushes(streams: Path) -> None:
         await user.pilot.hover(TimelineRows, offset=(left + 20, 0))
         await user.pilot.mouse_up(TimelineRows, offset=(left + 20, 0))
         await user.settle()
-        brush = user.time.brush
+        brush = user.time.viewport.brush
         assert brush is not None and not brush.moving
-        assert user.time.grid.cells(brush.window) == (20, 31)
+        assert user.time.viewport.grid.cells(brush.window) == (20, 31)
         assert "enter filters" in user.pane.hint() and not user.selected
 
 
 async def test_ctrl_wheel_zooms_around_the_pointer_and_shift_wheel_pans(streams: Path) -> None:
     async with open_timeline(streams) as user:
         cell = 40
-        under = user.time.grid.time(cell + 0.5)
+        under = user.time.viewport.grid.time(cell + 0.5)
         await user.wheel(events.MouseScrollUp, cell, "ctrl")
-        assert user.time.window.length < user.time.timeline.whole.length
-        assert user.time.grid.cell(under) == pytest.approx(cell + 0.5, abs=0.1)
-        before = user.time.window
+        assert user.time.viewport.window.length < user.time.timeline.whole.length
+        assert user.time.viewport.grid.cell(under) == pytest.approx(cell + 0.5, abs=0.1)
+        before = user.time.viewport.window
         await user.wheel(events.MouseScrollDown, cell, "shift")
-        assert user.time.window.low > before.low and user.time.window.length == before.length
+        assert (
+            user.time.viewport.window.low > before.low
+            and user.time.viewport.window.length == before.length
+        )
         await user.wheel(events.MouseScrollDown, cell, "ctrl")
-        assert user.time.window.length > before.length
+        assert user.time.viewport.window.length > before.length
 
 
 # The axis

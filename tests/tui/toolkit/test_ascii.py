@@ -20,6 +20,7 @@ import flame.tui
 from flame.options.config import Config
 from flame.tui.toolkit.ascii import Ascii, in_ascii, is_needed
 from flame.tui.toolkit.text import printable
+from tests.support.tiers import deep_except
 from tests.tui import traces
 from tests.tui.conftest import open_app
 from tests.tui.terminals import Terminal, read_screen, start
@@ -129,6 +130,7 @@ def test_a_browser_shows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 # In the app
 
 
+@pytest.mark.deep
 async def test_the_configuration_makes_all_of_the_screen_ascii(decode: Path) -> None:
     async with open_app(decode, config=Config(ascii=True)) as user:
         for key in ("down", "question_mark", "q", "L", "escape", "tab", "tab", "tab"):
@@ -139,9 +141,10 @@ async def test_the_configuration_makes_all_of_the_screen_ascii(decode: Path) -> 
                 assert len(text) == 120
 
 
-@pytest.mark.parametrize(
-    "environment", [C_LOCALE, {"PYTHONIOENCODING": "latin-1"}, {"FLAME_ASCII": "1"}], ids=str
-)
+ENVIRONMENTS = [C_LOCALE, {"PYTHONIOENCODING": "latin-1"}, {"FLAME_ASCII": "1"}]
+
+
+@pytest.mark.parametrize("environment", deep_except([C_LOCALE], ENVIRONMENTS), ids=str)
 def test_only_ascii_arrives_at_the_terminal(
     terminals: list[Terminal], tmp_path: Path, environment: dict[str, str]
 ) -> None:

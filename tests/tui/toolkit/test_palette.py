@@ -9,7 +9,8 @@ from rich.color import Color, ColorSystem
 from rich.style import Style
 
 from flame.core.model.frames import Kind
-from flame.tui.toolkit.palette import (
+from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
+from flame.tui.toolkit.colours import (
     HUES,
     ON_DARK,
     ON_LIGHT,
@@ -17,14 +18,12 @@ from flame.tui.toolkit.palette import (
     SHADES,
     STRONG,
     WARM,
-    NoColours,
-    Palette,
-    SixteenColours,
     colour,
     hue_of,
     mix,
     shade_of,
 )
+from flame.tui.toolkit.palette import Palette
 
 DARK = Palette((18, 18, 18), (228, 228, 228))
 LIGHT = Palette((250, 250, 250), (28, 28, 28))
@@ -243,7 +242,7 @@ def test_every_kind_has_its_own_hue() -> None:
 
 
 def test_a_name_has_the_same_shade_in_every_run() -> None:
-    load = "from flame.tui.toolkit.palette import shade_of"
+    load = "from flame.tui.toolkit.colours import shade_of"
     code = f"{load}; print([shade_of(str(n)) for n in range(50)])"
     command = [sys.executable, "-c", code]
     runs = {

@@ -85,10 +85,10 @@ def test_what_all_names_of_a_sort_have_goes_first(name: str, width: int, shown: 
 
 
 def test_wrappings_of_any_length_are_found_at_once() -> None:
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for name in ("nn.Module: " * 9_000, "## " + "a " * 50_000, "<built-in method " + "a " * 50_000):
         assert width_of(cut(name, 30)) <= 30
-    assert time.perf_counter() - begun < 0.5
+    assert time.thread_time() - begun < 0.5
 
 
 @given(names, st.integers(2, 40))
@@ -169,11 +169,11 @@ def test_what_does_not_fit_the_lines_is_cut() -> None:
 @pytest.mark.parametrize("unit", ["x", "\x1b[31m", "日", "e\u0301", "a.", "(<", "\u0301"])
 def test_huge_names_cost_no_more_than_a_screen(unit: str) -> None:
     name = unit * (600_000 // len(unit))
-    begin = time.perf_counter()
+    begin = time.thread_time()
     assert len(printable(name)) <= LONGEST + 1
     assert cell_len(cut(name, 120)) <= 120
     assert wrap(name, 40, 6)
-    assert time.perf_counter() - begin < 1.0
+    assert time.thread_time() - begin < 1.0
 
 
 def test_escapes_cannot_survive_a_cut() -> None:

@@ -14,8 +14,9 @@ from textual.widget import Widget
 
 from flame.core.model.frames import Kind
 from flame.options.config import Config
+from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.lines import Lines, Rows, palette_of
-from flame.tui.toolkit.palette import NoColours, Palette, SixteenColours
+from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
 from flame.tui.widgets.pages import Sheet
 from tests.tui.conftest import User, open_app
@@ -208,11 +209,13 @@ def test_a_terminal_with_all_colours_gets_them(terminals: list[Terminal], decode
     assert colours == {"38;2", "48;2"}
 
 
+@pytest.mark.deep
 def test_256_colours(terminals: list[Terminal], decode: Path) -> None:
     _, colours = sent(start(terminals, decode, COLORTERM=""))
     assert colours == {"38;5", "48;5"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("term", ["xterm", "linux"])
 def test_a_terminal_of_sixteen_colours_gets_nothing_else(
     terminals: list[Terminal], decode: Path, term: str
@@ -223,6 +226,7 @@ def test_a_terminal_of_sixteen_colours_gets_nothing_else(
     assert len(plain & SIXTEEN_COLOURS) > 10
 
 
+@pytest.mark.deep
 def test_no_color(terminals: list[Terminal], decode: Path) -> None:
     plain, colours = sent(start(terminals, decode, NO_COLOR="1"))
     assert not colours

@@ -15,7 +15,8 @@ from textual.pilot import Pilot
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.tree import StackTree
 from flame.tui.session.row_layout import Span
-from flame.tui.session.tree_view import View, Zoom
+from flame.tui.session.tree_view import TreeView
+from flame.tui.session.viewport import Zoom
 from flame.tui.views.icicle import Icicle
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
@@ -29,7 +30,7 @@ class Alone(App[None]):
 
     def __init__(self, tree: StackTree, upwards: bool, rootless: bool) -> None:
         super().__init__()
-        self.view = View(tree)
+        self.view = TreeView(tree)
         self.icicle = Icicle(self.view, upwards=upwards, rootless=rootless)
         self.said: list[Icicle.Event] = []
         self.pilot: Pilot[None]
@@ -84,7 +85,7 @@ async def test_it_grows_from_the_root_either_way(
 
 async def test_a_zoomed_frame_is_drawn_where_the_root_was() -> None:
     async with alone(upwards=True, rootless=True) as app:
-        app.view.zoom_to(app.view.zoom_of(node(TREE, "a", "b")))
+        app.view.zoom_to(app.view.viewport.zoom_of(node(TREE, "a", "b")))
         app.icicle.show(app.view)
         assert app.labels()[-2:] == ["c", "b"]
 
@@ -93,11 +94,11 @@ async def test_growing_upwards_it_stands_on_the_bottom_and_scrolls_up() -> None:
     deep = stack_tree({tuple(f"level{n}" for n in range(20)): 1})
     async with alone(deep, upwards=True) as app:
         assert app.labels() == [f"level{n}" for n in range(4, -1, -1)] + ["all"]
-        app.view.select(15)
+        app.view.cursor.select(15)
         app.icicle.show(app.view)
         await app.pilot.pause()
         assert app.labels()[1] == "level14"
-        app.view.select(0)
+        app.view.cursor.select(0)
         app.icicle.show(app.view)
         await app.pilot.pause()
         assert app.labels()[-1] == "all"
@@ -139,7 +140,7 @@ async def test_where_an_instruction_has_little_room_it_says_what_it_does() -> No
 async def test_the_part_of_a_run_is_that_of_what_is_zoomed() -> None:
     many = stack_tree({("p", "w"): 100, **{("p", f"n{n}"): 1 for n in range(100)}, ("q",): 800})
     async with alone(many) as app:
-        app.view.zoom_to(app.view.zoom_of(node(many, "p")))
+        app.view.zoom_to(app.view.viewport.zoom_of(node(many, "p")))
         app.icicle.show(app.view)
         assert "░ 100 narrow · 50.0 % ░" in app.lines()[1]
 
@@ -188,11 +189,11 @@ async def test_the_wheel_sideways_pans(
         await user.press("down", "down", "down", "right", "down", "enter")
         assert user.zoomed == "model.layers.1.mlp"
         view = user.screen.view
-        low = view.zoom.span.low
+        low = view.viewport.zoom.span.low
         icicle = user.screen.query_one("#icicle", Icicle)
         icicle.post_message(kind(icicle, 5, 1, 0, 0, 0, shift, False, False))
         await user.settle()
-        assert (view.zoom.span.low - low) * step > 0
+        assert (view.viewport.zoom.span.low - low) * step > 0
 
 
 async def test_only_what_lies_in_the_zoomed_part_is_a_share_of_it() -> None:
@@ -214,12 +215,12 @@ async def test_closer_and_farther_keep_the_selected_frame_in_sight(decode: Path)
     async with open_app(decode) as user:
         view = user.screen.view
         await user.press("down", "down", "down")
-        whole = view.zoomed_total
+        whole = view.viewport.total
         await user.press("plus")
-        assert view.zoomed_total == whole // 2
+        assert view.viewport.total == whole // 2
         assert user.selected == "model.layers.0"
         await user.press("minus")
-        assert view.zoomed_total == whole
+        assert view.viewport.total == whole
 
 
 async def test_a_page_scrolls_and_stays(tmp_path: Path) -> None:

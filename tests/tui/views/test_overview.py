@@ -11,7 +11,7 @@ from textual import events
 
 from flame.core.model.tree import StackTree
 from flame.tui.session.query import Query
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.views.overview import _MATCH, _ZOOMED, Overview
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import random_trees
@@ -29,10 +29,10 @@ def touched(low: int, high: int, whole: int, width: int) -> set[int]:
 
 @given(random_trees, st.integers(1, 60), st.data())
 def test_the_zoomed_part_is_bright(tree: StackTree, width: int, data: st.DataObject) -> None:
-    view = View(tree)
+    view = TreeView(tree)
     node = data.draw(st.sampled_from(tree.total.nonzero()[0].tolist()))
-    view.zoom_to(view.zoom_of(node))
-    low, high = view.zoom.span
+    view.zoom_to(view.viewport.zoom_of(node))
+    low, high = view.viewport.zoom.span
     whole = int(tree.total[0])
     bright = cells(Overview(view), width, _ZOOMED)
     if (low, high) == (0, whole):
@@ -43,7 +43,7 @@ def test_the_zoomed_part_is_bright(tree: StackTree, width: int, data: st.DataObj
 
 @given(random_trees, st.integers(1, 60))
 def test_every_match_is_marked_and_nothing_else(tree: StackTree, width: int) -> None:
-    view = View(tree)
+    view = TreeView(tree)
     view.search(Query("a"))
     whole, expected = int(tree.total[0]), set[int]()
     for node in range(1, len(tree)):
@@ -61,7 +61,7 @@ async def test_zoom_and_matches_are_shown(decode: Path) -> None:
         assert set(user.read("overview")) == {"▁"}
         await user.press("down", "down", "down", "enter")
         line = user.read("overview")
-        width = user.screen.view.width
+        width = user.screen.view.viewport.width
         assert abs(line.count("▄") - 200 / 456 * width) <= 2
         assert len(line) == width
         await user.press("slash", *"sampler", "enter")
@@ -90,26 +90,26 @@ async def test_pressing_moves_the_zoomed_part_there(decode: Path) -> None:
         await user.press("down", "down", "down", "right", "enter")
         assert user.zoomed == "model.layers.1"
         view = user.screen.view
-        before = view.zoom
+        before = view.viewport.zoom
         await drag(user, 2)
-        assert view.zoom.span.low == view.layout.whole.low
-        assert view.zoomed_total == before.span.high - before.span.low
+        assert view.viewport.zoom.span.low == view.layout.whole.low
+        assert view.viewport.total == before.span.high - before.span.low
         assert "model.layers.0" in user.read("icicle")
         await user.press("z")
-        assert view.zoom == before
+        assert view.viewport.zoom == before
 
 
 async def test_a_drag_takes_the_zoomed_part_along_and_is_one_step_to_undo(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("down", "down", "down", "enter")
         view = user.screen.view
-        before = view.zoom
-        cell = (view.layout.whole.high - view.layout.whole.low) / view.width
+        before = view.viewport.zoom
+        cell = (view.layout.whole.high - view.layout.whole.low) / view.viewport.width
         start = round((before.span.low + before.span.high) / 2 / cell)
         await drag(user, start, start + 3, start + 8, start + 5)
-        assert abs((view.zoom.span.low - before.span.low) / cell - 5) < 0.01
+        assert abs((view.viewport.zoom.span.low - before.span.low) / cell - 5) < 0.01
         await user.press("z")
-        assert view.zoom == before
+        assert view.viewport.zoom == before
         await user.press("z")
         assert user.zoomed == "all"
 
@@ -118,25 +118,25 @@ async def test_a_drag_that_ends_where_it_began_leaves_nothing_to_undo(decode: Pa
     async with open_app(decode) as user:
         await user.press("down", "down", "down", "enter")
         view = user.screen.view
-        before = view.zoom
-        cell = (view.layout.whole.high - view.layout.whole.low) / view.width
+        before = view.viewport.zoom
+        cell = (view.layout.whole.high - view.layout.whole.low) / view.viewport.width
         start = round((before.span.low + before.span.high) / 2 / cell)
         await drag(user, start, start + 4, start)
-        assert view.zoom.span == before.span
+        assert view.viewport.zoom.span == before.span
 
 
 @pytest.mark.parametrize("cell", [0, 30, 78])
 async def test_where_all_is_shown_nothing_moves(cell: int, decode: Path) -> None:
     async with open_app(decode) as user:
-        before = user.screen.view.zoom
+        before = user.screen.view.viewport.zoom
         await drag(user, cell, 40)
-        assert user.screen.view.zoom == before
+        assert user.screen.view.viewport.zoom == before
 
 
 async def test_moving_over_it_without_a_button_does_nothing(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("down", "down", "down", "enter")
-        before = user.screen.view.zoom
+        before = user.screen.view.viewport.zoom
         mouse(user, events.MouseMove, 70)
         await user.settle()
-        assert user.screen.view.zoom == before
+        assert user.screen.view.viewport.zoom == before

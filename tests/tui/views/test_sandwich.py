@@ -11,11 +11,11 @@ from textual import events
 
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query, find
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.views import sandwich_pane as module
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
-from flame.tui.views.sandwich_halves import Halves
+from flame.tui.views.sandwich_halves import SandwichHalves
 from flame.tui.views.sandwich_pane import SandwichPane
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
@@ -52,8 +52,8 @@ def offset(user: User, widget: str, name: str) -> tuple[int, int]:
 @given(random_trees, st.data())
 def test_halves_weigh_what_the_view_says_of_the_frame_everywhere(tree, data) -> None:  # type: ignore[no-untyped-def]
     frame = data.draw(st.sampled_from(sorted(set(tree.frame.tolist()))))
-    everywhere = View(tree).everywhere(frame)
-    for half in Halves.of(tree, frame):
+    everywhere = TreeView(tree).everywhere(frame)
+    for half in SandwichHalves.of(tree, frame):
         assert int(half.tree.total[0]) == everywhere.total
         assert int(half.tree.count[0]) == everywhere.activities
 
@@ -61,17 +61,21 @@ def test_halves_weigh_what_the_view_says_of_the_frame_everywhere(tree, data) -> 
 @given(random_trees, st.data())
 def test_self_time_is_that_of_all_places(tree, data) -> None:  # type: ignore[no-untyped-def]
     frame = data.draw(st.sampled_from(sorted(set(tree.frame.tolist()))))
-    assert Halves.of(tree, frame).own == int(tree.own[tree.frame == frame].sum())
+    assert SandwichHalves.of(tree, frame).own == int(tree.own[tree.frame == frame].sum())
 
 
 def test_a_search_marks_both_halves_and_the_subject_once() -> None:
     tree = stack_tree({("ab", "b", "ab2"): 3, ("c", "b", "d"): 4})
-    halves = Halves.of(tree, tree.text.index("b"))
+    halves = SandwichHalves.of(tree, tree.text.index("b"))
     halves.mark(tree, find(tree, Query("b")))
-    marked = [[half.tree.name(one) for one in half.found.order] for half in halves if half.found]
+    marked = [
+        [half.tree.name(one) for one in half.matches.result.order]
+        for half in halves
+        if half.matches.result
+    ]
     assert marked == [["ab"], ["b", "ab2"]]
     halves.mark(tree, None)
-    assert [half.found for half in halves] == [None, None]
+    assert [half.matches.result for half in halves] == [None, None]
 
 
 # In the app
@@ -159,7 +163,7 @@ async def test_zooming_stays_in_one_half_and_is_undone_in_order(decode: Path) ->
         await user.press("u")
         assert user.zoomed == "model.layers.1.attention"
         await user.press("escape")
-        assert pane.view.zoom.node == 0
+        assert pane.view.viewport.zoom.node == 0
         await user.press("z")
         assert user.zoomed == "model.layers.1.attention"
 
@@ -302,7 +306,7 @@ async def test_clicks_select_and_zoom_in_either_half(decode: Path) -> None:
         assert (user.selected, user.zoomed) == (mlp, mlp)
         await user.pilot.click("#subject", offset=(3, 0))
         await user.settle()
-        assert (user.selected, pane.view.zoom.node) == ("model.layers.0", 0)
+        assert (user.selected, pane.view.viewport.zoom.node) == ("model.layers.0", 0)
 
 
 async def test_hovering_speaks_only_of_the_half_that_is_moved_in(decode: Path) -> None:
@@ -322,14 +326,14 @@ async def test_the_wheel_with_shift_pans_a_zoomed_half(decode: Path) -> None:
     async with open_app(decode) as user:
         pane = await sandwich_of(user, KERNEL)
         await user.press("up", "enter")
-        before = pane.view.zoom
+        before = pane.view.viewport.zoom
         callers = user.screen.query_one("#callers", Icicle)
         wheel = (callers, 5, 0, 0, 0, 0, True, False, False)
         callers.post_message(events.MouseScrollDown(*wheel))
         await user.settle()
-        assert pane.view.zoom.span.low > before.span.low
+        assert pane.view.viewport.zoom.span.low > before.span.low
         await user.press("z")
-        assert pane.view.zoom == before
+        assert pane.view.viewport.zoom == before
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (250, 70)])
@@ -353,10 +357,10 @@ async def test_names_of_any_kind_leave_the_lines_whole(tmp_path: Path) -> None:
 
 async def test_halves_are_zoomed_out_together() -> None:
     tree = stack_tree({("a", "b"): 2, ("c", "b"): 1})
-    halves = Halves.of(tree, int(tree.frame[node(tree, "a", "b")]))
-    halves.callers.zoom_to(halves.callers.zoom_of(1))
+    halves = SandwichHalves.of(tree, int(tree.frame[node(tree, "a", "b")]))
+    halves.callers.zoom_to(halves.callers.viewport.zoom_of(1))
     halves.reset()
-    assert [half.zoom.node for half in halves] == [0, 0]
+    assert [half.viewport.zoom.node for half in halves] == [0, 0]
 
 
 async def test_a_selection_without_the_frame_begins_with_what_is_selected(decode: Path) -> None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from flame.core.model.frames import Frame, Kind
 from flame.core.projection.selection import Selection
-from flame.tui.session.places import matching_frames
+from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query, find
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
 from flame.tui.views.top_rows import TableRows
-from flame.tui.views.top_table import LEAST_NAME, Table, bar, heads_for, orders_of, times
+from flame.tui.views.top_table import LEAST_NAME, TopTable, bar, heads_for, orders_of, times
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import random_trees, stack_tree
@@ -51,8 +51,8 @@ def names(user: User) -> list[str]:
 # Without the app
 
 
-def table() -> Table:
-    return Table(
+def table() -> TopTable:
+    return TopTable(
         stack_tree(
             {
                 (Frame(Kind.NVTX, "step"), "gemm"): 600,
@@ -64,7 +64,7 @@ def table() -> Table:
     )
 
 
-def named(one: Table, rows: np.ndarray) -> list[str]:
+def named(one: TopTable, rows: np.ndarray) -> list[str]:
     return [one.name(row) for row in rows.tolist()]
 
 
@@ -103,7 +103,7 @@ def test_a_kernel_has_no_self_time_to_show_where_it_has_none() -> None:
 
 @given(random_trees)
 def test_every_frame_has_one_row_in_every_order(tree) -> None:  # type: ignore[no-untyped-def]
-    one = Table(tree)
+    one = TopTable(tree)
     one.take(one.later(None, np.zeros(0, np.int64)))
     used = sorted(set(tree.frame[1:].tolist()))
     for key, order in one.orders.items():

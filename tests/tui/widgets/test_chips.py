@@ -31,8 +31,9 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
+from flame.tui.shell.actions import QuickFilter
 from flame.tui.toolkit.lines import Line, line_width
-from flame.tui.widgets.chips import chips, describe, quick
+from flame.tui.widgets.chips import chips, describe, quick_filter
 from tests.tui import sources, traces
 from tests.tui.traces import HOSTILE
 
@@ -114,18 +115,18 @@ def test_the_ends_of_a_window_are_told_apart(window: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("kind", ["only", "without", "from", "hide"])
-def test_quick_filters_are_safe_to_show(kind: str, name: str) -> None:
-    words = describe(quick(kind, name))
+@pytest.mark.parametrize("kind", QuickFilter)
+def test_quick_filters_are_safe_to_show(kind: QuickFilter, name: str) -> None:
+    words = describe(quick_filter(kind, name))
     assert words.isprintable()
     assert len(words) < 5_000
 
 
 def test_quick_filters_are_for_the_whole_name() -> None:
-    assert quick("only", "a.b") == ShowStacks(r"^a\.b$")
-    assert quick("without", "a") == HideStacks("^a$")
-    assert quick("from", "a") == ShowFrom("^a$")
-    assert quick("hide", "a") == HideFrames("^a$")
+    assert quick_filter(QuickFilter.ONLY, "a.b") == ShowStacks(r"^a\.b$")
+    assert quick_filter(QuickFilter.WITHOUT, "a") == HideStacks("^a$")
+    assert quick_filter(QuickFilter.FROM, "a") == ShowFrom("^a$")
+    assert quick_filter(QuickFilter.HIDE, "a") == HideFrames("^a$")
 
 
 def test_a_chip_has_a_cross_and_words_to_click(profile: Profile) -> None:

@@ -9,7 +9,7 @@ from flame.core.model.tree import Arrangement
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
-from flame.tui.session.tree_view import View
+from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.commands import COMMANDS, footer_of
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
@@ -34,10 +34,10 @@ def text(line: Line) -> str:
     return "".join(piece.text for piece in line)
 
 
-def at(*names: str, zoom: tuple[str, ...] = (), width: int = 100) -> View:
-    view = View(TREE, width)
-    view.zoom_to(view.zoom_of(node(TREE, *zoom)))
-    view.select(node(TREE, *names))
+def at(*names: str, zoom: tuple[str, ...] = (), width: int = 100) -> TreeView:
+    view = TreeView(TREE, width)
+    view.zoom_to(view.viewport.zoom_of(node(TREE, *zoom)))
+    view.cursor.select(node(TREE, *names))
     return view
 
 
@@ -104,16 +104,16 @@ def test_a_long_breadcrumb_keeps_its_ends() -> None:
 def test_the_breadcrumb_fits_however_long_the_names() -> None:
     tree = stack_tree({tuple("x" * n for n in range(1, 90)): 1})
     for width in WIDTHS:
-        view = View(tree, width)
+        view = TreeView(tree, width)
         for selected in (0, 1, 2, 30, len(tree) - 1):
-            view.select(selected)
+            view.cursor.select(selected)
             assert line_width(header.breadcrumb(view, width)) <= width
 
 
 def test_a_zoomed_run_shows_in_the_breadcrumb() -> None:
     tree = stack_tree({("big",): 10_000, ("p",): 50, **{("p", f"tiny {n}"): 1 for n in range(100)}})
-    view = View(tree, 200)
-    view.select(node(tree, "p", "tiny 5"))
+    view = TreeView(tree, 200)
+    view.cursor.select(node(tree, "p", "tiny 5"))
     view.zoom_in()
     assert text(header.breadcrumb(view, 80)) == " all ▸ p ▸ a part of it ▸ tiny 5"
 

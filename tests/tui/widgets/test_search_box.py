@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 
-from flame.tui.widgets.search_box import LONGEST, History, searches_path
-from flame.tui.widgets.searchbox import SearchBox
+from flame.tui.widgets.search_box import LONGEST, SearchBox, SearchHistory, searches_path
 from tests.tui.dialog_stage import Player
 
 
 class BoxApp(App[None]):
-    def __init__(self, history: History | None) -> None:
+    def __init__(self, history: SearchHistory | None) -> None:
         super().__init__()
         self._history = history
 
@@ -25,7 +24,7 @@ class BoxApp(App[None]):
 
 
 @asynccontextmanager
-async def typing(history: History | None = None) -> AsyncIterator[tuple[Player, SearchBox]]:
+async def typing(history: SearchHistory | None = None) -> AsyncIterator[tuple[Player, SearchBox]]:
     app = BoxApp(history)
     async with app.run_test() as pilot:
         user = Player(app, pilot)
@@ -47,7 +46,7 @@ async def test_up_and_down_go_through_what_was_entered() -> None:
 
 
 async def test_what_is_recalled_is_a_search_like_any_other() -> None:
-    async with typing(History()) as (user, box):
+    async with typing(SearchHistory()) as (user, box):
         await user.press(*"ab", "enter", "ctrl+u", "up", "c", "enter", "up")
         assert box.value == "abc"
         await user.press("up")
@@ -63,7 +62,7 @@ async def test_ctrl_u_empties_the_box_from_anywhere() -> None:
 async def test_what_is_in_the_file_is_shown_safely(tmp_path: Path) -> None:
     path = tmp_path / "searches"
     path.write_bytes(b"\x1b[2J\n\xff\xfe[bold]\n\n")
-    async with typing(History(path)) as (user, box):
+    async with typing(SearchHistory(path)) as (user, box):
         await user.press("up")
         assert box.value == "��[bold]"
         await user.press("up")
@@ -75,7 +74,7 @@ async def test_what_is_in_the_file_is_shown_safely(tmp_path: Path) -> None:
 
 def entered(path: Path | None) -> list[str]:
     """All texts of a fresh history, the latest first."""
-    history, texts = History(path), []
+    history, texts = SearchHistory(path), []
     while (text := history.go(1, "")) not in texts:
         texts.append(text)
     return [text for text in texts if text]
@@ -83,7 +82,7 @@ def entered(path: Path | None) -> list[str]:
 
 def test_texts_last_from_one_session_to_the_next(tmp_path: Path) -> None:
     path = tmp_path / "state" / "flame" / "searches"
-    history = History(path)
+    history = SearchHistory(path)
     history.add("gemm")
     history.add("attn|mlp")
     assert path.read_text() == "gemm\nattn|mlp\n"
@@ -91,14 +90,14 @@ def test_texts_last_from_one_session_to_the_next(tmp_path: Path) -> None:
 
 
 def test_a_text_is_there_once_and_blank_ones_never(tmp_path: Path) -> None:
-    history = History(tmp_path / "searches")
+    history = SearchHistory(tmp_path / "searches")
     for text in ("a", "b", "a", "", "  "):
         history.add(text)
     assert entered(tmp_path / "searches") == ["a", "b"]
 
 
 def test_two_sessions_keep_the_searches_of_both(tmp_path: Path) -> None:
-    one, other = History(tmp_path / "searches"), History(tmp_path / "searches")
+    one, other = SearchHistory(tmp_path / "searches"), SearchHistory(tmp_path / "searches")
     one.add("first")
     other.add("second")
     assert entered(tmp_path / "searches") == ["second", "first"]
@@ -106,7 +105,7 @@ def test_two_sessions_keep_the_searches_of_both(tmp_path: Path) -> None:
 
 
 def test_the_oldest_are_forgotten(tmp_path: Path) -> None:
-    history = History(tmp_path / "searches")
+    history = SearchHistory(tmp_path / "searches")
     for number in range(LONGEST + 5):
         history.add(f"search {number}")
     texts = entered(tmp_path / "searches")
@@ -118,7 +117,7 @@ def test_no_failure_is_shown(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "file" / "searches", tmp_path / "pipe"):
-        history = History(path)
+        history = SearchHistory(path)
         history.add("gemm")
         assert history.go(1, "") == "gemm"
 

@@ -12,6 +12,7 @@ from flame.core.errors import InputError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from tests.support.project_tree import project_tree
+from tests.support.tiers import deep_except
 from tests.support.writers.fdumpfile import API, DumpFile
 from tests.support.writers.fdumpscripts import Step, recorded
 
@@ -78,6 +79,7 @@ def test_cut_at_every_chunk_the_rest_is_shown(tmp_path: Path) -> None:
     assert shown[0] == 0 < shown[-1]
 
 
+@pytest.mark.deep
 def test_cut_anywhere_the_rest_is_shown(tmp_path: Path) -> None:
     data = program(2).data()
     whole = len(opened(data, tmp_path).activities)
@@ -97,7 +99,7 @@ def test_cut_within_the_header_nothing_is_left(tmp_path: Path, size: int) -> Non
     assert str(caught.value).startswith(str(tmp_path))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", deep_except([0], range(6)))
 def test_whatever_bits_flip_it_opens_or_is_refused_in_a_line(tmp_path: Path, seed: int) -> None:
     data, choose = program(2).data(), random.Random(seed)
     places = [*range(80), *range(4096, 4096 + 3000)]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load
@@ -17,6 +17,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from tests.support.oracles.naive_fdump import Dump, Row
 from tests.support.project_tree import project_tree
+from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import DumpFile
 from tests.support.writers.fdumpscripts import Step, recorded, scripts
 
@@ -60,7 +61,7 @@ def written(script: list[Step], rows: int | None = None) -> Iterator[Path]:
         yield recorded(script, DumpFile(rows=rows)).write(Path(folder) / "x.fdump")
 
 
-@settings(max_examples=80, deadline=None)
+@examples(0.8)
 @given(scripts, st.sampled_from([None, 1, 3]))
 def test_activities_are_those_of_the_plain_reading(script: list[Step], rows: int | None) -> None:
     with written(script, rows) as dump:
@@ -73,7 +74,7 @@ def test_activities_are_those_of_the_plain_reading(script: list[Step], rows: int
         assert int(tree.total[0]) == total == int(tree.own.sum())
 
 
-@settings(max_examples=80, deadline=None)
+@examples(0.8)
 @given(scripts)
 def test_nesting_by_time_gives_the_recorded_paths(script: list[Step]) -> None:
     with written(script) as dump:

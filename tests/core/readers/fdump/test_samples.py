@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.loading.many import load, load_all
@@ -19,6 +19,7 @@ from flame.core.model.profile import Profile
 from flame.core.sass.code_files import write_codes
 from tests.support.project_tree import project_tree
 from tests.support.sampled import per_instruction
+from tests.support.tiers import examples
 from tests.support.writers.fdumpfile import STALL_REASON, DumpFile
 
 PREFIX = "smsp__pcsamp_warps_issue_stalled_"
@@ -343,7 +344,7 @@ def left_out(profile: Profile) -> int:
     return sum(int(one.split()[0].replace(",", "")) for one in warnings(profile, "left out"))
 
 
-@settings(max_examples=150)
+@examples(1.5)
 @given(st.lists(kernels, max_size=6), all_samples)
 def test_every_sample_is_somewhere_or_told(
     tmp_path_factory: pytest.TempPathFactory, launched: list[Launched], samples: list[Sample]
@@ -353,7 +354,7 @@ def test_every_sample_is_somewhere_or_told(
     assert found(profile).total() + left_out(profile) == whole
 
 
-@settings(max_examples=150)
+@examples(1.5)
 @given(st.lists(kernels, max_size=6), all_samples)
 def test_samples_are_where_a_plain_count_has_them(
     tmp_path_factory: pytest.TempPathFactory, launched: list[Launched], samples: list[Sample]

@@ -16,9 +16,11 @@ from flame.core.model.frames import Kind
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.kineto import reader as kineto
-from tests.conftest import TRACES
+from tests.conftest import TRACES, is_small
+from tests.support.tiers import deep_except
 
 NAMES = sorted(path.name for path in TRACES.glob("kineto/*.json.gz"))
+EVERY = deep_except([name for name in NAMES if is_small(TRACES / "kineto" / name)], NAMES)
 GPU = {
     "kernel": Kind.KERNEL,
     "Kernel": Kind.KERNEL,
@@ -57,7 +59,7 @@ def of(table: Any) -> list[tuple[int, int]]:
     return list(zip(table.start.tolist(), table.end.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_totals_per_kernel_equal_an_independent_computation(name: str) -> None:
     expected: Counter[tuple[Kind, str]] = Counter()
     for event in recorded(name):
@@ -73,7 +75,7 @@ def test_totals_per_kernel_equal_an_independent_computation(name: str) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_event_has_its_times_to_the_nanosecond(name: str) -> None:
     raw = decoded(name)
     assert of(raw.calls) == spans(name, CALLS)
@@ -84,7 +86,7 @@ def test_every_event_has_its_times_to_the_nanosecond(name: str) -> None:
     assert raw.warnings == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_ranges_keep_names_threads_and_shapes(name: str) -> None:
     raw = decoded(name)
     mine = [event for event in recorded(name) if event["cat"] in RANGES]
@@ -96,7 +98,7 @@ def test_ranges_keep_names_threads_and_shapes(name: str) -> None:
         assert raw.threads[thread].tid == int(event["tid"])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_calls_and_work_keep_their_correlation(name: str) -> None:
     raw = decoded(name)
     for table, categories in ((raw.activities, tuple(GPU)), (raw.calls, CALLS)):

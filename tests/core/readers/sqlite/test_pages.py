@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.readers.sqlite import pages
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
 from flame.core.readers.sqlite.source import NULL, TableSource
-from tests.conftest import NSYS_TRACES, needs_traces
+from tests.conftest import EVERY_NSYS_TRACE, needs_traces
+from tests.support.tiers import examples
 
 TABLES = {
     "CUPTI_ACTIVITY_KIND_KERNEL": ["start", "end", "globalPid", "graphNodeId", "mangledName"],
@@ -54,7 +55,7 @@ def both(path: Path, table: str, ints: list[str]) -> list[list[int]]:
 
 
 @needs_traces
-@pytest.mark.parametrize("name", NSYS_TRACES)
+@pytest.mark.parametrize("name", EVERY_NSYS_TRACE)
 def test_real_traces_read_the_same(name: str, nsys_trace: Callable[[str], Path]) -> None:
     for table, ints in TABLES.items():
         both(nsys_trace(name), table, ints)
@@ -97,7 +98,7 @@ def test_ordinary_tables_are_read_from_their_pages(page_size: int, tmp_path: Pat
     assert len({row[3] for row in found}) == len({a % 7 for a in widths})
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(0.6, [HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(ANY, ANY, TEXT), max_size=60),
     page_size=st.sampled_from([512, 4096, 65536]),
@@ -109,7 +110,7 @@ def test_random_tables_read_the_same(
     assert [row[0] for row in found] == [NULL if row[0] is None else row[0] for row in rows * 7]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(0.6, [HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(ODD, ODD, ODD), max_size=40))
 def test_odd_values_are_left_to_sqlite(rows: list[tuple[object, ...]], tmp_path: Path) -> None:
     assert len(both(made(tmp_path / "t.sqlite", rows), "t", ["a", "b"])) == len(rows)
@@ -152,7 +153,7 @@ def test_a_chunk_that_is_left_to_sqlite_stands_in_its_place(
     assert [row[0] for row in found] == list(range(2000))
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(0.8, [HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_is_an_error_or_reads_on_but_never_anything_else(
     data: st.DataObject, tmp_path: Path

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from flame.core.errors import InputError
@@ -18,6 +18,7 @@ from flame.core.readers.sqlite import rows as sqlite
 from flame.core.readers.sqlite.pages import PageSource
 from flame.core.readers.sqlite.rows import SqliteSource
 from flame.core.readers.sqlite.source import NULL
+from tests.support.tiers import examples
 
 INT64_MAX = (1 << 63) - 1
 
@@ -185,7 +186,7 @@ ROWS = st.lists(st.tuples(st.one_of(st.none(), SHORT, INT64), TEXTS), max_size=3
 
 
 @pytest.mark.usefixtures("small_chunks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@examples(0.6, [HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, deleted=st.sets(st.integers(1, 30)))
 def test_rows_come_as_they_were_written(
     rows: list[tuple[int | None, bytes | None]], deleted: set[int], file: File

@@ -1,13 +1,21 @@
-"""The options of ``flame attach``, and what they mean."""
+"""Run ``flame attach``: watch what a running program does on the GPU."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 
+from flame.cli.arguments import Subparsers, new_parser, pc_mode
+from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, Window
-from flame.options.selection import add_selection
-from flame.record.options import pc_mode
+from flame.options.config import is_in_browser, read_config
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    selection_of,
+    with_kernel_names,
+)
 
 _EPILOG = """\
 PID is one process and all below it that record; NAME a script or program; PATH the folder of a
@@ -28,11 +36,12 @@ age_s, kernels, bytes and dumps. Counts are null where counting would take too l
 
 exit codes: 0 ok, 2 usage, 3 nothing there, or it cannot be watched
 """
-_WINDOWS = {one.key: one for one in WINDOWS if not one.marked}
+_WINDOWS = {window.key: window for window in WINDOWS if not window.marked}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add all that `check` and `window_of` read, and the selection."""
+def add_parser(commands: Subparsers) -> None:
+    """Add the command and its options."""
+    parser = new_parser(commands, "attach", "watch what a running program does on the GPU")
     parser.usage = "flame attach [options] [PID|NAME|PATH]"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
@@ -51,7 +60,38 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--window", metavar="W", help=text)
     add_selection(parser)
     # What grows would change places all the time.
-    parser.set_defaults(sort="name")
+    parser.set_defaults(sort="name", run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List what can be watched, watch it in the app, stop it or switch its PC sampling."""
+    check(args)
+    from flame.attach.command import listing, stop, switch_sampling, target_of
+
+    if args.stop:
+        return stop(args.target)
+    if args.pc is not None:
+        return switch_sampling(target_of(args.target), args.pc)
+    on_terminal = is_in_browser() or is_on_terminal()
+    if args.list or (args.target is None and not on_terminal):
+        width = terminal_width(WIDEST_TEXT)
+        print_text(listing(args.json, width, getattr(sys.stdout, "encoding", "") or ""))
+    return 0 if args.list else _watch(args, on_terminal)
+
+
+def _watch(args: argparse.Namespace, on_terminal: bool) -> int:
+    """Run the app on a running program."""
+    # What is wrong with the options, is wrong without a terminal, too.
+    selection, options, window = selection_of(args), load_options_of(args), _window_of(args)
+    if not on_terminal:
+        raise UsageError(
+            "attach shows the app, which needs a terminal: flame attach --list, or flame view PATH"
+        )
+    from flame.tui.attach.run import run as run_app
+
+    config = read_config()
+    selection = with_kernel_names(selection, args.kernel_names or config.kernel_names)
+    return run_app(args.target, options, selection, window, config)
 
 
 def check(args: argparse.Namespace) -> None:
@@ -78,8 +118,8 @@ def _check_pc(args: argparse.Namespace) -> None:
         raise UsageError(f"--pc: name what to sample: flame attach PID --pc {args.pc}")
 
 
-def window_of(args: argparse.Namespace) -> Window | None:
-    """The window to begin with, None if that is left to the app."""
+def _window_of(args: argparse.Namespace) -> Window | None:
+    """Return the window to begin with, None if that is left to the app."""
     if args.window is None:
         return None
     if args.window not in _WINDOWS:

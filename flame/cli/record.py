@@ -1,14 +1,14 @@
-"""The options of ``flame record``, and what they mean."""
+"""Run ``flame record``: run a command and record what it does on the GPU."""
 
 from __future__ import annotations
 
 import argparse
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from flame.cli.arguments import Subparsers, new_parser, pc_mode
 from flame.core.errors import UsageError
 from flame.core.units import parse_size, parse_time
+from flame.record.plan import Plan
 
 _EPILOG = """\
 example: flame record -o run.flame -- python train.py --epochs 1
@@ -20,30 +20,11 @@ FLAME_DEBUG=1 lets the library say on stderr what it does.
 exit codes: CMD's own; 128+N if signal N killed it, 127 if there is no such command, 126 if it
             cannot be run; 2 usage or no library, 3 DIR cannot be written
 """
-_MODE = re.compile(r"off|(continuous|serialized)(:([0-9]{1,2}))?")
-_PERIODS = range(5, 32)
-"""Exponents of two, in GPU cycles: cupti_pcsampling.h, ATTR_TYPE_SAMPLING_PERIOD."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What to record and how.
-
-    ``output`` None: a new folder named after the command. ``duration_ms`` and ``max_mb`` None: no
-    limit, the library's own limit. ``pc``: as ``FLAME_PC``.
-    """
-
-    command: tuple[str, ...]
-    output: Path | None = None
-    python: bool = True
-    pc: str = "off"
-    duration_ms: int | None = None
-    max_mb: int | None = None
-    quiet: bool = False
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add all that `plan_of` reads."""
+def add_parser(commands: Subparsers) -> None:
+    """Add the command and its options."""
+    parser = new_parser(commands, "record", "run a command and record what it does on the GPU")
     parser.usage = "flame record [options] [--] CMD …"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
@@ -63,10 +44,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "no status line while it runs and no summary after it, only what went wrong"
     add("-q", "--quiet", action="store_true", help=text)
     add("cmd", metavar="CMD", nargs=argparse.REMAINDER, help="what to run, with its arguments")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record the command that ``args`` name; the exit code is the command's."""
+    from flame.record.command import record
+
+    return record(plan_of(args))
 
 
 def plan_of(args: argparse.Namespace) -> Plan:
-    """What the options say; UsageError for values that mean nothing."""
+    """Return what the options say; UsageError for values that mean nothing."""
     words = args.cmd[1:] if args.cmd[:1] == ["--"] else args.cmd
     if not words:
         raise UsageError("name a command to record: flame record -- CMD (see flame record --help)")
@@ -83,16 +72,6 @@ def plan_of(args: argparse.Namespace) -> Plan:
     )
 
 
-def pc_mode(text: str) -> str:
-    """``text``, as FLAME_PC has it; UsageError for what is none."""
-    found = _MODE.fullmatch(text)
-    if not found:
-        raise UsageError(f"--pc '{text}': choose continuous, serialized or off")
-    if found[3] and int(found[3]) not in _PERIODS:
-        raise UsageError(f"--pc '{text}': choose a period from 5 to 31 (2^5 to 2^31 cycles)")
-    return text
-
-
 def _milliseconds(text: str) -> int:
     try:
         duration = parse_time(text)
@@ -104,7 +83,7 @@ def _milliseconds(text: str) -> int:
 
 
 def _megabytes(text: str) -> int:
-    """In units of 2^20 bytes, as FLAME_MAX_MB counts."""
+    """Parse a size in units of 2^20 bytes, as FLAME_MAX_MB counts."""
     try:
         size = parse_size(text)
     except UsageError as error:

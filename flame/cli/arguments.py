@@ -1,0 +1,58 @@
+"""Take the arguments that several commands have: their parsers and the paths of traces."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from flame.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from flame.core.loading.inputs import Inputs
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[Any]"
+"""What commands are added to; generic only where types are checked."""
+
+TRACES = (
+    "a recording (its folder, or one dump of it); an Nsight Systems SQLite export, or a report "
+    "(.nsys-rep) where nsys is installed; a PyTorch profiler trace; folded stacks, speedscope or "
+    "Triton Proton; an Nsight Compute report (see --ncu) without a trace. Several files are shown "
+    "as one, each as a rank"
+)
+"""What a path may name, as help."""
+
+_MODE = re.compile(r"off|(continuous|serialized)(:([0-9]{1,2}))?")
+_PERIODS = range(5, 32)
+"""Exponents of two, in GPU cycles: cupti_pcsampling.h, ATTR_TYPE_SAMPLING_PERIOD."""
+
+
+def new_parser(commands: Subparsers, name: str, text: str) -> argparse.ArgumentParser:
+    """Add the command ``name`` to ``commands``; ``text`` is its help."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text, allow_abbrev=False
+    )
+    return parser
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """Add the paths of traces, of which there has to be one."""
+    parser.add_argument("paths", metavar="PATH", nargs="+", help=TRACES)
+
+
+def inputs_of(args: argparse.Namespace) -> Inputs:
+    """Return the traces that ``args`` name."""
+    from flame.core.loading.inputs import Inputs
+
+    return Inputs(tuple(map(Path, args.paths)))
+
+
+def pc_mode(text: str) -> str:
+    """Return ``text``, a mode of PC sampling as in FLAME_PC; UsageError where it is none."""
+    match = _MODE.fullmatch(text)
+    if not match:
+        raise UsageError(f"--pc '{text}': choose continuous, serialized or off")
+    if match[3] and int(match[3]) not in _PERIODS:
+        raise UsageError(f"--pc '{text}': choose a period from 5 to 31 (2^5 to 2^31 cycles)")
+    return text

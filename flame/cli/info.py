@@ -1,0 +1,31 @@
+"""Run ``flame info``: say what a trace holds and what it lacks."""
+
+from __future__ import annotations
+
+import argparse
+
+from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
+from flame.cli.streams import WIDEST_TEXT, print_text, terminal_width
+from flame.options.selection import add_ncu
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Add the command and its options."""
+    parser = new_parser(commands, "info", "print what a trace contains and what it lacks")
+    add_paths(parser)
+    add_ncu(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the traces of ``args`` hold."""
+    from flame.console.info import as_json, as_text
+    from flame.console.progress import load_with_progress
+    from flame.core.options import LoadOptions
+
+    inputs = inputs_of(args)
+    profile = load_with_progress(inputs.paths, LoadOptions(ncu=tuple(args.ncu)))
+    width = min(terminal_width(WIDEST_TEXT), WIDEST_TEXT)
+    print_text(as_json(profile, inputs) if args.json else as_text(profile, inputs, width))
+    return 0

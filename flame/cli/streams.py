@@ -1,0 +1,39 @@
+"""Print to standard output, and tell whether a person reads it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TextIO
+
+from flame.core.errors import InputError
+
+WIDEST_TEXT = 100
+"""Cells of a line that people like to read."""
+
+
+def print_text(text: str) -> None:
+    """Print ``text``; InputError where standard output takes nothing."""
+    if sys.stdout is None:
+        raise InputError("standard output is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def is_on_terminal() -> bool:
+    """Tell whether a person types on standard input and reads standard output."""
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def terminal_width(default: int) -> int:
+    """Return the columns of the terminal, ``default`` where there is none."""
+    return shutil.get_terminal_size((default, 24)).columns

@@ -1,0 +1,96 @@
+"""Run ``flame view``: show traces in the app, in a browser or as printed text."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING
+
+from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
+from flame.cli.streams import is_on_terminal, print_text, terminal_width
+from flame.core.errors import UsageError
+from flame.options.config import is_in_browser, read_config
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    selection_of,
+    with_kernel_names,
+)
+
+if TYPE_CHECKING:
+    from flame.core.loading.inputs import Inputs
+    from flame.core.options import LoadOptions
+    from flame.core.projection.selection import Selection
+
+_EPILOG = """\
+The app reads $XDG_CONFIG_HOME/flame/config.toml (default: ~/.config/flame/config.toml; FLAME_CONFIG
+names another file): theme, keys and more, see docs/configuration.md. NO_COLOR and FLAME_ASCII=1
+are respected.
+"""
+_PORT = 8000
+_PRINTED_WIDTH = 120
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Add the command and its options."""
+    parser = new_parser(commands, "view", "open a trace in the app")
+    text = f"{TRACES}. With --state, if left out, those of the state"
+    parser.add_argument("paths", metavar="PATH", nargs="*", help=text)
+    text = "return to a place saved by the app: JSON, a file, or (default) the last one"
+    parser.add_argument("--state", metavar="JSON|FILE", nargs="?", const="", help=text)
+    text = "print a static view instead; this is the default without a terminal"
+    parser.add_argument("--print", action="store_true", help=text)
+    text = "show the app in a browser instead, on this machine's loopback address"
+    parser.add_argument("--web", action="store_true", help=text)
+    text = f"port of --web (default: {_PORT}; 0: any free port)"
+    parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
+    add_selection(parser)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.set_defaults(run=run)
+
+
+def _port(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port from 0 to 65535")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the traces of ``args``."""
+    if not args.paths:
+        raise UsageError("name a trace to open: flame PATH (see flame --help)")
+    options, selection = load_options_of(args), selection_of(args)
+    if args.web:
+        return _serve(args)
+    if args.print or not (is_on_terminal() or is_in_browser()):
+        return _print(inputs_of(args), options, selection)
+    config = read_config()
+    from flame.tui.main.app import run as run_app
+
+    selection = with_kernel_names(selection, args.kernel_names or config.kernel_names)
+    return run_app(inputs_of(args), options, selection, args.state, config)
+
+
+def _print(inputs: Inputs, options: LoadOptions, selection: Selection) -> int:
+    from flame.console.print_view import view
+    from flame.console.progress import load_with_progress
+
+    profile = load_with_progress(inputs.paths, options)
+    print_text(view(profile, selection, inputs.title, terminal_width(_PRINTED_WIDTH)))
+    return 0
+
+
+def _serve(args: argparse.Namespace) -> int:
+    if args.print:
+        raise UsageError("--web and --print exclude each other")
+    try:
+        from flame.cli.web import serve
+    except ModuleNotFoundError as error:
+        need = f"--web needs {error.name}, which is not installed"
+        raise UsageError(f"{need}: pip install 'flame-view[web]'") from None
+    if keys := read_config().keys:
+        from flame.tui.shell.keymap import keymap_of
+
+        keymap_of(keys)  # A mistake is better told here than by every page.
+    return serve(args.words, inputs_of(args).title, args.port)

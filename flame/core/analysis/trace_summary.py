@@ -1,0 +1,173 @@
+"""Summarize what a trace holds: where it is from, what ran, how much of it is known.
+
+``flame info``, the printed view, the coverage page of the app and the end of ``flame record`` tell
+of a `TraceSummary`, each in its own words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from flame.core.analysis.profiler_steps import StepTotal, step_totals
+from flame.core.analysis.wording import Terms, coverage_of, terms_of
+from flame.core.columns import expand_ranges, sum_by
+from flame.core.model.grouping import device_name
+from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source
+from flame.core.model.metrics import Metric, metric_of
+from flame.core.model.profile import Profile
+from flame.core.projection.levels import LEVELS, recorded_levels
+
+
+class SourceTotal(NamedTuple):
+    """What one of the files holds."""
+
+    source: Source
+    activities: int
+    gpu_time: int
+
+
+class MetricTotal(NamedTuple):
+    """How much of a metric there is in all."""
+
+    metric: Metric
+    total: int
+
+
+class SampleTotals(NamedTuple):
+    """All PC samples, of how many instructions and kernels, and whether launches have their own.
+
+    ``attribution`` is ``launch``; or ``kernel``, where those of all its launches are one; or
+    ``mixed``.
+    """
+
+    samples: int
+    instructions: int
+    kernels: int
+    attribution: Literal["launch", "kernel", "mixed"]
+
+
+@dataclass(frozen=True, eq=False)
+class TraceSummary:
+    """What a trace holds. Times are in ns; ``gpu_time`` is 0 for files of stacks (``resolved``).
+
+    ``sources`` has at least one item, of an empty label where the trace is a single file. ``noun``
+    is what the ``activities`` are called. ``coverage`` is by level, ``titled_coverage`` the same
+    with short titles and without what the format never records; ``terms`` are the words for its
+    ranges. ``measures`` are what a file of stacks measures, ``pc_samples`` is None where there are
+    none. ``device_names`` tell GPUs of several files apart.
+    """
+
+    meta: Meta
+    sources: tuple[SourceTotal, ...]
+    devices: tuple[Device, ...]
+    device_names: tuple[str, ...]
+    processes: tuple[Process, ...]
+    resolved: bool
+    timed: bool
+    duration: int
+    activities: int
+    noun: str
+    counts: dict[str, int]
+    gpu_time: int
+    coverage: dict[str, Share]
+    titled_coverage: dict[str, tuple[str, Share]]
+    terms: Terms
+    graph_nodes: GraphNodes
+    measures: tuple[MetricTotal, ...]
+    pc_samples: SampleTotals | None
+    steps: tuple[StepTotal, ...]
+    levels: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether the trace was read from several files."""
+        return len(self.sources) > 1
+
+
+@lru_cache(1)
+def summarize(profile: Profile) -> TraceSummary:
+    """Summarize ``profile``."""
+    resolved = profile.resolved
+    return TraceSummary(
+        meta=profile.meta,
+        sources=tuple(_source_totals(profile)),
+        devices=profile.devices,
+        device_names=tuple(_device_names(profile)),
+        processes=profile.processes,
+        resolved=resolved,
+        timed=profile.timed,
+        duration=profile.duration,
+        activities=profile.size,
+        noun=profile.metrics[0].noun,
+        counts=profile.counts,
+        gpu_time=_gpu_time(profile),
+        coverage={} if resolved else profile.coverage,
+        titled_coverage={} if resolved else coverage_of(profile),
+        terms=terms_of(profile),
+        graph_nodes=profile.graph_nodes,
+        measures=tuple(MetricTotal(metric, _total(profile, metric)) for metric in _own(profile)),
+        pc_samples=sample_totals(profile),
+        steps=step_totals(profile),
+        levels=_levels(profile),
+        warnings=profile.warnings,
+    )
+
+
+def _gpu_time(profile: Profile) -> int:
+    return 0 if profile.resolved else profile.gpu_time
+
+
+def _source_totals(profile: Profile) -> list[SourceTotal]:
+    """What each file has of the whole."""
+    if len(profile.sources) < 2:
+        return [SourceTotal(Source("", profile.meta), profile.size, _gpu_time(profile))]
+    process, size = profile.activities.groups.process, len(profile.sources)
+    known = process >= 0
+    source = np.array([owner.source for owner in profile.processes], np.int64)[process[known]]
+    times, counts = (sum_by(source, sums[known], size) for sums in profile.gpu_by_group)
+    if profile.resolved:
+        times = np.zeros_like(times)
+    return list(map(SourceTotal, profile.sources, counts.tolist(), times.tolist()))
+
+
+def _device_names(profile: Profile) -> list[str]:
+    """The GPUs by number and model, and by file where several have the same."""
+    if len(profile.sources) > 1:
+        return [profile.frames[frame].name for frame in profile.grouping.device.tolist()]
+    return list(map(device_name, profile.devices))
+
+
+def _own(profile: Profile) -> tuple[Metric, ...]:
+    """The metrics that a file of stacks brings; none for traces."""
+    return profile.own_metrics or ()
+
+
+def _total(profile: Profile, metric: Metric) -> int:
+    return int(profile.totals_by_group(metric)[0].sum())
+
+
+def sample_totals(profile: Profile) -> SampleTotals | None:
+    """Count the PC samples of ``profile``; None where it has none."""
+    sampling = profile.sampling
+    if sampling is None:
+        return None
+    used, of_group = np.unique(sampling.of_group[sampling.of_group >= 0]), sampling.of_group
+    entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
+    exact = sampling.exact[used]
+    return SampleTotals(
+        int(sampling.samples[entries].sum()),
+        len(np.unique(sampling.sass[entries])),
+        len(np.unique(profile.activities.groups.frame[of_group >= 0])),
+        "launch" if exact.all() else "mixed" if exact.any() else "kernel",
+    )
+
+
+def _levels(profile: Profile) -> tuple[str, ...]:
+    """The levels that hold any frame, in natural order."""
+    recorded = recorded_levels(profile, metric_of(profile.default_metric, profile.metrics))
+    return tuple(level for level in LEVELS if level in recorded)

@@ -1,0 +1,23 @@
+"""Say what to record and how, as the command line has chosen it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to record and how.
+
+    ``output`` None: a new folder named after the command. ``duration_ms`` and ``max_mb`` None: no
+    limit, the library's own limit. ``pc``: as ``FLAME_PC``.
+    """
+
+    command: tuple[str, ...]
+    output: Path | None = None
+    python: bool = True
+    pc: str = "off"
+    duration_ms: int | None = None
+    max_mb: int | None = None
+    quiet: bool = False

@@ -1,0 +1,247 @@
+"""Edit the kinds of filters that are typed: how each is spelled, read, explained and doubted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from flame.core.analysis.wording import NVTX, OPERATORS, SCOPES, terms_of
+from flame.core.columns import I8
+from flame.core.errors import UsageError
+from flame.core.model.frames import Kind
+from flame.core.model.profile import Profile
+from flame.core.projection.filter_options import (
+    format_nvtx_range,
+    format_window,
+    parse_nvtx_range,
+    parse_ranks,
+    parse_steps,
+    parse_window,
+)
+from flame.core.projection.filters import (
+    Filter,
+    HideFrames,
+    HideStacks,
+    Kernel,
+    MinShare,
+    NvtxRange,
+    Ranks,
+    ShowFrom,
+    ShowStacks,
+    Step,
+    Time,
+)
+from flame.core.units import format_count, format_ns
+from flame.tui.session.query import Query, exact_pattern
+
+_SOME = 4
+_AT_ONCE = 10_000
+"""Frames up to which their names are compared in a few milliseconds."""
+
+
+@dataclass(frozen=True)
+class TextField:
+    """A kind of filter that is typed.
+
+    ``spell`` is the text of a filter, ``read`` the filter of a text (UsageError where it is
+    wrong), ``guess`` the text to begin with, from the selected frame's name and kind; ``doubt``
+    says why a filter would leave nothing, as far as that is known at once, ``applies`` whether
+    there is anything in the trace that such filters are about.
+    """
+
+    type: type[Filter]
+    title: str
+    about: Callable[[Profile], str]
+    spell: Callable[[Any], str]
+    read: Callable[[str], Filter]
+    guess: Callable[[str, Kind], str]
+    several: bool = False
+    doubt: Callable[[Profile, Any], str] = lambda profile, filter_: ""
+    applies: Callable[[Profile], bool] = lambda profile: True
+
+
+def _regex(kind: Callable[[str], Filter]) -> Callable[[str], Filter]:
+    def read(text: str) -> Filter:
+        Query(text).compile()
+        return kind(text)
+
+    return read
+
+
+def _pattern(filter_: Any) -> str:
+    return str(filter_.pattern)
+
+
+def _frame(name: str, kind: Kind) -> str:
+    return exact_pattern(name) if kind not in (Kind.ROOT, Kind.REST) else ""
+
+
+def _kernel(name: str, kind: Kind) -> str:
+    return exact_pattern(name) if kind == Kind.KERNEL else ""
+
+
+def _range(name: str, kind: Kind) -> str:
+    return format_nvtx_range(NvtxRange(name)) if kind == Kind.NVTX else ""
+
+
+def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
+    """Say that no range is called so, and whether any has it in its name."""
+    if len(profile.frames) > _AT_ONCE or filter_.ranges(profile).any():
+        return ""
+    part = replace(filter_, name=f"*{filter_.name}*")
+    number = int(part.ranges(profile).sum())
+    names = f"{format_count(number)} name{'' if number == 1 else 's'}"
+    hint = f": {format_nvtx_range(part)} would find {names}" if number else ""
+    return f"no range is called so{hint}"
+
+
+def _nothing(name: str, kind: Kind) -> str:
+    return ""
+
+
+def _read_share(text: str) -> MinShare:
+    number = text.strip().removesuffix("%").strip()
+    try:
+        return MinShare(float(number))
+    except ValueError:
+        raise UsageError(f"'{number}' is not a number of percent, such as 0.5") from None
+
+
+def _says(text: str) -> Callable[[Profile], str]:
+    return lambda profile: text
+
+
+def _steps_there(profile: Profile) -> str:
+    """Which steps there are, and which took longest."""
+    usage, steps = "steps A-B, such as 3-5, or one", profile.steps
+    if steps is None or not len(steps):
+        return usage
+    numbers, length = _step_numbers(profile), steps.end - steps.start
+    longest = int(np.argmax(length))
+    hint = f"; the longest is {steps.number[longest]}: {format_ns(int(length[longest]))}"
+    return f"{usage}; the trace has {_listed(numbers)}{hint if len(numbers) > 1 else ''}"
+
+
+def _listed(numbers: I8) -> str:
+    """``0 to 12``, and how many of them there are where some are missing."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    if first == last:
+        return f"only {first}"
+    some = "" if last - first + 1 == len(numbers) else f"{format_count(len(numbers))} of "
+    return f"{some}{first} to {last}"
+
+
+def _ranks_there(profile: Profile) -> str:
+    names = [source.label for source in profile.sources]
+    known = ", ".join(names[:_SOME]) + (", …" if len(names) > _SOME else "")
+    return f"numbers or names, such as {known}; * and ? stand for any text and letter"
+
+
+def _step_numbers(profile: Profile) -> I8:
+    """The steps in the trace, ascending."""
+    return np.unique(np.zeros(0, np.int64) if profile.steps is None else profile.steps.number)
+
+
+def _no_such_step(profile: Profile, filter_: Step) -> str:
+    numbers = _step_numbers(profile)
+    known = (numbers >= filter_.first) & (numbers <= filter_.last)
+    return "" if known.any() else "the trace has no such step"
+
+
+def _read_steps(text: str) -> Step:
+    return parse_steps(text.replace("–", "-"))
+
+
+def _spell_steps(filter_: Any) -> str:
+    first, last = filter_.first, filter_.last
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _about_ranges(profile: Profile) -> str:
+    terms = terms_of(profile)
+    what = "range" if terms is NVTX else terms.range
+    domain = "" if terms in (OPERATORS, SCOPES) else " or NAME@DOMAIN"
+    article = "an" if what.startswith("o") else "a"
+    return f"below such {article} {what}: NAME{domain}, * and ? stand for any text and letter"
+
+
+def _has(kind: Kind) -> Callable[[Profile], bool]:
+    return lambda profile: bool((profile.frames.kind == kind).any())
+
+
+def _span(profile: Profile) -> str:
+    begin, end = format_ns(profile.begin), format_ns(profile.end)
+    return f"begin/end, such as 5s/7s or 500ms/; the trace runs from {begin} to {end}"
+
+
+def _stacks(kind: type[Filter], title: str, about: str) -> TextField:
+    read = _regex(kind)
+    return TextField(kind, title, _says(about), _pattern, read, _frame, several=True)
+
+
+_RE = "a regular expression found anywhere in a frame's name"
+STACK_FIELDS = (
+    _stacks(ShowStacks, "only stacks with", f"stacks with such a frame; {_RE}"),
+    _stacks(HideStacks, "without", f"no stacks with such a frame; {_RE}"),
+    _stacks(ShowFrom, "from", f"stacks from such a frame on; {_RE}"),
+    _stacks(HideFrames, "hide", f"such frames left out, what is below kept; {_RE}"),
+)
+TIME_FIELD = TextField(
+    Time,
+    "time",
+    _span,
+    format_window,
+    parse_window,
+    _nothing,
+    applies=lambda profile: profile.timed,
+)
+STEPS_FIELD = TextField(
+    Step,
+    "steps",
+    _steps_there,
+    _spell_steps,
+    _read_steps,
+    _nothing,
+    doubt=_no_such_step,
+    applies=lambda profile: len(_step_numbers(profile)) > 0,
+)
+RANKS_FIELD = TextField(
+    Ranks,
+    "ranks",
+    _ranks_there,
+    lambda filter_: ",".join(filter_.names),
+    parse_ranks,
+    _nothing,
+    doubt=lambda profile, filter_: "" if filter_.known(profile) else "no trace is called that",
+    applies=lambda profile: len(profile.sources) > 1,
+)
+RANGE_FIELD = TextField(
+    NvtxRange,
+    "NVTX range",
+    _about_ranges,
+    format_nvtx_range,
+    parse_nvtx_range,
+    _range,
+    doubt=_no_such_range,
+    applies=_has(Kind.NVTX),
+)
+KERNEL_FIELD = TextField(
+    Kernel,
+    "kernel",
+    _says("kernels only, by a regular expression found in their name"),
+    _pattern,
+    _regex(Kernel),
+    _kernel,
+    applies=_has(Kind.KERNEL),
+)
+SHARE_FIELD = TextField(
+    MinShare,
+    "minimum share",
+    _says("percent of the total; smaller frames are merged into one"),
+    lambda filter_: f"{filter_.percent:g}",
+    _read_share,
+    _nothing,
+)

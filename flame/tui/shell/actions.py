@@ -1,0 +1,109 @@
+"""Name what keys and clicks may ask of a screen, and spell it as Textual's actions.
+
+Tables of keys are made of these, so that a name that there is not fails at import and in mypy;
+`check_actions` tells at import whether a screen has everything that its table asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, StrEnum, auto
+from inspect import signature
+
+from textual.actions import parse
+from textual.screen import Screen
+
+
+class Action(StrEnum):
+    """What can be asked of a screen: each has an ``action_…`` method for those of its commands."""
+
+    COLLAPSE = auto()
+    COPY = auto()
+    COVERAGE = auto()
+    DETAILS = auto()
+    ESCAPE = auto()
+    EXPORT = auto()
+    FILTERS = auto()
+    FOLD = auto()
+    HELP = auto()
+    HOTTEST = auto()
+    INVERT = auto()
+    LEAVE = auto()
+    LEVEL = auto()
+    LEVELS = auto()
+    LINES = auto()
+    MATCH = auto()
+    METRIC = auto()
+    MOVE = auto()
+    PALETTE = auto()
+    PAUSE = auto()
+    QUICK = auto()
+    QUIT = auto()
+    REDO = auto()
+    SAME = auto()
+    SANDWICH = auto()
+    SASS = auto()
+    SAVE = auto()
+    SCREENSHOT = auto()
+    SCROLL_DETAILS = auto()
+    SEARCH = auto()
+    SELECT = auto()
+    SET_MARK = auto()
+    SHOW_VIEW = auto()
+    SORT = auto()
+    SOURCE = auto()
+    THEME = auto()
+    UNDO = auto()
+    UNFILTER = auto()
+    UNIT = auto()
+    VERSION = auto()
+    VIEW = auto()
+    WINDOW = auto()
+    ZOOM_TO = auto()
+
+    def __call__(self, *arguments: int | str) -> str:
+        """Spell the action with its ``arguments``: ``metric(1)``."""
+        plain = (value.value if isinstance(value, Enum) else value for value in arguments)
+        return f"{self}({', '.join(map(repr, plain))})"
+
+    def click(self, *arguments: int | str) -> str:
+        """Spell the same for a click on a text, which belongs to a widget of the screen."""
+        return f"screen.{self(*arguments) if arguments else self}"
+
+
+class Move(StrEnum):
+    """A move within a view; each view has its own meaning of it, or none."""
+
+    ACROSS = auto()
+    CLOSER = auto()
+    DOWN = auto()
+    END = auto()
+    ENTER = auto()
+    FORK = auto()
+    HOME = auto()
+    KINDS = auto()
+    MARK = auto()
+    OUT = auto()
+    PAGE = auto()
+    PAN = auto()
+    UP = auto()
+
+    def __call__(self, *step: int) -> str:
+        """Spell the move as an action: ``move('across', -1)``."""
+        return Action.MOVE(self, *step)
+
+
+class QuickFilter(StrEnum):
+    """A filter made of the selected frame's name."""
+
+    ONLY = auto()
+    WITHOUT = auto()
+    FROM = auto()
+    HIDE = auto()
+
+
+def check_actions(screen: type[Screen[None]], actions: Iterable[str]) -> None:
+    """Raise AttributeError or TypeError where ``screen`` has no method for one of ``actions``."""
+    for action in actions:
+        _, name, arguments = parse(action)
+        signature(getattr(screen, f"action_{name}")).bind(screen, *arguments)

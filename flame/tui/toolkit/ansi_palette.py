@@ -1,0 +1,129 @@
+"""Style frames, bars and marks on terminals of sixteen colours, or of none.
+
+Only the names of the colours are known: dark ones take white ink, all others black.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.style import Style
+
+from flame.core.model.frames import Kind
+from flame.tui.toolkit.colours import BLACK, WHITE, StallClass, class_of_title, shade_of
+from flame.tui.toolkit.palette import Palette
+
+_WHITE_INK = ("blue", "magenta", "red", "bright_black")
+_NAMED: dict[Kind, tuple[str, ...]] = {
+    Kind.PYTHON: ("blue", "bright_blue"),
+    Kind.NATIVE: ("cyan", "bright_cyan"),
+    Kind.LAUNCH: ("magenta", "bright_magenta"),
+    Kind.NVTX: ("green", "bright_green"),
+    Kind.SHAPES: ("bright_green", "green"),
+    Kind.KERNEL: ("yellow", "bright_yellow"),
+    Kind.MEMCPY: ("white",),
+    Kind.MEMSET: ("white",),
+    Kind.GRAPH: ("red", "bright_red"),
+    Kind.SASS: ("bright_red", "red"),
+    Kind.STALL: ("bright_magenta", "magenta"),
+    Kind.FRAME: ("yellow", "bright_yellow", "bright_red", "red"),
+}
+"""The colours of a kind, the first also for its name; grey where there is none."""
+_NAMED_STALLS = {
+    StallClass.MEMORY: "blue",
+    StallClass.COMPUTE: "red",
+    StallClass.SYNC: "magenta",
+    StallClass.ISSUE: "yellow",
+    StallClass.OTHER: "bright_black",
+}
+
+_GREY = ("bright_black",)
+
+
+class SixteenColours(Palette):
+    """Styles of nothing but the terminal's own sixteen colours."""
+
+    def __init__(self) -> None:
+        super().__init__(BLACK, WHITE)
+
+    def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
+        if kind == Kind.STALL:
+            return _named(_NAMED_STALLS[class_of_title(name)], faded)
+        names = _NAMED.get(kind, _GREY)
+        return _named(names[shade_of(name) % len(names)], faded)
+
+    def kind(self, kind: Kind) -> Style:
+        return _named(_NAMED.get(kind, _GREY)[0], False)
+
+    def run(self, cover: float, matching: bool, faded: bool) -> Style:
+        if matching:
+            return Style(color="black", bgcolor="bright_yellow")
+        return Style(dim=True)
+
+    def ink(self, kind: Kind) -> Style:
+        return Style(color=_NAMED[kind][0]) if kind in _NAMED else Style(dim=True)
+
+    def stall(self, one: StallClass) -> Style:
+        return Style(color=_NAMED_STALLS[one])
+
+    @property
+    def match_ink(self) -> Style:
+        return Style(color="red", bold=True)
+
+    @property
+    def cursor(self) -> Style:
+        return Style(reverse=True, bold=True, underline=True)
+
+    @property
+    def match(self) -> Style:
+        return Style(color="black", bgcolor="bright_yellow", bold=True, underline=True)
+
+    @property
+    def tint(self) -> Style:
+        return Style(bgcolor="bright_black")
+
+    @property
+    def quiet(self) -> Style:
+        return Style(dim=True)
+
+
+@lru_cache(64)
+def _named(paper: str, faded: bool) -> Style:
+    if faded:  # Grey, and dimmed, is no colour at all on some terminals.
+        return Style(color=None if paper in _GREY else paper, dim=True, underline=True)
+    return Style(color="bright_white" if paper in _WHITE_INK else "black", bgcolor=paper)
+
+
+class NoColours(SixteenColours):
+    """Styles without any colour: frames are underlined, matches bold, what is selected reversed."""
+
+    def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
+        return Style(underline=True, dim=faded or None)
+
+    def kind(self, kind: Kind) -> Style:
+        return Style(underline=True)
+
+    def run(self, cover: float, matching: bool, faded: bool) -> Style:
+        return Style(bold=True) if matching else Style(dim=True)
+
+    def ink(self, kind: Kind) -> Style:
+        return Style()
+
+    def stall(self, one: StallClass) -> Style:
+        return Style()
+
+    @property
+    def match_ink(self) -> Style:
+        return Style(bold=True)
+
+    @property
+    def cursor(self) -> Style:
+        return Style(reverse=True, bold=True)
+
+    @property
+    def match(self) -> Style:
+        return Style(bold=True, underline=True)
+
+    @property
+    def tint(self) -> Style:
+        return Style(underline=True)

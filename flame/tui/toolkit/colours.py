@@ -1,0 +1,159 @@
+"""Choose the colours of frames: the level gives the hue, a stable hash of the name the shade."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import cache, lru_cache
+from zlib import crc32
+
+from flame.core.model.frames import Kind
+from flame.core.model.stalls import stall_of
+from flame.core.projection.levels import LEVELS
+
+RGB = tuple[int, int, int]
+
+
+class StallClass(IntEnum):
+    """What a warp waited for, roughly."""
+
+    MEMORY = 0
+    COMPUTE = 1
+    SYNC = 2
+    ISSUE = 3
+    OTHER = 4
+
+    @property
+    def title(self) -> str:
+        """The class's name."""
+        return self.name.lower()
+
+
+HUES: dict[Kind, RGB] = {
+    Kind.ROOT: (158, 158, 158),
+    Kind.PROCESS: (178, 178, 178),
+    Kind.THREAD: (170, 170, 160),
+    Kind.DEVICE: (184, 170, 184),
+    Kind.STREAM: (150, 166, 166),
+    Kind.PYTHON: (86, 180, 233),
+    Kind.NATIVE: (176, 196, 222),
+    Kind.LAUNCH: (208, 132, 178),
+    Kind.NVTX: (46, 176, 110),
+    Kind.SHAPES: (150, 194, 128),
+    Kind.KERNEL: (236, 164, 20),
+    Kind.MEMCPY: (240, 228, 86),
+    Kind.MEMSET: (204, 194, 124),
+    Kind.GRAPH: (226, 116, 62),
+    Kind.SASS: (214, 140, 110),
+    Kind.STALL: (212, 130, 140),
+    Kind.REST: (148, 148, 154),
+    Kind.FRAME: (238, 138, 88),
+    Kind.RANK: (190, 182, 164),
+}
+"""One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
+
+LEVEL_KINDS = {level: Kind.FRAME if level == "stack" else Kind[level.upper()] for level in LEVELS}
+"""The kind in whose colour a level's name is written; its frames may be of several."""
+
+WARM = (
+    HUES[Kind.FRAME],
+    (242, 178, 84),
+    (236, 200, 104),
+    (228, 134, 118),
+    (246, 158, 72),
+    (222, 176, 120),
+    (240, 164, 124),
+)
+"""Hues of frames of no known kind, by name: whole flame graphs are made of nothing else."""
+
+STALLS: dict[StallClass, RGB] = {
+    StallClass.MEMORY: (96, 164, 238),
+    StallClass.COMPUTE: (232, 112, 52),
+    StallClass.SYNC: (206, 126, 192),
+    StallClass.ISSUE: (226, 208, 88),
+    StallClass.OTHER: (140, 140, 144),
+}
+"""Hues of stall reasons: a scale of their own, told apart with any kind of colour vision."""
+
+ON_DARK = (-0.10, -0.03, 0.05, 0.16, 0.28)
+ON_LIGHT = (-0.10, -0.06, -0.01, 0.05, 0.11)
+STRONG = (0.12, 0.19, 0.27, 0.35, 0.44)
+"""How far each shade of a hue goes towards black (negative) or white, by theme."""
+
+SHADES = len(ON_DARK)
+
+BLACK: RGB = (0, 0, 0)
+WHITE: RGB = (255, 255, 255)
+
+
+def mix(first: RGB, second: RGB, part: float) -> RGB:
+    """Return the colour ``part`` (0..1) of the way from ``first`` to ``second``."""
+    red, green, blue = (round(a + (b - a) * part) for a, b in zip(first, second, strict=True))
+    return red, green, blue
+
+
+def shade_of(name: str) -> int:
+    """The shade that frames called ``name`` have, the same in every run."""
+    return _hash(name) % SHADES
+
+
+def hue_of(kind: Kind, name: str) -> int:
+    """Which of the hues of ``kind`` frames called ``name`` have; most kinds have but one, 0."""
+    if kind == Kind.STALL:
+        return class_of_title(name)
+    return _hash(name) // SHADES % len(WARM) if kind == Kind.FRAME else 0
+
+
+def _hash(name: str) -> int:
+    return crc32(name.encode("utf-8", "surrogatepass"))
+
+
+@lru_cache(1024)
+def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int = 0) -> RGB:
+    """The colour of frames of ``kind`` in ``shade`` of ``shades``, and in one of its hues."""
+    part, own = shades[shade], HUES[kind]
+    if kind == Kind.FRAME:
+        own = WARM[hue]
+    elif kind == Kind.STALL:
+        own = STALLS[StallClass(hue)]
+    return mix(own, WHITE if part > 0 else BLACK, abs(part))
+
+
+# Classes of stall reasons, few enough to have a colour each
+
+_KEYS = {
+    StallClass.MEMORY: (
+        "long_scoreboard",
+        "short_scoreboard",
+        "lg_throttle",
+        "mio_throttle",
+        "tex_throttle",
+        "imc_miss",
+        "drain",
+    ),
+    StallClass.COMPUTE: ("math_pipe_throttle", "wait", "gmma"),
+    StallClass.SYNC: ("barrier", "membar", "sleeping", "warpgroup_arrive"),
+    StallClass.ISSUE: (
+        "selected",
+        "not_selected",
+        "dispatch",
+        "no_instructions",
+        "branch_resolving",
+    ),
+}
+_CLASS_OF = {key: stall_class for stall_class, keys in _KEYS.items() for key in keys}
+
+
+def class_of(key: str) -> StallClass:
+    """The class of the reason ``key``, a key of `flame.core.model.stalls`."""
+    return _CLASS_OF.get(key, StallClass.OTHER)
+
+
+@cache
+def class_of_title(title: str) -> StallClass:
+    """The class of the reason that is shown as ``title``."""
+    return _by_title().get(title, StallClass.OTHER)
+
+
+@cache
+def _by_title() -> dict[str, StallClass]:
+    return {stall_of(key).title: stall_class for key, stall_class in _CLASS_OF.items()}

@@ -1,0 +1,55 @@
+"""The two tiers of the tests: `make test` runs the quick one, `make test-deep` the other.
+
+The marker ``deep`` puts a test into the deep tier; pyproject.toml tells which tests it is for.
+A property, a test that hypothesis draws examples for, runs in both: with few examples, the same
+every time, in the quick tier, and with many in the deep one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+T = TypeVar("T")
+
+SLOW = 3.0
+"""Seconds that a test of the quick tier may take."""
+
+QUICK = "quick"
+DEEP = "deep"
+"""The names of the profiles of hypothesis; pytest's ``--hypothesis-profile`` chooses one."""
+
+
+def load_profiles() -> None:
+    """Tell hypothesis how many examples to draw; no deadline, for a shared machine stalls.
+
+    In CI the same examples every time, so that a red run speaks of the change and not of the draw.
+    Elsewhere the deep tier draws others every time; a failure says how to draw its example again.
+    """
+    settings.register_profile(QUICK, deadline=None, max_examples=15, derandomize=True)
+    settings.register_profile(
+        DEEP, deadline=None, max_examples=100, derandomize="CI" in os.environ, print_blob=True
+    )
+    settings.load_profile(QUICK)
+
+
+def examples(factor: float, suppressed: Sequence[HealthCheck] = ()) -> settings:
+    """Settings with ``factor`` times the examples of the profile, one at least."""
+    count = max(1, round(factor * settings().max_examples))
+    return settings(max_examples=count, suppress_health_check=suppressed)
+
+
+def deep_except(quick: Collection[T], values: Iterable[T]) -> list[object]:
+    """Values for ``parametrize``, those that are not among ``quick`` for the deep tier."""
+    return [
+        value if value in quick else pytest.param(value, marks=pytest.mark.deep) for value in values
+    ]
+
+
+def is_slow(report: pytest.TestReport) -> bool:
+    """Whether that test of the quick tier took too long, the making of its fixtures left out."""
+    return report.when == "call" and report.duration > SLOW and "deep" not in report.keywords

@@ -1,0 +1,89 @@
+"""The layout of the package holds: few modules per folder, short files, a charter per package.
+
+That data flows one way is held by the import contracts in ``pyproject.toml``; circles between
+single modules, which packages do not show, are looked for here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+FLAME = ROOT / "flame"
+MOST_MODULES = 18
+MOST_LINES = 400
+MOST_LEVELS = 3
+
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(FLAME.rglob("*.py"))
+}
+PACKAGES = sorted(path.parent for path in MODULES.values() if path.name == "__init__.py")
+
+
+def imported_by(path: Path) -> Iterator[str]:
+    """Modules of flame that a module imports, inside of functions and for types, too."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: imports are absolute"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in MODULES else str(node.module)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+IMPORTS = {
+    name: {module for module in imported_by(path) if module in MODULES and module != name}
+    for name, path in MODULES.items()
+}
+
+
+def reached_from(name: str) -> set[str]:
+    """All modules that ``name`` imports, also by way of others."""
+    reached: set[str] = set()
+    ahead = [name]
+    while ahead:
+        new = IMPORTS[ahead.pop()] - reached
+        reached |= new
+        ahead += new
+    return reached
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert [name for name in MODULES if name in reached_from(name)] == []
+
+
+def test_what_the_app_shows_is_kept_apart_from_widgets() -> None:
+    session = [path for name, path in MODULES.items() if name.startswith("flame.tui.session.")]
+    assert session
+    for path in session:
+        assert not re.search(
+            r"^\s*(from|import) textual\.widgets?\b", path.read_text("utf-8"), re.M
+        )
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_package_has_few_modules_and_a_charter(package: Path) -> None:
+    modules = [path for path in package.glob("*.py") if path.name != "__init__.py"]
+    assert len(modules) <= MOST_MODULES
+    assert len(package.relative_to(FLAME).parts) <= MOST_LEVELS
+    charter = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
+    first = charter.partition("\n")[0]
+    assert first.endswith(".") and len(first.split()) >= 4, f"{package} has no charter"
+
+
+def test_files_are_short() -> None:
+    lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in MODULES.items()}
+    assert {name: number for name, number in lines.items() if number > MOST_LINES} == {}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+    assert [name for name, tree in trees.items() if not ast.get_docstring(tree)] == []
