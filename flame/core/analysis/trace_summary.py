@@ -23,7 +23,7 @@ from flame.core.projection.levels import LEVELS, recorded_levels
 
 
 class SourceTotal(NamedTuple):
-    """What one of the files holds."""
+    """Sum up what a file of several holds."""
 
     source: Source
     activities: int
@@ -31,16 +31,16 @@ class SourceTotal(NamedTuple):
 
 
 class MetricTotal(NamedTuple):
-    """How much of a metric there is in all."""
+    """Hold the sum of a metric over the whole trace."""
 
     metric: Metric
     total: int
 
 
 class SampleTotals(NamedTuple):
-    """All PC samples, of how many instructions and kernels, and whether launches have their own.
+    """Count PC samples, their instructions and kernels, and say what they are attributed to.
 
-    ``attribution`` is ``launch``; or ``kernel``, where those of all its launches are one; or
+    ``attribution`` is ``launch``; or ``kernel``, where all its launches have them in common; or
     ``mixed``.
     """
 
@@ -52,7 +52,7 @@ class SampleTotals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TraceSummary:
-    """What a trace holds. Times are in ns; ``gpu_time`` is 0 for files of stacks (``resolved``).
+    """Hold what is told of a trace. Times are in ns; ``gpu_time`` is 0 for files of stacks.
 
     ``sources`` has at least one item, of an empty label where the trace is a single file. ``noun``
     is what the ``activities`` are called. ``coverage`` is by level, ``titled_coverage`` the same
@@ -91,7 +91,7 @@ class TraceSummary:
 
 @lru_cache(1)
 def summarize(profile: Profile) -> TraceSummary:
-    """Summarize ``profile``."""
+    """Summarize ``profile``; the latest summary is kept."""
     resolved = profile.resolved
     return TraceSummary(
         meta=profile.meta,
@@ -127,16 +127,17 @@ def _source_totals(profile: Profile) -> list[SourceTotal]:
     if len(profile.sources) < 2:
         return [SourceTotal(Source("", profile.meta), profile.size, _gpu_time(profile))]
     process, size = profile.activities.groups.process, len(profile.sources)
-    known = process >= 0
-    source = np.array([owner.source for owner in profile.processes], np.int64)[process[known]]
-    times, counts = (sum_by(source, sums[known], size) for sums in profile.gpu_by_group)
+    has_process = process >= 0
+    of_process = np.array([owner.source for owner in profile.processes], np.int64)
+    source = of_process[process[has_process]]
+    times, counts = (sum_by(source, sums[has_process], size) for sums in profile.gpu_by_group)
     if profile.resolved:
         times = np.zeros_like(times)
     return list(map(SourceTotal, profile.sources, counts.tolist(), times.tolist()))
 
 
 def _device_names(profile: Profile) -> list[str]:
-    """The GPUs by number and model, and by file where several have the same."""
+    """The names of GPUs by number and model, and by file where several have the same."""
     if len(profile.sources) > 1:
         return [profile.frames[frame].name for frame in profile.grouping.device.tolist()]
     return list(map(device_name, profile.devices))

@@ -145,7 +145,7 @@ def _cxxfilt() -> ModuleType | None:
 
 
 class InstructionParts(NamedTuple):
-    """A SASS instruction in three parts, which together are its text; each may be empty."""
+    """Hold a SASS instruction in three parts, which together are its text; each may be empty."""
 
     predicate: str
     opcode: str

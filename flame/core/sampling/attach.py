@@ -20,7 +20,7 @@ def with_sampling(
 ) -> Profile:
     """``profile`` with what ``sampling`` says of its kernels.
 
-    ``frames`` are those of the profile (see `FrameBuilder.from_table`), and new ones after them.
+    ``frames`` are those of the profile (see `FrameBuilder.of`), and the new ones after them.
     ``samples`` i8[activities] where it is known how many each has; else time tells.
     """
     table = profile.activities

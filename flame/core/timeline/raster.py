@@ -154,7 +154,7 @@ class _LengthSums:
         self.kinds: U1 = np.array(rows, np.uint8)
 
     def until(self, under: I8, edges: F8) -> F8:
-        """Sum the lengths left of ``edges``, f8[1 + kinds, lanes, edges]; ``under`` as `_under` says."""
+        """Sum lengths left of ``edges``, f8[1 + kinds, lanes, edges]; ``under`` as in `_under`."""
         timeline, highlight = self._timeline, self._highlight
         there = under >= self._first
         item = np.maximum(under, self._first)
