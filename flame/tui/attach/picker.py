@@ -59,7 +59,7 @@ def pick(find: Callable[[], Discovery], config: Config) -> Job | FinishedRecordi
 
 
 class Picker(BaseApp):
-    """The app around the list; ``chosen`` is what the user left with."""
+    """Run the list as an app; ``chosen`` is what the user left with."""
 
     def __init__(self, find: Callable[[], Discovery], config: Config) -> None:
         super().__init__(config, {})
@@ -75,10 +75,10 @@ class Picker(BaseApp):
 
 
 class Items(Lines):
-    """The lines of the list; a click on one says so."""
+    """Show the lines of the list, and say which is clicked."""
 
     class Clicked(Message):
-        """The user clicked ``line``, counted from the top of the list."""
+        """Say that the user clicked ``line``, counted from the top of the list."""
 
         def __init__(self, line: int, opens: bool) -> None:
             super().__init__()
@@ -98,7 +98,7 @@ class Items(Lines):
 
 
 class PickerScreen(Screen[None]):
-    """The list, and below it what the selected row means."""
+    """Show the list, and below it what the selected row means."""
 
     AUTO_FOCUS = ""
     DEFAULT_CSS = """
@@ -122,7 +122,7 @@ class PickerScreen(Screen[None]):
     ]
 
     class Left(Message):
-        """The user has chosen ``item``, or wants none."""
+        """Say that the user has chosen ``item``, or wants none."""
 
         def __init__(self, item: Item | None) -> None:
             super().__init__()

@@ -41,7 +41,7 @@ def run_live(
 
 
 class LiveApp(BaseApp):
-    """Waits until something has been recorded, then shows it while it goes on."""
+    """Wait until something has been recorded, then show it while it goes on."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from flame.exporters.dumps import DumpSource
 
 
 class LiveFeed(Protocol):
-    """What is followed: it gives snapshots of what it has read."""
+    """Read a recording, and give snapshots of what has been read."""
 
     def update(self, budget: float) -> bool:
         """Read what is new, for about ``budget`` seconds; whether anything is."""
@@ -33,7 +33,7 @@ class LiveFeed(Protocol):
 
 @runtime_checkable
 class DumpFeed(Protocol):
-    """A feed that reads dumps."""
+    """Read dumps, also of processes that begin later."""
 
     @property
     def sources(self) -> Sequence[DumpSource]:
@@ -44,7 +44,7 @@ class DumpFeed(Protocol):
 
 
 class LiveSnapshot(Protocol):
-    """A window of a recording at one moment."""
+    """Hold a window of a recording at one moment."""
 
     @property
     def profile(self) -> Profile:
@@ -52,7 +52,7 @@ class LiveSnapshot(Protocol):
 
 
 class DumpWatch(Protocol):
-    """Finds dumps while they appear."""
+    """Find dumps while they appear."""
 
     def new(self) -> list[tuple[Path, int | None]]:
         """Those that have appeared since, and their descriptors where a path would not do."""

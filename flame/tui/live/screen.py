@@ -28,7 +28,7 @@ from flame.tui.widgets.pages import warning_lines
 
 
 class Follower(Protocol):
-    """What the screen may ask of the thread that follows the recording."""
+    """Declare what the screen may ask of the thread that follows the recording."""
 
     @property
     def sources(self) -> Sequence[DumpSource]:
@@ -48,7 +48,7 @@ class Follower(Protocol):
 
 
 class LiveScreen(MainScreen, inherit_bindings=False):
-    """Shows a recording, and what comes; ``follower`` brings it."""
+    """Show a recording, and what ``follower`` brings of it."""
 
     KEYS: ClassVar[Sequence[Command]] = LIVE_COMMANDS
     USUAL_ORDER: ClassVar[Order] = "name"

@@ -21,7 +21,7 @@ from flame.tui.session.tree_view import TreeView
 
 @dataclass(frozen=True)
 class LiveSession(Session):
-    """One window of a recording. ``usual``: the metric of selections that name none."""
+    """Hold one window of a recording; ``usual`` is the metric of selections that name none."""
 
     window: Window = ALL
     usual: str = "gpu"

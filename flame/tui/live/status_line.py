@@ -54,7 +54,10 @@ _ENDS = {
 
 @dataclass
 class LiveStatusLine:
-    """What to show of a recording; ``paused`` since when (monotonic seconds), None: it goes on."""
+    """Hold how a recording is doing, and say it on a line.
+
+    ``paused`` is since when (monotonic seconds); None: it goes on.
+    """
 
     status: Status
     window: Window

@@ -24,12 +24,12 @@ _SAMPLED = ("Samples come about every 2 s, of threads that run: of one that wait
 
 
 class WaitingScreen(Screen[None]):
-    """Says that nothing has been recorded yet, and how long that has been so."""
+    """Say that nothing has been recorded yet, and how long that has been so."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave")]
 
     class Left(Message):
-        """The user does not want to wait."""
+        """Say that the user does not want to wait."""
 
     def __init__(self, title: str) -> None:
         super().__init__()

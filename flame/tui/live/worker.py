@@ -46,14 +46,14 @@ _TRIES = 10
 
 
 class LiveRequest(NamedTuple):
-    """What the app wants to show, and to find in it."""
+    """Ask for what the app wants to show, and to find in it."""
 
     selection: Selection
     query: Query | None = None
 
 
 class Renewed(Message):
-    """A later state of the recording, or another window of it; the app has to call `taken`."""
+    """Bring a later state of the recording, or another window; the app has to call `taken`."""
 
     def __init__(
         self, session: LiveSession, latest: Projection, found: SearchResult | None, status: Status
@@ -66,7 +66,7 @@ class Renewed(Message):
 
 
 class StatusChanged(Message):
-    """How the recording is doing, where there is nothing new to show.
+    """Say how the recording is doing, where there is nothing new to show.
 
     ``over``: there is none, nor will there be one.
     """
@@ -78,7 +78,7 @@ class StatusChanged(Message):
 
 
 class WorkerFailed(Message):
-    """Something that should not have happened."""
+    """Bring an error that should not have happened."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class WorkerFailed(Message):
 
 
 class LiveWorker:
-    """Follows ``feed``, and ``watch`` for more of it; ``post`` takes `Renewed` and `StatusChanged`.
+    """Follow ``feed``, and ``watch`` for more of it; ``post`` takes `Renewed` and `StatusChanged`.
 
     ``wish`` is asked in the thread. What the app calls returns at once and takes effect there.
     """

@@ -25,7 +25,7 @@ from flame.tui.views.pane import MOVES, Pane
 
 
 class ShownScreen(Protocol):
-    """What actions read from the main screen."""
+    """Declare what actions read from the main screen."""
 
     config: Config
     keymap: Mapping[str, str]

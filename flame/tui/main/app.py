@@ -56,10 +56,10 @@ def _keymap_of(config: Config) -> Keymap:
 
 
 class FlameApp(BaseApp):
-    """Shows traces that are complete."""
+    """Load traces that are complete, and show them."""
 
     class Progressed(Message):
-        """The load has come this far."""
+        """Say how far the load is."""
 
         def __init__(self, stage: str, done: int, expected: int) -> None:
             super().__init__()
@@ -71,7 +71,7 @@ class FlameApp(BaseApp):
             return isinstance(message, FlameApp.Progressed)
 
     class Loaded(Message):
-        """The trace is there."""
+        """Bring the trace."""
 
         def __init__(self, session: Session, shown: Projection) -> None:
             super().__init__()
@@ -79,7 +79,7 @@ class FlameApp(BaseApp):
             self.shown = shown
 
     class Failed(Message):
-        """The trace cannot be shown."""
+        """Say why the trace cannot be shown."""
 
         def __init__(self, error: Exception) -> None:
             super().__init__()

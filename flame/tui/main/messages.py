@@ -17,7 +17,7 @@ _LAYER = 48
 
 
 class Greeting(NamedTuple):
-    """A note in a tone, and the key that says more."""
+    """Hold a note in a tone, and the key that says more."""
 
     note: str
     tone: str

@@ -61,7 +61,7 @@ def _applied(
 
 
 class MainScreen(FlameScreen):
-    """Shows one loaded trace.
+    """Show one loaded trace.
 
     ``KEYS`` are its commands, ``USUAL_ORDER`` is that of siblings at first.
     """

@@ -31,7 +31,7 @@ _MOST_REASONS = 6
 
 @dataclass
 class SourceLines:
-    """The source lines of ``code``; a file is read once, when a line of it is first asked for."""
+    """Read the source lines of ``code``: a file once, when a line of it is first asked for."""
 
     code: Code
     _read: dict[int, list[str]] = field(init=False, default_factory=dict)
@@ -65,7 +65,7 @@ def lines_of(name: str) -> list[str]:
 
 
 class RowKind(IntEnum):
-    """What a row of the listing is."""
+    """Tell instructions from source lines and from what is folded away."""
 
     INSTRUCTION = 0
     SOURCE = 1
@@ -73,7 +73,7 @@ class RowKind(IntEnum):
 
 
 class ListingRow(NamedTuple):
-    """A row, of the instructions from ``first`` up to ``last``."""
+    """Hold a row of the listing, of the instructions from ``first`` up to ``last``."""
 
     kind: RowKind
     first: int
@@ -82,7 +82,7 @@ class ListingRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The rows of ``version``: ``kind`` u1, ``first`` and ``last`` i4 each, as in `Row`.
+    """Hold the rows of ``version``: ``kind`` u1, ``first`` and ``last`` i4, as in `ListingRow`.
 
     A source row stands for the instructions right below it, whose line it is.
     """

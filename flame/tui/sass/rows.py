@@ -36,7 +36,7 @@ _PERCENT_FROM = 64
 
 
 class ShownNumber(Enum):
-    """What the column of numbers shows."""
+    """Choose what the column of numbers shows."""
 
     SAMPLES = "samples"
     VALUE = "value"
@@ -44,7 +44,7 @@ class ShownNumber(Enum):
 
 
 class ListingColumns(NamedTuple):
-    """The columns before the text: the number's unit, whether shares stand beside, the bar."""
+    """Lay out the columns before the text: the number, whether shares stand beside, the bar."""
 
     unit: ShownNumber
     percent: bool
@@ -75,10 +75,10 @@ class ListingColumns(NamedTuple):
 
 
 class SassRows(RowView):
-    """Draws the rows of a `Listing`; a click selects one."""
+    """Draw the rows of a `Listing`; a click selects one."""
 
     class Chosen(Message):
-        """The user clicked ``row``."""
+        """Say that the user clicked ``row``."""
 
         def __init__(self, row: int) -> None:
             super().__init__()

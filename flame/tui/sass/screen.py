@@ -47,7 +47,7 @@ _NONE: I8 = np.zeros(0, np.int64)
 
 
 class SassScreen(FlameScreen, ModalScreen[None]):
-    """Shows the instructions of ``subject``, the one at ``spot`` first.
+    """Show the instructions of ``subject``, the one at ``spot`` first.
 
     ``inputs`` name files that are saved, ``report`` whose samples these are; ``keymap`` and
     ``editor`` are what the user has configured.

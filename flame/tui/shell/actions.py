@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 
 class Action(StrEnum):
-    """What can be asked of a screen: each has an ``action_…`` method for those of its commands."""
+    """Name what can be asked of a screen: it has a method ``action_…`` for each of its commands."""
 
     COLLAPSE = auto()
     COPY = auto()
@@ -72,7 +72,7 @@ class Action(StrEnum):
 
 
 class Move(StrEnum):
-    """A move within a view; each view has its own meaning of it, or none."""
+    """Name the moves within a view; each view has its own meaning of them, or none."""
 
     ACROSS = auto()
     CLOSER = auto()
@@ -94,7 +94,7 @@ class Move(StrEnum):
 
 
 class QuickFilter(StrEnum):
-    """A filter made of the selected frame's name."""
+    """Name the filters that a key makes of the selected frame's name."""
 
     ONLY = auto()
     WITHOUT = auto()

@@ -45,7 +45,10 @@ def _commands() -> type[Provider]:
 
 
 class BaseApp(App[None]):
-    """``failure`` is why nothing is shown, ``crash`` an error that should not have happened."""
+    """Run a screen in flame's look and keys, and say how it ended.
+
+    ``failure`` is why nothing is shown, ``crash`` an error that should not have happened.
+    """
 
     CSS_PATH = Path(__file__).with_name("app.tcss")  # apps in other packages have it, too
     TITLE = "flame"

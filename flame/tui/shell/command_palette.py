@@ -21,7 +21,7 @@ _ABOUT = {Action.VIEW(-1): "previous view"} | {
 
 
 class AllCommands(CommandPalette):
-    """Textual's palette, in which one may type and turn pages before the list is there."""
+    """Show Textual's palette, in which one may type and turn pages before the list is there."""
 
     def _action_command_list(self, action: str) -> None:
         with suppress(KeyError):
@@ -41,7 +41,7 @@ class AllCommands(CommandPalette):
 
 
 class Commands(Provider):
-    """What can be done on the main screen, as it is."""
+    """Provide the commands that mean something on the screen as it is."""
 
     async def discover(self) -> Hits:
         for title, about, command in self._here():

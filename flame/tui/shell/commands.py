@@ -22,7 +22,7 @@ LEVEL_KEYS = {
 
 
 class Command(NamedTuple):
-    """``keys`` as Textual names them, ``shown`` in the help, its first word in the footer.
+    """Bind ``keys``, as Textual names them, to an ``action``, and say so in help and footer.
 
     ``label`` is the footer's word; ``footer`` its place there, 0 keeps it out. ``help`` is a line
     of the help, empty where the line of a neighbour says it. ``views`` are the views in which it

@@ -17,12 +17,12 @@ _BAR = 40
 
 
 class LoadingScreen(Screen[None]):
-    """Shows progress until another screen takes its place; leaving it cancels the load."""
+    """Show progress until another screen takes its place; leaving it cancels the load."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "leave")]
 
     class Left(Message):
-        """The user does not want to wait, or has read the error."""
+        """Say that the user does not want to wait, or has read the error."""
 
     def __init__(self, title: str) -> None:
         super().__init__()

@@ -41,7 +41,7 @@ _GREY = ("bright_black",)
 
 
 class SixteenColours(Palette):
-    """Styles of nothing but the terminal's own sixteen colours."""
+    """Style everything in nothing but the terminal's own sixteen colours."""
 
     def __init__(self) -> None:
         super().__init__(BLACK, WHITE)
@@ -95,7 +95,7 @@ def _named(paper: str, faded: bool) -> Style:
 
 
 class NoColours(SixteenColours):
-    """Styles without any colour: frames are underlined, matches bold, what is selected reversed."""
+    """Style without any colour: frames are underlined, matches bold, what is selected reversed."""
 
     def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
         return Style(underline=True, dim=faded or None)

@@ -101,7 +101,7 @@ def in_ascii(text: str) -> str:
 
 
 class Ascii(LineFilter):
-    """Draws everything in ASCII."""
+    """Draw everything in ASCII."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [Segment(in_ascii(text), style, control) for text, style, control in segments]

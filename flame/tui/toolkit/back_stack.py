@@ -9,7 +9,7 @@ _Place = TypeVar("_Place")
 
 
 class BackStack(Generic[_Place]):
-    """Places left, of which the last ``most`` are remembered; ``step`` is -1 back, +1 forward."""
+    """Remember the last ``most`` places left; ``step`` is -1 back, +1 forward."""
 
     def __init__(self, most: int = 20) -> None:
         self._most = most

@@ -22,7 +22,7 @@ SEARCH_TOO_LONG = "the search takes too long: try a simpler expression"
 
 
 class Done(Message, bubble=False):
-    """What a piece of work came to; ``ticket`` is what it was begun with."""
+    """Bring what a piece of work came to; ``ticket`` is what it was begun with."""
 
     def __init__(self, ticket: int, outcome: object) -> None:
         super().__init__()

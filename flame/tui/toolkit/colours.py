@@ -14,7 +14,7 @@ RGB = tuple[int, int, int]
 
 
 class StallClass(IntEnum):
-    """What a warp waited for, roughly."""
+    """Class stall reasons by what a warp waited for, roughly."""
 
     MEMORY = 0
     COMPUTE = 1

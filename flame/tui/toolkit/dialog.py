@@ -43,7 +43,7 @@ def options(titles: Sequence[str], chosen: int, row: int, off: bool = False) -> 
 
 
 class Entry(Input):
-    """One line to type into; what is pasted becomes printable."""
+    """Take one line of text; what is pasted becomes printable."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+u", "clear", show=False)]
 
@@ -60,7 +60,7 @@ class Entry(Input):
 
 
 class Dialog(ModalScreen[T]):
-    """Lines above, rows of which one is selected, an entry where text is typed, and a hint.
+    """Show lines, rows of which one is selected, an entry where text is typed, and a hint.
 
     Rows that do not fit scroll with the cursor, so that the title and the hint stay in sight.
     """
@@ -201,7 +201,7 @@ class Dialog(ModalScreen[T]):
 
 
 class FileDialog(Dialog[T]):
-    """A dialog whose entry names a file: it has the focus where the cursor is on its row."""
+    """Ask for a file in the entry, which has the focus where the cursor is on its row."""
 
     FILE: ClassVar[int]
     """The row that the entry belongs to."""

@@ -29,7 +29,7 @@ _FALLBACKS = ("vi", "nano")
 
 
 class SourcePlace(NamedTuple):
-    """A source line, and the tree node whose it is; ``line`` is 0 where it is not known."""
+    """Name a source line and the tree node whose it is; ``line`` is 0 where it is not known."""
 
     file: str
     line: int

@@ -26,7 +26,7 @@ _KEPT = 500
 
 
 class Piece(NamedTuple):
-    """A printable text in one tone, and the action a click on it runs.
+    """Hold a printable text in one tone, and the action that a click on it runs.
 
     ``tone`` is "" (plain), "dim", "strong", "accent", "warning", "key", or a style.
     """
@@ -85,7 +85,7 @@ def _same_end(first: Segment, second: Segment) -> int:
 
 
 class Look(NamedTuple):
-    """Styles that follow from the theme: of plain text, of frames, and by tone as they are used."""
+    """Hold the styles of a theme: of plain text, of frames, and by tone as they are used."""
 
     base: Style
     palette: Palette
@@ -93,7 +93,7 @@ class Look(NamedTuple):
 
 
 class RowView(ScrollView, can_focus=False):
-    """A scrolling widget of rows; `redraw` repaints those that differ from what is on screen."""
+    """Show rows that scroll; `redraw` repaints those that differ from what is on screen."""
 
     ALLOW_SELECT = False
     _shown: dict[int, Strip]
@@ -168,7 +168,7 @@ class RowView(ScrollView, can_focus=False):
 
 
 class Lines(RowView):
-    """Lines of text composed for the widget's width by ``source(width, height)``."""
+    """Show lines of text that ``source(width, height)`` composes for the widget's width."""
 
     TONES: ClassVar[tuple[str, ...]] = ("dim", "strong", "accent", "warning", "key")
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{tone}" for tone in TONES}

@@ -35,7 +35,7 @@ _TINT = 0.19
 
 @dataclass(frozen=True)
 class Palette:
-    """Styles for a widget whose ``background`` and ``foreground`` are these.
+    """Style frames and marks of a widget whose ``background`` and ``foreground`` are these.
 
     ``strong`` asks for as much contrast as there can be.
     """

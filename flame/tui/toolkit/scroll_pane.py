@@ -8,7 +8,7 @@ _MORE = "[ ] more"
 
 
 class ScrollPane(Lines):
-    """Lines that never get fewer: that would have the whole screen laid out anew.
+    """Show lines that never get fewer: that would have the whole screen laid out anew.
 
     So it has no scrollbar; that there is more stands at the end of its first line.
     """

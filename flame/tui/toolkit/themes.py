@@ -129,7 +129,7 @@ def palette(app: App[Any], background: RGB, foreground: RGB) -> Palette:
 
 
 class WithoutColours(LineFilter):
-    """Takes all colours away, and reverses what stood on a colour of its own.
+    """Take all colours away, and reverse what stood on a colour of its own.
 
     What a click does stays.
     """

@@ -25,7 +25,7 @@ from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
 
 
 class FlameScreen(Screen[None]):
-    """A screen with ``commands``, a search box and a status line that shows a note till a key."""
+    """Show ``commands``, a search box, and a status line with a note until the next key."""
 
     AUTO_FOCUS = ""
     # Instance variables of Screen, whose types ClassVar would contradict.

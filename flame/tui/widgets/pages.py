@@ -47,7 +47,7 @@ _COVERED = {
 
 
 class Page(ModalScreen[None]):
-    """A page over the screen; any of the usual keys closes it."""
+    """Show a page over the screen; any of the usual keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark,w,f1", "dismiss(None)"),

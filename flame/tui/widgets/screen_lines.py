@@ -15,7 +15,7 @@ from flame.tui.widgets.header import breadcrumb, header, tabs
 
 
 class HeaderLine(Lines):
-    """Shows the trace and how it is projected; ``usual_order`` is that of siblings at first."""
+    """Show the trace and how it is projected; ``usual_order`` is that of siblings at first."""
 
     def __init__(self, usual_order: Order) -> None:
         super().__init__(self._header, id="header")
@@ -38,7 +38,7 @@ class HeaderLine(Lines):
 
 
 class ViewTabs(Lines):
-    """Shows the views to choose from; ``titles`` has them by name."""
+    """Show the views to choose from; ``titles`` has them by name."""
 
     def __init__(self, titles: Mapping[str, str]) -> None:
         super().__init__(self._tabs, id="tabs")
@@ -55,7 +55,7 @@ class ViewTabs(Lines):
 
 
 class Breadcrumb(Lines):
-    """Shows the path from the root to the selected frame."""
+    """Show the path from the root to the selected frame."""
 
     def __init__(self) -> None:
         super().__init__(self._breadcrumb, id="crumbs")
@@ -71,7 +71,7 @@ class Breadcrumb(Lines):
 
 
 class FilterChips(Lines):
-    """Shows the filters, each with a cross to take it away."""
+    """Show the filters, each with a cross to take it away."""
 
     def __init__(self) -> None:
         super().__init__(self._chips, id="chips")

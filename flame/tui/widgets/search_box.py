@@ -29,7 +29,7 @@ def searches_path() -> Path | None:
 
 
 class SearchHistory:
-    """Entered searches, oldest first, and how far back the user has gone in them.
+    """Keep the searches entered, oldest first, and how far back the user has gone in them.
 
     ``path`` is a file of one text a line; without it, or where it cannot be used, texts last as
     long as the object. No failure is ever shown: a lost search is not worth a word.
@@ -83,7 +83,7 @@ def _with_latest(texts: list[str], text: str) -> list[str]:
 
 
 class SearchBox(Input):
-    """A line to type a search into; it never moves, so that a search redraws nothing around it."""
+    """Take a search in a line that never moves, so that a search redraws nothing around it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "recall(1)", show=False),
