@@ -14,7 +14,7 @@ from flame.core.errors import FlameError
 from flame.core.model.frames import FrameBuilder
 from flame.core.readers.fdump.chunks import Bytes, Chunks
 from flame.core.readers.fdump.folder import SUFFIX
-from flame.core.readers.fdump.names import Vocabulary
+from flame.core.readers.fdump.vocabulary import Vocabulary
 from flame.doctor.ask import probe
 from flame.doctor.check import Check
 from flame.record.environment import library_path

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from flame.core.loading.file import profile_of
 from flame.core.columns import I8
+from flame.core.loading.file import profile_of
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Device, Meta, Process, Thread
 from flame.core.model.metrics import metric_of

@@ -10,12 +10,12 @@ import numpy as np
 from flame.core.attribution.nvtx_ranges import range_pieces
 from flame.core.columns import I8, Column, distinct
 from flame.core.live.lazy_rows import KeptRows, LazyActivities, LazyGroups
-from flame.core.live.lexicon import Words
 from flame.core.live.sums import activities as work
 from flame.core.live.sums import host_spans as spans
 from flame.core.live.sums.groups import HostGroups, WorkGroups
 from flame.core.live.sums.segment import Extent
 from flame.core.live.sums.window_sums import Looked
+from flame.core.live.vocabulary import Words
 from flame.core.model.activities import NONE, Activities, RangePieces, Totals
 from flame.core.model.meta import GraphNodes
 from flame.core.model.raw import Ranges

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from flame.core.live.decode.growing import Growing
 from flame.core.live.event_tables import Tables
-from flame.core.live.lexicon import Lexicon
 from flame.core.live.liveness import Liveness
 from flame.core.live.snapshot import Pictures, Snapshot
 from flame.core.live.source import LiveSource
@@ -22,6 +21,7 @@ from flame.core.live.sums.rates import SETTLED, Life, rates
 from flame.core.live.sums.samples import LiveSamples
 from flame.core.live.sums.segment import Extent, Kept
 from flame.core.live.sums.window_sums import Looked, WindowSums
+from flame.core.live.vocabulary import Lexicon
 from flame.core.live.window import ALL, LONGEST, SECOND, Window
 from flame.core.loading.source_labels import labels_of
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind

@@ -9,11 +9,11 @@ from functools import partial
 from flame.core.attribution.gaps import findings
 from flame.core.live.event_tables import Tables
 from flame.core.live.lazy_rows import KeptRows
-from flame.core.live.lexicon import Lexicon, Words
 from flame.core.live.source import LiveSource
 from flame.core.live.sums.samples import LiveSamples
 from flame.core.live.sums.segment import Extent
 from flame.core.live.sums.window_sums import Looked
+from flame.core.live.vocabulary import Lexicon, Words
 from flame.core.live.window import Window
 from flame.core.loading.merge import common_meta, warnings_of_all
 from flame.core.loading.source_labels import in_order, labels_of

@@ -18,7 +18,7 @@ from flame.core.model.activities import NONE
 from flame.core.model.meta import Meta
 from flame.core.model.raw import Batches
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump import gpu, host, machine
+from flame.core.readers.fdump import gpu, host, metadata
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
 from flame.core.readers.fdump.context import Context, Shared
 from flame.core.readers.fdump.layout import (
@@ -30,9 +30,9 @@ from flame.core.readers.fdump.layout import (
     header_of,
 )
 from flame.core.readers.fdump.records import Piece, Records
-from flame.core.readers.fdump.remarks import Losses, remarks_so_far
 from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
 from flame.core.readers.fdump.samples import SAMPLES, Sampled, SampleRows
+from flame.core.readers.fdump.warnings import Losses, remarks_so_far
 
 # In the order in which it is learnt: what refers to something comes after it.
 _VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)
@@ -135,7 +135,7 @@ class Growing:
 
     def meta(self) -> Meta:
         """What is known of the recording so far."""
-        return machine.read_meta(self.header, self._context.vocabulary, self.path)
+        return metadata.read_meta(self.header, self._context.vocabulary, self.path)
 
     def remarks(self) -> tuple[str, ...]:
         """What the reader of a flame graph has to know of the dump so far."""

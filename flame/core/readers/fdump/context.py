@@ -15,12 +15,12 @@ from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump import machine
+from flame.core.readers.fdump import metadata
 from flame.core.readers.fdump.ids import Made
 from flame.core.readers.fdump.layout import Header
-from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
 from flame.core.readers.fdump.records import Records
 from flame.core.readers.fdump.stacks import Stacks
+from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, Vocabulary
 from flame.core.readers.shared import cupti
 
 # A range may have been opened by the process that this one was forked from. Nothing is recorded for
@@ -43,7 +43,7 @@ class Context:
         self.vocabulary = Vocabulary(shared.frames, clean=options.nvtx_names == "clean")
         self.stacks = Stacks(self.vocabulary, shared.stacks)
         self.process = len(shared.processes)
-        shared.processes.append(machine.process_of(header, self.vocabulary, source))
+        shared.processes.append(metadata.process_of(header, self.vocabulary, source))
         self.threads = Made(self._new_thread)
         self.devices = Made(self._new_device)
         self.last_time = 0
@@ -54,12 +54,12 @@ class Context:
         self._origin = origin
 
     def _new_thread(self, tid: int) -> int:
-        name = machine.thread_name(self._header, self.vocabulary, tid)
+        name = metadata.thread_name(self._header, self.vocabulary, tid)
         self.shared.threads.append(Thread(self.process, tid, name))
         return len(self.shared.threads) - 1
 
     def _new_device(self, number: int) -> int:
-        self.shared.devices.append(machine.device_of(self.vocabulary, number, self.source))
+        self.shared.devices.append(metadata.device_of(self.vocabulary, number, self.source))
         return len(self.shared.devices) - 1
 
     def learn(self, records: Records, last: bool = True, more: bool = False) -> None:
@@ -70,7 +70,7 @@ class Context:
         self.vocabulary.learn(records)
         self.stacks.learn(records, last, more)
         if records.pieces("meta"):
-            process = machine.process_of(self._header, self.vocabulary, self.source)
+            process = metadata.process_of(self._header, self.vocabulary, self.source)
             self.shared.processes[self.process] = process
         if records.pieces("name"):
             self._rename(records.table("name", ("kind", "id")))
@@ -81,11 +81,11 @@ class Context:
         of_kind = {kind: named["id"][named["kind"] == kind].tolist() for kind in (THREAD, DEVICE)}
         for tid in of_kind[THREAD]:
             if (index := self.threads.get((tid,), NONE)) != NONE:
-                name = machine.thread_name(header, vocabulary, tid)
+                name = metadata.thread_name(header, vocabulary, tid)
                 shared.threads[index] = replace(shared.threads[index], name=name)
         for number in of_kind[DEVICE]:
             if (index := self.devices.get((number,), NONE)) != NONE:
-                shared.devices[index] = machine.device_of(vocabulary, number, self.source)
+                shared.devices[index] = metadata.device_of(vocabulary, number, self.source)
 
     def thread(self, tids: Column) -> I4:
         """Indices of threads; -1 for 0, which is none."""

@@ -14,7 +14,7 @@ from flame.core.names.cuda import api_name
 from flame.core.names.nvtx import payload_text
 from flame.core.readers.fdump.context import Context
 from flame.core.readers.fdump.ids import Made
-from flame.core.readers.fdump.names import API
+from flame.core.readers.fdump.vocabulary import API
 
 CALLS, RANGES, OPEN_RANGES = "launch", "range", "open_range"
 _PAYLOAD_FIELDS = ("payload", "payload_text", "payload_type")

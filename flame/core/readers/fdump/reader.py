@@ -26,12 +26,12 @@ from flame.core.model.raw import (
     Recorded,
 )
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.fdump import gpu, host, machine, samples
+from flame.core.readers.fdump import gpu, host, metadata, samples
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named
 from flame.core.readers.fdump.context import Context, Shared
 from flame.core.readers.fdump.layout import MAGIC
 from flame.core.readers.fdump.records import AT_ONCE, Records
-from flame.core.readers.fdump.remarks import Losses, remarks
+from flame.core.readers.fdump.warnings import Losses, remarks
 
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
@@ -77,7 +77,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         tuple(shared.processes),
         tuple(shared.threads),
         tuple(shared.devices),
-        machine.read_meta(header, context.vocabulary, str(path)),
+        metadata.read_meta(header, context.vocabulary, str(path)),
         context.last_time,
         [*remarks(chunks, context, losses), *notes],
         launches_builder=Launches(config, size, tuple(shared.configs)).builder(),

@@ -16,7 +16,7 @@ from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import Progress
 from flame.core.readers.fdump.chunks import Bytes, Chunks, named
 from flame.core.readers.fdump.ids import LOST, Made
-from flame.core.readers.fdump.names import STALL_REASON, Vocabulary
+from flame.core.readers.fdump.vocabulary import STALL_REASON, Vocabulary
 from flame.core.sass.disassembly import codes_of
 
 SAMPLES = "sample"

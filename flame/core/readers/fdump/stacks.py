@@ -11,8 +11,8 @@ from flame.core.columns import I4, I8, Bool, Column, runs, unique_rows
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.fdump.ids import ABSENT, LOST, Ids
-from flame.core.readers.fdump.names import Vocabulary
 from flame.core.readers.fdump.records import Records
+from flame.core.readers.fdump.vocabulary import Vocabulary
 
 CUT = "[outermost frames not recorded]"
 NODES = "node"

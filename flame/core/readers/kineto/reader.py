@@ -10,7 +10,7 @@ from pathlib import Path
 from flame.core.errors import InputError
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.kineto import machine
+from flame.core.readers.kineto import metadata
 from flame.core.readers.kineto.document import Document
 from flame.core.readers.kineto.stream import Stream
 from flame.core.readers.kineto.trace import Trace
@@ -33,7 +33,7 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     """
     try:
         with closing(Stream(path, progress)) as stream:
-            document = Document(stream, machine.WANTED)
+            document = Document(stream, metadata.WANTED)
             trace = Trace(options)
             for events in document.pieces():
                 trace.add(events)

@@ -25,7 +25,7 @@ from flame.core.model.raw import (
     RawTrace,
 )
 from flame.core.options import LoadOptions
-from flame.core.readers.kineto import machine
+from flame.core.readers.kineto import metadata
 from flame.core.readers.kineto.context import AnyEvent, Context
 from flame.core.readers.kineto.cpu import PythonCalls, RuntimeCalls, Spans
 from flame.core.readers.kineto.events import Events
@@ -99,7 +99,7 @@ class Trace:
         """The whole trace; ``top`` are the texts of the keys beside the events."""
         context = self._context
         ranges, calls = self._spans.build(), self._calls.build()
-        processes, threads = machine.read_processes(context)
+        processes, threads = metadata.read_processes(context)
         process_of = np.array([thread.process for thread in threads], np.int32)
         work, gpu_ranges, devices = _on_devices(self._work.build(), self._gpu_ranges.build())
         if len(processes) > 1:
@@ -116,8 +116,8 @@ class Trace:
             context.stacks,
             processes,
             threads,
-            machine.read_devices(top, devices),
-            machine.read_meta(path, top, context.first_time),
+            metadata.read_devices(top, devices),
+            metadata.read_meta(path, top, context.first_time),
             context.last_time,
             context.warnings(),
             self._python.build(),

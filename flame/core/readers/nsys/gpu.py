@@ -64,7 +64,7 @@ def _or(column: Column, absent: int) -> Column:
 
 
 def _devices(context: Context, process: I4, ordinal: Column) -> I4:
-    """Numbers of (process, CUDA ordinal) pairs; see `flame.core.readers.nsys.machine`."""
+    """Numbers of (process, CUDA ordinal) pairs; see `flame.core.readers.nsys.metadata`."""
     known = small(ordinal)
     pairs = np.where(known < 0, NULL, ((process.astype(np.int64) + 1) << 32) | known)
     return context.devices(pairs)

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.model.raw import Activities, RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.nsys import api, gpu, machine, nvtx
+from flame.core.readers.nsys import api, gpu, metadata, nvtx
 from flame.core.readers.nsys.context import Context
 from flame.core.readers.sqlite.source import TableSource
 
@@ -28,7 +28,7 @@ def read(source: TableSource, path: str, options: LoadOptions, progress: Progres
     nodes = gpu.read_nodes(context)
     calls = api.read_calls(context)
     ranges = nvtx.read_ranges(context)
-    devices, device_of = machine.read_devices(context)
+    devices, device_of = metadata.read_devices(context)
     return RawTrace(
         _on_devices(activities, device_of),
         calls,
@@ -36,10 +36,10 @@ def read(source: TableSource, path: str, options: LoadOptions, progress: Progres
         nodes,
         context.frames,
         context.stacks,
-        machine.read_processes(context),
-        machine.read_threads(context),
+        metadata.read_processes(context),
+        metadata.read_threads(context),
         devices,
-        machine.read_meta(context, path),
+        metadata.read_meta(context, path),
         context.last_time,
         [*context.warnings, *context.time_warnings()],
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from flame.core.model.meta import Device, Meta, Process
 from flame.core.readers.fdump.layout import Header
-from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
+from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, Vocabulary
 
 _LONGEST_NAME = 15  # TASK_COMM_LEN of Linux, less the byte at its end
 _PYTHON = re.compile(r"python[\d.]*")
