@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from flame.core.errors import InputError
 from flame.core.readers.fdump.folder import SUFFIX
-from flame.core.readers.fdump.layout import Header
+from flame.core.readers.fdump.layout import DumpHeader
 from flame.core.sass.disassembly import CUBINS, code_files
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Source(Protocol):
     path: str
 
     @property
-    def header(self) -> Header: ...
+    def header(self) -> DumpHeader: ...
 
     def copy_to(self, file: BinaryIO) -> None: ...
 

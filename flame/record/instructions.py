@@ -7,8 +7,8 @@ from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.options import Progress, silent
-from flame.core.readers.fdump.folder import dumps_in
-from flame.core.readers.fdump.samples import sampled_functions
+from flame.core.readers.fdump.folder import list_dumps
+from flame.core.readers.fdump.samples import read_sampled_functions
 from flame.core.sass.disassembly import CUBINS, keep
 
 
@@ -21,9 +21,9 @@ def keep_instructions(folder: Path, progress: Progress = silent) -> list[str]:
         return []
     wanted: dict[int, set[str]] = {}
     try:
-        for dump in dumps_in(folder):
+        for dump in list_dumps(folder):
             with suppress(InputError):  # Whoever opens it is told.
-                for crc, names in sampled_functions(dump).items():
+                for crc, names in read_sampled_functions(dump).items():
                     wanted.setdefault(crc, set()).update(names)
         return keep(folder, wanted, progress)
     except OSError as error:

@@ -14,8 +14,8 @@ from flame.core.errors import InputError
 from flame.core.live.decode.growing import Growing
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump.chunks import Bytes
-from flame.core.readers.fdump.context import Shared
+from flame.core.readers.fdump.chunks import DumpBytes
+from flame.core.readers.fdump.context import SharedTables
 from flame.core.readers.fdump.layout import RUNNING
 from tests.core.live.test_growing import Seen
 from tests.core.readers.fdump.test_oracle import rows_of
@@ -31,7 +31,7 @@ def appearing(folder: Path) -> Growing:
     while time.monotonic() < until:
         for path in folder.glob("*.fdump"):
             try:
-                return Growing(Bytes(path), str(path), 0, Shared(), LoadOptions())
+                return Growing(DumpBytes(path), str(path), 0, SharedTables(), LoadOptions())
             except InputError:
                 continue
         time.sleep(0.005)
@@ -62,7 +62,7 @@ def test_what_is_seen_bit_by_bit_is_what_there_is(
     assert program.returncode == 0
     assert sum(not batch.empty for batch in seen.batches) > 10
     assert seen.work() == sorted(rows_of(load(dump.path)))
-    at_once = Growing(Bytes(Path(dump.path)), dump.path, 0, Shared(), LoadOptions())
+    at_once = Growing(DumpBytes(Path(dump.path)), dump.path, 0, SharedTables(), LoadOptions())
     whole = Seen(at_once.shared, seen.start)
     whole.add(at_once.read(most=1 << 40))
     assert (seen.calls(), seen.ended()) == (whole.calls(), whole.ended())

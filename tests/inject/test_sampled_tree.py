@@ -29,7 +29,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, injected_env: Env) -> Sa
 
 
 def opened(run: Sampled) -> tuple[RawTrace, Profile]:
-    raw = reader.read(run.path, LoadOptions(), silent)
+    raw = reader.read_dump(run.path, LoadOptions(), silent)
     return raw, profile_of(raw)
 
 

@@ -27,8 +27,8 @@ from flame.core.loading.source_labels import labels_of
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.model.stack_joins import Joiner
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump.chunks import Bytes, named
-from flame.core.readers.fdump.context import Shared
+from flame.core.readers.fdump.chunks import DumpBytes, prefix_errors
+from flame.core.readers.fdump.context import SharedTables
 
 MOST_ROWS = 4_000_000
 """Activities that are kept, and as many calls and ranges: with more, windows are shorter."""
@@ -51,7 +51,7 @@ class Feed:
     def __init__(self, options: LoadOptions, clock: Callable[[], int] = monotonic) -> None:
         self._options = options
         self._clock = clock
-        self._shared = Shared()
+        self._shared = SharedTables()
         self._lexicon = Lexicon(self._shared)
         self._work = WorkGroups(Joiner(self._shared.frames, self._shared.stacks))
         self._host = HostGroups()
@@ -77,12 +77,12 @@ class Feed:
 
         InputError where it is no dump (yet).
         """
-        with named(path):
+        with prefix_errors(path):
             state = path.stat() if fd is None else os.fstat(fd)
             file = state.st_dev, state.st_ino
             if file in self._files:
                 return
-            data = Bytes(path, fd)
+            data = DumpBytes(path, fd)
         growing = Growing(data, str(path), len(self._dumps), self._shared, self._options)
         store = Store(self._work, growing.process, self._no_launch)
         spans = SpanStore(self._host, growing.process, self._lexicon.parents)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from flame.core.live.status import State
 from flame.core.live.window import SECOND
-from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED, Header
+from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED, DumpHeader
 
 _PROC = Path("/proc")
 _SILENT = 3 * SECOND
@@ -30,7 +30,7 @@ class Liveness:
         self._gone = False
         self.halted = False
 
-    def state(self, header: Header, beat: int, now: int) -> State:
+    def state(self, header: DumpHeader, beat: int, now: int) -> State:
         """How the recording is doing at ``now``, ns of any steady clock.
 
         ``beat``: when it last said that it goes on, which ``header`` may be too old to tell.
@@ -44,7 +44,7 @@ class Liveness:
         self._listen(header, beat, now)
         return State.KILLED if self._gone else State.RUNNING
 
-    def _listen(self, header: Header, beat: int, now: int) -> None:
+    def _listen(self, header: DumpHeader, beat: int, now: int) -> None:
         if beat != self._beat:
             self._pause = max(self._pause, now - self._heard) if self._beat >= 0 else 0
             self._beat, self._heard, self._gone = beat, now, False

@@ -18,7 +18,7 @@ from flame.core.live.sums.activity_store import Store
 from flame.core.live.sums.host_spans import Rows, SpanStore
 from flame.core.live.sums.segment import Extent, Kept
 from flame.core.live.window import LONGEST
-from flame.core.readers.fdump.chunks import named
+from flame.core.readers.fdump.chunks import prefix_errors
 
 _ABSURD = 1 << 53
 _LEAST, _FIRST, _MOST = 1 << 14, 1 << 18, 4 << 20
@@ -99,7 +99,7 @@ class LiveSource:
         self._silent = batch.empty and self.state is not State.RUNNING
         self.filled = self.filled or not batch.empty or len(batch.open) > 0
         self.newest = max(self.newest, batch.newest)
-        with named(self.growing.path):
+        with prefix_errors(self.growing.path):
             self.spans.add(batch)
             return changed, self.store.add(self._timed(batch.work), self._timed(batch.calls))
 

@@ -14,7 +14,7 @@ from flame.core.model.grouping import Grouping, add_grouping
 from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.model.stacks import StackTable
 from flame.core.projection.labels import Labeller, Naming, keep_labels, namings_of
-from flame.core.readers.fdump.context import Shared
+from flame.core.readers.fdump.context import SharedTables
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Words:
 class Lexicon:
     """Makes the `Words` of snapshots from what all dumps of a recording share."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedTables) -> None:
         self._shared = shared
         self._stacks = shared.stacks.build()
         self._labellers: dict[Naming, Labeller] = {}

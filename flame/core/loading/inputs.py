@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flame.core.loading.source_labels import _absolute, path_labels
-from flame.core.readers.fdump.folder import dumps_in, is_folder
+from flame.core.readers.fdump.folder import is_folder, list_dumps
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,4 @@ class Inputs:
             yield one
             if is_folder(one):
                 with suppress(OSError):
-                    yield from dumps_in(one)
+                    yield from list_dumps(one)

@@ -88,15 +88,15 @@ def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
 
 
 def _is_dump(head: FileHead) -> bool:
-    from flame.core.readers.fdump.reader import looks_like
+    from flame.core.readers.fdump.reader import is_dump
 
-    return looks_like(head.unpacked)
+    return is_dump(head.unpacked)
 
 
 def _read_dump(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.fdump.reader import read
+    from flame.core.readers.fdump.reader import read_dump
 
-    return read(path, options, progress)
+    return read_dump(path, options, progress)
 
 
 def _is_speedscope(head: FileHead) -> bool:

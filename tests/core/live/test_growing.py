@@ -26,8 +26,8 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Device, Process
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump.chunks import Bytes
-from flame.core.readers.fdump.context import Shared
+from flame.core.readers.fdump.chunks import DumpBytes
+from flame.core.readers.fdump.context import SharedTables
 from flame.core.readers.fdump.layout import RUNNING
 from tests.core.readers.fdump.test_oracle import rows_of
 from tests.support.oracles.naive_fdump import Dump, PyFrame, RangeFrame, Row
@@ -105,7 +105,7 @@ class Film(DumpFile):
 class Seen:
     """All rows that a growing dump has given, as the plain reader spells them."""
 
-    def __init__(self, shared: Shared, start: int = START) -> None:
+    def __init__(self, shared: SharedTables, start: int = START) -> None:
         self.shared = shared
         self.start = start
         self._stacks = shared.stacks.build()
@@ -196,12 +196,12 @@ def range_frame(frame: Frame) -> RangeFrame:
 class Viewer:
     """Reads the dump at ``path``, which the test writes as it grows."""
 
-    def __init__(self, path: Path, data: bytes, shared: Shared | None = None) -> None:
+    def __init__(self, path: Path, data: bytes, shared: SharedTables | None = None) -> None:
         path.write_bytes(data)
         self.path = path
-        self.shared = shared or Shared()
+        self.shared = shared or SharedTables()
         source = len(self.shared.processes)
-        self.dump = Growing(Bytes(path), str(path), source, self.shared, LoadOptions())
+        self.dump = Growing(DumpBytes(path), str(path), source, self.shared, LoadOptions())
         self.seen = Seen(self.shared)
 
     def write(self, data: bytes) -> None:
@@ -221,7 +221,7 @@ class Viewer:
 
 
 @contextmanager
-def viewed(data: bytes, shared: Shared | None = None) -> Iterator[Viewer]:
+def viewed(data: bytes, shared: SharedTables | None = None) -> Iterator[Viewer]:
     with TemporaryDirectory() as folder:
         viewer = Viewer(Path(folder) / "x.fdump", data, shared)
         try:
@@ -317,7 +317,7 @@ def assert_work_follows_its_calls(seen: Seen, path: Path) -> None:
         assert set(batch.work.correlation.tolist()) & exist <= known
 
 
-class Racing(Bytes):
+class Racing(DumpBytes):
     """A dump that goes on growing while it is read, by some records with every access."""
 
     def __init__(self, film: Film, path: Path, speed: int) -> None:
@@ -359,7 +359,7 @@ def test_it_may_grow_while_it_is_read(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.fdump"
         data = Racing(film, path, speed)
-        dump = Growing(data, str(path), 0, Shared(), LoadOptions())
+        dump = Growing(data, str(path), 0, SharedTables(), LoadOptions())
         seen = Seen(dump.shared)
         while dump.header.state == RUNNING or dump.behind():
             seen.add(dump.read(most))
@@ -463,7 +463,7 @@ def test_times_are_of_the_monotonic_clock_and_0_where_the_gpu_said_none(film: Fi
 
 
 def test_dumps_share_one_vocabulary(tmp_path: Path) -> None:
-    shared = Shared()
+    shared = SharedTables()
     viewers = []
     for pid in (100, 200):
         film = Film()
@@ -758,7 +758,7 @@ def test_a_copy_has_no_room_made_ahead_and_nothing_that_is_not_committed(film: F
         assert copy.getvalue() == data
 
 
-class Rewritten(Bytes):
+class Rewritten(DumpBytes):
     """A dump that changes after some accesses."""
 
     def __init__(self, path: Path, before: bytes, after: bytes, count: int) -> None:
@@ -780,7 +780,7 @@ def test_a_copy_knows_what_its_open_ranges_are_called(film: Film, tmp_path: Path
     found: set[tuple[Any, ...]] = set()
     for count in range(100):
         data = Rewritten(tmp_path / "x.fdump", before, after, count)
-        dump = Growing(data, "x.fdump", 0, Shared(), LoadOptions())
+        dump = Growing(data, "x.fdump", 0, SharedTables(), LoadOptions())
         copy = io.BytesIO()
         dump.copy_to(copy)
         dump.close()
@@ -805,10 +805,10 @@ def test_a_descriptor_is_enough(film: Film, tmp_path: Path) -> None:
     film.kernel("k", 0, 5, 0)
     path = film.write(tmp_path / "x.fdump")
     descriptor = os.open(path, os.O_RDONLY)
-    data = Bytes(path, descriptor)
+    data = DumpBytes(path, descriptor)
     os.close(descriptor)
     path.unlink()
-    dump = Growing(data, str(path), 0, Shared(), LoadOptions())
+    dump = Growing(data, str(path), 0, SharedTables(), LoadOptions())
     assert len(dump.read().work) == 1
     dump.close()
 
@@ -817,7 +817,7 @@ def test_a_descriptor_is_enough(film: Film, tmp_path: Path) -> None:
 def test_what_is_no_dump_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.fdump"
     path.write_bytes(content)
-    data, shared = Bytes(path), Shared()
+    data, shared = DumpBytes(path), SharedTables()
     with pytest.raises(InputError, match=r"x\.fdump: "):
         Growing(data, str(path), 0, shared, LoadOptions())
     assert shared.processes == []
@@ -828,7 +828,7 @@ def test_what_is_no_dump_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.fdump")
     with pytest.raises(InputError, match="not a regular file"):
-        Bytes(tmp_path / "x.fdump")
+        DumpBytes(tmp_path / "x.fdump")
 
 
 def test_a_dump_written_over_by_another_is_refused(film: Film) -> None:

@@ -8,8 +8,8 @@ from flame.core.columns import I4, I8, Column, distinct, unique_rows
 from flame.core.model.activities import NONE
 from flame.core.model.stack_joins import CAPTURED, Joiner
 from flame.core.model.stacks import EMPTY
-from flame.core.readers.fdump.context import Shared
-from flame.core.readers.fdump.ids import ABSENT, Ids
+from flame.core.readers.fdump.context import SharedTables
+from flame.core.readers.fdump.ids import ABSENT, IdTable
 
 # A graph is cloned for a few reasons, one after the other.
 _MOST_CLONES = 1_000
@@ -18,10 +18,10 @@ _MOST_CLONES = 1_000
 class Captures:
     """Follows graph nodes to the one made by stream capture, as `graph_capture` does."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedTables) -> None:
         self._joiner = Joiner(shared.frames, shared.stacks)
         self._marked = {EMPTY: EMPTY}
-        self._made, self._copied = Ids(), Ids()
+        self._made, self._copied = IdTable(), IdTable()
         self._original: I8 = np.zeros(0, np.int64)
         self._python: I4 = np.zeros(0, np.int32)
         self._nvtx: I4 = np.zeros(0, np.int32)
@@ -65,8 +65,8 @@ class Captures:
 
     def _rows(self, nodes: I8) -> I8:
         # A copy is made first, and then said to be one: it was born where its original was.
-        copied = self._copied.knows(nodes)
-        return np.where(copied, self._copied.of(nodes), self._made.of(nodes))
+        copied = self._copied.contains(nodes)
+        return np.where(copied, self._copied.look_up(nodes), self._made.look_up(nodes))
 
     def _mark(self, stacks: I4) -> I4:
         known, place = distinct(stacks.astype(np.int64))

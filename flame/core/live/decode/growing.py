@@ -19,20 +19,20 @@ from flame.core.model.meta import Meta
 from flame.core.model.raw import Batches
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump import gpu, host, metadata
-from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
-from flame.core.readers.fdump.context import Context, Shared
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes, piece_of, prefix_errors
+from flame.core.readers.fdump.context import DumpContext, SharedTables
 from flame.core.readers.fdump.layout import (
     HEADER_SIZE,
     RUNNING,
     TEXT,
     Chunk,
-    Header,
-    header_of,
+    DumpHeader,
+    parse_header,
 )
-from flame.core.readers.fdump.records import Piece, Records
+from flame.core.readers.fdump.records import RecordPiece, Records
 from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
-from flame.core.readers.fdump.samples import SAMPLES, Sampled, SampleRows
-from flame.core.readers.fdump.warnings import Losses, remarks_so_far
+from flame.core.readers.fdump.samples import SAMPLES, DumpSamples, SampleRows
+from flame.core.readers.fdump.warnings import Losses, growing_dump_warnings
 
 # In the order in which it is learnt: what refers to something comes after it.
 _VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)
@@ -69,20 +69,20 @@ class Growing:
     """
 
     def __init__(
-        self, data: Bytes, path: str, source: int, shared: Shared, options: LoadOptions
+        self, data: DumpBytes, path: str, source: int, shared: SharedTables, options: LoadOptions
     ) -> None:
         self.path = path
         self.source = source
         self.shared = shared
         self._data = data
-        with named(path):
+        with prefix_errors(path):
             try:
                 self._chunks = Chunks(data)
             except BaseException:
                 data.close()
                 raise
-        self.header: Header = self._chunks.header
-        self._context = Context(self.header, shared, options, 0, source)
+        self.header: DumpHeader = self._chunks.header
+        self._context = DumpContext(self.header, shared, options, 0, source)
         self.process = self._context.process
         self._work, self._calls = gpu.GpuRows(self._context), host.CallRows(self._context)
         self._payloads = host.Payloads(self._context)
@@ -90,11 +90,11 @@ class Growing:
         self.sample_records = 0
         self._captures, self._losses, self._told = Captures(shared), Losses(), Told()
         self._taken: dict[int, int] = {}
-        self._queue: deque[tuple[str, Piece]] = deque()
+        self._queue: deque[tuple[str, RecordPiece]] = deque()
         self._behind = 0
         self._seen_open: dict[str, I8] | None = None
         nothing = self._chunks.records_in({})
-        self._open, *_ = host.span_rows(self._context, _open_table(nothing))
+        self._open, *_ = host.build_push_pop_rows(self._context, _open_table(nothing))
         self._last_ended: host.Rows = {name: np.zeros(0, np.int64) for name in ("thread", "start")}
         self._open_chunks: dict[int, Chunk] = {}
         self._held_work, self._held_calls = Rows(Work), Rows(Calls)
@@ -110,7 +110,7 @@ class Growing:
 
         ``last``: the process is gone; then nothing waits for what would come.
         """
-        with named(self.path):
+        with prefix_errors(self.path):
             if not self._queue:
                 self._look()
             self._consume(most)
@@ -126,10 +126,10 @@ class Growing:
     def beat(self) -> int:
         """When the process last said that it goes on, ns; of now, however old ``header`` is."""
         with suppress(InputError, OSError):
-            return header_of(self._data.read(0, HEADER_SIZE)).end_monotonic
+            return parse_header(self._data.read(0, HEADER_SIZE)).end_monotonic
         return self.header.end_monotonic
 
-    def sampled(self) -> Sampled | None:
+    def sampled(self) -> DumpSamples | None:
         """The PC samples so far, of all launches of each kernel; None where there are none."""
         return self._samples.build(self.process)
 
@@ -140,20 +140,20 @@ class Growing:
     def remarks(self) -> tuple[str, ...]:
         """What the reader of a flame graph has to know of the dump so far."""
         late = self._told.late
-        notes = remarks_so_far(self._chunks, self._context, self._losses)
+        notes = growing_dump_warnings(self._chunks, self._context, self._losses)
         more = f"{late:,} GPU activities are shown without their call, which took very long"
         return (*notes, *([more] if late else []))
 
     def copy_to(self, file: BinaryIO) -> None:
         """Write the dump as it is now, which may be more than has been read; raises OSError too."""
-        with named(self.path):
+        with prefix_errors(self.path):
             copy(self._data, file, _LOOKS)
 
     # A look at the file
 
     def _look(self) -> None:
         """See what is there: vocabulary is read first, and events in the order of the file."""
-        pieces: dict[str, list[Piece]] = {}
+        pieces: dict[str, list[RecordPiece]] = {}
         beyond_tail = self.header.state != RUNNING
         for keys in _LOOKS:
             self._chunks.update(beyond_tail, keys)
@@ -169,17 +169,19 @@ class Growing:
 
     def _open_records(self) -> dict[str, I8]:
         """The records of ranges that are open, which are rewritten in place."""
-        self._open_chunks |= {one.offset: one for one in self._chunks.changed(host.OPEN_RANGES)}
+        self._open_chunks |= {
+            one.offset: one for one in self._chunks.take_changed(host.OPEN_RANGES)
+        }
         self._open_chunks = {at: one for at, one in self._open_chunks.items() if one.committed}
         if sum(one.committed for one in self._open_chunks.values()) > _MOST_OPEN:
             raise InputError("damaged: more ranges are open than in any program")
         return _open_table(self._chunks.records_of(self._open_chunks.values()))
 
-    def _new(self, key: str) -> list[Piece]:
+    def _new(self, key: str) -> list[RecordPiece]:
         """The records of a kind that have come since this was last asked."""
         size = max(self._chunks.layouts[key].size, 1) if key in self._chunks.layouts else 1
         found = []
-        for chunk in self._chunks.changed(key):
+        for chunk in self._chunks.take_changed(key):
             low, high = self._taken.pop(chunk.offset, 0), chunk.committed // size * size
             if high > low:
                 found.append(piece_of(chunk, low))
@@ -195,15 +197,15 @@ class Growing:
         if self._seen_open is not None:
             self._learn(records)
         if self._seen_open is not None and not self._learns:
-            self._open, *_ = host.span_rows(self._context, self._seen_open)
+            self._open, *_ = host.build_push_pop_rows(self._context, self._seen_open)
             self._seen_open = None
             self._end(self._last_ended)
         self._read_events(records)
         self._check_size()
 
-    def _next(self, most: int) -> dict[str, list[Piece]]:
+    def _next(self, most: int) -> dict[str, list[RecordPiece]]:
         """The pieces whose turn it is."""
-        pieces: dict[str, list[Piece]] = {}
+        pieces: dict[str, list[RecordPiece]] = {}
         while self._queue and most > 0:
             key, piece = self._queue.popleft()
             pieces.setdefault(key, []).append(piece)
@@ -211,7 +213,7 @@ class Growing:
             self._behind -= piece.end - piece.begin
         return pieces
 
-    def _work_of(self, key: str, piece: Piece) -> int:
+    def _work_of(self, key: str, piece: RecordPiece) -> int:
         """What it takes to read ``piece``, in bytes of usual events."""
         size = piece.end - piece.begin
         if key in _VOCABULARY:
@@ -228,9 +230,9 @@ class Growing:
         context.learn(records, last=self.header.state != RUNNING and not more, more=more)
         self._losses.learn(records)
         if records.pieces("name"):
-            self._calls.rename()
+            self._calls.forget_names()
         for piece in records.columns(gpu.NODES, gpu.FIELDS[gpu.NODES]):
-            self._captures.learn(gpu.node_rows(context, piece))
+            self._captures.learn(gpu.build_node_rows(context, piece))
         for piece in records.columns(SAMPLES, SAMPLE_FIELDS):
             self._add_samples(piece)
 
@@ -250,17 +252,17 @@ class Growing:
 
     def _read_events(self, records: Records) -> None:
         for table in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
-            self._held_calls.add(self._calls.rows(table))
+            self._held_calls.add(self._calls.call_rows(table))
         for table in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
-            self._add_ended(host.of_kinds(table, (host.PUSH_POP,)))
+            self._add_ended(host.select_kinds(table, (host.PUSH_POP,)))
         for table in records.columns(gpu.KERNELS, gpu.FIELDS[gpu.KERNELS]):
-            self._add_work(self._work.kernels(table))
+            self._add_work(self._work.kernel_rows(table))
         for table in records.columns(gpu.COPIES, gpu.FIELDS[gpu.COPIES]):
-            self._add_work(self._work.copies(table))
+            self._add_work(self._work.copy_rows(table))
 
     def _add_ended(self, table: dict[str, I8]) -> None:
         context = self._context
-        rows, kept, deep = host.span_rows(context, table)
+        rows, kept, deep = host.build_push_pop_rows(context, table)
         context.deep_ranges += deep
         context.timeless_ranges += len(table["start"]) - len(rows["start"]) - deep
         self._payloads.add(kept)
@@ -272,7 +274,7 @@ class Growing:
 
     def _end(self, rows: host.Rows) -> None:
         """These ranges are open no more, although they may be seen so for a moment."""
-        self._open = host.chosen(self._open, ~host.began_with(self._open, rows))
+        self._open = host.select_rows(self._open, ~host.share_begin(self._open, rows))
 
     def _still_open(self) -> Spans:
         rows = Batches(Spans)

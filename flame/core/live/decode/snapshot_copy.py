@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
-from flame.core.readers.fdump.chunks import Bytes, Chunks
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes
 from flame.core.readers.fdump.host import OPEN_RANGES
-from flame.core.readers.fdump.layout import CHUNK_HEADER, HEADER_SIZE, with_committed
+from flame.core.readers.fdump.layout import CHUNK_HEADER, HEADER_SIZE, replace_committed
 
 
-def copy(data: Bytes, file: BinaryIO, looks: Iterable[Sequence[str]]) -> None:
+def copy(data: DumpBytes, file: BinaryIO, looks: Iterable[Sequence[str]]) -> None:
     """Write the dump in ``data`` to ``file``; chunks end where their records did at the look.
 
     ``looks``: kinds of records in the order in which they are looked at. Raises OSError.
@@ -24,7 +24,7 @@ def copy(data: Bytes, file: BinaryIO, looks: Iterable[Sequence[str]]) -> None:
 class _Moment:
     """What all chunks held when each kind of records was looked at."""
 
-    def __init__(self, data: Bytes, looks: Iterable[Sequence[str]]) -> None:
+    def __init__(self, data: DumpBytes, looks: Iterable[Sequence[str]]) -> None:
         self.chunks = Chunks(data)
         self._data = data
         self._ends: dict[int, int] = {}
@@ -32,7 +32,7 @@ class _Moment:
         for keys in looks:
             self.chunks.update(True, keys)
             for key in keys:
-                self._ends |= {one.offset: one.committed for one in self.chunks.changed(key)}
+                self._ends |= {one.offset: one.committed for one in self.chunks.take_changed(key)}
             if OPEN_RANGES in keys:  # which are rewritten in place
                 self._open = {place: self._bytes(place, end) for place, end in self._ends.items()}
 
@@ -45,7 +45,7 @@ class _Moment:
         known = max(self.chunks.by_place, default=header.header_size - header.chunk_size)
         tail = max(header.tail, known + header.chunk_size)
         data = self._data.read(0, header.header_size)
-        return header._replace(tail=tail).packed() + data[HEADER_SIZE:]
+        return header._replace(tail=tail).pack() + data[HEADER_SIZE:]
 
     def chunk(self, place: int) -> bytes:
         """All bytes of the chunk at ``place``, zero behind its records; a damaged one as it is."""
@@ -54,5 +54,5 @@ class _Moment:
             return self._data.read(place, size).ljust(size, b"\0")
         end = self._ends.get(place, 0)
         records = self._open[place] if place in self._open else self._bytes(place, end)
-        head = with_committed(self._data.read(place, CHUNK_HEADER), end)
+        head = replace_committed(self._data.read(place, CHUNK_HEADER), end)
         return (head + records).ljust(size, b"\0")

@@ -20,7 +20,7 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.pc_samples import Code, Sampling, SamplingBuilder
 from flame.core.model.raw import PcSamples
-from flame.core.readers.fdump.samples import Sampled
+from flame.core.readers.fdump.samples import DumpSamples
 from flame.core.sampling.recorded import distributions
 from flame.core.sass.disassembly import codes_of
 
@@ -89,7 +89,7 @@ class LiveSamples:
         self._owners = np.array(owners, np.int64)
         self._known = replace(builder.build(np.zeros(0, np.int32)), most_parts=MOST_PARTS)
 
-    def _with_codes(self, dump: Growing, found: Sampled) -> PcSamples:
+    def _with_codes(self, dump: Growing, found: DumpSamples) -> PcSamples:
         folder = Path(dump.path).parent
         keys = [(folder, *pair) for pair in zip(found.checksums, found.rows.functions, strict=True)]
         return replace(found.rows, codes=tuple(self._codes.of(keys)))

@@ -20,14 +20,14 @@ from flame.core.readers.fdump.layout import (
     RUNNING,
     USUAL_SIZE,
     Chunk,
-    Header,
-    Layout,
-    chunk_of,
-    header_of,
-    layouts_of,
-    schema_place,
+    DumpHeader,
+    RecordLayout,
+    locate_schema,
+    parse_chunk,
+    parse_header,
+    parse_layouts,
 )
-from flame.core.readers.fdump.records import Piece, Records
+from flame.core.readers.fdump.records import RecordPiece, Records
 from flame.core.readers.shared.gzip_files import GZIP, read_whole
 
 # Room that is made ahead is 16 MiB: behind more places without a chunk there is none.
@@ -35,7 +35,7 @@ _MOST_ABSENT = 1 << 12
 
 
 @contextmanager
-def named(path: str | Path) -> Iterator[None]:
+def prefix_errors(path: str | Path) -> Iterator[None]:
     """What goes wrong with the dump at ``path`` is said with its name, in a line."""
     try:
         yield
@@ -45,7 +45,7 @@ def named(path: str | Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-class Bytes:
+class DumpBytes:
     """The bytes of a dump, by place; one that is gzipped is unpacked into memory.
 
     Not mapped: a file that somebody shortens while it is mapped ends whoever reads it.
@@ -53,7 +53,7 @@ class Bytes:
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         """Of the file at ``path``, or of that open as ``descriptor``, which stays the caller's."""
-        self._file = _opened(path) if descriptor is None else _duplicate(descriptor)
+        self._file = _open_file(path) if descriptor is None else _duplicate_descriptor(descriptor)
         # Descriptors are few: what is forgotten gives its own back.
         self._close = weakref.finalize(self, os.close, self._file)
         self._data: bytes | None = None
@@ -90,12 +90,12 @@ class Bytes:
         return os.pread(self._file, size, offset)
 
 
-def _opened(path: Path) -> int:
+def _open_file(path: Path) -> int:
     # A pipe would be waited for.
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
 
 
-def _duplicate(descriptor: int) -> int:
+def _duplicate_descriptor(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 0)
 
 
@@ -106,12 +106,14 @@ class Chunks:
     of a kind that is not known, or of another size than the dump says, or more than there can be.
     """
 
-    def __init__(self, data: Bytes) -> None:
+    def __init__(self, data: DumpBytes) -> None:
         self._data = data
         self._spoilt: set[int] = set()
         self._missing: set[int] = set()
-        self.header = self._placed(header_of(data.read(0, HEADER_SIZE)))
-        self.layouts: dict[str, Layout] = layouts_of(data.read(*schema_place(self.header)))
+        self.header = self._find_sizes(parse_header(data.read(0, HEADER_SIZE)))
+        self.layouts: dict[str, RecordLayout] = parse_layouts(
+            data.read(*locate_schema(self.header))
+        )
         self.by_place: dict[int, Chunk | None] = {}
         self.unreadable = 0
         self._keys = {layout.type: key for key, layout in self.layouts.items()}
@@ -121,15 +123,15 @@ class Chunks:
         self._changed: dict[str, set[int]] = {key: set() for key in self.layouts}
         self._next = self.header.header_size
 
-    def _placed(self, header: Header) -> Header:
+    def _find_sizes(self, header: DumpHeader) -> DumpHeader:
         """``header`` with the sizes of version 1 where a chunk is found only by these."""
         usual = header._replace(header_size=USUAL_SIZE, chunk_size=USUAL_SIZE)
-        found, otherwise = (self._chunk(one, one.header_size) for one in (header, usual))
+        found, otherwise = (self._read_chunk(one, one.header_size) for one in (header, usual))
         return usual if found is None and otherwise is not None else header
 
-    def _chunk(self, header: Header, offset: int) -> Chunk | None:
+    def _read_chunk(self, header: DumpHeader, offset: int) -> Chunk | None:
         data = self._data.read(offset, CHUNK_HEADER)
-        chunk = chunk_of(data, offset, header.chunk_size)
+        chunk = parse_chunk(data, offset, header.chunk_size)
         if chunk is None and data[:4].strip(b"\0"):
             self._spoilt.add(offset)
         return chunk
@@ -141,7 +143,7 @@ class Chunks:
         only chunks with records of these kinds need to be up to date.
         """
         known = self.header
-        header = header_of(self._data.read(0, HEADER_SIZE))
+        header = parse_header(self._data.read(0, HEADER_SIZE))
         if header.start_monotonic != known.start_monotonic or header.pid != known.pid:
             raise InputError("another dump has been written over it")
         self.header = header = header._replace(
@@ -154,7 +156,7 @@ class Chunks:
         """Add the chunks behind those that are known; what is behind them is looked at anew."""
         place, self._absent = self._next, []
         while place < end and len(self._absent) < _MOST_ABSENT:
-            chunk = self._chunk(self.header, place)
+            chunk = self._read_chunk(self.header, place)
             if chunk is None:
                 self._absent.append(place)
             else:
@@ -175,7 +177,7 @@ class Chunks:
         for place in known:
             chunk = self.by_place[place]
             if keys is None or chunk is None or self._keys.get(chunk.type) in keys:
-                self._add(place, self._chunk(self.header, place))
+                self._add(place, self._read_chunk(self.header, place))
             else:
                 self._open.append(place)
 
@@ -207,13 +209,13 @@ class Chunks:
         """How long the file is now."""
         return self._data.size()
 
-    def lost(self) -> int:
+    def count_lost(self) -> int:
         """How many chunks cannot be read: something else, or nothing, is where one began."""
         absent = self._missing.union(self._absent)
         written = self.header.tail if self.header.state != RUNNING else 0
         return len(absent & self._spoilt | {place for place in absent if place < written})
 
-    def changed(self, key: str) -> Iterator[Chunk]:
+    def take_changed(self, key: str) -> Iterator[Chunk]:
         """Chunks with records of a kind that have changed since this was last asked, in order."""
         changed, self._changed[key] = sorted(self._changed.get(key, ())), set()
         for place in changed:
@@ -227,27 +229,27 @@ class Chunks:
 
     def records_of(self, chunks: Iterable[Chunk]) -> Records:
         """The same of some chunks."""
-        pieces: dict[str, list[Piece]] = {}
+        pieces: dict[str, list[RecordPiece]] = {}
         for chunk in chunks:
             if (key := self.key_of(chunk)) is not None:
                 pieces.setdefault(key, []).append(piece_of(chunk))
         return self.records_in(pieces)
 
-    def records_in(self, pieces: Mapping[str, Sequence[Piece]]) -> Records:
+    def records_in(self, pieces: Mapping[str, Sequence[RecordPiece]]) -> Records:
         """The records in some pieces of chunks, by kind."""
         return Records(self._data.read, self.layouts, pieces)
 
 
-def piece_of(chunk: Chunk, low: int = 0) -> Piece:
+def piece_of(chunk: Chunk, low: int = 0) -> RecordPiece:
     """What is in ``chunk`` from the byte ``low`` on."""
     begin = chunk.offset + CHUNK_HEADER
-    return Piece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
+    return RecordPiece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
 
 
-def opened(path: Path) -> tuple[Bytes, Chunks]:
+def open_dump(path: Path) -> tuple[DumpBytes, Chunks]:
     """The dump at ``path``, whose bytes the caller closes; InputError if it is none (yet)."""
-    with named(path):
-        data = Bytes(path)
+    with prefix_errors(path):
+        data = DumpBytes(path)
         try:
             return data, Chunks(data)
         except BaseException:

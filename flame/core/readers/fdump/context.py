@@ -16,11 +16,11 @@ from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump import metadata
-from flame.core.readers.fdump.ids import Made
-from flame.core.readers.fdump.layout import Header
+from flame.core.readers.fdump.ids import OptionalRowIds
+from flame.core.readers.fdump.layout import DumpHeader
 from flame.core.readers.fdump.records import Records
-from flame.core.readers.fdump.stacks import Stacks
-from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, Vocabulary
+from flame.core.readers.fdump.stacks import NodeStacks
+from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
 from flame.core.readers.shared import cupti
 
 # A range may have been opened by the process that this one was forked from. Nothing is recorded for
@@ -29,23 +29,28 @@ _LONGEST = 1 << 53
 _31_BITS = 0x7FFFFFFF
 
 
-class Context:
+class DumpContext:
     """State of reading one dump, which has the number ``source`` among those that share ``shared``.
 
     Times are ns since ``origin`` on the monotonic clock.
     """
 
     def __init__(
-        self, header: Header, shared: Shared, options: LoadOptions, origin: int, source: int = 0
+        self,
+        header: DumpHeader,
+        shared: SharedTables,
+        options: LoadOptions,
+        origin: int,
+        source: int = 0,
     ) -> None:
         self.shared = shared
         self.source = source
-        self.vocabulary = Vocabulary(shared.frames, clean=options.nvtx_names == "clean")
-        self.stacks = Stacks(self.vocabulary, shared.stacks)
+        self.vocabulary = DumpVocabulary(shared.frames, clean=options.nvtx_names == "clean")
+        self.stacks = NodeStacks(self.vocabulary, shared.stacks)
         self.process = len(shared.processes)
-        shared.processes.append(metadata.process_of(header, self.vocabulary, source))
-        self.threads = Made(self._new_thread)
-        self.devices = Made(self._new_device)
+        shared.processes.append(metadata.build_process(header, self.vocabulary, source))
+        self.threads = OptionalRowIds(self._new_thread)
+        self.devices = OptionalRowIds(self._new_device)
         self.last_time = 0
         self.untimed: Counter[str] = Counter()
         self.timeless_ranges = 0
@@ -59,7 +64,7 @@ class Context:
         return len(self.shared.threads) - 1
 
     def _new_device(self, number: int) -> int:
-        self.shared.devices.append(metadata.device_of(self.vocabulary, number, self.source))
+        self.shared.devices.append(metadata.build_device(self.vocabulary, number, self.source))
         return len(self.shared.devices) - 1
 
     def learn(self, records: Records, last: bool = True, more: bool = False) -> None:
@@ -70,12 +75,12 @@ class Context:
         self.vocabulary.learn(records)
         self.stacks.learn(records, last, more)
         if records.pieces("meta"):
-            process = metadata.process_of(self._header, self.vocabulary, self.source)
+            process = metadata.build_process(self._header, self.vocabulary, self.source)
             self.shared.processes[self.process] = process
         if records.pieces("name"):
-            self._rename(records.table("name", ("kind", "id")))
+            self._learn_names(records.table("name", ("kind", "id")))
 
-    def _rename(self, named: dict[str, I8]) -> None:
+    def _learn_names(self, named: dict[str, I8]) -> None:
         """Say again what is called what: names may come late."""
         header, vocabulary, shared = self._header, self.vocabulary, self.shared
         of_kind = {kind: named["id"][named["kind"] == kind].tolist() for kind in (THREAD, DEVICE)}
@@ -85,18 +90,18 @@ class Context:
                 shared.threads[index] = replace(shared.threads[index], name=name)
         for number in of_kind[DEVICE]:
             if (index := self.devices.get((number,), NONE)) != NONE:
-                shared.devices[index] = metadata.device_of(vocabulary, number, self.source)
+                shared.devices[index] = metadata.build_device(vocabulary, number, self.source)
 
-    def thread(self, tids: Column) -> I4:
+    def thread_indices(self, tids: Column) -> I4:
         """Indices of threads; -1 for 0, which is none."""
-        return self.threads.rows([np.where(tids == 0, NONE, tids & _31_BITS)])
+        return self.threads.look_up([np.where(tids == 0, NONE, tids & _31_BITS)])
 
-    def where(self, piece: dict[str, I8]) -> dict[str, I4]:
+    def thread_and_stacks(self, piece: dict[str, I8]) -> dict[str, I4]:
         """Columns of `raw.Recorded` for records that say of what thread and stacks."""
         return {
-            "thread": self.thread(piece["tid"]),
-            "python": self.stacks.of(piece["python"], Kind.PYTHON),
-            "nvtx": self.stacks.of(piece["nvtx"], Kind.NVTX),
+            "thread": self.thread_indices(piece["tid"]),
+            "python": self.stacks.stacks_of(piece["python"], Kind.PYTHON),
+            "nvtx": self.stacks.stacks_of(piece["nvtx"], Kind.NVTX),
         }
 
     def times(self, column: I8) -> tuple[I8, Bool]:
@@ -106,7 +111,7 @@ class Context:
         self.last_time = max(self.last_time, int(since[known].max(initial=0)))
         return since, known
 
-    def reach_end(self, header: Header) -> None:
+    def reach_end(self, header: DumpHeader) -> None:
         """Let the recording last until it was ended, or last seen to go on."""
         self.times(np.array([header.end_monotonic]).astype(np.int64))
 
@@ -116,7 +121,7 @@ class Context:
         self.untimed[what] += int((~(started & ended)).sum())
         return cupti.spans(start, started, end, ended)
 
-    def warnings(self) -> Iterator[str]:
+    def time_warnings(self) -> Iterator[str]:
         """What had no times."""
         if self.timeless_ranges:
             yield f"{self.timeless_ranges:,} NVTX ranges have no time that makes sense: left out"
@@ -128,7 +133,7 @@ class Context:
         yield from cupti.untimed_notes(self.untimed)
 
 
-class Shared:
+class SharedTables:
     """The vocabulary of one or more dumps; index columns are indices into its lists.
 
     ``source`` of a process or device is its dump's number. Names may come late: then the entry is
@@ -144,7 +149,7 @@ class Shared:
         self.configs: list[LaunchConfig] = []
         self._configs: dict[LaunchConfig, int] = {}
 
-    def config(self, config: LaunchConfig) -> int:
+    def config_index(self, config: LaunchConfig) -> int:
         """The index of a launch configuration, new or known."""
         index = self._configs.setdefault(config, len(self.configs))
         if index == len(self.configs):

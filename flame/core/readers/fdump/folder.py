@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flame.core.errors import InputError
-from flame.core.readers.fdump.tally import holds_nothing
+from flame.core.readers.fdump.tally import is_empty_dump
 
 SUFFIX = ".fdump"
 
@@ -27,16 +27,16 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def dumps_in(folder: Path) -> Iterator[Path]:
+def list_dumps(folder: Path) -> Iterator[Path]:
     """The dumps that lie in ``folder`` itself, in the order in which their processes began.
 
     Raises OSError where it cannot be read.
     """
     found = [one for one in folder.iterdir() if one.suffix == SUFFIX and one.is_file()]
-    yield from sorted(found, key=lambda one: (_start(one), one.name))
+    yield from sorted(found, key=lambda one: (_start_in_name(one), one.name))
 
 
-def _start(dump: Path) -> int:
+def _start_in_name(dump: Path) -> int:
     """``<pid>-<start in hexadecimal>.fdump``; dumps of other names come first."""
     try:
         return int(dump.stem.rpartition("-")[2], 16)
@@ -50,21 +50,21 @@ def read_folder(folder: Path) -> Recording:
     Raises InputError where there is no dump that can be read.
     """
     try:
-        found = list(dumps_in(folder))
+        found = list(list_dumps(folder))
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
     if not found:
         raise InputError(f"{folder}: is a folder with no dump (*{SUFFIX}) in it: name a trace file")
-    return _sorted_out(found)
+    return _leave_out_empty(found)
 
 
-def _sorted_out(found: list[Path]) -> Recording:
+def _leave_out_empty(found: list[Path]) -> Recording:
     full: list[Path] = []
     empty: list[Path] = []
     errors: list[InputError] = []
     for one in found:
         try:
-            (empty if holds_nothing(one) else full).append(one)
+            (empty if is_empty_dump(one) else full).append(one)
         except InputError as error:
             errors.append(error)
     if errors and not full and not empty:

@@ -21,7 +21,7 @@ _RECORD = struct.Struct("<II")
 ABSENT = -1
 
 
-class Ids:
+class IdTable:
     """Values (>= 0) by id. Ids are never given twice: of different values of one none is believed.
 
     ``ids`` are sorted; ``values`` are `ABSENT` where they contradict one another.
@@ -36,7 +36,7 @@ class Ids:
 
     def learn(self, ids: I8, values: I8) -> None:
         """What ``ids`` stand for; those that are not positive stand for nothing."""
-        ids, values = _told(ids, values)
+        ids, values = _settle(ids, values)
         place, known = self._find(ids)
         old = place[known]
         self.values[old] = np.where(self.values[old] == values[known], values[known], ABSENT)
@@ -45,14 +45,14 @@ class Ids:
             self.ids = np.insert(self.ids, new, ids[~known])
             self.values = np.insert(self.values, new, values[~known])
 
-    def of(self, wanted: Column) -> I8:
+    def look_up(self, wanted: Column) -> I8:
         """The values of the ids ``wanted``, `ABSENT` where there is none."""
         place, known = self._find(wanted)
         found = np.full(len(wanted), ABSENT)
         found[known] = self.values[place[known]]
         return found
 
-    def knows(self, wanted: Column) -> Bool:
+    def contains(self, wanted: Column) -> Bool:
         """Which of the ids have been told of, whether or not that is believed."""
         return self._find(wanted)[1]
 
@@ -64,7 +64,7 @@ class Ids:
         return place, (self.ids[place] == wanted) & (wanted > 0)
 
 
-def _told(ids: I8, values: I8) -> tuple[I8, I8]:
+def _settle(ids: I8, values: I8) -> tuple[I8, I8]:
     """Distinct ids, sorted, and what is told of each."""
     rows = np.flatnonzero(ids > 0)
     order = rows[np.lexsort((values[rows], ids[rows]))]
@@ -74,7 +74,7 @@ def _told(ids: I8, values: I8) -> tuple[I8, I8]:
     return ids[first], np.where(values[first] == values[last], values[first], ABSENT)
 
 
-class Made(dict[tuple[int, ...], int]):
+class OptionalRowIds(dict[tuple[int, ...], int]):
     """What stands for rows of numbers (a frame for a symbol); each is worked out once.
 
     `NONE` alone stands for itself.
@@ -88,14 +88,14 @@ class Made(dict[tuple[int, ...], int]):
         found = self[row] = self._make(*row)
         return found
 
-    def rows(self, columns: list[Column]) -> I4:
+    def look_up(self, columns: list[Column]) -> I4:
         """That of all rows of ``columns``."""
         first, kind = unique_rows(columns)
         rows = zip(*(column[first].tolist() for column in columns), strict=True)
         return np.array([self[row] for row in rows], np.int32)[kind]
 
 
-class Texts:
+class TextTable:
     """All texts. Kept as the bytes that were written: a program may name a million ranges.
 
     ``damaged`` counts places from which on a chunk holds something else.
@@ -105,7 +105,7 @@ class Texts:
         self.damaged = 0
         self._data = bytearray()
         self._start, self._size = array("q"), array("q")
-        self._ids = Ids()
+        self._ids = IdTable()
 
     def learn(self, records: Records) -> None:
         """Add the texts among ``records``."""
@@ -130,14 +130,14 @@ class Texts:
             at = start + (size + 7) // 8 * 8
         self._data += data[:at]
 
-    def of(self, *columns: Column) -> dict[int, str]:
+    def look_up(self, *columns: Column) -> dict[int, str]:
         """The texts with the ids in ``columns``: nothing for 0, `LOST` where the dump lacks it."""
-        return dict(self.each(*columns))
+        return dict(self.look_up_each(*columns))
 
-    def each(self, *columns: Column) -> Iterator[tuple[int, str]]:
+    def look_up_each(self, *columns: Column) -> Iterator[tuple[int, str]]:
         """The same, one at a time: there may be a million."""
         wanted, _ = distinct(np.concatenate([np.zeros(1, np.int64), *columns]))
-        for number, row in zip(wanted.tolist(), self._ids.of(wanted).tolist(), strict=True):
+        for number, row in zip(wanted.tolist(), self._ids.look_up(wanted).tolist(), strict=True):
             yield number, self._text(row) if row != ABSENT else LOST if number else ""
 
     def _text(self, row: int) -> str:

@@ -14,9 +14,9 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.model.raw import PcSamples
 from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import Progress
-from flame.core.readers.fdump.chunks import Bytes, Chunks, named
-from flame.core.readers.fdump.ids import LOST, Made
-from flame.core.readers.fdump.vocabulary import STALL_REASON, Vocabulary
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
+from flame.core.readers.fdump.ids import LOST, OptionalRowIds
+from flame.core.readers.fdump.vocabulary import STALL_REASON, DumpVocabulary
 from flame.core.sass.disassembly import codes_of
 
 SAMPLES = "sample"
@@ -29,14 +29,14 @@ _64_BITS = (1 << 64) - 1
 Rows = dict[str, I8]
 
 
-class Sampled(NamedTuple):
+class DumpSamples(NamedTuple):
     """Samples, and the checksum of the cubin that each of their functions is of."""
 
     rows: PcSamples
     checksums: tuple[int, ...]
 
     @property
-    def wanted(self) -> dict[int, set[str]]:
+    def functions_by_cubin(self) -> dict[int, set[str]]:
         """The names of the sampled functions by checksum."""
         found: dict[int, set[str]] = {}
         for crc, name in zip(self.checksums, self.rows.functions, strict=True):
@@ -50,7 +50,7 @@ class SampleRows:
     ``impossible`` samples are at no place that there can be, or name no function.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: DumpVocabulary) -> None:
         self.impossible = 0
         self._vocabulary = vocabulary
         self._known: Rows = {name: np.zeros(0, np.int64) for name in FIELDS}
@@ -71,10 +71,12 @@ class SampleRows:
 
     def _join(self) -> None:
         parts = [self._known, *self._new]
-        self._known = _summed({name: np.concatenate([p[name] for p in parts]) for name in FIELDS})
+        self._known = _sum_equal_rows(
+            {name: np.concatenate([p[name] for p in parts]) for name in FIELDS}
+        )
         self._new, self._pending = [], 0
 
-    def build(self, process: int) -> Sampled | None:
+    def build(self, process: int) -> DumpSamples | None:
         """All of them, of the process with this index; None where there are none."""
         self._join()
         names: dict[str, int] = {}
@@ -88,32 +90,36 @@ class SampleRows:
         kept = issued & ~impossible
         if not kept.any():
             return None
-        rows = _summed({name: column[kept] for name, column in rows.items()})
-        return _sampled(rows, process, tuple(names), tuple(reasons))
+        rows = _sum_equal_rows({name: column[kept] for name, column in rows.items()})
+        return _build_samples(rows, process, tuple(names), tuple(reasons))
 
     def _functions(self, ids: I8, names: dict[str, int]) -> I8:
         """Numbers of functions: one that has been named twice has one."""
-        texts = self._vocabulary.texts.of(ids)
+        texts = self._vocabulary.texts.look_up(ids)
 
         def number(function: int) -> int:
             name = texts[function]
             return names.setdefault(name, len(names)) if name not in ("", LOST) else _NAMELESS
 
-        return Made(number).rows([ids]).astype(np.int64)
+        return OptionalRowIds(number).look_up([ids]).astype(np.int64)
 
     def _reasons(self, ids: I8, keys: dict[str, int]) -> I8:
         def number(reason: int) -> int:
-            name = self._vocabulary.name(STALL_REASON, reason) or f"reason {reason}"
-            return _NOT_ISSUED if is_not_issued(name) else keys.setdefault(_key(name), len(keys))
+            name = self._vocabulary.name_of(STALL_REASON, reason) or f"reason {reason}"
+            return (
+                _NOT_ISSUED
+                if is_not_issued(name)
+                else keys.setdefault(_reason_key(name), len(keys))
+            )
 
-        return Made(number).rows([ids]).astype(np.int64)
+        return OptionalRowIds(number).look_up([ids]).astype(np.int64)
 
 
-def _key(name: str) -> str:
+def _reason_key(name: str) -> str:
     return stall_of(name).key
 
 
-def _summed(rows: Rows) -> Rows:
+def _sum_equal_rows(rows: Rows) -> Rows:
     """``rows`` that differ in more than how many samples they count."""
     first, kind = unique_rows([rows[name] for name in FIELDS if name != "samples"])
     return {name: column[first] for name, column in rows.items()} | {
@@ -121,7 +127,9 @@ def _summed(rows: Rows) -> Rows:
     }
 
 
-def _sampled(rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[str, ...]) -> Sampled:
+def _build_samples(
+    rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[str, ...]
+) -> DumpSamples:
     first, function = unique_rows([rows["crc"], rows["function"]])
     numbers = rows["function"][first].tolist()
     table = PcSamples(
@@ -135,31 +143,31 @@ def _sampled(rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[st
         codes=(None,) * len(first),
         reasons=reasons,
     )
-    return Sampled(table, tuple(crc & _64_BITS for crc in rows["crc"][first].tolist()))
+    return DumpSamples(table, tuple(crc & _64_BITS for crc in rows["crc"][first].tolist()))
 
 
-def with_codes(found: Sampled, folder: Path, progress: Progress) -> tuple[PcSamples, list[str]]:
+def add_codes(found: DumpSamples, folder: Path, progress: Progress) -> tuple[PcSamples, list[str]]:
     """The samples of a dump in ``folder`` with the code there is, and what is to be said of it."""
-    codes, warnings = codes_of(folder, found.wanted, progress)
+    codes, warnings = codes_of(folder, found.functions_by_cubin, progress)
     keys = zip(found.checksums, found.rows.functions, strict=True)
     return replace(found.rows, codes=tuple(codes.get(key) for key in keys)), warnings
 
 
-def sampled_functions(dump: Path) -> dict[int, set[str]]:
+def read_sampled_functions(dump: Path) -> dict[int, set[str]]:
     """The names of the sampled functions of a dump, by the checksum of their cubin.
 
     Raises InputError where it is no dump.
     """
-    with named(dump), closing(Bytes(dump)) as data:
+    with prefix_errors(dump), closing(DumpBytes(dump)) as data:
         chunks = Chunks(data)
         chunks.update(beyond_tail=True)
         if not chunks.count(SAMPLES):
             return {}
         records = chunks.records()
-        vocabulary = Vocabulary(FrameBuilder(), clean=False)
+        vocabulary = DumpVocabulary(FrameBuilder(), clean=False)
         vocabulary.learn(records)
         rows = SampleRows(vocabulary)
         for piece in records.columns(SAMPLES, FIELDS):
             rows.add(piece)
         found = rows.build(0)
-    return found.wanted if found else {}
+    return found.functions_by_cubin if found else {}

@@ -6,13 +6,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.readers.fdump.chunks import named, opened
+from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
 _CONTENT = ("launch", "kernel", "memop", "range", "open_range")
 
 
-class Counts(NamedTuple):
+class DumpCounts(NamedTuple):
     """Records by kind (``ranges``: ended ones, and marks), ``bytes`` of the file so far.
 
     ``dropped`` records could not be written. ``full``: there was no more room; ``stopped``: the
@@ -39,18 +39,18 @@ class Tally:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._data, self._chunks = opened(path)
+        self._data, self._chunks = open_dump(path)
 
     def close(self) -> None:
         """Give the file back."""
         self._data.close()
 
-    def update(self) -> Counts:
+    def update(self) -> DumpCounts:
         """The counts now."""
-        with named(self._path):
+        with prefix_errors(self._path):
             self._chunks.update()
         header = self._chunks.header
-        return Counts(
+        return DumpCounts(
             pid=header.pid,
             kernels=self._chunks.count("kernel"),
             launches=self._chunks.count("launch"),
@@ -68,7 +68,7 @@ class Tally:
         return not any(map(self._chunks.count, _CONTENT))
 
 
-def holds_nothing(path: Path) -> bool:
+def is_empty_dump(path: Path) -> bool:
     """Whether the dump at ``path`` knows of no call, GPU work or range; raises as `Tally` does."""
     with closing(Tally(path)) as tally:
         tally.update()
