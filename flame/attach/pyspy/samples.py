@@ -19,10 +19,10 @@ from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
-from flame.core.readers.shared.frame_text import frame_of
-from flame.core.readers.shared.stack_rows import spelled_stacks
-from flame.core.readers.stacks.speedscope_schema import Frame as FileFrame
-from flame.core.readers.stacks.speedscope_schema import Sampled, decode
+from flame.core.readers.shared.frame_text import parse_frame
+from flame.core.readers.shared.stack_rows import build_row_stacks
+from flame.core.readers.stacks.speedscope_schema import SampledProfile, decode_file
+from flame.core.readers.stacks.speedscope_schema import SpeedscopeFrame as FileFrame
 
 METRIC = "samples"
 _TITLE = "CPU samples"
@@ -96,16 +96,18 @@ class Samples:
 
     def add(self, data: bytes, begin: int, end: int) -> None:
         """Count the samples in the speedscope file ``data``. InputError if it is damaged."""
-        file = decode(data)
+        file = decode_file(data)
         names = [one.name if not one.file else "" for one in file.shared.frames]
         ids = np.array([self._frames.add(_frame(one)) for one in file.shared.frames], np.int32)
         parts = [
-            self._counted(one, names, ids) for one in file.profiles if isinstance(one, Sampled)
+            self._counted(one, names, ids)
+            for one in file.profiles
+            if isinstance(one, SampledProfile)
         ]
         self._segments.append(_Segment(begin, end, _together(parts)))
         self._forget(end - LONGEST)
 
-    def _counted(self, profile: Sampled, names: Sequence[str], ids: I4) -> _Counts:
+    def _counted(self, profile: SampledProfile, names: Sequence[str], ids: I4) -> _Counts:
         """The samples of one thread; the first frames of each say which process and thread it is.
 
         ``names`` of the file's frames that have no source file, else empty.
@@ -119,7 +121,7 @@ class Samples:
         paths = [stack[size:] for stack in found]
         lengths = np.array([len(path) for path in paths], np.int64)
         spelled = np.fromiter(chain.from_iterable(paths), np.int64, int(lengths.sum()))
-        built, place = spelled_stacks(ids[spelled], lengths, _go_on)
+        built, place = build_row_stacks(ids[spelled], lengths, _go_on)
         same = np.arange(len(self._frames), dtype=np.int32)
         stack = self._stacks.absorb(built.build(), same)[place].astype(np.int64)
         counts = np.fromiter(found.values(), np.int64, len(found))
@@ -177,7 +179,7 @@ class Samples:
         return _together([older, *(one.counts for one in found)])
 
 
-def _stacks_of(profile: Sampled, frames: int) -> list[tuple[int, ...]]:
+def _stacks_of(profile: SampledProfile, frames: int) -> list[tuple[int, ...]]:
     """The samples, frames outermost first. InputError where a frame is none of ``frames``."""
     try:
         found = _STACKS.decode(profile.samples)
@@ -191,7 +193,7 @@ def _stacks_of(profile: Sampled, frames: int) -> list[tuple[int, ...]]:
 
 def _frame(frame: FileFrame) -> Frame:
     if not frame.file:
-        return frame_of(frame.name)
+        return parse_frame(frame.name)
     return Frame(Kind.PYTHON, frame.name, frame.file, max(int(frame.line or 0), 0))
 
 

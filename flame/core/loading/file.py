@@ -12,7 +12,7 @@ from flame.core.errors import InputError
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, Progress, silent
-from flame.core.readers.formats import Decoded, FileHead, format_of
+from flame.core.readers.formats import Decoded, FileHead, detect_format
 from flame.core.readers.ncu.result import NcuFile
 from flame.core.sampling.recorded import with_recorded
 
@@ -25,7 +25,7 @@ def load_file(path: Path, options: LoadOptions, progress: Progress) -> Profile:
     CancelledError when ``progress`` does.
     """
     try:
-        format_ = format_of(FileHead(path))
+        format_ = detect_format(FileHead(path))
         decoded = format_.decode(path, options, progress)
         try:
             return profile_of(decoded, progress)

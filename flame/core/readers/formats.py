@@ -14,7 +14,7 @@ from flame.core.errors import InputError
 from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.ncu.result import NcuFile
-from flame.core.readers.shared.heads import head_of, unpacked_head
+from flame.core.readers.shared.heads import read_head, read_unpacked_head
 from flame.core.readers.sqlite.connection import MAGIC as SQLITE
 
 _HEAD = 1 << 16
@@ -35,12 +35,12 @@ class FileHead:
     @cached_property
     def packed(self) -> bytes:
         """The first bytes as they lie in the file."""
-        return head_of(self.path)
+        return read_head(self.path)
 
     @cached_property
     def unpacked(self) -> bytes:
         """The first 64 KiB, unpacked where the file is gzipped."""
-        return unpacked_head(self.path, _HEAD)
+        return read_unpacked_head(self.path, _HEAD)
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ def _read_dump(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
 
 
 def _is_speedscope(head: FileHead) -> bool:
-    from flame.core.readers.stacks.speedscope import looks_like
+    from flame.core.readers.stacks.speedscope import is_speedscope
 
-    return looks_like(head.unpacked)
+    return is_speedscope(head.unpacked)
 
 
 def _is_named_speedscope(head: FileHead) -> bool:
@@ -110,51 +110,51 @@ def _is_named_speedscope(head: FileHead) -> bool:
 
 
 def _read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.stacks.speedscope import read
+    from flame.core.readers.stacks.speedscope import read_speedscope
 
-    return read(path, options, progress)
+    return read_speedscope(path, options, progress)
 
 
 def _is_proton(head: FileHead) -> bool:
-    from flame.core.readers.stacks.proton import looks_like
+    from flame.core.readers.stacks.proton import is_proton
 
-    return looks_like(head.unpacked)
+    return is_proton(head.unpacked)
 
 
 def _read_proton(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.stacks.proton import read
+    from flame.core.readers.stacks.proton import read_proton
 
-    return read(path, options, progress)
+    return read_proton(path, options, progress)
 
 
 def _is_kineto(head: FileHead) -> bool:
-    from flame.core.readers.kineto.reader import looks_like
+    from flame.core.readers.kineto.reader import is_chrome_trace
 
-    return looks_like(head.unpacked)
+    return is_chrome_trace(head.unpacked)
 
 
 def _read_kineto(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.kineto.reader import read
+    from flame.core.readers.kineto.reader import read_kineto
 
-    return read(path, options, progress)
+    return read_kineto(path, options, progress)
 
 
 def _is_folded(head: FileHead) -> bool:
-    from flame.core.readers.stacks.folded import looks_like
+    from flame.core.readers.stacks.folded import is_folded
 
-    return looks_like(head.unpacked)
+    return is_folded(head.unpacked)
 
 
 def _read_folded(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.stacks.folded import read
+    from flame.core.readers.stacks.folded import read_folded
 
-    return read(path, options, progress)
+    return read_folded(path, options, progress)
 
 
 def _is_ncu_csv(head: FileHead) -> bool:
-    from flame.core.readers.ncu.source_csv import looks_like
+    from flame.core.readers.ncu.source_csv import is_source_csv
 
-    return looks_like(head.unpacked)
+    return is_source_csv(head.unpacked)
 
 
 def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
@@ -186,13 +186,13 @@ FORMATS = (
 """In the order in which they are asked, those that are told most certainly first."""
 
 
-def format_of(head: FileHead) -> Format:
+def detect_format(head: FileHead) -> Format:
     """Tell the format of the file that begins with ``head``; InputError where it is none."""
     if not head.packed:
         raise InputError(f"{head.path}: the file is empty")
     for format_ in FORMATS:
         if format_.matches(head):
             return format_
-    from flame.core.readers.unsupported import advice
+    from flame.core.readers.unsupported import unsupported_advice
 
-    raise InputError(f"{head.path}: {advice(head.unpacked, head.path.name)}")
+    raise InputError(f"{head.path}: {unsupported_advice(head.unpacked, head.path.name)}")

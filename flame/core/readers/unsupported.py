@@ -15,15 +15,15 @@ _READS = (
 _BY_SPEEDSCOPE = "open it at https://www.speedscope.app and save it there, flame reads that"
 
 
-class _Format(NamedTuple):
+class _UnsupportedFormat(NamedTuple):
     """A format: what its files have in their beginning, all of it, and what to do."""
 
     advice: str
     signs: tuple[re.Pattern[bytes], ...]
 
 
-def _format(advice: str, *signs: bytes) -> _Format:
-    return _Format(advice, tuple(re.compile(sign, re.MULTILINE) for sign in signs))
+def _format(advice: str, *signs: bytes) -> _UnsupportedFormat:
+    return _UnsupportedFormat(advice, tuple(re.compile(sign, re.MULTILINE) for sign in signs))
 
 
 _JSON = rb"\A(?:\xef\xbb\xbf)?\s*[\[{]"
@@ -89,7 +89,7 @@ _BY_SUFFIX = {
 }
 
 
-def advice(head: bytes, name: str) -> str:
+def unsupported_advice(head: bytes, name: str) -> str:
     """What the file called ``name`` that begins with ``head`` is, and what to do with it.
 
     One line, for a file in none of the formats that flame reads; ``head`` is unpacked where the

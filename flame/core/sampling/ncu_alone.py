@@ -18,7 +18,7 @@ from flame.core.model.pc_samples import SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
 from flame.core.names.cuda import demangle
-from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks
+from flame.core.readers.ncu.result import NcuFile, NcuResult, result_warnings
 from flame.core.sampling.attach import with_sampling
 from flame.core.sampling.ncu_join import summed
 
@@ -72,7 +72,7 @@ def _unsampled(file: NcuFile, frames: FrameBuilder, frame: I4) -> Profile:
         begin=0,
         end=0,
         graph_nodes=GraphNodes(),
-        warnings=tuple(remarks(file.results)),
+        warnings=tuple(result_warnings(file.results)),
         host_builder=partial(_same, table),
         sources=sources,
         own_metrics=(_METRIC,),

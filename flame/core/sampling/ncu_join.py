@@ -13,7 +13,7 @@ from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.metrics import STALLS
 from flame.core.model.pc_samples import Code, Samples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
-from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks, some_names
+from flame.core.readers.ncu.result import NcuFile, NcuResult, list_some_names, result_warnings
 from flame.core.sampling.attach import spread_over_rows, with_sampling
 from flame.core.sampling.kernel_match import Kernels, Names
 from flame.core.sampling.merge import concatenated
@@ -48,7 +48,7 @@ def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
     told = list(profile.warnings)
     for file in files:
         missed = _match(known, file.results, of_frame)
-        texts = [*_mismatches(profile, frames, file, missed), *remarks(file.results)]
+        texts = [*_mismatches(profile, frames, file, missed), *result_warnings(file.results)]
         told += [f"{file.path.name}: {text}" for text in texts]
     is_vague = {one: _is_vague(profile, one) for one in of_frame.values()}
     sure = [one for one, vague in is_vague.items() if not vague]
@@ -94,14 +94,14 @@ def _mismatches(
     profile: Profile, frames: Sequence[int], file: NcuFile, missed: _Missed
 ) -> Iterator[str]:
     sampled = sum(one.samples.total > 0 for one in file.results)
-    missing = some_names([one.name for one in missed.missing])
+    missing = list_some_names([one.name for one in missed.missing])
     if len(missed.missing) == sampled:
-        there = some_names([profile.frames[at].name for at in frames]) or "none"
+        there = list_some_names([profile.frames[at].name for at in frames]) or "none"
         yield f"none of its kernels is in the trace: it has {missing}, the trace has {there}"
     elif missing:
         yield f"kernels that are not in the trace, left out: {missing}"
     if missed.unsure:
-        names = some_names([one.name for one in missed.unsure])
+        names = list_some_names([one.name for one in missed.unsure])
         yield (
             f"kernels that may be several or others of the trace, left out: {names}; "
             "export the page again with --print-kernel-base mangled"
@@ -119,14 +119,14 @@ def _is_vague(profile: Profile, kernel: _Kernel) -> bool:
 def _vague(kernels: Iterable[_Kernel]) -> Iterator[str]:
     names = [one.results[0].name for one in kernels]
     if names:
-        yield f"--ncu: the trace has only base names of kernels, left out: {some_names(names)}"
+        yield f"--ncu: the trace has only base names of kernels, left out: {list_some_names(names)}"
 
 
 def _recorded(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Iterator[str]:
     left = set(profile.activities.groups.frame[free].tolist())
     own = [one.results[0].name for one in kernels if not one.frames & left]
     if own:
-        yield f"--ncu: kernels that have recorded samples, left as they are: {some_names(own)}"
+        yield f"--ncu: kernels that have recorded samples, left as they are: {list_some_names(own)}"
 
 
 def _free(profile: Profile) -> Bool:

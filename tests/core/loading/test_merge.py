@@ -316,7 +316,9 @@ def test_profiler_steps_are_those_of_each_rank() -> None:
 def test_a_profile_survives_the_trip_between_processes(tmp_path: Path) -> None:
     profile = trace()
     there = pickle.loads(pickle.dumps(profile, protocol=5))
-    assert leaves(project_tree(there, metric="host")) == leaves(project_tree(profile, metric="host"))
+    assert leaves(project_tree(there, metric="host")) == leaves(
+        project_tree(profile, metric="host")
+    )
     assert there.ranges.start.tolist() == [0]
 
 

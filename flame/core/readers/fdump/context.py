@@ -119,7 +119,7 @@ class DumpContext:
         """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
         (start, started), (end, ended) = self.times(start), self.times(end)
         self.untimed[what] += int((~(started & ended)).sum())
-        return cupti.spans(start, started, end, ended)
+        return cupti.complete_spans(start, started, end, ended)
 
     def time_warnings(self) -> Iterator[str]:
         """What had no times."""
@@ -130,7 +130,7 @@ class DumpContext:
                 f"{self.deep_ranges:,} NVTX ranges are nested too deep: "
                 "their time counts in the range around them"
             )
-        yield from cupti.untimed_notes(self.untimed)
+        yield from cupti.untimed_warnings(self.untimed)
 
 
 class SharedTables:

@@ -13,7 +13,7 @@ from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.fdump.context import DumpContext
 from flame.core.readers.fdump.ids import OptionalRowIds
-from flame.core.readers.shared.cupti import cluster_of, copy_name, small
+from flame.core.readers.shared.cupti import cluster_of, copy_name, fit_31_bits
 
 KERNELS, COPIES, NODES = "kernel", "memop", "graph_node"
 _COMMON = (
@@ -73,8 +73,8 @@ class GpuRows:
         return context.thread_and_stacks(piece) | {
             "start": start,
             "end": end,
-            "device": context.devices.look_up([small(piece["device"])]),
-            "stream": small(piece["stream"]),
+            "device": context.devices.look_up([fit_31_bits(piece["device"])]),
+            "stream": fit_31_bits(piece["stream"]),
             "correlation": piece["correlation"],
             "graph_node": np.where(piece["graph_node"] > 0, piece["graph_node"], NONE),
         }

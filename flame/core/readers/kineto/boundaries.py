@@ -20,7 +20,7 @@ _OPENS = re.compile(rb'\{\s*+"\w')
 _BEFORE = re.compile(rb"\}\s*+,\s*+\Z")
 
 
-def value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
+def find_value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
     """The end of the JSON value at ``start``; None if it goes on beyond ``stop`` or ``text``.
 
     Only brackets and strings are looked at, so that it finds the end of what is no JSON as well.
@@ -29,11 +29,11 @@ def value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
         found = _SCALAR.match(text, start, stop)
         end = found.end() if found else start
         return end if end < min(len(text), stop) else None
-    end, depth = passed(text, start, stop)
+    end, depth = skip_brackets(text, start, stop)
     return end if depth == 0 else None
 
 
-def passed(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) -> tuple[int, int]:
+def skip_brackets(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) -> tuple[int, int]:
     """Where a value ends, or how far it is all there; and how many brackets are open there.
 
     ``start`` is in ``depth`` brackets. Where no bracket is open the value ends; -1 says that not
@@ -56,7 +56,7 @@ def passed(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) -> tupl
     return at, depth or -1
 
 
-def last_boundary(text: bytes, start: int, end: int) -> int | None:
+def find_last_boundary(text: bytes, start: int, end: int) -> int | None:
     """The end of the last event in ``text[start:end]`` that another surely follows."""
     while (end := text.rfind(b"{", start, end)) > start:
         if _OPENS.match(text, end):

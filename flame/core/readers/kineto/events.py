@@ -45,7 +45,7 @@ _SPELLED = {
 }
 
 
-class Args(msgspec.Struct, gc=False, rename=_SPELLED):
+class EventArgs(msgspec.Struct, gc=False, rename=_SPELLED):
     """What stands in an event's `args`; each is absent in most events.
 
     `Raw` are values of many shapes, of which only the text is kept.
@@ -75,7 +75,7 @@ class Args(msgspec.Struct, gc=False, rename=_SPELLED):
     num_stages: Number | None = None
 
 
-class Event(msgspec.Struct, Generic[_Us], gc=False):
+class TraceEvent(msgspec.Struct, Generic[_Us], gc=False):
     """One entry of `traceEvents`. Processes and threads have numbers, some have names."""
 
     ph: str = ""
@@ -86,10 +86,10 @@ class Event(msgspec.Struct, Generic[_Us], gc=False):
     ts: _Us | None = None
     dur: _Us | None = None
     id: int | str | None = None
-    args: Args | None = None
+    args: EventArgs | None = None
 
 
-Events = Sequence[Event[Number | float]] | Sequence[Event[Decimal]]
+Events = Sequence[TraceEvent[Number | float]] | Sequence[TraceEvent[Decimal]]
 
 
 class EventDecoder:
@@ -101,8 +101,8 @@ class EventDecoder:
     def __init__(self) -> None:
         self.bad = 0
         self._exact = False
-        self._float = msgspec.json.Decoder(list[Event[Number | float]], strict=False)
-        self._decimal = msgspec.json.Decoder(list[Event[Decimal]], strict=False)
+        self._float = msgspec.json.Decoder(list[TraceEvent[Number | float]], strict=False)
+        self._decimal = msgspec.json.Decoder(list[TraceEvent[Decimal]], strict=False)
 
     def decode(self, text: bytes) -> Events:
         """All events of ``text``, objects with commas between them.
@@ -117,7 +117,7 @@ class EventDecoder:
                 return events
         return self._decimal.decode(whole)
 
-    def decode_odd(self, text: bytes) -> Events:
+    def decode_malformed(self, text: bytes) -> Events:
         """The event that ``text`` is, however oddly it is written; none where it has wrong types.
 
         Raises ValueError or RecursionError where it cannot be made JSON.
@@ -125,22 +125,22 @@ class EventDecoder:
         with suppress(ValueError, RecursionError):
             return self.decode(text)
         try:
-            return self.decode(_plain_json(text.decode("utf-8", "replace")))
+            return self.decode(_strict_json(text.decode("utf-8", "replace")))
         except msgspec.ValidationError:
             self.bad += 1
             return []
 
 
-def _plain_json(text: str) -> bytes:
+def _strict_json(text: str) -> bytes:
     """``text`` as msgspec accepts it: control characters escaped, NaN null, numbers as they are."""
     try:
         value = _lenient.decode(text)
     except ValueError:
-        value = _lenient.decode(_TOKEN.sub(_repaired, text))
+        value = _lenient.decode(_TOKEN.sub(_repair_token, text))
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_without_surrogates(value))
+        return msgspec.json.encode(_replace_surrogates(value))
 
 
 _lenient = json.JSONDecoder(
@@ -153,25 +153,25 @@ _TOKEN = re.compile(
 _BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
 
 
-def _repaired(token: re.Match[str]) -> str:
+def _repair_token(token: re.Match[str]) -> str:
     r"""A string with stray backslashes (`C:\lib`) doubled; null for a number that is none."""
     if not token[0].startswith('"'):
         return "null"
     return _BAD_ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", token[0])
 
 
-def _without_surrogates(value: object) -> object:
+def _replace_surrogates(value: object) -> object:
     """``value`` with `?` for halves of characters, which no text can be written with."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
-        return [_without_surrogates(one) for one in value]
+        return [_replace_surrogates(one) for one in value]
     if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
+        return {_replace_surrogates(key): _replace_surrogates(one) for key, one in value.items()}
     return value
 
 
-def nanoseconds(values: Sequence[Us]) -> tuple[I8, Bool]:
+def to_nanoseconds(values: Sequence[Us]) -> tuple[I8, Bool]:
     """``values`` (µs) in ns, and which of them are times at all (0 where not)."""
     us = np.array(values, np.float64)
     known = np.abs(us) <= LIMIT // 1000  # not where it is NaN, which None becomes

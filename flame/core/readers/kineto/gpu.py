@@ -12,9 +12,15 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, Launches
 from flame.core.model.raw import Activities, Batches, GpuRanges
-from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers, small
+from flame.core.readers.kineto.context import (
+    NO_ARGS,
+    AnyEvent,
+    KinetoContext,
+    fill_absent,
+    fit_31_bits,
+)
 from flame.core.readers.kineto.vocabulary import (
-    FrameOf,
+    FrameIds,
     copy_frame,
     kernel_frame,
     raw_bytes,
@@ -26,7 +32,7 @@ _DIM = re.compile(rb"\s*\[\s*(\d{1,12})\s*,\s*(\d{1,12})\s*,\s*(\d{1,12})\s*\]\s
 _Geometry = tuple[bytes, bytes, int | None, int | None]
 
 
-class Configs(dict[_Geometry, int]):
+class LaunchConfigs(dict[_Geometry, int]):
     """Numbers of launch configurations by grid and block, as recorded, registers and memory."""
 
     def __init__(self) -> None:
@@ -45,20 +51,20 @@ def _dim(text: bytes) -> Dim | None:
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
-class Work:
+class GpuActivities:
     """Collects the GPU activities of one trace."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: KinetoContext) -> None:
         self._context = context
         self._rows = Batches(Activities)
-        self._frames = {kind: FrameOf(context.frames, make) for kind, make in _NAMING.items()}
-        self._configs = Configs()
+        self._frames = {kind: FrameIds(context.frames, make) for kind, make in _NAMING.items()}
+        self._configs = LaunchConfigs()
         self._config: list[Column] = [np.zeros(0, np.int32)]
         self._bytes: list[Column] = [np.zeros(0, np.int64)]
 
     def add(self, kind: Kind, events: Sequence[AnyEvent]) -> None:
         """More activities of one kind."""
-        whole, start, end = self._context.timed("GPU activities", events)
+        whole, start, end = self._context.select_timed("GPU activities", events)
         args = [event.args or NO_ARGS for event in whole]
         frames = self._frames[kind]
         self._rows.add(
@@ -66,9 +72,13 @@ class Work:
             start=start,
             end=end,
             process=np.full(len(whole), NONE),
-            device=small(_first([one.device for one in args], [event.pid for event in whole])),
-            stream=small(_first([one.stream for one in args], [event.tid for event in whole])),
-            correlation=numbers([one.correlation for one in args], 0),
+            device=fit_31_bits(
+                _fill_missing([one.device for one in args], [event.pid for event in whole])
+            ),
+            stream=fit_31_bits(
+                _fill_missing([one.stream for one in args], [event.tid for event in whole])
+            ),
+            correlation=fill_absent([one.correlation for one in args], 0),
             frame=np.array([frames[event.name] for event in whole], np.int32),
             graph_node=np.full(len(whole), NONE),
         )
@@ -77,7 +87,7 @@ class Work:
             (raw_bytes(one.grid), raw_bytes(one.block), one.registers, one.shared) for one in args
         ]
         self._config.append(np.array([configs[key] for key in keys], np.int32))
-        sizes = numbers([one.bytes for one in args], UNKNOWN)
+        sizes = fill_absent([one.bytes for one in args], UNKNOWN)
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
 
     def build(self) -> Activities:
@@ -90,7 +100,9 @@ class Work:
         return Launches(np.concatenate(self._config), np.concatenate(self._bytes), configs)
 
 
-def _first(values: Sequence[int | None], others: Sequence[int | str]) -> list[int | str | None]:
+def _fill_missing(
+    values: Sequence[int | None], others: Sequence[int | str]
+) -> list[int | str | None]:
     """Each of ``values``, or what stands in its place in ``others`` where there is none."""
     pairs = zip(values, others, strict=True)
     return [other if value is None else value for value, other in pairs]
@@ -99,18 +111,18 @@ def _first(values: Sequence[int | None], others: Sequence[int | str]) -> list[in
 class GpuAnnotations:
     """Collects the annotations on the GPU's own time lines."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: KinetoContext) -> None:
         self._context = context
         self._rows = Batches(GpuRanges)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
         """More ranges."""
-        whole, start, end = self._context.timed("GPU annotations", events)
+        whole, start, end = self._context.select_timed("GPU annotations", events)
         self._rows.add(
             start=start,
             end=end,
-            device=small([event.pid for event in whole]),
-            stream=small([event.tid for event in whole]),
+            device=fit_31_bits([event.pid for event in whole]),
+            stream=fit_31_bits([event.tid for event in whole]),
             frame=self._context.range_frames(whole),
         )
 

@@ -10,7 +10,7 @@ import msgspec
 from flame.core.columns import I4
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Device, Meta, Process, Thread
-from flame.core.readers.kineto.context import Context, Place
+from flame.core.readers.kineto.context import KinetoContext, Place
 from flame.core.readers.kineto.events import Number
 
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops", "with_modules")
@@ -82,7 +82,7 @@ def read_devices(top: Mapping[str, bytes], numbers: I4) -> tuple[Device, ...]:
     return tuple(Device(number, names.get(number, "")) for number in numbers.tolist())
 
 
-def read_processes(context: Context) -> tuple[tuple[Process, ...], tuple[Thread, ...]]:
+def read_processes(context: KinetoContext) -> tuple[tuple[Process, ...], tuple[Thread, ...]]:
     """The processes that did something, and their threads by number.
 
     Python functions of threads that the profiler did not know stand in process 0: they belong to
@@ -102,11 +102,11 @@ def read_processes(context: Context) -> tuple[tuple[Process, ...], tuple[Thread,
     return processes, threads
 
 
-def _process_name(context: Context, pid: int | str) -> str:
+def _process_name(context: KinetoContext, pid: int | str) -> str:
     return context.process_names.get(pid, pid if isinstance(pid, str) else "")
 
 
-def _thread_name(context: Context, place: Place) -> tuple[int, str]:
+def _thread_name(context: KinetoContext, place: Place) -> tuple[int, str]:
     tid = place[1]
     if isinstance(tid, str):
         return NONE, context.thread_names.get(place, tid)

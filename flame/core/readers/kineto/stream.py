@@ -13,7 +13,7 @@ PIECE = 1 << 20
 """As fast as more, which would only take memory and keep a progress bar waiting."""
 
 
-class Stream:
+class TraceStream:
     """``window`` holds the bytes from ``offset`` (in the unpacked file) on; ``at`` is in it.
 
     ``piece`` is the number of bytes read at a time. ``damage`` says why a compressed file could not
@@ -41,7 +41,7 @@ class Stream:
         """Place of ``at`` in the unpacked file."""
         return self.offset + self.at
 
-    def have(self, size: int) -> bool:
+    def ensure(self, size: int) -> bool:
         """Read until ``size`` bytes from ``at`` on are there, or as many as the file still has."""
         if len(self.window) - self.at < size and not self.ended:
             self._read(size)
@@ -57,9 +57,9 @@ class Stream:
             self.ended = not parts[-1]
         self.window = b"".join(parts)
         self.offset, self.at = self.offset + self.at, 0
-        self.report()
+        self.report_progress()
 
-    def report(self) -> None:
+    def report_progress(self) -> None:
         """Tell the progress how far it is; what it raises stops the reading."""
         self._progress("reading events", min(raw_position(self._file), self._size), self._size)
 
@@ -74,8 +74,8 @@ class Stream:
             self.damage = "damaged"
         return b""
 
-    def fill(self) -> bool:
+    def double(self) -> bool:
         """Double what is there from ``at`` on; False at the end of the file."""
         before = len(self.window) - self.at
-        self.have(2 * max(before, self.piece))
+        self.ensure(2 * max(before, self.piece))
         return len(self.window) - self.at > before

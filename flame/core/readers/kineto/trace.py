@@ -26,47 +26,47 @@ from flame.core.model.raw import (
 )
 from flame.core.options import LoadOptions
 from flame.core.readers.kineto import metadata
-from flame.core.readers.kineto.context import AnyEvent, Context
-from flame.core.readers.kineto.cpu import PythonCalls, RuntimeCalls, Spans
+from flame.core.readers.kineto.context import AnyEvent, KinetoContext
+from flame.core.readers.kineto.cpu import OperatorRanges, PythonCalls, RuntimeCalls
 from flame.core.readers.kineto.events import Events
-from flame.core.readers.kineto.forward import FLOWS, Flows
-from flame.core.readers.kineto.gpu import GpuAnnotations, Work
+from flame.core.readers.kineto.forward import FLOWS, ForwardFlows
+from flame.core.readers.kineto.gpu import GpuActivities, GpuAnnotations
 
 _Table = TypeVar("_Table", Activities, Calls, Functions, GpuRanges, ProfilerSteps, Ranges)
 
 
-_Part = Callable[[Sequence[AnyEvent]], None]
+_Collector = Callable[[Sequence[AnyEvent]], None]
 
 
-class _Parts(dict[str, _Part | None]):
+class _Collectors(dict[str, _Collector | None]):
     """What takes in the events of a category; None: nothing."""
 
-    def __init__(self, parts: Mapping[str, _Part | None], calls: _Part) -> None:
+    def __init__(self, parts: Mapping[str, _Collector | None], calls: _Collector) -> None:
         super().__init__(parts)
         self._calls = calls
 
-    def __missing__(self, category: str) -> _Part | None:
+    def __missing__(self, category: str) -> _Collector | None:
         """`cuda_runtime`, `hip_driver`, `xpu_runtime`, … are calls."""
         is_call = category.endswith(("_runtime", "_driver"))
         part = self[category] = self._calls if is_call else None
         return part
 
 
-class Trace:
+class TraceBuilder:
     """Collects events; ``known`` says whether any was one that a profiler records."""
 
     def __init__(self, options: LoadOptions) -> None:
         self.known = False
-        self._context = context = Context(options)
-        self._work = Work(context)
+        self._context = context = KinetoContext(options)
+        self._work = GpuActivities(context)
         self._gpu_ranges = GpuAnnotations(context)
         self._calls = RuntimeCalls(context)
         self._python = PythonCalls(context)
-        self._spans = Spans(context)
-        self._flows = Flows(context)
-        self._parts = _Parts(self._by_category(), self._calls.add)
+        self._spans = OperatorRanges(context)
+        self._flows = ForwardFlows(context)
+        self._parts = _Collectors(self._collectors_by_category(), self._calls.add)
 
-    def _by_category(self) -> dict[str, _Part | None]:
+    def _collectors_by_category(self) -> dict[str, _Collector | None]:
         """Capitals are of 2021."""
         kernels, copies, sets = (
             partial(self._work.add, kind) for kind in (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
@@ -81,19 +81,19 @@ class Trace:
             "Runtime": self._calls.add,
             "python_function": self._python.add,
             "gpu_user_annotation": self._gpu_ranges.add,
-            "": self._context.name,
+            "": self._context.learn_names,
         }
 
     def add(self, events: Events) -> None:
         """Hand ``events`` to the parts, in their order."""
-        grouped: defaultdict[_Part | None, list[AnyEvent]] = defaultdict(list)
+        grouped: defaultdict[_Collector | None, list[AnyEvent]] = defaultdict(list)
         parts = self._parts
         for event in events:
             grouped[parts[event.cat]].append(event)
         for part, mine in grouped.items():
             if part is not None:
                 part(mine)
-                self.known |= part != self._context.name
+                self.known |= part != self._context.learn_names
 
     def build(self, path: str, top: Mapping[str, bytes]) -> RawTrace:
         """The whole trace; ``top`` are the texts of the keys beside the events."""
@@ -101,12 +101,12 @@ class Trace:
         ranges, calls = self._spans.build(), self._calls.build()
         processes, threads = metadata.read_processes(context)
         process_of = np.array([thread.process for thread in threads], np.int32)
-        work, gpu_ranges, devices = _on_devices(self._work.build(), self._gpu_ranges.build())
+        work, gpu_ranges, devices = _number_devices(self._work.build(), self._gpu_ranges.build())
         if len(processes) > 1:
-            work = replace(work, process=owners(work, calls, process_of))
+            work = replace(work, process=find_owners(work, calls, process_of))
         elif processes:
             work = replace(work, process=np.zeros(len(work.start), np.int32))
-        forward = self._forward(ranges, process_of) if context.options.forward else None
+        forward = self._forward_rows(ranges, process_of) if context.options.forward else None
         raw = RawTrace(
             work,
             calls,
@@ -119,36 +119,38 @@ class Trace:
             metadata.read_devices(top, devices),
             metadata.read_meta(path, top, context.first_time),
             context.last_time,
-            context.warnings(),
+            context.time_warnings(),
             self._python.build(),
             gpu_ranges,
             self._spans.operators(forward),
             self._spans.steps(process_of),
             self._work.launches().builder(),
         )
-        return from_zero(raw, context.first_time)
+        return shift_to_zero(raw, context.first_time)
 
-    def _forward(self, ranges: Ranges, process_of: I4) -> I8:
-        return self._spans.sequences.links(ranges, process_of, self._flows.arrows(ranges))
+    def _forward_rows(self, ranges: Ranges, process_of: I4) -> I8:
+        return self._spans.sequences.link_operators(
+            ranges, process_of, self._flows.forward_rows(ranges)
+        )
 
 
-def _on_devices(work: Activities, ranges: GpuRanges) -> tuple[Activities, GpuRanges, I4]:
+def _number_devices(work: Activities, ranges: GpuRanges) -> tuple[Activities, GpuRanges, I4]:
     """Both with indices of GPUs instead of their numbers, and the numbers."""
     devices = np.unique(np.concatenate([work.device, ranges.device]))
     devices = devices[devices != NONE]
     return (
-        replace(work, device=_index(devices, work)),
-        replace(ranges, device=_index(devices, ranges)),
+        replace(work, device=_device_index(devices, work)),
+        replace(ranges, device=_device_index(devices, ranges)),
         devices,
     )
 
 
-def _index(devices: I4, rows: Activities | GpuRanges) -> Column:
+def _device_index(devices: I4, rows: Activities | GpuRanges) -> Column:
     place = np.searchsorted(devices, rows.device)
     return np.where(rows.device == NONE, NONE, place).astype(np.int32)
 
 
-def from_zero(raw: RawTrace, first: int) -> RawTrace:
+def shift_to_zero(raw: RawTrace, first: int) -> RawTrace:
     """``raw`` with its times (ns) counted from ``first``, which ``Meta.origin`` takes in.
 
     Traces count from whenever the machine started, from 1970, or from some day of the quarter.
@@ -158,22 +160,22 @@ def from_zero(raw: RawTrace, first: int) -> RawTrace:
     origin = raw.meta.origin
     return replace(
         raw,
-        activities=_moved(raw.activities, first),
-        calls=_moved(raw.calls, first),
-        functions=_moved(raw.functions, first),
-        ranges=_moved(raw.ranges, first),
-        gpu_ranges=_moved(raw.gpu_ranges, first),
-        steps=_moved(raw.steps, first),
+        activities=_shift_times(raw.activities, first),
+        calls=_shift_times(raw.calls, first),
+        functions=_shift_times(raw.functions, first),
+        ranges=_shift_times(raw.ranges, first),
+        gpu_ranges=_shift_times(raw.gpu_ranges, first),
+        steps=_shift_times(raw.steps, first),
         last_time=raw.last_time - first,
         meta=replace(raw.meta, origin=None if origin is None else origin + first),
     )
 
 
-def _moved(table: _Table, first: int) -> _Table:
+def _shift_times(table: _Table, first: int) -> _Table:
     return replace(table, start=table.start - first, end=table.end - first)
 
 
-def owners(activities: Activities, calls: Calls, process_of: I4) -> I4:
+def find_owners(activities: Activities, calls: Calls, process_of: I4) -> I4:
     """Process of each activity: that of the last call with its correlation id before it started.
 
     A GPU event names no process, and ids repeat from process to process. Clocks may disagree a

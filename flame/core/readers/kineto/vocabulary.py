@@ -11,7 +11,7 @@ import msgspec
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.names.cuda import api_name, demangle, kernel_base
 from flame.core.names.nvtx import RangeName, clean_range
-from flame.core.readers.kineto.events import Args, Text
+from flame.core.readers.kineto.events import EventArgs, Text
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]++")
 _COPY = re.compile(r"Memcpy (\w{2,8})\b")
 
 
-class FrameOf(dict[_Key, int], Generic[_Key]):
+class FrameIds(dict[_Key, int], Generic[_Key]):
     """Frame ids by what names an event."""
 
     def __init__(self, frames: FrameBuilder, make: Callable[[_Key], Frame]) -> None:
@@ -76,7 +76,7 @@ def range_frame(key: RangeKey, clean: bool) -> Frame:
     """An operator or annotation, in the place of an NVTX range."""
     text, dims, detail = key
     name = clean_range(text) if clean else RangeName(text)
-    known = {"shapes": name.shapes or shapes(dims), "detail": name.detail or detail}
+    known = {"shapes": name.shapes or shapes_text(dims), "detail": name.detail or detail}
     extra = tuple((kind, value) for kind, value in known.items() if value)
     return Frame(Kind.NVTX, name.name or "[range without a name]", extra=extra)
 
@@ -85,7 +85,7 @@ _SPACE = re.compile(r"\s++")
 _COMMA = re.compile(r",(?=\S)")
 
 
-def shapes(dims: bytes) -> str:
+def shapes_text(dims: bytes) -> str:
     """`Input Dims` on one line: `[[16, 2880], []]`; empty where no input has any."""
     text = _COMMA.sub(", ", _SPACE.sub("", dims.decode("utf-8", "replace")))
     return text if any(sign.isdigit() for sign in text) else ""
@@ -96,7 +96,7 @@ def raw_bytes(text: Text) -> bytes:
     return b"" if text is msgspec.UNSET else bytes(text)
 
 
-def detail(args: Args) -> str:
+def detail_text(args: EventArgs) -> str:
     """What is known of a collective (`allreduce, 4096 float, 8 ranks`) or a Triton kernel."""
     if args.collective:
         amount = f"{args.elements} {args.dtype or 'elements'}" if args.elements else ""

@@ -31,7 +31,7 @@ class WrongPageError(Exception):
     """What is wrong with a page, and what to do."""
 
 
-class Instruction(NamedTuple):
+class PageInstruction(NamedTuple):
     """One row. ``samples`` are by key of the reason, ``excess`` how many these have too many."""
 
     text: str
@@ -41,16 +41,16 @@ class Instruction(NamedTuple):
     excess: int
 
 
-class _Counts(dict[str, int]):
+class _SampleCounts(dict[str, int]):
     """The samples that cells stand for: millions of cells are of few texts."""
 
     def __missing__(self, cell: str) -> int:
-        found = self[cell] = count(cell)
+        found = self[cell] = parse_count(cell)
         return found
 
 
 @dataclass(frozen=True)
-class Columns:
+class PageColumns:
     """Places of columns in the rows below a header, -1 for those that are not there."""
 
     width: int
@@ -59,28 +59,30 @@ class Columns:
     line: int
     total: int
     reasons: dict[str, int]
-    _counts: _Counts = field(default_factory=_Counts, repr=False)
+    _counts: _SampleCounts = field(default_factory=_SampleCounts, repr=False)
 
     @classmethod
-    def of(cls, header: Sequence[str]) -> Columns:
+    def from_header(cls, header: Sequence[str]) -> PageColumns:
         """Those that ``header`` names."""
         if len(header) > _MOST_COLUMNS:
             raise WrongPageError(f"{len(header):,} columns are more than any page has; {AGAIN}")
         names = [one.strip() for one in header]
         sources = [at for at, name in enumerate(names) if name == "Source"]
-        line, address = _place(names, "Line No"), _place(names, "Address")
-        return cls(len(names), address, sources[-1], line, _total(names), _reasons(names))
+        line, address = _column_place(names, "Line No"), _column_place(names, "Address")
+        return cls(
+            len(names), address, sources[-1], line, _total_column(names), _reason_columns(names)
+        )
 
     @property
-    def collected(self) -> bool:
+    def has_samples(self) -> bool:
         """Whether there are any samples."""
         return bool(self.reasons) or self.total >= 0
 
-    def padded(self, row: list[str]) -> list[str]:
+    def pad(self, row: list[str]) -> list[str]:
         """``row`` with a cell for each column."""
         return row + [""] * (self.width - len(row))
 
-    def instruction(self, texts: list[str], file: str, line: int) -> Instruction:
+    def parse_instruction(self, texts: list[str], file: str, line: int) -> PageInstruction:
         """The one that a row of ``texts`` is about, made of that ``line``."""
         counts = self._counts
         samples = {key: some for key, at in self.reasons.items() if (some := counts[texts[at]])}
@@ -89,7 +91,7 @@ class Columns:
         if whole > by_reason:
             samples[UNKNOWN] = whole - by_reason
         text = " ".join(texts[self.sass][:LONGEST_TEXT].rstrip(" ;").split())
-        return Instruction(text, file, line, samples, max(by_reason - whole, 0))
+        return PageInstruction(text, file, line, samples, max(by_reason - whole, 0))
 
     def check_unaddressed(self, texts: list[str]) -> None:
         """Raise where a row of ``texts`` has samples, which have no place without an address."""
@@ -99,11 +101,11 @@ class Columns:
             raise WrongPageError(f"samples without an address; {AGAIN}")
 
 
-def _place(names: Sequence[str], name: str) -> int:
+def _column_place(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else -1
 
 
-def _reasons(names: Sequence[str]) -> dict[str, int]:
+def _reason_columns(names: Sequence[str]) -> dict[str, int]:
     """Columns by key of the reason; of a reason that is there by two names the first."""
     found: dict[str, int] = {}
     for at, name in enumerate(names):
@@ -112,21 +114,21 @@ def _reasons(names: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _total(names: Sequence[str]) -> int:
+def _total_column(names: Sequence[str]) -> int:
     """The column with all samples of an instruction."""
     for start in _TOTALS:
         for at, name in enumerate(names):
             if name.lower().startswith(start):
                 return at
-    return _place(names, _TOTAL_METRIC)
+    return _column_place(names, _TOTAL_METRIC)
 
 
-def address(cell: str) -> int | None:
+def parse_address(cell: str) -> int | None:
     """The address in a cell, in hexadecimal digits; None where there is none."""
     return int(cell, 16) if _ADDRESS.fullmatch(cell := cell.strip()) else None
 
 
-def count(cell: str) -> int:
+def parse_count(cell: str) -> int:
     """The samples in a cell, with or without separators of thousands.
 
     Raises WrongPageError for what is no whole number. So may be ``1.234`` where thousands have dots

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PREAMBLE = {"Kernel Name": "kernel", "File Path": "file", "Function Name": "function"}
 
-Row = tuple[int, list[str]]
+PageRow = tuple[int, list[str]]
 """The number of a line, from 1, and its cells."""
 
 
 @dataclass
-class Block:
+class PageBlock:
     """Rows below one header, which is empty where a kernel's name is all there is.
 
     ``kernel``, ``file`` and ``function`` are what was said before it, empty where nothing was.
@@ -25,17 +25,17 @@ class Block:
     file: str
     function: str
     header: list[str]
-    rows: list[Row] = field(default_factory=list)
+    rows: list[PageRow] = field(default_factory=list)
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """The text of a file, which PowerShell writes as UTF-16."""
     if data.startswith(_UTF16):
         return data.decode("utf-16", "replace")
     return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "backslashreplace")
 
 
-def cells(line: str) -> list[str]:
+def split_cells(line: str) -> list[str]:
     """The cells of one line; of a line that is no CSV none.
 
     Nothing in a page goes over several lines, so that a quote in the output of the program that was
@@ -57,20 +57,20 @@ def is_header(row: list[str]) -> bool:
     return "Source" in row[:4] and any(name in row[:4] for name in ("Address", "Line No", "#"))
 
 
-def blocks(text: str) -> Iterator[Block]:
+def split_blocks(text: str) -> Iterator[PageBlock]:
     """The blocks of a page, each whole; lines before the first one are none of it."""
-    block = Block("", "", "", [])
+    block = PageBlock("", "", "", [])
     for number, line in enumerate(text.split("\n"), 1):
-        row = cells(line.rstrip("\r"))
+        row = split_cells(line.rstrip("\r"))
         if len(row) > 1 and row[0] in _PREAMBLE:
             if block.header or (row[0] == "Kernel Name" and block.kernel):
                 yield block
-                block = Block("", "", "", [])
+                block = PageBlock("", "", "", [])
             setattr(block, _PREAMBLE[row[0]], row[1])
         elif is_header(row):
             if block.header:
                 yield block
-                block = Block("", "", "", [])
+                block = PageBlock("", "", "", [])
             block.header = row
         elif block.header and len(row) > 1:
             block.rows.append((number, row))
@@ -84,4 +84,4 @@ def is_cut_off(text: str) -> bool:
     if not last.startswith(('"', "0x")):
         return False
     last_but_one = before.rpartition("\n")[2].rstrip("\r")
-    return last.count('"') % 2 == 1 or len(cells(last)) < len(cells(last_but_one))
+    return last.count('"') % 2 == 1 or len(split_cells(last)) < len(split_cells(last_but_one))

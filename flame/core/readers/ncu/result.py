@@ -48,12 +48,12 @@ class NcuFile:
     results: list[NcuResult]
 
 
-def remarks(results: Sequence[NcuResult]) -> Iterator[str]:
+def result_warnings(results: Sequence[NcuResult]) -> Iterator[str]:
     """What is missing from ``results``, or not as it should be; each a text without an end."""
     bare = [one.name for one in results if not one.collected]
     if bare:
-        yield f"kernels without PC samples: {some_names(bare)}; profile again with {COLLECT}"
-    unknown = sum(_unknown(one.samples) for one in results)
+        yield f"kernels without PC samples: {list_some_names(bare)}; profile again with {COLLECT}"
+    unknown = sum(_count_unknown(one.samples) for one in results)
     if unknown:
         whole = sum(one.samples.total for one in results)
         yield f"PC samples that are under no stall reason: {unknown:,} of {whole:,}"
@@ -65,13 +65,13 @@ def remarks(results: Sequence[NcuResult]) -> Iterator[str]:
         yield f"instructions with more samples by reason than in all: {excess:,}; reasons count"
 
 
-def _unknown(samples: Samples) -> int:
+def _count_unknown(samples: Samples) -> int:
     if UNKNOWN not in samples.reasons:
         return 0
     return int(samples.samples[samples.reason == samples.reasons.index(UNKNOWN)].sum())
 
 
-def some_names(names: Sequence[str]) -> str:
+def list_some_names(names: Sequence[str]) -> str:
     """The first few of these kernels, by their short names, and how many more there are."""
     short = list(dict.fromkeys(kernel_base(demangle(name)) or _NO_NAME for name in names))
     shown = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in short]

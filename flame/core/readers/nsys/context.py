@@ -22,7 +22,7 @@ _PROCESS_MASK = ~0xFFFFFF
 _24_BITS = 0xFFFFFF
 
 
-class Registry:
+class DenseNumbers:
     """Dense numbers for sparse keys, in order of appearance; `NULL` is -1."""
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ def tid_of(key: int) -> int:
     return key & _24_BITS
 
 
-def process_key(keys: I8) -> I8:
+def process_keys(keys: I8) -> I8:
     """GlobalPid of each globalTid or globalPid."""
     return np.where(keys == NULL, NULL, keys & _PROCESS_MASK)
 
 
-class Context:
+class NsysContext:
     """State of one load."""
 
     def __init__(self, source: TableSource, options: LoadOptions, progress: Progress) -> None:
@@ -66,9 +66,9 @@ class Context:
         self.warnings: list[str] = []
         self.last_time = -TIME_LIMIT
         self._untimed: Counter[str] = Counter()
-        self.processes = Registry()
-        self.threads = Registry()
-        self.devices = Registry()
+        self.processes = DenseNumbers()
+        self.threads = DenseNumbers()
+        self.devices = DenseNumbers()
         self.strings = dict(self._read_strings())
         self._progress = progress
         self._done = 0
@@ -80,11 +80,11 @@ class Context:
             (key, value) for key, value in rows if isinstance(key, int) and isinstance(value, str)
         ]
 
-    def string(self, key: object) -> str:
+    def text_of(self, key: object) -> str:
         """The text with string id ``key``; empty where it dangles."""
         return self.strings.get(key, "") if isinstance(key, int) else ""
 
-    def expect(self, tables: tuple[str, ...]) -> None:
+    def expect_rows_of(self, tables: tuple[str, ...]) -> None:
         """Add the rows of ``tables`` to what the progress counts up to."""
         self._expected = sum(map(self.source.size, tables))
 
@@ -97,11 +97,11 @@ class Context:
         """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
         start, end = self.times(start), self.times(end)
         self._untimed[what] += int(((start == NULL) | (end == NULL)).sum())
-        return cupti.spans(start, start != NULL, end, end != NULL)
+        return cupti.complete_spans(start, start != NULL, end, end != NULL)
 
     def time_warnings(self) -> list[str]:
         """What had no times."""
-        return list(cupti.untimed_notes(self._untimed))
+        return list(cupti.untimed_warnings(self._untimed))
 
     def times(self, column: I8) -> I8:
         """Recorded times, `NULL` where there is none or only an absurd one."""
@@ -109,17 +109,17 @@ class Context:
         self.last_time = max(self.last_time, int(known.max(initial=NULL)))
         return known
 
-    def process_of_thread(self, keys: I8) -> I4:
+    def process_numbers(self, keys: I8) -> I4:
         """Process numbers of globalTids."""
-        return self.processes(process_key(keys))
+        return self.processes(process_keys(keys))
 
-    def thread(self, keys: I8) -> I4:
+    def thread_numbers(self, keys: I8) -> I4:
         """Thread numbers of globalTids, and their processes made known."""
-        self.process_of_thread(keys)
+        self.process_numbers(keys)
         return self.threads(keys)
 
 
-class FrameOf(dict[tuple[int, ...], int]):
+class RowIds(dict[tuple[int, ...], int]):
     """Frame ids by the columns that name a row; each combination is worked out once."""
 
     def __init__(self, make: Callable[..., int]) -> None:
@@ -130,7 +130,7 @@ class FrameOf(dict[tuple[int, ...], int]):
         frame = self[row] = self._make(*row)
         return frame
 
-    def rows(self, columns: list[Column]) -> I4:
+    def look_up(self, columns: list[Column]) -> I4:
         """Frame ids of all rows of ``columns``, i4[n]."""
         first, kind = unique_rows(columns)
         distinct_rows = zip(*(column[first].tolist() for column in columns), strict=True)

@@ -7,7 +7,7 @@ import numpy as np
 from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, Launches
-from flame.core.readers.nsys.context import TIME_LIMIT, FrameOf
+from flame.core.readers.nsys.context import TIME_LIMIT, RowIds
 from flame.core.readers.nsys.gpu import TABLES
 from flame.core.readers.shared.cupti import cluster_of
 from flame.core.readers.sqlite.source import TableSource
@@ -29,24 +29,24 @@ def read_launches(source: TableSource, starts: I8) -> Launches | None:
     None if it is not the same any more: ``starts`` i8[n] are the activities' starts.
     """
     configs: list[LaunchConfig] = []
-    numbers = FrameOf(lambda *row: _number(configs, row))
+    numbers = RowIds(lambda *row: _config_number(configs, row))
     config, size = np.full(len(starts), UNKNOWN, np.int32), np.full(len(starts), UNKNOWN)
     done = 0
     for table, kind in TABLES.items():
         names = _COLUMNS.get(kind, ())
         for chunk in source.chunks(table, ["start", *names]):
             rows = slice(done, done + len(chunk["start"]))
-            if not _same(chunk["start"], starts[rows]):
+            if not _have_same_starts(chunk["start"], starts[rows]):
                 return None
             if kind == Kind.KERNEL:
-                config[rows] = numbers.rows([chunk[name] for name in names])
+                config[rows] = numbers.look_up([chunk[name] for name in names])
             elif _SIZE in names:
                 size[rows] = np.where(chunk[_SIZE] < 0, UNKNOWN, chunk[_SIZE])
             done = rows.stop
     return Launches(config, size, tuple(configs)) if done == len(starts) else None
 
 
-def _same(recorded: I8, known: I8) -> bool:
+def _have_same_starts(recorded: I8, known: I8) -> bool:
     """Whether these are the starts of the same rows; where none was recorded, any will do."""
     if len(recorded) != len(known):
         return False
@@ -54,7 +54,7 @@ def _same(recorded: I8, known: I8) -> bool:
     return bool((absent | (recorded == known)).all())
 
 
-def _number(configs: list[LaunchConfig], row: tuple[int, ...]) -> int:
+def _config_number(configs: list[LaunchConfig], row: tuple[int, ...]) -> int:
     """The number of the configuration that ``row`` spells, `UNKNOWN` if it says nothing."""
     config = _config(*((value if 0 <= value < _SANE else None) for value in row))
     if config == LaunchConfig():

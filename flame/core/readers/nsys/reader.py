@@ -9,28 +9,30 @@ import numpy as np
 from flame.core.model.raw import Activities, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import api, gpu, metadata, nvtx
-from flame.core.readers.nsys.context import Context
+from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.sqlite.source import TableSource
 
-_TELLING = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
+_TABLES = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
 
 
 def is_export(source: TableSource) -> bool:
     """Whether the file has any table that only Nsight Systems exports have."""
-    return any(source.columns(table) for table in _TELLING)
+    return any(source.columns(table) for table in _TABLES)
 
 
-def read(source: TableSource, path: str, options: LoadOptions, progress: Progress) -> RawTrace:
+def read_tables(
+    source: TableSource, path: str, options: LoadOptions, progress: Progress
+) -> RawTrace:
     """Decode all tables flame knows. Raises what the source raises on damage."""
-    context = Context(source, options, progress)
-    context.expect((*gpu.TABLES, api.TABLE, nvtx.TABLE))
+    context = NsysContext(source, options, progress)
+    context.expect_rows_of((*gpu.TABLES, api.TABLE, nvtx.TABLE))
     activities = gpu.read_activities(context)
     nodes = gpu.read_nodes(context)
     calls = api.read_calls(context)
     ranges = nvtx.read_ranges(context)
     devices, device_of = metadata.read_devices(context)
     return RawTrace(
-        _on_devices(activities, device_of),
+        _number_devices(activities, device_of),
         calls,
         ranges,
         nodes,
@@ -45,6 +47,6 @@ def read(source: TableSource, path: str, options: LoadOptions, progress: Progres
     )
 
 
-def _on_devices(activities: Activities, device_of: list[int]) -> Activities:
+def _number_devices(activities: Activities, device_of: list[int]) -> Activities:
     index = np.array([*device_of, -1], np.int32)
     return replace(activities, device=index[activities.device])

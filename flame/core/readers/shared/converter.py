@@ -52,12 +52,12 @@ class Converter:
         try:
             kept = cache_folder() / f"{_cache_name(path)}{self.suffix}"
             if not kept.is_file():
-                self._convert(self._found(path), path, kept, progress)
+                self._convert(self._find_tool(path), path, kept, progress)
         except (OSError, RuntimeError) as error:  # RuntimeError: nobody's home folder is known
             raise InputError(f"{path}: cannot be converted: {error}") from None
         return kept
 
-    def _found(self, path: Path) -> str:
+    def _find_tool(self, path: Path) -> str:
         found = shutil.which(self.tool)
         if found is None:
             raise InputError(
@@ -77,7 +77,7 @@ class Converter:
             if not made.is_file() or (self.prints and not made.stat().st_size):
                 raise InputError(f"{path}: {self.tool} wrote no export; try: {self.by_hand(path)}")
             made.replace(kept)
-        _forget_older(kept, self.suffix)
+        _remove_older(kept, self.suffix)
 
     def _run(self, command: list[str], path: Path, made: Path, progress: Progress) -> None:
         with tempfile.TemporaryFile() as said, made.open("w+b") if self.prints else said as out:
@@ -104,7 +104,7 @@ def _digest(text: str) -> str:
     return sha256(os.fsencode(text)).hexdigest()[:16]
 
 
-def _forget_older(kept: Path, suffix: str) -> None:
+def _remove_older(kept: Path, suffix: str) -> None:
     """Remove conversions of earlier states of the same report, or the cache would only grow."""
     place = kept.name.partition("-")[0]
     for older in kept.parent.glob(f"{place}-*{suffix}"):

@@ -25,13 +25,13 @@ def cluster_of(dim: Dim | None) -> Dim | None:
     return None if dim in _NO_CLUSTER else dim
 
 
-def small(column: Column) -> I4:
+def fit_31_bits(column: Column) -> I4:
     """Ids that fit 31 bits; anything else is unknown."""
     fits = (column >= 0) & (column < 1 << 31)
     return np.where(fits, column, NONE).astype(np.int32)
 
 
-def spans(start: I8, started: Bool, end: I8, ended: Bool) -> tuple[I8, I8]:
+def complete_spans(start: I8, started: Bool, end: I8, ended: Bool) -> tuple[I8, I8]:
     """Starts and ends, of which ``started`` and ``ended`` are known.
 
     One that is missing is taken from the other: 0 ns.
@@ -40,7 +40,7 @@ def spans(start: I8, started: Bool, end: I8, ended: Bool) -> tuple[I8, I8]:
     return begin, np.where(ended, end, begin)
 
 
-def untimed_notes(counts: Mapping[str, int]) -> Iterator[str]:
+def untimed_warnings(counts: Mapping[str, int]) -> Iterator[str]:
     """How many of what, by its name, had no times."""
     return (
         f"{count:,} {what} were recorded without a start or an end: they count as 0 ns"

@@ -35,13 +35,13 @@ class _Unpacked(gzip.GzipFile):
 
     def read(self, size: int | None = -1) -> bytes:
         """As of a file, at most `_FREE` bytes beyond what there may be."""
-        return self._checked(super().read(size))
+        return self._check_size(super().read(size))
 
     def read1(self, size: int = -1) -> bytes:
         """As `read`, of what one step of decompression gives."""
-        return self._checked(super().read1(size))
+        return self._check_size(super().read1(size))
 
-    def _checked(self, data: bytes) -> bytes:
+    def _check_size(self, data: bytes) -> bytes:
         if self.tell() > _FREE + _MOST_PER_BYTE * raw_position(cast("BinaryIO", self)):
             raise gzip.BadGzipFile(f"unpacks to more than {_MOST_PER_BYTE} times its size")
         return data

@@ -14,7 +14,7 @@ _HEAD = 64
 _PIECE = 1 << 12
 
 
-def head_of(path: Path) -> bytes:
+def read_head(path: Path) -> bytes:
     """The first bytes of a regular, readable file; InputError for anything else."""
     try:
         mode = path.stat().st_mode
@@ -31,7 +31,7 @@ def head_of(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read: {reason}") from None
 
 
-def unpacked_head(path: Path, size: int) -> bytes:
+def read_unpacked_head(path: Path, size: int) -> bytes:
     """The first ``size`` bytes, unpacked if the file is gzipped; of a damaged one what there is."""
     head = b""
     try:

@@ -16,11 +16,11 @@ from flame.core.model.stacks import StackBuilder
 
 _FRAME_BITS = 32
 
-Working = Callable[[], None]
+Tick = Callable[[], None]
 """Called between pieces of work; may raise to stop."""
 
 
-def spelled_stacks(frames: I4, lengths: I8, working: Working) -> tuple[StackBuilder, I4]:
+def build_row_stacks(frames: I4, lengths: I8, tick: Tick) -> tuple[StackBuilder, I4]:
     """A builder that holds the stacks of these rows, and the id of each, i4[rows].
 
     ``frames`` are the frame ids of all rows one after another, outermost first; ``lengths`` is how
@@ -31,7 +31,7 @@ def spelled_stacks(frames: I4, lengths: I8, working: Working) -> tuple[StackBuil
     levels = _Levels()
     stack = np.zeros(len(lengths), np.int64)
     for level, rows in enumerate(_rows_by_level(lengths[deepest_first])):
-        working()
+        tick()
         stack[:rows] = levels.ids(stack[:rows], frames[first[:rows] + level])
     ids = np.empty(len(lengths), np.int32)
     ids[deepest_first] = stack
@@ -45,8 +45,8 @@ def _rows_by_level(descending: I8) -> list[int]:
     return longer
 
 
-def tree_stacks(
-    parent: Column, frame: Column, depth: Column, working: Working
+def build_tree_stacks(
+    parent: Column, frame: Column, depth: Column, tick: Tick
 ) -> tuple[StackBuilder, I4]:
     """A builder that holds the stacks of these nodes of a tree, and the id of each, i4[nodes].
 
@@ -56,7 +56,7 @@ def tree_stacks(
     levels = _Levels()
     ids = np.zeros(len(depth), np.int32)
     for nodes in np.split(by_depth, np.cumsum(np.bincount(depth)))[1:-1]:
-        working()
+        tick()
         ids[nodes] = levels.ids(ids[parent[nodes]], frame[nodes])
     return levels.build(), ids
 

@@ -72,7 +72,7 @@ class PageSource:
     ) -> Iterator[dict[str, Column]]:
         """Successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
         try:
-            places, leaves = self._places(table), self._leaves(table)
+            places, leaves = self._column_places(table), self._find_leaves(table)
         except (UnsupportedError, IndexError):
             yield from self._sqlite.chunks(table, ints, texts)
             return
@@ -81,51 +81,52 @@ class PageSource:
         for first in range(0, len(leaves.page), count):
             pages = leaves.page[first : first + count]
             try:
-                chunks = [self._decoded(pages, places, ints, texts or {})]
+                chunks = [self._decode_pages(pages, places, ints, texts or {})]
             except (UnsupportedError, IndexError):
                 low, high = int(before[first]), int(leaves.last[first + len(pages) - 1])
-                chunks = list(self._sqlite.between(table, ints, texts or {}, low, high))
+                chunks = list(self._sqlite.chunks_between(table, ints, texts or {}, low, high))
                 self._check_count(pages, sum(len(chunk[ints[0]]) for chunk in chunks))
             yield from (chunk for chunk in chunks if len(chunk[ints[0]]))
 
     def _check_count(self, pages: I8, found: int) -> None:
         """Damage if ``pages`` hold more rows: SQLite overlooks some in its search by rowid."""
         with suppress(UnsupportedError):
-            blocks = self._read(pages)
+            blocks = self._read_pages(pages)
             rows = blocks[:, 3].astype(np.int64) << 8 | blocks[:, 4]
             if (blocks[:, 0] == _LEAF).all() and rows.sum() == found:
                 return
         raise sqlite3.DatabaseError("a page is not where it belongs")
 
-    def _places(self, table: str) -> dict[str, int]:
+    def _column_places(self, table: str) -> dict[str, int]:
         """Where each column stands in a row; Unsupported for what is no plain rowid table."""
         schema = self._sqlite.rows("sqlite_master", ["type", "name", "sql"])
         sql = [text for kind, name, text in schema if (kind, name) == ("table", table)]
         if len(sql) != 1 or re.search(r"without\s+rowid", str(sql[0]), re.I):
             raise UnsupportedError
-        places = self._sqlite.places(table)
+        places = self._sqlite.column_places(table)
         if not places or any(name.lower() == "rowid" for name in places):
             raise UnsupportedError
         return places
 
-    def _leaves(self, table: str) -> _Leaves:
+    def _find_leaves(self, table: str) -> _Leaves:
         """Walk the table's interior pages; Unsupported if they do not make a tree."""
         schema = self._sqlite.rows("sqlite_master", ["name", "rootpage"])
         roots = [page for name, page in schema if name == table and isinstance(page, int)]
         page, last = np.array(roots[:1], np.int64), np.array([_LAST_ROWID])
         for _ in range(20):  # a tree of 20 levels would not fit any disk
-            blocks = self._read(page)
+            blocks = self._read_pages(page)
             if not (blocks[:, 0] == _INTERIOR).any():
                 return _Leaves(page, last)
             below = [
-                self._below(*row) for row in zip(blocks, page.tolist(), last.tolist(), strict=True)
+                self._read_children(*row)
+                for row in zip(blocks, page.tolist(), last.tolist(), strict=True)
             ]
             page, last = (np.concatenate(part) for part in zip(*below, strict=True))
             if len(page) > self._pages:
                 break
         raise UnsupportedError
 
-    def _below(self, block: U1, page: int, last: int) -> tuple[I8, I8]:
+    def _read_children(self, block: U1, page: int, last: int) -> tuple[I8, I8]:
         """Children of one interior page, and the largest rowid that each may hold."""
         if block[0] != _INTERIOR or page == 1:  # all leaves are equally deep
             raise UnsupportedError
@@ -138,7 +139,7 @@ class PageSource:
         rightmost = int.from_bytes(block[8:12].tobytes(), "big")
         return np.append(children, rightmost), np.append(keys, last)
 
-    def _read(self, pages: I8) -> U1:
+    def _read_pages(self, pages: I8) -> U1:
         """The bytes of ``pages``, u8[len(pages), page size]; runs of neighbours in one go."""
         if len(pages) == 0 or pages.min() < 1 or pages.max() > self._pages:
             raise UnsupportedError
@@ -153,11 +154,11 @@ class PageSource:
             raise UnsupportedError
         return blocks.reshape(len(pages), self._page)
 
-    def _decoded(
+    def _decode_pages(
         self, pages: I8, places: dict[str, int], ints: Sequence[str], texts: Mapping[str, Intern]
     ) -> dict[str, Column]:
         """The rows of ``pages``; Unsupported where they hold anything unusual."""
-        blocks = self._read(pages)
+        blocks = self._read_pages(pages)
         if (blocks[:, 0] != _LEAF).any() or (pages == 1).any():
             raise UnsupportedError
         cells = _Cells(blocks, self._usable)

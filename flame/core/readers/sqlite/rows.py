@@ -28,16 +28,16 @@ class SqliteSource:
         """Column names of ``table``; empty if there is no such table."""
         if table not in self._columns:
             # Unlike table_info, this names generated columns.
-            found = self._connection.execute(f"PRAGMA table_xinfo({_quoted(table)})")
+            found = self._connection.execute(f"PRAGMA table_xinfo({_quote(table)})")
             self._columns[table] = frozenset(str(row[1]) for row in found)
         return self._columns[table]
 
-    def places(self, table: str) -> dict[str, int]:
+    def column_places(self, table: str) -> dict[str, int]:
         """Where each column of an ordinary table stands in its rows.
 
         Empty where a column is not stored as it is: the rowid's other name, a generated one.
         """
-        info = self._connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+        info = self._connection.execute(f"PRAGMA table_xinfo({_quote(table)})").fetchall()
         if any(key or hidden for *_, key, hidden in info):
             return {}
         return {str(name): place for place, name, *_ in info}
@@ -66,7 +66,7 @@ class SqliteSource:
         scan = "NOT INDEXED" if self._has_rowids(table) else ""
         yield from self._chunks(table, ints, texts or {}, scan)
 
-    def between(
+    def chunks_between(
         self, table: str, ints: Sequence[str], texts: Mapping[str, Intern], low: int, high: int
     ) -> Iterator[dict[str, Column]]:
         """The rows with rowids from ``low`` to ``high``, both included."""
@@ -79,7 +79,7 @@ class SqliteSource:
         if not have:
             return
         numbers = [_integer(name) if name in have else str(NULL) for name in ints]
-        strings = [f"CAST({_quoted(name)} AS BLOB)" if name in have else "NULL" for name in texts]
+        strings = [f"CAST({_quote(name)} AS BLOB)" if name in have else "NULL" for name in texts]
         cursor = self._connection.execute(_select(table, [*numbers, *strings], condition))
         while rows := cursor.fetchmany(_CHUNK):
             columns = list(zip(*rows, strict=True))
@@ -97,7 +97,7 @@ class SqliteSource:
         """Rows of a small table as plain values; columns the table lacks are None."""
         have = self.columns(table)
         if have:
-            columns = [_quoted(name) if name in have else "NULL" for name in names]
+            columns = [_quote(name) if name in have else "NULL" for name in names]
             yield from self._connection.execute(_select(table, columns, condition))
 
     def close(self) -> None:
@@ -106,13 +106,13 @@ class SqliteSource:
 
 
 def _select(table: str, columns: list[str], condition: str = "") -> str:
-    return f"SELECT {', '.join(columns)} FROM {_quoted(table)} {condition}"
+    return f"SELECT {', '.join(columns)} FROM {_quote(table)} {condition}"
 
 
 def _integer(name: str) -> str:
     """SQL for a column as a 64-bit integer, whatever a user stored there."""
-    return f"ifnull(CAST({_quoted(name)} AS INTEGER), {NULL})"
+    return f"ifnull(CAST({_quote(name)} AS INTEGER), {NULL})"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

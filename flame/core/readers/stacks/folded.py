@@ -18,10 +18,10 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Meta
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, Decimals, unit_of
-from flame.core.readers.shared.frame_text import frame_of
+from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, DecimalNumbers, decimal_unit
+from flame.core.readers.shared.frame_text import parse_frame
 from flame.core.readers.shared.gzip_files import open_binary, raw_position
-from flame.core.readers.shared.stack_rows import spelled_stacks
+from flame.core.readers.shared.stack_rows import build_row_stacks
 
 # The frames of a batch live at the same time, as texts of 60 bytes each.
 _BATCH = 1 << 20
@@ -42,13 +42,13 @@ _SAMPLES = ("samples", "samples")
 _BEFORE = ("before", "samples before")
 
 
-def looks_like(head: bytes) -> bool:
+def is_folded(head: bytes) -> bool:
     """Whether a file that begins with ``head`` holds folded stacks.
 
     Most of its lines must be frames with ``;`` between them and a number. Where they are not, all
     must end in a number, and most must have a single word in front: other text does that rarely.
     """
-    text = _decoded(head)
+    text = _decode_head(head)
     lines = _whole_lines(text)
     if b"\0" in text:
         return False
@@ -60,7 +60,7 @@ def looks_like(head: bytes) -> bool:
     return len(stacks) == len(lines) and 2 * sum(map(_is_word, stacks)) >= len(lines)
 
 
-def _decoded(head: bytes) -> bytes:
+def _decode_head(head: bytes) -> bytes:
     """The UTF-8 of a file's beginning, whatever it is written in, without its byte order mark."""
     if head.startswith(_UTF16):
         head = codecs.getincrementaldecoder("utf-16")("replace").decode(head).encode()
@@ -90,7 +90,7 @@ def _may_be_stack(text: bytes) -> bool:
     return text.count(b";") > 2 and not set(b"{}\"'") & set(text)
 
 
-def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
+def read_folded(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     """Read the folded stacks in the file at ``path``: one row per distinct stack.
 
     A line is frames joined by ``;``, white space, and a value: a whole number, or one with decimals
@@ -126,19 +126,19 @@ class _NotDifferentialError(Exception):
 
 
 def _read(path: Path, progress: Progress, columns: _Columns | None = None) -> RawStacks:
-    lines: _Lines | None = None
+    lines: _LineCollector | None = None
     with open_binary(path) as file:
         size = path.stat().st_size
-        for batch in _batches(file):
+        for batch in _read_batches(file):
             progress("reading stacks", min(raw_position(file), size), size)
-            lines = lines or _Lines(columns or _columns(batch))
+            lines = lines or _LineCollector(columns or _choose_columns(batch))
             lines.add(batch)
     if not lines or not lines.stacks:
         raise InputError(f"{path}: no line is a stack and its value, such as: main;work 12")
     return lines.build(Meta(str(path), "folded"), partial(progress, "merging stacks", 0, 0))
 
 
-def _columns(batch: bytes) -> _Columns:
+def _choose_columns(batch: bytes) -> _Columns:
     """Two values per line if all lines end in two numbers, and would be different without them.
 
     In other files numbers at the end of names (``layer 0``, ``layer 1``) tell stacks apart.
@@ -151,10 +151,10 @@ def _columns(batch: bytes) -> _Columns:
     return (_BEFORE, _SAMPLES) if distinct_stacks == len(parts) > 1 else (_SAMPLES,)
 
 
-def _batches(file: BinaryIO) -> Iterator[bytes]:
+def _read_batches(file: BinaryIO) -> Iterator[bytes]:
     """The file's text as UTF-8, about a million bytes of whole lines at a time."""
     pending: list[bytes] = []
-    for chunk in _chunks(file):
+    for chunk in _read_chunks(file):
         whole, newline, rest = chunk.rpartition(b"\n")
         if newline:
             yield b"".join((*pending, whole))
@@ -165,7 +165,7 @@ def _batches(file: BinaryIO) -> Iterator[bytes]:
         yield last
 
 
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
+def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
     chunk = file.read(_BATCH)
     if chunk.startswith(_UTF16):
         decoder = codecs.getincrementaldecoder("utf-16")("backslashreplace")
@@ -187,18 +187,18 @@ class _FrameIds(dict[bytes, int]):
         self._frames = frames
 
     def __missing__(self, text: bytes) -> int:
-        frame = frame_of(text.decode("utf-8", "backslashreplace"))
+        frame = parse_frame(text.decode("utf-8", "backslashreplace"))
         index = self[text] = self._frames.add(frame)
         return index
 
 
-class _Lines:
+class _LineCollector:
     """Collects lines: their stacks, spelled in frame ids, and their values."""
 
     def __init__(self, columns: _Columns) -> None:
         self.stacks = 0
         self._columns = columns
-        self._values = [Decimals() for _ in columns]
+        self._values = [DecimalNumbers() for _ in columns]
         self._frames = FrameBuilder()
         self._ids = _FrameIds(self._frames)
         self._spelled: list[I4] = [np.zeros(0, np.int32)]
@@ -212,12 +212,12 @@ class _Lines:
         lines = batch.split(b"\n")
         parts = [line.rsplit(None, len(self._columns)) for line in lines]
         if not self._all_plain(batch, parts):
-            parts = [part for part in map(self._understood, lines, parts) if part]
+            parts = [part for part in map(self._check_line, lines, parts) if part]
         else:
             self._line += len(lines)
         if parts:
             stacks, *numbers = zip(*parts, strict=True)
-            self._spell([stack.rstrip(b";") for stack in stacks])
+            self._add_stacks([stack.rstrip(b";") for stack in stacks])
             for values, column in zip(self._values, numbers, strict=True):
                 values.add(column)
 
@@ -229,7 +229,7 @@ class _Lines:
         numbers = [number for part in parts for number in part[1:]]
         return b"".join(numbers).isdigit()
 
-    def _understood(self, line: bytes, part: list[bytes]) -> list[bytes] | None:
+    def _check_line(self, line: bytes, part: list[bytes]) -> list[bytes] | None:
         """The ``part`` if it is stack and numbers; notes what is neither that nor a comment."""
         self._line += 1
         if _NOTHING.match(line):
@@ -242,7 +242,7 @@ class _Lines:
         self._strange.append(self._line)
         return None
 
-    def _spell(self, stacks: Sequence[bytes]) -> None:
+    def _add_stacks(self, stacks: Sequence[bytes]) -> None:
         self.stacks += len(stacks)
         lengths = np.array([stack.count(b";") + 1 if stack else 0 for stack in stacks], np.int64)
         if lengths.max() > _MAX_FRAMES:
@@ -256,8 +256,8 @@ class _Lines:
 
     def build(self, meta: Meta, working: Callable[[], None]) -> RawStacks:
         """What the lines say, one row per distinct stack; ``working`` is called now and then."""
-        spelled, lengths = self._without_no_frames()
-        stacks, stack = spelled_stacks(spelled, lengths, working)
+        spelled, lengths = self._empty_stacks_of_all()
+        stacks, stack = build_row_stacks(spelled, lengths, working)
         rows, row = distinct(stack.astype(np.int64))
         return RawStacks(
             frames=self._frames,
@@ -268,7 +268,7 @@ class _Lines:
             warnings=self._warnings(),
         )
 
-    def _without_no_frames(self) -> tuple[I4, I8]:
+    def _empty_stacks_of_all(self) -> tuple[I4, I8]:
         """All stacks, those that say that there are no frames without any."""
         spelled, lengths = np.concatenate(self._spelled), np.concatenate(self._lengths)
         first = (np.cumsum(lengths) - lengths)[lengths > 0]
@@ -286,7 +286,7 @@ class _Lines:
         found = []
         for (key, title), numbers in zip(self._columns, self._values, strict=True):
             values, power = numbers.build()
-            found.append(Measure(key, title, unit_of(power), sum_by(row, values, rows)))
+            found.append(Measure(key, title, decimal_unit(power), sum_by(row, values, rows)))
         return tuple(found[::-1])
 
     def _warnings(self) -> list[str]:

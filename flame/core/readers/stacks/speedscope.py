@@ -22,18 +22,18 @@ from flame.core.model.meta import Meta
 from flame.core.model.raw import RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.shared.frame_text import frame_of, is_instruction
+from flame.core.readers.shared.frame_text import is_instruction, parse_frame
 from flame.core.readers.shared.gzip_files import read_whole
-from flame.core.readers.shared.stack_rows import spelled_stacks
-from flame.core.readers.stacks.speedscope_schema import Evented, Sampled, decode
-from flame.core.readers.stacks.speedscope_schema import Frame as FileFrame
-from flame.core.readers.stacks.speedscope_stacks import Samples, Working, event_stacks
+from flame.core.readers.shared.stack_rows import build_row_stacks
+from flame.core.readers.stacks.speedscope_schema import EventedProfile, SampledProfile, decode_file
+from flame.core.readers.stacks.speedscope_schema import SpeedscopeFrame as FileFrame
+from flame.core.readers.stacks.speedscope_stacks import SampleStacks, Working, build_event_stacks
 from flame.core.readers.stacks.speedscope_values import (
-    Rows,
-    all_together,
-    numbers,
-    profile_by_profile,
-    unit_of,
+    ProfileRows,
+    merge_as_measures,
+    merge_as_threads,
+    number_column,
+    parse_unit,
 )
 
 _T = TypeVar("_T")
@@ -48,7 +48,7 @@ _OURS = "flame@"
 _KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind if kind != Kind.ROOT}
 
 
-def looks_like(head: bytes) -> bool:
+def is_speedscope(head: bytes) -> bool:
     """Whether a file that begins with ``head`` is meant to be one of speedscope's.
 
     Not every writer names the schema, and some do at the end.
@@ -56,7 +56,7 @@ def looks_like(head: bytes) -> bool:
     return bool(_OBJECT.match(head)) and any(sign.search(head) for sign in _SIGNS)
 
 
-def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
+def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     """The stacks in the speedscope file at ``path``, gzipped or not.
 
     Times of any unit become whole ns. Profiles of one kind of unit (times, bytes, plain numbers)
@@ -70,12 +70,14 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     frames or units unknown, events not nested or not in order.
     """
     try:
-        file = decode(_content(path, progress))
+        file = decode_file(_read_content(path, progress))
         ours = (file.exporter or "").startswith(_OURS)
         frames = FrameBuilder()
         ids = _frame_ids(file.shared.frames, frames, ours)
-        stacks, rows = _all_rows(file.profiles, ids, partial(progress, "merging stacks", 0, 0))
-        table = all_together(rows) if ours else profile_by_profile(rows, file.shown)
+        stacks, rows = _build_all_rows(
+            file.profiles, ids, partial(progress, "merging stacks", 0, 0)
+        )
+        table = merge_as_measures(rows) if ours else merge_as_threads(rows, file.shown)
     except InputError as error:
         raise InputError(f"{path}: speedscope file: {error}; write it again") from None
     return RawStacks(
@@ -91,7 +93,7 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     )
 
 
-def _content(path: Path, progress: Progress) -> bytes:
+def _read_content(path: Path, progress: Progress) -> bytes:
     try:
         return read_whole(path, progress)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -100,24 +102,26 @@ def _content(path: Path, progress: Progress) -> bytes:
         raise InputError(f"cannot be read ({error.strerror or error})") from None
 
 
-def _all_rows(
-    profiles: Sequence[Evented | Sampled], frames: I4, working: Working
-) -> tuple[StackBuilder, list[Rows]]:
+def _build_all_rows(
+    profiles: Sequence[EventedProfile | SampledProfile], frames: I4, working: Working
+) -> tuple[StackBuilder, list[ProfileRows]]:
     """The rows of every profile, and their stacks, spelled with the ids that ``frames`` gives.
 
     An InputError begins with the place in the file.
     """
     if not profiles:
         raise InputError("profiles: there is none")
-    samples = Samples(len(frames))
-    chosen = _for_each(lambda one: _chosen(one, samples, working), profiles)
+    samples = SampleStacks(len(frames))
+    chosen = _apply_to_profiles(lambda one: _add_samples(one, samples, working), profiles)
     indices, lengths = samples.build()
-    stacks, ids = spelled_stacks(frames[indices], lengths, working)
+    stacks, ids = build_row_stacks(frames[indices], lengths, working)
     spelled = [(one, ids[which]) for one, which in zip(profiles, chosen, strict=True)]
-    return stacks, _for_each(lambda one: _rows(*one, frames, stacks, working), spelled)
+    return stacks, _apply_to_profiles(
+        lambda one: _build_rows(*one, frames, stacks, working), spelled
+    )
 
 
-def _for_each(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Result]:
+def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Result]:
     """What ``work`` makes of each profile; an InputError of it begins with the profile's place."""
     done = []
     for number, one in enumerate(profiles):
@@ -128,29 +132,35 @@ def _for_each(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Re
     return done
 
 
-def _chosen(profile: Evented | Sampled, samples: Samples, working: Working) -> I4:
+def _add_samples(
+    profile: EventedProfile | SampledProfile, samples: SampleStacks, working: Working
+) -> I4:
     """Which of ``samples`` the profile has; none where it is told as events."""
-    if isinstance(profile, Evented):
+    if isinstance(profile, EventedProfile):
         return np.zeros(0, np.int32)
     return samples.add(profile.samples, working)
 
 
-def _rows(
-    profile: Evented | Sampled, stack: I4, frames: I4, stacks: StackBuilder, working: Working
-) -> Rows:
+def _build_rows(
+    profile: EventedProfile | SampledProfile,
+    stack: I4,
+    frames: I4,
+    stacks: StackBuilder,
+    working: Working,
+) -> ProfileRows:
     """The rows of a profile; ``stack`` is that of each of its samples."""
-    unit, start = unit_of(profile.unit), profile.start_value
-    if isinstance(profile, Evented):
-        at = numbers("events", [event.at for event in profile.events])
-        stack, lasting = event_stacks(profile.events, at, frames, stacks, working)
-        return Rows(profile.name, unit, start, stack[lasting], at, lasting)
-    weights = numbers("weights", profile.weights)
+    unit, start = parse_unit(profile.unit), profile.start_value
+    if isinstance(profile, EventedProfile):
+        at = number_column("events", [event.at for event in profile.events])
+        stack, lasting = build_event_stacks(profile.events, at, frames, stacks, working)
+        return ProfileRows(profile.name, unit, start, stack[lasting], at, lasting)
+    weights = number_column("weights", profile.weights)
     if len(stack) != len(weights):
         raise InputError(f"weights: {len(weights):,} of them for {len(stack):,} samples")
     negative = np.flatnonzero(weights < 0)
     if len(negative):
         raise InputError(f"weights[{negative[0]}]: {weights[negative[0]]} is negative")
-    return Rows(profile.name, unit, start, stack, weights)
+    return ProfileRows(profile.name, unit, start, stack, weights)
 
 
 def _frame_ids(found: Sequence[FileFrame], frames: FrameBuilder, ours: bool) -> I4:
@@ -158,7 +168,7 @@ def _frame_ids(found: Sequence[FileFrame], frames: FrameBuilder, ours: bool) -> 
         return np.array([frames.add(_our_frame(one)) for one in found], np.int32)
     # The kind of a file is that of a frame which py-spy would write as text.
     files = {one.file for one in found if one.file}
-    kinds = {file: frame_of(f"f ({file}:1)").kind for file in files}
+    kinds = {file: parse_frame(f"f ({file}:1)").kind for file in files}
     return np.array([frames.add(_frame(one, kinds)) for one in found], np.int32)
 
 
@@ -172,7 +182,7 @@ def _our_frame(frame: FileFrame) -> Frame:
 
 def _frame(frame: FileFrame, kinds: Mapping[str, Kind]) -> Frame:
     if not frame.file:
-        return frame_of(frame.name)
+        return parse_frame(frame.name)
     return Frame(kinds[frame.file], frame.name, frame.file, _line(frame))
 
 

@@ -12,7 +12,7 @@ from msgspec import Raw
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.errors import InputError
 from flame.core.model.stacks import EMPTY, StackBuilder
-from flame.core.readers.stacks.speedscope_schema import Event
+from flame.core.readers.stacks.speedscope_schema import SpeedscopeEvent
 
 _PIECE = 1 << 22
 _BATCH = 1 << 15
@@ -25,7 +25,7 @@ Working = Callable[[], None]
 """Called between pieces of work; may raise to stop."""
 
 
-class Samples:
+class SampleStacks:
     """The samples of all profiles of a file; ``limit`` is the number of frames they may name.
 
     Each text of a sample is taken apart once. A profiler writes the same few thousand ones again
@@ -46,7 +46,7 @@ class Samples:
         """
         known, texts = len(self._texts), self._texts
         found: list[I4] = [np.zeros(0, np.int32)]
-        for piece in _pieces(memoryview(text)):
+        for piece in _split_lists(memoryview(text)):
             working()
             ids = (texts.setdefault(sample, len(texts)) for sample in piece)
             found.append(np.fromiter(ids, np.int32, len(piece)))
@@ -67,11 +67,11 @@ class Samples:
         return np.concatenate(self._indices), np.concatenate(self._lengths)
 
     def _take(self, samples: Sequence[bytes]) -> None:
-        indices, lengths = _numbers(samples)
+        indices, lengths = _parse_numbers(samples)
         beyond = np.flatnonzero(indices >= self._limit)
         if len(beyond):
             sample = int(np.searchsorted(np.cumsum(lengths), beyond[0], side="right"))
-            raise _WrongSampleError(sample, _no_frame(int(indices[beyond[0]]), self._limit))
+            raise _WrongSampleError(sample, _unknown_frame(int(indices[beyond[0]]), self._limit))
         self._indices.append(indices.astype(np.int32))
         self._lengths.append(lengths)
 
@@ -84,11 +84,11 @@ class _WrongSampleError(Exception):
         self.sample, self.behind = sample, behind
 
 
-def _no_frame(index: int, limit: int) -> str:
+def _unknown_frame(index: int, limit: int) -> str:
     return f"frame {index} of shared.frames, which has {limit:,}"
 
 
-def _pieces(text: memoryview) -> Iterator[list[bytes]]:
+def _split_lists(text: memoryview) -> Iterator[list[bytes]]:
     """The inside of the lists in the JSON list ``text``, without spaces, some thousand at a time.
 
     Where an element is no list, or one with a list in it, brackets are left: the first of them
@@ -107,7 +107,7 @@ def _pieces(text: memoryview) -> Iterator[list[bytes]]:
         begin = end
 
 
-def _numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
+def _parse_numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
     """The whole numbers between the commas of all ``samples``, and how many each sample has."""
     joined = b"\n".join((*samples, b""))
     text = np.frombuffer(joined, np.uint8)
@@ -124,8 +124,12 @@ def _numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
     return np.fromstring(joined.translate(_BLANKS), np.int64, sep=" "), lengths
 
 
-def event_stacks(
-    events: Sequence[Event], at: Column, frames: I4, stacks: StackBuilder, working: Working
+def build_event_stacks(
+    events: Sequence[SpeedscopeEvent],
+    at: Column,
+    frames: I4,
+    stacks: StackBuilder,
+    working: Working,
 ) -> tuple[I4, I8]:
     """The stacks that ``events``, at the values ``at``, open and close.
 
@@ -166,7 +170,7 @@ def _levels(opens: Bool, depth: I8) -> I8:
 def _check_events(frame: I8, opens: Bool, depth: I8, at: Column, limit: int) -> None:
     unknown = np.flatnonzero((frame < 0) | (frame >= limit))
     if len(unknown):
-        raise InputError(f"events[{unknown[0]}]: {_no_frame(int(frame[unknown[0]]), limit)}")
+        raise InputError(f"events[{unknown[0]}]: {_unknown_frame(int(frame[unknown[0]]), limit)}")
     back = np.flatnonzero(at[1:] < at[:-1])
     if len(back):
         raise InputError(f"events[{back[0] + 1}]: at an earlier value than the event before it")

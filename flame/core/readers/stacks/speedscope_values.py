@@ -29,7 +29,7 @@ TIME, PLAIN = "time", "none"
 
 
 @dataclass(frozen=True)
-class Unit:
+class SpeedscopeUnit:
     """What a profile counts: a key for the quantity, and 10**scale of its wholes make one unit."""
 
     quantity: str
@@ -37,23 +37,23 @@ class Unit:
 
 
 _UNITS = {
-    "nanoseconds": Unit(TIME),
-    "microseconds": Unit(TIME, 3),
-    "milliseconds": Unit(TIME, 6),
-    "seconds": Unit(TIME, 9),
-    "bytes": Unit("bytes"),
-    "none": Unit(PLAIN),
+    "nanoseconds": SpeedscopeUnit(TIME),
+    "microseconds": SpeedscopeUnit(TIME, 3),
+    "milliseconds": SpeedscopeUnit(TIME, 6),
+    "seconds": SpeedscopeUnit(TIME, 9),
+    "bytes": SpeedscopeUnit("bytes"),
+    "none": SpeedscopeUnit(PLAIN),
 }
 
 
-def unit_of(name: str) -> Unit:
+def parse_unit(name: str) -> SpeedscopeUnit:
     """The unit called ``name``; InputError where the format has none such."""
     if name not in _UNITS:
         raise InputError(f"unit: '{name[:40]}' is none of {', '.join(_UNITS)}")
     return _UNITS[name]
 
 
-def numbers(name: str, values: Sequence[Number]) -> Column:
+def number_column(name: str, values: Sequence[Number]) -> Column:
     """``values`` as int64 where they are whole numbers of that size, else as float64."""
     try:
         column: Column = np.array(values) if values else np.zeros(0, np.int64)
@@ -63,7 +63,7 @@ def numbers(name: str, values: Sequence[Number]) -> Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ProfileRows:
     """One profile: stacks, and the numbers that say how much each of them counts.
 
     ``stack`` i4[n]. ``numbers`` are the weights of the rows or, where ``lasting`` i8[n] is given,
@@ -71,7 +71,7 @@ class Rows:
     """
 
     name: str
-    unit: Unit
+    unit: SpeedscopeUnit
     start: Number
     stack: I4
     numbers: Column
@@ -79,9 +79,9 @@ class Rows:
 
     def spans(self, scale: int) -> tuple[I8, I8]:
         """Begin and length of every row, counted in parts of 10**-scale."""
-        counted = _scaled(self.numbers, scale)
+        counted = _scale_values(self.numbers, scale)
         if self.lasting is None:
-            first = _scaled(numbers("startValue", [self.start]), scale)
+            first = _scale_values(number_column("startValue", [self.start]), scale)
             return first + np.cumsum(counted) - counted, counted
         begin = counted[self.lasting]
         return begin, counted[self.lasting + 1] - begin
@@ -94,7 +94,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Table:
+class SpeedscopeTable:
     """The columns of `raw_stacks.RawStacks` that all profiles of a file make up."""
 
     stack: I4
@@ -105,7 +105,7 @@ class Table:
     warnings: tuple[str, ...] = ()
 
 
-def profile_by_profile(profiles: Sequence[Rows], shown: int) -> Table:
+def merge_as_threads(profiles: Sequence[ProfileRows], shown: int) -> SpeedscopeTable:
     """Every profile has rows of its own: profiles of one quantity are threads.
 
     The quantity of the profile with the index ``shown`` is the first measure. Times count from the
@@ -116,44 +116,46 @@ def profile_by_profile(profiles: Sequence[Rows], shown: int) -> Table:
     quantities = list(dict.fromkeys(one.unit.quantity for one in profiles))
     if 0 <= shown < len(profiles):
         quantities.sort(key=lambda quantity: quantity != profiles[shown].unit.quantity)
-    thread, threads = _threads(profiles)
-    return Table(
+    thread, threads = _row_threads(profiles)
+    return SpeedscopeTable(
         stack=np.concatenate([one.stack for one in profiles]),
-        measures=tuple(_measure(quantity, profiles, spans, scale) for quantity in quantities),
-        start=_starts(profiles, spans) if quantities == [TIME] else None,
+        measures=tuple(_build_measure(quantity, profiles, spans, scale) for quantity in quantities),
+        start=_row_starts(profiles, spans) if quantities == [TIME] else None,
         thread=thread,
         threads=threads,
         warnings=warnings,
     )
 
 
-def _measure(
-    quantity: str, profiles: Sequence[Rows], spans: Sequence[tuple[I8, I8]], scale: int
+def _build_measure(
+    quantity: str, profiles: Sequence[ProfileRows], spans: Sequence[tuple[I8, I8]], scale: int
 ) -> Measure:
     """The measure of that quantity; rows of profiles of another one have 0."""
     columns = [
         length if one.unit.quantity == quantity else np.zeros_like(length)
         for one, (_, length) in zip(profiles, spans, strict=True)
     ]
-    title, unit = _titled(quantity, scale)
+    title, unit = _title_and_unit(quantity, scale)
     return Measure(title, title, unit, np.concatenate(columns))
 
 
-def _titled(quantity: str, scale: int) -> tuple[str, str]:
+def _title_and_unit(quantity: str, scale: int) -> tuple[str, str]:
     """Title and unit of a quantity of which parts of 10**-scale are counted."""
     if quantity == PLAIN:
-        return "samples", decimals.unit_of(scale)
+        return "samples", decimals.decimal_unit(scale)
     return quantity, "ns" if quantity == TIME else quantity
 
 
-def _starts(profiles: Sequence[Rows], spans: Sequence[tuple[I8, I8]]) -> I8:
+def _row_starts(profiles: Sequence[ProfileRows], spans: Sequence[tuple[I8, I8]]) -> I8:
     begins = [begin for begin, _ in spans]
-    origins = [_scaled(numbers("startValue", [one.start]), one.unit.scale) for one in profiles]
+    origins = [
+        _scale_values(number_column("startValue", [one.start]), one.unit.scale) for one in profiles
+    ]
     earliest = min(int(column.min()) for column in (*begins, *origins) if len(column))
     return np.concatenate(begins) - earliest
 
 
-def _threads(profiles: Sequence[Rows]) -> tuple[I4 | None, tuple[Thread, ...]]:
+def _row_threads(profiles: Sequence[ProfileRows]) -> tuple[I4 | None, tuple[Thread, ...]]:
     """The thread of every row, where more than one profile measures the same.
 
     Profiles of different quantities are of one thread where their names are the same.
@@ -172,7 +174,7 @@ def _threads(profiles: Sequence[Rows]) -> tuple[I4 | None, tuple[Thread, ...]]:
     return np.repeat(np.array(found, np.int32), lengths), threads
 
 
-def all_together(profiles: Sequence[Rows]) -> Table:
+def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
     """Every profile is a measure, by its name, of the same stacks."""
     stacks, place = distinct(np.concatenate([one.stack.astype(np.int64) for one in profiles]))
     bounds = np.cumsum([len(one.stack) for one in profiles])[:-1]
@@ -183,12 +185,14 @@ def all_together(profiles: Sequence[Rows]) -> Table:
         scale, warned = _plain_scale([one] if plain else [])
         warnings += warned
         values = sum_by(rows, one.spans(scale if plain else one.unit.scale)[1], len(stacks))
-        key = _key(one.name, measures)
-        measures[key] = Measure(key, one.name, _titled(one.unit.quantity, scale)[1], values)
-    return Table(stacks.astype(np.int32), tuple(measures.values()), warnings=tuple(warnings))
+        key = _metric_key(one.name, measures)
+        measures[key] = Measure(key, one.name, _title_and_unit(one.unit.quantity, scale)[1], values)
+    return SpeedscopeTable(
+        stacks.astype(np.int32), tuple(measures.values()), warnings=tuple(warnings)
+    )
 
 
-def _key(title: str, taken: Container[str]) -> str:
+def _metric_key(title: str, taken: Container[str]) -> str:
     """The key of the metric with that title, or one made of the title; none that is ``taken``."""
     known = next((metric.key for metric in (*METRICS, STALLS) if metric.title == title), "")
     key = known or "-".join(re.findall(r"\w+", title.lower())) or "value"
@@ -196,7 +200,7 @@ def _key(title: str, taken: Container[str]) -> str:
     return next(spelling for spelling in spellings if spelling not in taken)
 
 
-def _plain_scale(profiles: Sequence[Rows]) -> tuple[int, tuple[str, ...]]:
+def _plain_scale(profiles: Sequence[ProfileRows]) -> tuple[int, tuple[str, ...]]:
     """Decimals needed by all numbers of ``profiles``, and a warning where there are too many."""
     columns = [one.numbers.astype(np.float64) for one in profiles]
     values = np.concatenate([np.zeros(0), *columns])
@@ -217,7 +221,7 @@ def _is_whole(values: Column, scale: int) -> bool:
     return bool((np.rint(values * 10.0**scale) / 10.0**scale == values).all())
 
 
-def _scaled(values: Column, scale: int) -> I8:
+def _scale_values(values: Column, scale: int) -> I8:
     """``values`` counted in parts of 10**-scale; InputError where 64 bits do not hold them."""
     largest = float(np.abs(values.astype(np.float64)).max(initial=0.0))
     if largest * 10.0**scale >= _LIMIT:
