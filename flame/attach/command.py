@@ -22,7 +22,7 @@ from flame.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from flame.attach.pyspy.feed import CpuFeed
-    from flame.core.live.feed import Feed
+    from flame.core.live.feed import LiveFeed
     from flame.core.options import LoadOptions
 
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Attached:
     """What the app follows: ``watch`` finds what comes to the ``feed``; None where nothing does."""
 
-    feed: Feed | CpuFeed
+    feed: LiveFeed | CpuFeed
     watch: Watch | None
     title: str
     ended: bool
@@ -56,13 +56,13 @@ def attach(target: Target, options: LoadOptions) -> Attached:
     """
     if target.way is Way.CPU:
         return _sampled(target)
-    from flame.core.live.feed import Feed
+    from flame.core.live.feed import LiveFeed
 
     dumps = _loaded(target) if target.way is Way.REMOTE else target.dumps
     watch = Watch(_watched(target), dumps, target.folder)
     if target.ended:
         say(f"{target.title}: its recording has ended, nothing more will come")
-    return Attached(Feed(options), watch, target.title, target.ended)
+    return Attached(LiveFeed(options), watch, target.title, target.ended)
 
 
 def _watched(target: Target) -> set[int]:

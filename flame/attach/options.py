@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from flame.core.errors import UsageError
-from flame.core.live.window import WINDOWS, Window
+from flame.core.live.window import WINDOWS, LiveWindow
 from flame.options.selection import add_selection
 from flame.record.options import pc_mode
 
@@ -78,7 +78,7 @@ def _check_pc(args: argparse.Namespace) -> None:
         raise UsageError(f"--pc: name what to sample: flame attach PID --pc {args.pc}")
 
 
-def window_of(args: argparse.Namespace) -> Window | None:
+def window_of(args: argparse.Namespace) -> LiveWindow | None:
     """The window to begin with, None if that is left to the app."""
     if args.window is None:
         return None

@@ -18,7 +18,7 @@ from flame.core.model.meta import Device, Process, Share, Source
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.projection.levels import LEVELS, recorded_levels
-from flame.core.sampling.attach import sample_totals
+from flame.core.sampling.attach import count_samples
 from flame.core.units import format_count, format_ns, format_percent, format_value
 
 _ATTRIBUTION = {
@@ -124,7 +124,7 @@ def _coverage_facts(profile: Profile) -> dict[str, object]:
 
 
 def _sample_facts(profile: Profile) -> dict[str, object] | None:
-    found = sample_totals(profile)
+    found = count_samples(profile)
     return None if found is None else found._asdict()
 
 
@@ -245,7 +245,7 @@ def _coverage(profile: Profile) -> Iterator[str]:
 
 def _samples(profile: Profile) -> Iterator[str]:
     """How many PC samples there are, of what, and whose they are."""
-    found = sample_totals(profile)
+    found = count_samples(profile)
     if found is None:
         return
     counts = found.instructions, found.kernels

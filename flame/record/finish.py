@@ -126,14 +126,14 @@ def _load(folder: Path) -> Profile:
 
 
 def _lines(profile: Profile, folder: Path) -> Iterator[str]:
-    from flame.core.sampling.attach import sample_totals
+    from flame.core.sampling.attach import count_samples
 
     yield _amount(profile)
     if top := _top(profile):
         yield f"most of it: {', '.join(top)}"
     if profile.gpu_time:
         yield f"coverage of GPU time: {', '.join(_coverage(profile))}"
-    if (found := sample_totals(profile)) is not None:
+    if (found := count_samples(profile)) is not None:
         yield _sampled(found)
     notes = profile.warnings
     yield from (f"note: {note}" for note in notes[:_MOST_NOTES])

@@ -9,7 +9,7 @@ from flame.core.errors import InputError
 from flame.core.options import Progress, silent
 from flame.core.readers.fdump.folder import list_dumps
 from flame.core.readers.fdump.samples import read_sampled_functions
-from flame.core.sass.disassembly import CUBINS, keep
+from flame.core.sass.disassembly import CUBINS, store_codes
 
 
 def keep_instructions(folder: Path, progress: Progress = silent) -> list[str]:
@@ -25,7 +25,7 @@ def keep_instructions(folder: Path, progress: Progress = silent) -> list[str]:
             with suppress(InputError):  # Whoever opens it is told.
                 for crc, names in read_sampled_functions(dump).items():
                     wanted.setdefault(crc, set()).update(names)
-        return keep(folder, wanted, progress)
+        return store_codes(folder, wanted, progress)
     except OSError as error:
         reason = error.strerror or error
         return [f"instructions cannot be kept in {folder / CUBINS}: {reason}"]

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from flame.core.errors import CancelledError, InputError
-from flame.core.live.decode.growing import Growing
+from flame.core.live.decode.growing import GrowingDump
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
 from flame.core.readers.fdump.chunks import DumpBytes, prefix_errors
@@ -72,7 +72,7 @@ def test_a_copy_opens_with_the_same_sums(tmp_path: Path) -> None:
 def test_a_dump_that_grows_and_is_gone_is_copied_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "7-a.fdump"
     path.write_bytes(dump(7, 2).data)
-    growing = Growing(DumpBytes(path), str(path), 0, SharedTables(), LoadOptions())
+    growing = GrowingDump(DumpBytes(path), str(path), 0, SharedTables(), LoadOptions())
     path.write_bytes(dump(7, 5).data)
     path.unlink()
     copy_dumps([growing], str(tmp_path / "run.flame"), silent)

@@ -13,7 +13,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, distinct, sum_by
 from flame.core.errors import InputError
-from flame.core.live.window import LONGEST, Window
+from flame.core.live.window import LONGEST, LiveWindow
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
@@ -152,7 +152,7 @@ class Samples:
             if first.begin >= self._mark:
                 self._older_marked = _together([self._older_marked, first.counts])
 
-    def stacks(self, window: Window, now: int, meta: Meta, warnings: list[str]) -> RawStacks:
+    def stacks(self, window: LiveWindow, now: int, meta: Meta, warnings: list[str]) -> RawStacks:
         """What was sampled in ``window``, which lasts up to ``now``."""
         counts = self._within(window, now)
         return RawStacks(
@@ -167,7 +167,7 @@ class Samples:
             warnings=warnings,
         )
 
-    def _within(self, window: Window, now: int) -> _Counts:
+    def _within(self, window: LiveWindow, now: int) -> _Counts:
         older, since = self._older, 0
         if window.marked:
             older = self._older_marked

@@ -8,22 +8,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from flame.core.live.decode.growing import Growing
-from flame.core.live.event_tables import Tables
+from flame.core.live.decode.growing import GrowingDump
+from flame.core.live.event_tables import EventTables
 from flame.core.live.liveness import Liveness
-from flame.core.live.snapshot import Pictures, Snapshot
+from flame.core.live.snapshot import LiveSnapshot, SnapshotBuilder
 from flame.core.live.source import LiveSource
-from flame.core.live.status import Rates, SourceStatus, State, Status
-from flame.core.live.sums.activity_store import Store
-from flame.core.live.sums.groups import HostGroups, WorkGroups
+from flame.core.live.status import LiveStatus, Rates, SourceState, SourceStatus
+from flame.core.live.sums.activity_store import ActivityStore
+from flame.core.live.sums.groups import ActivityGroups, HostGroups
 from flame.core.live.sums.host_spans import SpanStore
-from flame.core.live.sums.rates import SETTLED, Life, rates
+from flame.core.live.sums.rates import SETTLED, RecordingSpan, compute_rates
 from flame.core.live.sums.samples import LiveSamples
-from flame.core.live.sums.segment import Extent, Kept
-from flame.core.live.sums.window_sums import Looked, WindowSums
-from flame.core.live.vocabulary import Lexicon
-from flame.core.live.window import ALL, LONGEST, SECOND, Window
-from flame.core.loading.source_labels import labels_of
+from flame.core.live.sums.segment import KeptSegments, WindowExtent
+from flame.core.live.sums.window_sums import WindowSums, WindowTotals
+from flame.core.live.vocabulary import LiveVocabulary
+from flame.core.live.window import ALL, LONGEST, SECOND, LiveWindow
+from flame.core.loading.source_labels import label_sources
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
 from flame.core.model.stack_joins import Joiner
 from flame.core.options import LoadOptions
@@ -42,7 +42,7 @@ def monotonic() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-class Feed:
+class LiveFeed:
     """Follows the dumps that are added to it. Used by one thread; its snapshots by any.
 
     ``clock`` gives the time, ns of CLOCK_MONOTONIC.
@@ -52,13 +52,15 @@ class Feed:
         self._options = options
         self._clock = clock
         self._shared = SharedTables()
-        self._lexicon = Lexicon(self._shared)
-        self._work = WorkGroups(Joiner(self._shared.frames, self._shared.stacks))
+        self._vocabulary = LiveVocabulary(self._shared)
+        self._work = ActivityGroups(Joiner(self._shared.frames, self._shared.stacks))
         self._host = HostGroups()
         self._no_launch = self._shared.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
-        self._tables = Tables(self._work, self._host)
+        self._tables = EventTables(self._work, self._host)
         self._samples = LiveSamples(self._shared.frames, self._work)
-        self._pictures = Pictures(self._lexicon, self._tables, self._samples, self._shared.configs)
+        self._snapshots = SnapshotBuilder(
+            self._vocabulary, self._tables, self._samples, self._shared.configs
+        )
         self._sums = WindowSums(clock())
         self._dumps: list[LiveSource] = []
         self._files: set[tuple[int, int]] = set()
@@ -68,7 +70,7 @@ class Feed:
         self._since = _ALWAYS
 
     @property
-    def sources(self) -> tuple[Growing, ...]:
+    def sources(self) -> tuple[GrowingDump, ...]:
         """The dumps, in the order in which they were added."""
         return tuple(one.growing for one in self._dumps)
 
@@ -83,9 +85,9 @@ class Feed:
             if file in self._files:
                 return
             data = DumpBytes(path, fd)
-        growing = Growing(data, str(path), len(self._dumps), self._shared, self._options)
-        store = Store(self._work, growing.process, self._no_launch)
-        spans = SpanStore(self._host, growing.process, self._lexicon.parents)
+        growing = GrowingDump(data, str(path), len(self._dumps), self._shared, self._options)
+        store = ActivityStore(self._work, growing.process, self._no_launch)
+        spans = SpanStore(self._host, growing.process, self._vocabulary.parents)
         self._files.add(file)
         self._dumps.append(LiveSource(growing, store, spans, Liveness(state.st_ino)))
 
@@ -107,7 +109,7 @@ class Feed:
         changed = False
         for one in self._in_turn():
             read, late = one.read()
-            self._sums.settle(Kept(late, ()))
+            self._sums.settle(KeptSegments(late, ()))
             changed |= read
             self._turn += 1
             if time.monotonic() >= due:
@@ -116,8 +118,8 @@ class Feed:
             self._zero = min(one.begin for one in self._dumps)
         now = self._clock()
         for one in self._dumps:
-            changed |= one.look(now)
-        changed |= self._samples.due([one.growing for one in self._shown()])
+            changed |= one.update_state(now)
+        changed |= self._samples.is_due([one.growing for one in self._shown_sources()])
         self._expire()
         self._version += changed
         return changed
@@ -133,7 +135,7 @@ class Feed:
 
     def _now(self) -> int:
         """The time while anything is recorded, then that when the last has ended."""
-        if not self._dumps or any(one.state is State.RUNNING for one in self._dumps):
+        if not self._dumps or any(one.state is SourceState.RUNNING for one in self._dumps):
             return self._clock()
         return max(one.last for one in self._dumps)
 
@@ -145,7 +147,7 @@ class Feed:
         self._shorten([one.store for one in self._dumps])
         self._shorten([one.spans for one in self._dumps])
 
-    def _shorten(self, stores: Sequence[Store] | Sequence[SpanStore]) -> None:
+    def _shorten(self, stores: Sequence[ActivityStore] | Sequence[SpanStore]) -> None:
         rows = sum(map(len, stores))
         while rows > MOST_ROWS:
             oldest = min((one for one in stores if len(one)), key=lambda one: one.oldest)
@@ -156,50 +158,56 @@ class Feed:
 
     # What there is
 
-    def snapshot(self, window: Window) -> Snapshot:
+    def snapshot(self, window: LiveWindow) -> LiveSnapshot:
         """What is in ``window`` now."""
         now = self._now()
         begin = self._sums.begin(window, now)
         if begin is not None and not window.marked:
             begin = max(begin, self._since)
-        shown = self._shown()
-        extent = Extent(_ALWAYS if begin is None else begin, now, self._zero)
-        looked, everything = self._look(window, begin, now), self._look(ALL, None, now)
-        profile = self._pictures.take(shown, looked, everything, extent)
-        return Snapshot(profile, window, self._version, profile.begin, profile.end)
+        shown = self._shown_sources()
+        extent = WindowExtent(_ALWAYS if begin is None else begin, now, self._zero)
+        looked, everything = self._sum_window(window, begin, now), self._sum_window(ALL, None, now)
+        profile = self._snapshots.build(shown, looked, everything, extent)
+        return LiveSnapshot(profile, window, self._version, profile.begin, profile.end)
 
-    def _shown(self) -> list[LiveSource]:
+    def _shown_sources(self) -> list[LiveSource]:
         """The dumps that hold anything; the first if none does."""
         return [one for one in self._dumps if one.filled] or self._dumps[:1]
 
-    def _look(self, window: Window, begin: int | None, now: int) -> Looked:
+    def _sum_window(self, window: LiveWindow, begin: int | None, now: int) -> WindowTotals:
         """The sums of ``window``, what is open at ``now`` among them."""
-        kept = Kept(
+        kept = KeptSegments(
             [segment for one in self._dumps for segment in one.store.segments],
             [segment for one in self._dumps for segment in one.spans.segments],
         )
         looked = self._sums.look(window, begin, kept, self._tables.sizes)
         for one in self._dumps:
-            group, values = one.spans.open(one.end(now)).sums(_ALWAYS if begin is None else begin)
+            group, values = one.spans.open_rows(one.end_of_open(now)).sums(
+                _ALWAYS if begin is None else begin
+            )
             looked.host[:, group] += values
         return looked
 
-    def status(self) -> Status:
+    def status(self) -> LiveStatus:
         """How the recording is doing."""
         now = self._now()
-        late = [one for one in self._dumps if one.growing.behind() and one.state is State.RUNNING]
-        return Status(
-            sources=tuple(self._sources()),
+        late = [
+            one
+            for one in self._dumps
+            if one.growing.unread_bytes() and one.state is SourceState.RUNNING
+        ]
+        return LiveStatus(
+            sources=tuple(self._source_statuses()),
             rates=self._rates(now),
             lag=max((now - one.newest for one in late), default=0),
-            behind=sum(one.growing.behind() for one in self._dumps if one.rest),
+            behind=sum(one.growing.unread_bytes() for one in self._dumps if one.rest),
             elapsed=max(now - self._zero, 0) if self._version else 0,
             notes=tuple(self._notes(now)),
         )
 
-    def _sources(self) -> Iterator[SourceStatus]:
+    def _source_statuses(self) -> Iterator[SourceStatus]:
         metas = [one.growing.meta() for one in self._dumps]
-        for one, label in zip(self._dumps, labels_of(metas) if metas else (), strict=True):
+        for one, label in zip(self._dumps, label_sources(metas) if metas else (), strict=True):
             header = one.growing.header
             yield SourceStatus(
                 header.pid, label, one.state, header.dropped, header.tail, one.halted
@@ -208,13 +216,13 @@ class Feed:
     def _rates(self, now: int) -> Rates:
         busy = [part.busy for one in self._dumps for part in one.store.segments]
         launches = [one.spans.launches for one in self._dumps]
-        running = any(one.state is State.RUNNING for one in self._dumps)
-        return rates(busy, launches, self._lives(now), now - SETTLED * running)
+        running = any(one.state is SourceState.RUNNING for one in self._dumps)
+        return compute_rates(busy, launches, self._recording_spans(now), now - SETTLED * running)
 
-    def _lives(self, now: int) -> Iterator[Life]:
+    def _recording_spans(self, now: int) -> Iterator[RecordingSpan]:
         gpus = Counter(one.source for one in self._shared.devices)
         for one in self._dumps:
-            yield Life(one.begin, one.end(now), gpus[one.growing.source])
+            yield RecordingSpan(one.begin, one.end_of_open(now), gpus[one.growing.source])
 
     def _notes(self, now: int) -> Iterator[str]:
         yield from (one.error for one in self._dumps if one.error)

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from flame.core.columns import Column
-from flame.core.live.sums.activities import WorkSegment
+from flame.core.live.sums.activities import ActivitySegment
 from flame.core.model.activities import GROUP_COLUMNS, Activities, Groups
 from flame.core.model.launches import LaunchConfig, Launches
 from flame.core.model.stacks import StackTable
 
 _TIMES = ("launch_start", "launch_end")
-_AS_KEPT = {"duration": "duration", "launch_share": "share", "idle": "idle"}
+_KEPT_COLUMNS = {"duration": "duration", "launch_share": "share", "idle": "idle"}
 
 
 class KeptRows:
     """The rows of ``segments`` that start at ``begin`` or later, and at or after ``zero`` is 0."""
 
-    def __init__(self, segments: Sequence[WorkSegment], begin: int, zero: int) -> None:
+    def __init__(self, segments: Sequence[ActivitySegment], begin: int, zero: int) -> None:
         self._parts = [one.rows_since(begin) for one in segments if one.last >= begin]
         self._zero = zero
 
@@ -32,13 +32,13 @@ class KeptRows:
         parts = [getattr(part, name) for part in self._parts]
         return np.concatenate(parts) if parts else np.zeros(0, _DTYPES.get(name, np.int64))
 
-    def of_activities(self, name: str) -> Column:
+    def activity_column(self, name: str) -> Column:
         """One column of `Activities` that groups do not know, times since ``zero``."""
         if name in _TIMES:
             return np.where(self.column("launch_end") < 0, -1, self.column(name) - self._zero)
         if name == "start":
             return self.column("start") - self._zero
-        return self.column(_AS_KEPT[name])
+        return self.column(_KEPT_COLUMNS[name])
 
     def launches(self, configs: tuple[LaunchConfig, ...]) -> Launches:
         """How all of them were launched."""
@@ -72,9 +72,9 @@ class LazyActivities(Activities):
 
     def __getattr__(self, name: str) -> Any:
         known = self.__dict__
-        if name in _OF_GROUPS:
+        if name in _GROUP_COLUMNS:
             found = getattr(known["groups"], name)[known["groups"].of]
-        elif name in _OF_ROWS:
+        elif name in _ROW_COLUMNS:
             found = known["_rows"].of_activities(name)
         else:
             raise AttributeError(name)
@@ -82,5 +82,5 @@ class LazyActivities(Activities):
         return found
 
 
-_OF_GROUPS = frozenset((*GROUP_COLUMNS, "launched"))
-_OF_ROWS = frozenset(("start", *_TIMES, *_AS_KEPT))
+_GROUP_COLUMNS = frozenset((*GROUP_COLUMNS, "launched"))
+_ROW_COLUMNS = frozenset(("start", *_TIMES, *_KEPT_COLUMNS))

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from flame.core.live.status import State
+from flame.core.live.status import SourceState
 from flame.core.live.window import SECOND
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED, DumpHeader
 
@@ -30,19 +30,19 @@ class Liveness:
         self._gone = False
         self.halted = False
 
-    def state(self, header: DumpHeader, beat: int, now: int) -> State:
+    def state(self, header: DumpHeader, beat: int, now: int) -> SourceState:
         """How the recording is doing at ``now``, ns of any steady clock.
 
         ``beat``: when it last said that it goes on, which ``header`` may be too old to tell.
         """
         if header.flags & FULL:
-            return State.FULL
+            return SourceState.FULL
         if header.flags & STOPPED:
-            return State.STOPPED
+            return SourceState.STOPPED
         if header.state != RUNNING:
-            return State.ENDED
+            return SourceState.ENDED
         self._listen(header, beat, now)
-        return State.KILLED if self._gone else State.RUNNING
+        return SourceState.KILLED if self._gone else SourceState.RUNNING
 
     def _listen(self, header: DumpHeader, beat: int, now: int) -> None:
         if beat != self._beat:

@@ -7,42 +7,42 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from flame.core.attribution.gaps import findings
-from flame.core.live.event_tables import Tables
+from flame.core.live.event_tables import EventTables
 from flame.core.live.lazy_rows import KeptRows
 from flame.core.live.source import LiveSource
 from flame.core.live.sums.samples import LiveSamples
-from flame.core.live.sums.segment import Extent
-from flame.core.live.sums.window_sums import Looked
-from flame.core.live.vocabulary import Lexicon, Words
-from flame.core.live.window import Window
-from flame.core.loading.merge import common_meta, warnings_of_all
-from flame.core.loading.source_labels import in_order, labels_of
+from flame.core.live.sums.segment import WindowExtent
+from flame.core.live.sums.window_sums import WindowTotals
+from flame.core.live.vocabulary import LiveVocabulary, SnapshotVocabulary
+from flame.core.live.window import LiveWindow
+from flame.core.loading.merge import merge_metas, merge_warnings
+from flame.core.loading.source_labels import label_sources, order_sources
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Meta, Source
 from flame.core.model.profile import Profile
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class LiveSnapshot:
     """One window of a recording. ``begin`` and ``end``: of the window, ns as in ``profile``.
 
     Snapshots of a window with equal ``version`` differ in nothing but time.
     """
 
     profile: Profile
-    window: Window
+    window: LiveWindow
     version: int
     begin: int
     end: int
 
 
-class Pictures:
+class SnapshotBuilder:
     """Takes snapshots; what has not changed is the same object in all of them."""
 
     def __init__(
         self,
-        lexicon: Lexicon,
-        tables: Tables,
+        lexicon: LiveVocabulary,
+        tables: EventTables,
         samples: LiveSamples,
         configs: Sequence[LaunchConfig],
     ) -> None:
@@ -52,8 +52,12 @@ class Pictures:
         self._configs = configs
         self._configs_then: tuple[LaunchConfig, ...] = ()
 
-    def take(
-        self, dumps: Sequence[LiveSource], looked: Looked, everything: Looked, extent: Extent
+    def build(
+        self,
+        dumps: Sequence[LiveSource],
+        looked: WindowTotals,
+        everything: WindowTotals,
+        extent: WindowExtent,
     ) -> Profile:
         """The profile of a window of which ``looked`` are the sums.
 
@@ -61,43 +65,46 @@ class Pictures:
         """
         tables = self._tables
         metas = [one.growing.meta() for one in dumps]
-        labels = labels_of(metas) if len(dumps) > 1 else ("",) * len(dumps)
+        labels = label_sources(metas) if len(dumps) > 1 else ("",) * len(dumps)
         sampling = self._samples.take([one.growing for one in dumps])
-        words = self._words(dumps, metas, labels)
+        words = self._snapshot_vocabulary(dumps, metas, labels)
         kept = [segment for one in dumps for segment in one.store.segments]
         rows = KeptRows(kept, extent.begin, extent.zero)
         since = max((one.store.floor - extent.zero for one in dumps), default=0)
-        host, ranges = tables.host(words), [part for one in dumps for part in one.ranges(extent)]
+        host, ranges = (
+            tables.host_table(words),
+            [part for one in dumps for part in one.ranges(extent)],
+        )
         profile = Profile(
             frames=words.frames,
-            activities=tables.activities(rows, words),
+            activities=tables.activity_table(rows, words),
             processes=words.processes,
             threads=words.threads,
             devices=words.devices,
             grouping=words.grouping,
-            meta=_meta(dumps, metas, extent.zero),
+            meta=_merge_metas(dumps, metas, extent.zero),
             begin=max(extent.begin - extent.zero, 0),
             end=extent.end - extent.zero,
             graph_nodes=tables.graph_nodes(looked),
             warnings=(),
             host_builder=lambda: host,
             launches_builder=partial(rows.launches, self._all_configs()),
-            ranges_builder=partial(tables.pieces, ranges, words.stacks, extent),
+            ranges_builder=partial(tables.range_pieces, ranges, words.stacks, extent),
             sources=words.sources,
             totals=tables.totals(looked, since),
             sampling=sampling,
         )
         gaps = findings(replace(profile, totals=tables.totals(everything, since)))
-        said = warnings_of_all([one.remarks() for one in dumps], labels)
+        said = merge_warnings([one.warnings() for one in dumps], labels)
         return replace(profile, warnings=(*said, *gaps))
 
-    def _words(
+    def _snapshot_vocabulary(
         self, dumps: Sequence[LiveSource], metas: Sequence[Meta], labels: Sequence[str]
-    ) -> Words:
-        order = in_order(metas)
+    ) -> SnapshotVocabulary:
+        order = order_sources(metas)
         sources = [Source(labels[at], metas[at]) for at in order]
         numbers = [dumps[at].growing.source for at in order]
-        return self._lexicon.words(numbers, sources, self._tables.streams)
+        return self._lexicon.snapshot(numbers, sources, self._tables.streams)
 
     def _all_configs(self) -> tuple[LaunchConfig, ...]:
         if len(self._configs_then) < len(self._configs):
@@ -105,10 +112,10 @@ class Pictures:
         return self._configs_then
 
 
-def _meta(dumps: Sequence[LiveSource], metas: Sequence[Meta], zero: int) -> Meta:
+def _merge_metas(dumps: Sequence[LiveSource], metas: Sequence[Meta], zero: int) -> Meta:
     """What is known of all dumps; its origin is the time of day at ``zero``."""
     if not dumps:
         return Meta(format="fdump")
     header = dumps[0].growing.header
     origin = header.start_unix + zero - header.start_monotonic
-    return replace(metas[0], origin=origin) if len(metas) == 1 else common_meta(metas, origin)
+    return replace(metas[0], origin=origin) if len(metas) == 1 else merge_metas(metas, origin)

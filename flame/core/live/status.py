@@ -8,7 +8,7 @@ from enum import Enum
 from flame.core.columns import I8, Column
 
 
-class State(Enum):
+class SourceState(Enum):
     """Of one recorded process."""
 
     RUNNING = "running"
@@ -30,7 +30,7 @@ class SourceStatus:
 
     pid: int
     label: str
-    state: State
+    state: SourceState
     dropped: int
     bytes: int
     halted: bool = False
@@ -54,7 +54,7 @@ class Rates:
 
 
 @dataclass(frozen=True, eq=False)
-class Status:
+class LiveStatus:
     """Of a whole recording.
 
     ``lag`` ns: how old the newest thing shown can be, 0 when all has been read. ``behind`` bytes
@@ -76,10 +76,10 @@ class Status:
     @property
     def running(self) -> int:
         """How many processes still record."""
-        return sum(one.state is State.RUNNING for one in self.sources)
+        return sum(one.state is SourceState.RUNNING for one in self.sources)
 
     @property
     def halted(self) -> bool:
         """Whether all that still record stand still."""
-        running = [one for one in self.sources if one.state is State.RUNNING]
+        running = [one for one in self.sources if one.state is SourceState.RUNNING]
         return bool(running) and all(one.halted for one in running)

@@ -18,7 +18,7 @@ from flame.core.readers.fdump.context import SharedTables
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class SnapshotVocabulary:
     """The vocabulary of one snapshot. ``process`` i4: new numbers of the processes, by their old.
 
     The last of these is for what is unknown (-1).
@@ -34,14 +34,14 @@ class Words:
     grouping: Grouping
 
 
-class Lexicon:
+class LiveVocabulary:
     """Makes the `Words` of snapshots from what all dumps of a recording share."""
 
     def __init__(self, shared: SharedTables) -> None:
         self._shared = shared
         self._stacks = shared.stacks.build()
         self._labellers: dict[Naming, Labeller] = {}
-        self._known: Words | None = None
+        self._known: SnapshotVocabulary | None = None
         self._signature: tuple[object, ...] = ()
 
     def stacks(self) -> StackTable:
@@ -54,7 +54,9 @@ class Lexicon:
         """The stack around each stack; around the empty one that itself."""
         return np.maximum(self.stacks().parent, 0)
 
-    def words(self, numbers: Sequence[int], sources: Sequence[Source], streams: I8) -> Words:
+    def snapshot(
+        self, numbers: Sequence[int], sources: Sequence[Source], streams: I8
+    ) -> SnapshotVocabulary:
         """The vocabulary now. ``sources`` are shown, and called ``numbers`` in what is shared."""
         shared = self._shared
         ids = tuple(streams.tolist())
@@ -63,15 +65,17 @@ class Lexicon:
         sizes = len(shared.frames), len(shared.stacks)
         signature = (listed, tuple(numbers), labels, ids, sizes)
         if self._known is None or signature != self._signature:
-            self._known = self._made(numbers, tuple(sources), np.array(ids, np.int32))
+            self._known = self._build(numbers, tuple(sources), np.array(ids, np.int32))
             sizes = len(shared.frames), len(shared.stacks)
             self._signature = (listed, tuple(numbers), labels, ids, sizes)
         return replace(self._known, sources=tuple(sources))
 
-    def _made(self, numbers: Sequence[int], sources: tuple[Source, ...], streams: Column) -> Words:
+    def _build(
+        self, numbers: Sequence[int], sources: tuple[Source, ...], streams: Column
+    ) -> SnapshotVocabulary:
         shared, known = self._shared, self._known
         place = {number: at for at, number in enumerate(numbers)}
-        process, processes = self._processes(place)
+        process, processes = self._number_processes(place)
         threads = tuple(replace(t, process=int(process[t.process])) for t in shared.threads)
         devices = tuple(replace(one, source=place.get(one.source, 0)) for one in shared.devices)
         shapes = known.grouping.shapes if known else None
@@ -82,9 +86,9 @@ class Lexicon:
         else:
             frames = shared.frames.build()
             self._label(frames)
-        return Words(frames, self.stacks(), *listed, sources, process, grouping)
+        return SnapshotVocabulary(frames, self.stacks(), *listed, sources, process, grouping)
 
-    def _processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
+    def _number_processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
         """The processes of the dumps that are shown, and the numbers that they have now."""
         known = self._shared.processes
         shown = [number for number, one in enumerate(known) if one.source in place]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.screen import Screen
 
-from flame.core.live.window import LAST_10, Window
+from flame.core.live.window import LAST_10, LiveWindow
 from flame.options.config import DEFAULTS, Config
 from flame.tui.live.waiting_screen import WaitingScreen
 from flame.tui.live.worker import Failed, Feed, LiveWorker, Renewed, Told, Watch, Wish
@@ -25,7 +25,7 @@ def run_live(
     title: str,
     options: LoadOptions,
     selection: Selection,
-    window: Window = LAST_10,
+    window: LiveWindow = LAST_10,
     config: Config = DEFAULTS,
 ) -> int:
     """Follow ``feed``, and what ``watch`` finds besides, until the user leaves.
@@ -49,7 +49,7 @@ class LiveApp(Shell):
         title: str,
         options: LoadOptions,
         selection: Selection,
-        window: Window = LAST_10,
+        window: LiveWindow = LAST_10,
         config: Config = DEFAULTS,
     ) -> None:
         from flame.tui.shell.commands import LIVE_COMMANDS

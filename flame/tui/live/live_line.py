@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import monotonic
 
-from flame.core.live.status import State, Status
-from flame.core.live.window import Window
+from flame.core.live.status import LiveStatus, SourceState
+from flame.core.live.window import LiveWindow
 from flame.tui.live.status_line import live_line
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
@@ -16,11 +16,11 @@ _STATES = 17
 """Cells that the state keeps, so that what follows it stands still."""
 
 _ENDS = {
-    State.ENDED: "ended",
-    State.KILLED: "killed",
-    State.FULL: "full",
-    State.STOPPED: "stopped",
-    State.UNREADABLE: "unreadable",
+    SourceState.ENDED: "ended",
+    SourceState.KILLED: "killed",
+    SourceState.FULL: "full",
+    SourceState.STOPPED: "stopped",
+    SourceState.UNREADABLE: "unreadable",
 }
 
 
@@ -28,8 +28,8 @@ _ENDS = {
 class Pulse:
     """How the recording goes on: ``paused`` since when (monotonic seconds), None while it goes."""
 
-    status: Status
-    window: Window
+    status: LiveStatus
+    window: LiveWindow
     paused: float | None = None
     gpus: bool = True
 
@@ -70,11 +70,13 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def news(before: Status, status: Status) -> str:
+def news(before: LiveStatus, status: LiveStatus) -> str:
     """What has become of the processes since ``before``: one short sentence, mostly none."""
     known = {(one.pid, one.label): one.state for one in before.sources}
-    ended = [one for one in status.sources if known.get((one.pid, one.label)) is State.RUNNING]
-    ended = [one for one in ended if one.state is not State.RUNNING]
+    ended = [
+        one for one in status.sources if known.get((one.pid, one.label)) is SourceState.RUNNING
+    ]
+    ended = [one for one in ended if one.state is not SourceState.RUNNING]
     if ended and not status.running:
         return _all_ended(ended[-1].state, len(status.sources))
     if ended:
@@ -84,13 +86,13 @@ def news(before: Status, status: Status) -> str:
     return f"{_named(new[0].label, len(new))} joined" if new and before.sources else ""
 
 
-def _all_ended(state: State, number: int) -> str:
+def _all_ended(state: SourceState, number: int) -> str:
     who = "the process" if number == 1 else f"all {number} processes"
     return f"{_became(who, state)}; what is shown stays, S saves it"
 
 
-def _became(who: str, state: State) -> str:
-    gone = state in (State.ENDED, State.KILLED)
+def _became(who: str, state: SourceState) -> str:
+    gone = state in (SourceState.ENDED, SourceState.KILLED)
     return f"{who} {state.value}" if gone else f"{who}: {state.value}"
 
 

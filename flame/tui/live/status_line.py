@@ -8,7 +8,7 @@ import numpy as np
 from rich.style import Style
 
 from flame.core.columns import Column
-from flame.core.live.status import Rates, State, Status
+from flame.core.live.status import LiveStatus, Rates, SourceState
 from flame.core.live.window import SECOND
 from flame.core.model.frames import Kind
 from flame.core.units import (
@@ -63,7 +63,7 @@ class _Part(NamedTuple):
         ]
 
 
-def live_line(status: Status, palette: Palette, width: int, gpus: bool = True) -> Line:
+def live_line(status: LiveStatus, palette: Palette, width: int, gpus: bool = True) -> Line:
     """What GPUs and program did within the last minute and do now, and what goes wrong.
 
     ``gpus``: whether anything has run on a GPU. Nothing is said of rates that nobody knows, as of
@@ -121,13 +121,13 @@ def _steps_of_now(rates: Rates) -> int:
     return max(round(SECOND / rates.step), 1)
 
 
-def _wrong(status: Status) -> Line:
+def _wrong(status: LiveStatus) -> Line:
     """What is missing from the picture, and how old it is."""
     words = []
     if status.dropped:
         records = "record" if status.dropped == 1 else "records"
         words.append(f"{format_count(status.dropped)} {records} dropped")
-    full = sum(one.state is State.FULL for one in status.sources)
+    full = sum(one.state is SourceState.FULL for one in status.sources)
     if full:
         whose = "" if full == len(status.sources) else f" for {full} of {len(status.sources)}"
         words.append(f"no more room{whose}: recording has stopped")

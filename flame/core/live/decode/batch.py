@@ -8,7 +8,7 @@ from flame.core.columns import I4, I8, U1, Bool
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class NewActivities:
     """GPU activities, one row each. Times are ns of CLOCK_MONOTONIC.
 
     | column | dtype | meaning |
@@ -47,7 +47,7 @@ class Work:
 
 
 @dataclass(frozen=True, eq=False)
-class Calls:
+class NewCalls:
     """CUDA API calls: ns of CLOCK_MONOTONIC, index of the thread, stacks (0: empty), frame id."""
 
     start: I8
@@ -63,7 +63,7 @@ class Calls:
 
 
 @dataclass(frozen=True, eq=False)
-class Spans:
+class NewRanges:
     """Push/pop NVTX ranges: ns of CLOCK_MONOTONIC, thread, ``nvtx``: the path with the range."""
 
     start: I8
@@ -76,7 +76,7 @@ class Spans:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class DumpBatch:
     """New rows of one dump (``source`` is its number), and the ranges that are open on it now.
 
     Every activity's call is in this batch or in an earlier one. ``open``: ``end`` is meaningless.
@@ -85,10 +85,10 @@ class Batch:
     """
 
     source: int
-    work: Work
-    calls: Calls
-    ended: Spans
-    open: Spans
+    work: NewActivities
+    calls: NewCalls
+    ended: NewRanges
+    open: NewRanges
     rest: bool
     newest: int
 

@@ -15,7 +15,7 @@ from flame.core.readers.fdump.ids import ABSENT, IdTable
 _MOST_CLONES = 1_000
 
 
-class Captures:
+class GraphCaptures:
     """Follows graph nodes to the one made by stream capture, as `graph_capture` does."""
 
     def __init__(self, shared: SharedTables) -> None:
@@ -39,16 +39,16 @@ class Captures:
         self._python = np.append(self._python, rows["python"][first])
         self._nvtx = np.append(self._nvtx, rows["nvtx"][first])
 
-    def of(self, nodes: Column) -> tuple[I4, I4]:
+    def stacks_of(self, nodes: Column) -> tuple[I4, I4]:
         """Python and range stacks of the code that captured ``nodes``, marked; empty if unknown."""
         wanted, place = distinct(nodes.astype(np.int64))
-        row = self._roots(wanted)
+        row = self._captured_rows(wanted)
         python, nvtx = (
             np.append(column, np.int32(EMPTY))[row] for column in (self._python, self._nvtx)
         )
-        return self._mark(python)[place], self._mark(nvtx)[place]
+        return self._mark_stacks(python)[place], self._mark_stacks(nvtx)[place]
 
-    def _roots(self, nodes: I8) -> I8:
+    def _captured_rows(self, nodes: I8) -> I8:
         """The row of the captured node that each one descends from, `ABSENT` where it is unknown.
 
         The rows above one may be learnt after it.
@@ -68,7 +68,7 @@ class Captures:
         copied = self._copied.contains(nodes)
         return np.where(copied, self._copied.look_up(nodes), self._made.look_up(nodes))
 
-    def _mark(self, stacks: I4) -> I4:
+    def _mark_stacks(self, stacks: I4) -> I4:
         known, place = distinct(stacks.astype(np.int64))
         new = [one for one in known.tolist() if one not in self._marked]
         if new:

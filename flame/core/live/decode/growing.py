@@ -10,10 +10,10 @@ import numpy as np
 
 from flame.core.columns import I8, Bool, unique_rows
 from flame.core.errors import InputError
-from flame.core.live.decode.batch import Batch, Calls, Spans, Work
-from flame.core.live.decode.captures import Captures
-from flame.core.live.decode.pending import Rows, Told
-from flame.core.live.decode.snapshot_copy import copy
+from flame.core.live.decode.batch import DumpBatch, NewActivities, NewCalls, NewRanges
+from flame.core.live.decode.captures import GraphCaptures
+from flame.core.live.decode.pending import DeliveredCalls, PendingRows
+from flame.core.live.decode.snapshot_copy import copy_dump
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Meta
 from flame.core.model.raw import Batches
@@ -59,7 +59,7 @@ _MOST_DEVICES = 1 << 10
 _DEAR, _USUAL = 8, 48
 
 
-class Growing:
+class GrowingDump:
     """A dump that may be growing, one of those that are spelled with ``shared``.
 
     ``header`` is as old as the last look at the file: all that was in the file then has been read
@@ -88,24 +88,28 @@ class Growing:
         self._payloads = host.Payloads(self._context)
         self._samples = SampleRows(self._context.vocabulary)
         self.sample_records = 0
-        self._captures, self._losses, self._told = Captures(shared), Losses(), Told()
+        self._captures, self._losses, self._delivered = (
+            GraphCaptures(shared),
+            Losses(),
+            DeliveredCalls(),
+        )
         self._taken: dict[int, int] = {}
         self._queue: deque[tuple[str, RecordPiece]] = deque()
         self._behind = 0
         self._seen_open: dict[str, I8] | None = None
         nothing = self._chunks.records_in({})
-        self._open, *_ = host.build_push_pop_rows(self._context, _open_table(nothing))
+        self._open, *_ = host.build_push_pop_rows(self._context, _read_open_ranges(nothing))
         self._last_ended: host.Rows = {name: np.zeros(0, np.int64) for name in ("thread", "start")}
         self._open_chunks: dict[int, Chunk] = {}
-        self._held_work, self._held_calls = Rows(Work), Rows(Calls)
-        self._held_ended = Rows(Spans)
+        self._held_work, self._held_calls = PendingRows(NewActivities), PendingRows(NewCalls)
+        self._held_ended = PendingRows(NewRanges)
         self._waiting = 0
 
     def close(self) -> None:
         """Give the file back."""
         self._data.close()
 
-    def read(self, most: int = 8 << 20, last: bool = False) -> Batch:
+    def read(self, most: int = 8 << 20, last: bool = False) -> DumpBatch:
         """What is new: about ``most`` bytes of it, less where these name what comes after them.
 
         ``last``: the process is gone; then nothing waits for what would come.
@@ -113,23 +117,23 @@ class Growing:
         with prefix_errors(self.path):
             if not self._queue:
                 self._look()
-            self._consume(most)
+            self._read_pieces(most)
         over = not self._queue and (last or self.header.state != RUNNING)
-        work, calls, ended = self._due(over)
+        work, calls, ended = self._take_due(over)
         rest, newest = bool(self._queue), self._context.last_time
-        return Batch(self.source, work, calls, ended, self._still_open(), rest, newest)
+        return DumpBatch(self.source, work, calls, ended, self._open_ranges(), rest, newest)
 
-    def behind(self) -> int:
+    def unread_bytes(self) -> int:
         """Bytes that had been written at the last look and have not been read."""
         return self._behind
 
-    def beat(self) -> int:
+    def read_heartbeat(self) -> int:
         """When the process last said that it goes on, ns; of now, however old ``header`` is."""
         with suppress(InputError, OSError):
             return parse_header(self._data.read(0, HEADER_SIZE)).end_monotonic
         return self.header.end_monotonic
 
-    def sampled(self) -> DumpSamples | None:
+    def build_samples(self) -> DumpSamples | None:
         """The PC samples so far, of all launches of each kernel; None where there are none."""
         return self._samples.build(self.process)
 
@@ -137,9 +141,9 @@ class Growing:
         """What is known of the recording so far."""
         return metadata.read_meta(self.header, self._context.vocabulary, self.path)
 
-    def remarks(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What the reader of a flame graph has to know of the dump so far."""
-        late = self._told.late
+        late = self._delivered.late
         notes = growing_dump_warnings(self._chunks, self._context, self._losses)
         more = f"{late:,} GPU activities are shown without their call, which took very long"
         return (*notes, *([more] if late else []))
@@ -147,7 +151,7 @@ class Growing:
     def copy_to(self, file: BinaryIO) -> None:
         """Write the dump as it is now, which may be more than has been read; raises OSError too."""
         with prefix_errors(self.path):
-            copy(self._data, file, _LOOKS)
+            copy_dump(self._data, file, _LOOKS)
 
     # A look at the file
 
@@ -161,7 +165,7 @@ class Growing:
                 self.header = self._chunks.header
                 self._seen_open = self._open_records()
             else:
-                pieces |= {key: self._new(key) for key in keys}
+                pieces |= {key: self._take_new_pieces(key) for key in keys}
         self._queue.extend((key, piece) for key in _VOCABULARY for piece in pieces[key])
         events = ((key, piece) for key in _EVENTS for piece in pieces[key])
         self._queue.extend(sorted(events, key=lambda one: one[1].begin))
@@ -175,9 +179,9 @@ class Growing:
         self._open_chunks = {at: one for at, one in self._open_chunks.items() if one.committed}
         if sum(one.committed for one in self._open_chunks.values()) > _MOST_OPEN:
             raise InputError("damaged: more ranges are open than in any program")
-        return _open_table(self._chunks.records_of(self._open_chunks.values()))
+        return _read_open_ranges(self._chunks.records_of(self._open_chunks.values()))
 
-    def _new(self, key: str) -> list[RecordPiece]:
+    def _take_new_pieces(self, key: str) -> list[RecordPiece]:
         """The records of a kind that have come since this was last asked."""
         size = max(self._chunks.layouts[key].size, 1) if key in self._chunks.layouts else 1
         found = []
@@ -191,29 +195,29 @@ class Growing:
 
     # What it has shown
 
-    def _consume(self, most: int) -> None:
+    def _read_pieces(self, most: int) -> None:
         """Read about ``most`` bytes of what the last look has shown."""
-        records = self._chunks.records_in(self._next(most))
+        records = self._chunks.records_in(self._next_pieces(most))
         if self._seen_open is not None:
             self._learn(records)
-        if self._seen_open is not None and not self._learns:
+        if self._seen_open is not None and not self._is_learning:
             self._open, *_ = host.build_push_pop_rows(self._context, self._seen_open)
             self._seen_open = None
-            self._end(self._last_ended)
+            self._close_ranges(self._last_ended)
         self._read_events(records)
         self._check_size()
 
-    def _next(self, most: int) -> dict[str, list[RecordPiece]]:
+    def _next_pieces(self, most: int) -> dict[str, list[RecordPiece]]:
         """The pieces whose turn it is."""
         pieces: dict[str, list[RecordPiece]] = {}
         while self._queue and most > 0:
             key, piece = self._queue.popleft()
             pieces.setdefault(key, []).append(piece)
-            most -= self._work_of(key, piece)
+            most -= self._estimate_cost(key, piece)
             self._behind -= piece.end - piece.begin
         return pieces
 
-    def _work_of(self, key: str, piece: RecordPiece) -> int:
+    def _estimate_cost(self, key: str, piece: RecordPiece) -> int:
         """What it takes to read ``piece``, in bytes of usual events."""
         size = piece.end - piece.begin
         if key in _VOCABULARY:
@@ -221,12 +225,12 @@ class Growing:
         return max(size, size // self._chunks.layouts[key].size * _USUAL)
 
     @property
-    def _learns(self) -> bool:
+    def _is_learning(self) -> bool:
         """Whether vocabulary is still to be read."""
         return bool(self._queue) and self._queue[0][0] in _VOCABULARY
 
     def _learn(self, records: Records) -> None:
-        context, more = self._context, self._learns
+        context, more = self._context, self._is_learning
         context.learn(records, last=self.header.state != RUNNING and not more, more=more)
         self._losses.learn(records)
         if records.pieces("name"):
@@ -267,53 +271,53 @@ class Growing:
         context.timeless_ranges += len(table["start"]) - len(rows["start"]) - deep
         self._payloads.add(kept)
         self._held_ended.add(rows)
-        self._end(rows)
+        self._close_ranges(rows)
         both = {name: np.append(self._last_ended[name], rows[name]) for name in self._last_ended}
         latest, _ = unique_rows([both["thread"][::-1]])
         self._last_ended = {name: column[::-1][latest] for name, column in both.items()}
 
-    def _end(self, rows: host.Rows) -> None:
+    def _close_ranges(self, rows: host.Rows) -> None:
         """These ranges are open no more, although they may be seen so for a moment."""
         self._open = host.select_rows(self._open, ~host.share_begin(self._open, rows))
 
-    def _still_open(self) -> Spans:
-        rows = Batches(Spans)
+    def _open_ranges(self) -> NewRanges:
+        rows = Batches(NewRanges)
         rows.add(**self._open, end=self._open["start"])
         return rows.build()
 
     def _add_work(self, rows: gpu.Rows) -> None:
-        python, nvtx = self._captures.of(rows["graph_node"])
+        python, nvtx = self._captures.stacks_of(rows["graph_node"])
         captured = {"captured_python": python, "captured_nvtx": nvtx}
         self._held_work.add(rows | captured | {"graph": rows["graph_node"] != NONE})
 
     # What is due
 
-    def _due(self, over: bool) -> tuple[Work, Calls, Spans]:
+    def _take_due(self, over: bool) -> tuple[NewActivities, NewCalls, NewRanges]:
         """What has been read and need not wait; nothing does when the dump is ``over``.
 
         What is not read yet began to be written after ``upto``: up to then it is complete.
         """
         all_at_once = over or not self._queue or self._waiting > _MOST_WAITING
         upto = _EVER if all_at_once else min(self._queue[0][1].made, _EVER)
-        if self._learns:
+        if self._is_learning:
             upto = 0
         calls, later = self._held_calls.take(lambda rows: rows.end <= upto)
         ended, more = self._held_ended.take(lambda rows: rows.end <= upto)
-        self._told.learn(calls)
+        self._delivered.learn(calls)
         everything = over or self._waiting > _MOST_WAITING
-        work, most = self._held_work.take(lambda rows: self._ready(rows, upto) | everything)
+        work, most = self._held_work.take(lambda rows: self._need_no_call(rows, upto) | everything)
         self._waiting = later + more + most
         return work, calls, ended
 
-    def _ready(self, work: Work, upto: int) -> Bool:
+    def _need_no_call(self, work: NewActivities, upto: int) -> Bool:
         """Which rows need not wait for their calls."""
         past = work.end <= upto
-        told = self._told.of(work)
+        told = self._delivered.are_delivered(work)
         now = min(upto, max(self._context.last_time, self.header.end_monotonic))
         alone = ~told & past & (work.end < now - _PATIENCE)
-        self._told.give_alone(work, alone)
+        self._delivered.deliver_without_call(work, alone)
         return (told & past) | alone
 
 
-def _open_table(records: Records) -> dict[str, I8]:
+def _read_open_ranges(records: Records) -> dict[str, I8]:
     return records.table(host.OPEN_RANGES, host.FIELDS[host.OPEN_RANGES])

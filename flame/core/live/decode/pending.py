@@ -9,14 +9,14 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from flame.core.columns import I8, Bool, Column, unique_rows
-from flame.core.live.decode.batch import Calls, Work
+from flame.core.live.decode.batch import NewActivities, NewCalls
 from flame.core.model.raw import Batches
 
 _Table = TypeVar("_Table", bound=Any)
 _CORRELATIONS = 1 << 32  # they are counted in 32 bits, and then from 0 on again
 
 
-class Rows(Generic[_Table]):
+class PendingRows(Generic[_Table]):
     """Rows of a table, some of which wait."""
 
     def __init__(self, table: type[_Table]) -> None:
@@ -33,15 +33,15 @@ class Rows(Generic[_Table]):
         now = due(rows)
         if now.all():
             return rows, 0
-        self._rows.add(**_columns(rows, ~now))
-        return replace(cast("Any", rows), **_columns(rows, now)), int((~now).sum())
+        self._rows.add(**_select_rows(rows, ~now))
+        return replace(cast("Any", rows), **_select_rows(rows, now)), int((~now).sum())
 
 
-def _columns(table: Any, rows: Bool) -> dict[str, Column]:
+def _select_rows(table: Any, rows: Bool) -> dict[str, Column]:
     return {one.name: getattr(table, one.name)[rows] for one in fields(table)}
 
 
-class Told:
+class DeliveredCalls:
     """Of which launches the call has been given, or will never be.
 
     A thread's calls are written one after the other. Work may be written before the call that
@@ -54,17 +54,17 @@ class Told:
         self._known: Bool = np.zeros(0, bool)
         self._alone: I8 = np.zeros(0, np.int64)
 
-    def learn(self, calls: Calls) -> None:
+    def learn(self, calls: NewCalls) -> None:
         """These have been given."""
         rows = np.flatnonzero(calls.thread >= 0)
         thread, correlation = calls.thread[rows], calls.correlation[rows]
         self._grow(int(thread.max(initial=-1)) + 1)
-        self._find_late(thread, correlation)
+        self._count_late(thread, correlation)
         first, _ = unique_rows([thread])
         new = first[~self._known[thread[first]]]
         self._last[thread[new]], self._known[thread[new]] = correlation[new], True
         ahead = np.zeros(len(self._last), np.int64)
-        np.maximum.at(ahead, thread, _later(correlation, self._last[thread]))
+        np.maximum.at(ahead, thread, _distance(correlation, self._last[thread]))
         self._last = (self._last + ahead) % _CORRELATIONS
 
     def _grow(self, size: int) -> None:
@@ -72,20 +72,20 @@ class Told:
         self._last = np.append(self._last, np.zeros(more, np.int64))
         self._known = np.append(self._known, np.zeros(more, bool))
 
-    def of(self, work: Work) -> Bool:
+    def are_delivered(self, work: NewActivities) -> Bool:
         """Which rows of ``work`` wait for no call."""
         self._grow(int(work.thread.max(initial=-1)) + 1)
         known = np.append(self._known, False)[work.thread]
         last = np.append(self._last, 0)[work.thread]
-        passed = known & (_later(last, work.correlation) >= 0)
+        passed = known & (_distance(last, work.correlation) >= 0)
         nobody: Bool = (work.thread < 0) | (work.correlation <= 0)
         return nobody | passed
 
-    def give_alone(self, work: Work, rows: Bool) -> None:
+    def deliver_without_call(self, work: NewActivities, rows: Bool) -> None:
         """Some rows are given without their calls, which have not come for a long time."""
         self._alone = np.append(self._alone, _key(work.thread[rows], work.correlation[rows]))
 
-    def _find_late(self, thread: Column, correlation: I8) -> None:
+    def _count_late(self, thread: Column, correlation: I8) -> None:
         """Count the work that has been given without its call, which has come now."""
         if len(self._alone):
             found = np.isin(self._alone, _key(thread, correlation))
@@ -98,7 +98,7 @@ def _key(thread: Column, correlation: I8) -> I8:
     return key
 
 
-def _later(one: I8, other: I8) -> I8:
+def _distance(one: I8, other: I8) -> I8:
     """By how much ``one`` comes after ``other``; negative where it comes before."""
     half = _CORRELATIONS // 2
     ahead: I8 = (one - other + half) % _CORRELATIONS - half

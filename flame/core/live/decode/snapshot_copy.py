@@ -10,18 +10,18 @@ from flame.core.readers.fdump.host import OPEN_RANGES
 from flame.core.readers.fdump.layout import CHUNK_HEADER, HEADER_SIZE, replace_committed
 
 
-def copy(data: DumpBytes, file: BinaryIO, looks: Iterable[Sequence[str]]) -> None:
+def copy_dump(data: DumpBytes, file: BinaryIO, looks: Iterable[Sequence[str]]) -> None:
     """Write the dump in ``data`` to ``file``; chunks end where their records did at the look.
 
     ``looks``: kinds of records in the order in which they are looked at. Raises OSError.
     """
-    moment = _Moment(data, looks)
+    moment = _DumpState(data, looks)
     file.write(moment.header())
     for place in sorted(moment.chunks.by_place):
         file.write(moment.chunk(place))
 
 
-class _Moment:
+class _DumpState:
     """What all chunks held when each kind of records was looked at."""
 
     def __init__(self, data: DumpBytes, looks: Iterable[Sequence[str]]) -> None:

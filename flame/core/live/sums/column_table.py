@@ -12,7 +12,7 @@ from flame.core.columns import Column
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ColumnTable:
     """All fields of a subclass are columns of the same length."""
 
     def __len__(self) -> int:
@@ -27,7 +27,7 @@ class Table:
         return type(self)(*(column[rows] for column in self.columns()))
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
         """The rows of all ``parts``, of which there is at least one, one after the other."""
         if len(parts) == 1:
             return parts[0]

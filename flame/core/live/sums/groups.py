@@ -17,7 +17,7 @@ _MOST = 1 << 22
 """They are kept for good: with more there is no memory for them."""
 
 
-class Interned:
+class RowInterner:
     """Numbers for rows of whole numbers: equal rows have one, in the order of first appearance.
 
     A program may have a million: a row is known by its bytes, which take far less room than a tuple
@@ -33,7 +33,7 @@ class Interned:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def of(self, columns: Sequence[Column]) -> I4:
+    def intern(self, columns: Sequence[Column]) -> I4:
         """The numbers of rows, i4[n]; ``columns`` (of 32 bits) are in the order of the names."""
         first, kind = unique_rows(columns)
         rows = np.array([column[first] for column in columns], np.int32)
@@ -66,7 +66,7 @@ WORK_COLUMNS = (
 )
 
 
-class WorkGroups(Interned):
+class ActivityGroups(RowInterner):
     """Groups of GPU activities.
 
     ``whole``: their stacks ``python`` and ``nvtx``, with those of captures on top, i4[groups] each.
@@ -75,17 +75,19 @@ class WorkGroups(Interned):
     def __init__(self, joiner: Joiner) -> None:
         super().__init__(WORK_COLUMNS)
         self._joiner = joiner
-        self.whole = {name: np.zeros(0, np.int32) for name in ("python", "nvtx")}
+        self.joined_stacks = {name: np.zeros(0, np.int32) for name in ("python", "nvtx")}
 
     def of(self, columns: Sequence[Column]) -> I4:
         """As `Interned.of`."""
-        numbers = super().of(columns)
-        for name, known in self.whole.items():
+        numbers = super().intern(columns)
+        for name, known in self.joined_stacks.items():
             if len(known) < len(self):
-                self.whole[name] = np.concatenate([known, self._stacks(name, len(known))])
+                self.joined_stacks[name] = np.concatenate(
+                    [known, self._join_stacks(name, len(known))]
+                )
         return numbers
 
-    def _stacks(self, name: str, known: int) -> I4:
+    def _join_stacks(self, name: str, known: int) -> I4:
         """Where groups stand that are not ``known`` yet."""
         outer = self.column(name)[known:].copy()
         inner = self.column(f"captured_{name}")[known:]
@@ -95,13 +97,13 @@ class WorkGroups(Interned):
         return outer
 
 
-class HostGroups(Interned):
+class HostGroups(RowInterner):
     """Groups of API calls and of push/pop ranges: ``launch`` is -1 for these."""
 
     def __init__(self) -> None:
         super().__init__(("kind", "process", "thread", "nvtx", "launch"))
 
-    def of_ranges(self, process: int, thread: Column, nvtx: Column) -> I4:
+    def intern_ranges(self, process: int, thread: Column, nvtx: Column) -> I4:
         """The groups of ranges with the paths ``nvtx``; -1 for the empty path."""
         size = len(thread)
         kind, none = np.full(size, int(Kind.NVTX)), np.full(size, NONE)
@@ -109,11 +111,11 @@ class HostGroups(Interned):
         rows = np.flatnonzero(nvtx != EMPTY)
         columns = (kind, np.full(size, process), thread, nvtx, none)
         if len(rows):
-            found[rows] = self.of([column[rows] for column in columns])
+            found[rows] = self.intern([column[rows] for column in columns])
         return found
 
-    def of_calls(self, process: int, thread: Column, nvtx: Column, frame: Column) -> I4:
+    def intern_calls(self, process: int, thread: Column, nvtx: Column, frame: Column) -> I4:
         """The groups of API calls made within the paths ``nvtx``."""
         size = len(thread)
         kind = np.full(size, int(Kind.LAUNCH))
-        return self.of((kind, np.full(size, process), thread, nvtx, frame))
+        return self.intern((kind, np.full(size, process), thread, nvtx, frame))

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, runs
-from flame.core.live.decode.batch import Calls
-from flame.core.live.sums.column_table import Table
+from flame.core.live.decode.batch import NewCalls
+from flame.core.live.sums.column_table import ColumnTable
 from flame.core.model.activities import NONE
 
 _PART = 1 << 15
@@ -21,7 +21,7 @@ NEVER = (1 << 63) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class _Part(Table):
+class _CallSegment(ColumnTable):
     """Calls ordered by correlation id. ``uses``: activities so far; ``first``: the earliest kept.
 
     These two columns change in place.
@@ -55,25 +55,25 @@ class CallTable:
     """
 
     def __init__(self) -> None:
-        self._waiting: _Part | None = None
+        self._waiting: _CallSegment | None = None
         self._set_parts([])
 
-    def _set_parts(self, parts: list[_Part]) -> None:
+    def _set_parts(self, parts: list[_CallSegment]) -> None:
         self._parts = parts
         self._ends: I8 = np.cumsum([len(part) for part in parts], dtype=np.int64)
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if self._parts else 0
 
-    def add(self, calls: Calls) -> None:
+    def add(self, calls: NewCalls) -> None:
         """Add new calls; those without an id launch nothing."""
-        part = _part(calls)
+        part = _build_segment(calls)
         if not len(part):
             return
         parts = self._parts
         if parts and len(parts[-1]) + len(part) <= _PART:
             *parts, last = parts
-            part = _ordered(_Part.joined([last, part]))
+            part = _order_calls(_CallSegment.concatenate([last, part]))
         self._set_parts([*parts, part])
         if len(self) > _MOST:
             self.expire(self._parts[len(self._parts) // 8].latest + 1)
@@ -86,7 +86,7 @@ class CallTable:
         old = [part for part in self._parts if part.latest < horizon]
         if all(part is self._waiting for part in old):
             return
-        self._waiting = _unused(old)
+        self._waiting = _latest_unused(old)
         recent = [part for part in self._parts if part.latest >= horizon]
         self._set_parts([*filter(len, [self._waiting]), *recent])
 
@@ -98,7 +98,7 @@ class CallTable:
         for part, end in zip(self._parts, self._ends.tolist(), strict=True):
             low, high = np.searchsorted(ids, part.span, "left")
             if low < high:
-                place = among(ids[low:high], part.correlation)
+                place = find_places(ids[low:high], part.correlation)
                 rows, place = np.flatnonzero(place != NONE) + low, place[place != NONE]
                 start, longest = part.start[place], part.start[place] - part.end[place]
                 earliest, most = best[:, rows]
@@ -122,7 +122,7 @@ class CallTable:
             np.add.at(part.uses, of_part, 1)
             np.minimum.at(part.first, of_part, start[rows])
 
-    def _split(self, place: I8) -> Iterator[tuple[_Part, I8, I8]]:
+    def _split(self, place: I8) -> Iterator[tuple[_CallSegment, I8, I8]]:
         """By part: the indices in ``place`` that are of it, and their rows in it."""
         known = np.flatnonzero(place != NONE)
         number = np.searchsorted(self._ends, place[known], "right")
@@ -131,10 +131,10 @@ class CallTable:
             yield part, rows, place[rows] - (self._ends[one] - len(part))
 
 
-def _part(calls: Calls) -> _Part:
+def _build_segment(calls: NewCalls) -> _CallSegment:
     """One part of all calls that have an id."""
     nothing = np.zeros(len(calls), np.int64)
-    part = _Part(
+    part = _CallSegment(
         calls.correlation,
         calls.start,
         calls.end,
@@ -145,10 +145,10 @@ def _part(calls: Calls) -> _Part:
         nothing,
         nothing + NEVER,
     )
-    return _ordered(part.take(part.correlation > 0))
+    return _order_calls(part.take(part.correlation > 0))
 
 
-def _ordered(part: _Part) -> _Part:
+def _order_calls(part: _CallSegment) -> _CallSegment:
     """By id, of several with one only the first."""
     if (part.correlation[1:] > part.correlation[:-1]).all():
         return part
@@ -156,21 +156,21 @@ def _ordered(part: _Part) -> _Part:
     return part.take(runs(part.correlation))
 
 
-def _unused(parts: list[_Part]) -> _Part:
+def _latest_unused(parts: list[_CallSegment]) -> _CallSegment:
     """The latest calls that nothing has come of."""
-    part = _Part.joined(parts)
+    part = _CallSegment.concatenate(parts)
     waiting = np.flatnonzero(part.uses == 0)
     latest = waiting[np.argsort(part.start[waiting], kind="stable")[-_MOST_WAITING:]]
-    return _ordered(part.take(latest))
+    return _order_calls(part.take(latest))
 
 
-def ids_of(calls: Calls) -> I8:
+def correlation_ids(calls: NewCalls) -> I8:
     """The ids of ``calls``, in order."""
     ids, _ = distinct(calls.correlation[calls.correlation > 0])
     return ids
 
 
-def among(values: Column, ordered: I8) -> I8:
+def find_places(values: Column, ordered: I8) -> I8:
     """The place of each of ``values`` in ``ordered``, `NONE` where it is not there."""
     place = np.searchsorted(ordered, values)
     return np.where(np.append(ordered, NONE)[place] == values, place, NONE)

@@ -18,30 +18,30 @@ SETTLED = SECOND
 _STEPS = LONGEST // STEP
 
 
-class Bins(NamedTuple):
+class TimeBins(NamedTuple):
     """Amounts by step of time: step ``number`` begins at ``number * STEP``, ns."""
 
     number: I8
     amount: I8
 
     @classmethod
-    def none(cls) -> Bins:
+    def empty(cls) -> TimeBins:
         """Nothing in any step."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
-    def of(cls, number: I8, amount: I8) -> Bins:
+    def sum_amounts(cls, number: I8, amount: I8) -> TimeBins:
         """``amount`` summed by step."""
         numbers, place = distinct(number)
         return cls(numbers, sum_by(place, amount, len(numbers)))
 
     @classmethod
-    def counted(cls, time: I8) -> Bins:
+    def count_times(cls, time: I8) -> TimeBins:
         """How many of ``time`` lie in each step."""
-        return cls.of(time // STEP, np.ones(len(time), np.int64))
+        return cls.sum_amounts(time // STEP, np.ones(len(time), np.int64))
 
     @classmethod
-    def covered(cls, start: I8, end: I8) -> Bins:
+    def measure_intervals(cls, start: I8, end: I8) -> TimeBins:
         """How much of each step lies in the intervals from ``start`` to ``end``: their last minute.
 
         They do not overlap each other.
@@ -53,21 +53,21 @@ class Bins(NamedTuple):
         number = stretches(first, steps)
         start, end = np.repeat(start, steps), np.repeat(end, steps)
         inside = np.minimum(end, (number + 1) * STEP) - np.maximum(start, number * STEP)
-        return cls.of(number, inside)
+        return cls.sum_amounts(number, inside)
 
-    def joined(self, other: Bins) -> Bins:
+    def add(self, other: TimeBins) -> TimeBins:
         """The amounts of both."""
         if not len(other.number):
             return self
-        return Bins.of(*map(np.concatenate, zip(self, other, strict=True)))
+        return TimeBins.sum_amounts(*map(np.concatenate, zip(self, other, strict=True)))
 
-    def since(self, time: int) -> Bins:
+    def since(self, time: int) -> TimeBins:
         """Without the steps that were over at ``time``."""
         kept = (self.number + 1) * STEP > time
-        return Bins(self.number[kept], self.amount[kept])
+        return TimeBins(self.number[kept], self.amount[kept])
 
 
-class Life(NamedTuple):
+class RecordingSpan(NamedTuple):
     """From when until when a process recorded, ns, and how many GPUs it has used."""
 
     begin: int
@@ -75,14 +75,16 @@ class Life(NamedTuple):
     gpus: int
 
 
-def rates(busy: Iterable[Bins], launches: Iterable[Bins], lives: Iterable[Life], now: int) -> Rates:
+def compute_rates(
+    busy: Iterable[TimeBins], launches: Iterable[TimeBins], lives: Iterable[RecordingSpan], now: int
+) -> Rates:
     """The steps of the minute that are over at ``now``."""
     last = now // STEP
-    time = _per_step(busy, last) / (np.maximum(_gpus(lives, last), 1) * STEP)
-    return Rates(STEP, np.minimum(time, 1.0), _per_step(launches, last), last)
+    time = _sum_per_step(busy, last) / (np.maximum(_count_gpus(lives, last), 1) * STEP)
+    return Rates(STEP, np.minimum(time, 1.0), _sum_per_step(launches, last), last)
 
 
-def _gpus(lives: Iterable[Life], last: int) -> I8:
+def _count_gpus(lives: Iterable[RecordingSpan], last: int) -> I8:
     """How many there were in each step: one that is started anew has no GPU more."""
     number = np.arange(last - _STEPS, last)
     result = np.zeros(_STEPS, np.int64)
@@ -91,7 +93,7 @@ def _gpus(lives: Iterable[Life], last: int) -> I8:
     return result
 
 
-def _per_step(bins: Iterable[Bins], last: int) -> I8:
+def _sum_per_step(bins: Iterable[TimeBins], last: int) -> I8:
     """Amounts of the steps before ``last``, oldest first."""
     result = np.zeros(_STEPS, np.int64)
     for number, amount in bins:

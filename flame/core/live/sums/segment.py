@@ -17,7 +17,7 @@ class GroupSums(NamedTuple):
     values: I8
 
     @classmethod
-    def of(cls, group: I4, measures: Iterable[I8]) -> GroupSums:
+    def sum_rows(cls, group: I4, measures: Iterable[I8]) -> GroupSums:
         """The sums of rows of ``group``, measure by measure."""
         groups, place = distinct(group.astype(np.int64))
         sums = [sum_by(place, values, len(groups)) for values in measures]
@@ -38,7 +38,7 @@ class Segment(Protocol):
         """The sums of what of it belongs to the time from ``begin`` on."""
 
 
-class Extent(NamedTuple):
+class WindowExtent(NamedTuple):
     """Times of a snapshot, ns of CLOCK_MONOTONIC: its window, and what is 0 in the profile."""
 
     begin: int
@@ -46,14 +46,14 @@ class Extent(NamedTuple):
     zero: int
 
 
-class Kept(NamedTuple):
+class KeptSegments(NamedTuple):
     """Segments of GPU work, and of calls and ranges."""
 
     work: Sequence[Segment]
     host: Sequence[Segment]
 
 
-class Sums:
+class SegmentSums:
     """Sums per group of the segments in a window of time.
 
     From one look to the next only what has entered the window or left it is added or taken away.
@@ -72,7 +72,7 @@ class Sums:
         for one in whole - self._whole:
             self._add(one.sums, 1)
         self._whole = whole
-        result = _wider(self._values, size).copy()
+        result = _widen(self._values, size).copy()
         for one in known:
             if begin is not None and one.first < begin <= one.last:
                 group, values = one.since(begin)
@@ -96,11 +96,11 @@ class Sums:
 
     def _add(self, sums: GroupSums, sign: int) -> None:
         if len(sums.group):
-            self._values = _wider(self._values, int(sums.group[-1]) + 1)
+            self._values = _widen(self._values, int(sums.group[-1]) + 1)
             self._values[:, sums.group] += sign * sums.values
 
 
-def _wider(values: I8, size: int) -> I8:
+def _widen(values: I8, size: int) -> I8:
     """``values`` with room for ``size`` groups."""
     more = size - values.shape[1]
     return np.pad(values, ((0, 0), (0, more))) if more > 0 else values
