@@ -19,7 +19,7 @@ _MOST = 2_000
 """Files: some hundred megabytes, of dozens of programs."""
 
 
-class Cache:
+class CodeCache:
     """What is known of the cubin open as ``cubin``, by nvdisasm of this ``version``."""
 
     def __init__(self, cubin: BufferedReader, version: str) -> None:
@@ -30,34 +30,34 @@ class Cache:
 
     def read(self) -> dict[str, Code]:
         """The code of functions by name; none where nothing is kept."""
-        with suppress(OSError, RuntimeError), _opened() as folder:
+        with suppress(OSError, RuntimeError), _open_folder() as folder:
             return read_codes(folder, self._name)
         return {}
 
     def write(self, codes: Mapping[str, Code]) -> None:
         """Keep ``codes``, where there is a place for them."""
         with suppress(OSError, RuntimeError):
-            _place().mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _opened() as folder:
+            _folder_path().mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _open_folder() as folder:
                 write_codes(folder, self._name, self._version, codes)
-                _forget_oldest(folder)
+                _remove_oldest(folder)
 
 
-def _place() -> Path:
+def _folder_path() -> Path:
     """The cache folder; RuntimeError where nobody's home is known."""
     return cache_folder() / _FOLDER
 
 
 @contextmanager
-def _opened() -> Iterator[int]:
-    folder = os.open(_place(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _open_folder() -> Iterator[int]:
+    folder = os.open(_folder_path(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield folder
     finally:
         os.close(folder)
 
 
-def _forget_oldest(folder: int) -> None:
+def _remove_oldest(folder: int) -> None:
     with os.scandir(folder) as entries:
         known = [(one.stat().st_mtime_ns, one.name) for one in entries]
     for _, name in sorted(known)[:-_MOST]:

@@ -60,13 +60,13 @@ def read_codes(folder: int, name: str) -> dict[str, Code]:
         return {}
     if (kept.format, kept.version) != (_FORMAT, _VERSION):
         return {}
-    return {one.name: _code(one) for one in kept.functions if _is_sound(one)}
+    return {one.name: _build_code(one) for one in kept.functions if _is_sound(one)}
 
 
 def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, Code]) -> None:
     """Write such a file; it appears whole or not at all. Raises OSError."""
     functions = [
-        _Function(key, list(one.files), one.offset.tolist(), list(one.text), *_lines(one))
+        _Function(key, list(one.files), one.offset.tolist(), list(one.text), *_files_and_lines(one))
         for key, one in codes.items()
     ]
     data = msgspec.json.encode(_File(_FORMAT, _VERSION, disassembler, functions))
@@ -96,7 +96,7 @@ def open_regular(folder: int, name: str, largest: int) -> BufferedReader:
     raise OSError(errno.EINVAL, "no regular file, or too large")
 
 
-def _lines(code: Code) -> tuple[list[int], list[int]]:
+def _files_and_lines(code: Code) -> tuple[list[int], list[int]]:
     return code.file.tolist(), code.line.tolist()
 
 
@@ -109,7 +109,7 @@ def _is_sound(one: _Function) -> bool:
     )
 
 
-def _code(one: _Function) -> Code:
+def _build_code(one: _Function) -> Code:
     return Code(
         one.name,
         np.array(one.offset, np.int64),

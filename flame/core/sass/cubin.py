@@ -43,7 +43,7 @@ Tick = Callable[[], None]
 """Called again and again by what may take long; may raise to stop it."""
 
 
-class Function(NamedTuple):
+class CubinFunction(NamedTuple):
     """A function: the number of its symbol, its section, and its bytes there.
 
     ``start`` 0 is a kernel, and all of its section is its own.
@@ -55,19 +55,19 @@ class Function(NamedTuple):
     size: int
 
 
-def functions_in(file: int, wanted: Iterable[str], tick: Tick) -> dict[str, Function]:
+def find_functions(file: int, wanted: Iterable[str], tick: Tick) -> dict[str, CubinFunction]:
     """Those of the ``wanted`` functions that the cubin open as ``file`` has, by name.
 
     Each of them calls ``tick``, which may raise to stop it. Raises InputError where it is no cubin,
     or its tables are damaged.
     """
     try:
-        return dict(_functions(_Tables(file), wanted, tick))
+        return dict(_find_functions(_ElfTables(file), wanted, tick))
     except (struct.error, ValueError, IndexError, OverflowError):
         raise InputError("a damaged cubin: its tables cannot be read") from None
 
 
-class _Tables:
+class _ElfTables:
     """The sections of an ELF file, and their bytes."""
 
     def __init__(self, file: int) -> None:
@@ -110,21 +110,21 @@ class _Tables:
         return np.frombuffer(data[: len(data) // size * size], dtype)
 
 
-def _functions(
-    tables: _Tables, wanted: Iterable[str], tick: Tick
-) -> Iterator[tuple[str, Function]]:
+def _find_functions(
+    tables: _ElfTables, wanted: Iterable[str], tick: Tick
+) -> Iterator[tuple[str, CubinFunction]]:
     for section in tables.of_type(_SYMBOLS):
         symbols = tables.table(section, _SYMBOL)
-        sections = _sections(tables, symbols)
+        sections = _symbol_sections(tables, symbols)
         rows = np.flatnonzero((symbols["info"] & 0xF == _FUNCTION) & (sections > 0))
         names = tables.content(tables.sections[int(section["link"])])
         for name in wanted:
             tick()
-            for row in rows[np.isin(symbols["name"][rows], _places(names, name))][:1].tolist():
-                yield name, _function(tables, symbols[row], int(sections[row]), row)
+            for row in rows[np.isin(symbols["name"][rows], _name_places(names, name))][:1].tolist():
+                yield name, _build_function(tables, symbols[row], int(sections[row]), row)
 
 
-def _sections(tables: _Tables, symbols: Any) -> Any:
+def _symbol_sections(tables: _ElfTables, symbols: Any) -> Any:
     """The number of every symbol's section."""
     found = symbols["section"].astype(np.int64)
     for section in tables.of_type(_INDICES):
@@ -135,7 +135,7 @@ def _sections(tables: _Tables, symbols: Any) -> Any:
     return np.where(found < len(tables.sections), found, 0)
 
 
-def _places(names: bytes, name: str) -> list[int]:
+def _name_places(names: bytes, name: str) -> list[int]:
     """Where ``name`` stands among ``names``, which end with a zero each."""
     wanted, found = name.encode("utf-8", "surrogateescape") + b"\0", []
     at = names.find(wanted)
@@ -145,8 +145,8 @@ def _places(names: bytes, name: str) -> list[int]:
     return found
 
 
-def _function(tables: _Tables, symbol: Any, section: int, row: int) -> Function:
+def _build_function(tables: _ElfTables, symbol: Any, section: int, row: int) -> CubinFunction:
     start = int(symbol["value"]) - int(tables.sections[section]["address"])
     if start < 0:
         raise ValueError(start)
-    return Function(row, tables.name(section), start, int(symbol["size"]))
+    return CubinFunction(row, tables.name(section), start, int(symbol["size"]))
