@@ -29,7 +29,7 @@ class SampleTotals(NamedTuple):
     attribution: Literal["launch", "kernel", "mixed"]
 
 
-def sample_totals(profile: Profile) -> SampleTotals | None:
+def count_samples(profile: Profile) -> SampleTotals | None:
     """What there is in ``profile``; None where it has no samples."""
     sampling = profile.sampling
     if sampling is None:
@@ -45,7 +45,7 @@ def sample_totals(profile: Profile) -> SampleTotals | None:
     )
 
 
-def with_sampling(
+def attach_sampling(
     profile: Profile, frames: FrameBuilder, sampling: Sampling, samples: I8 | None = None
 ) -> Profile:
     """``profile`` with what ``sampling`` says of its kernels.
@@ -55,7 +55,7 @@ def with_sampling(
     """
     table = profile.activities
     if samples is None:
-        samples = spread_over_rows(
+        samples = split_over_rows(
             sampling.of_group[table.groups.of], sampling.totals, table.duration
         )
     activities = replace(table, measures={**table.measures, STALLS.key: samples})
@@ -64,7 +64,9 @@ def with_sampling(
         profile,
         frames=frames.build(),
         activities=activities,
-        grouping=replace(profile.grouping, shapes=_padded(profile.grouping.shapes, len(frames))),
+        grouping=replace(
+            profile.grouping, shapes=_pad_shapes(profile.grouping.shapes, len(frames))
+        ),
         sampling=sampling,
     )
     before = set(unsampled(profile))
@@ -72,11 +74,11 @@ def with_sampling(
     return replace(found, warnings=(*told, *unsampled(found)))
 
 
-def _padded(of_frame: I4, size: int) -> I4:
+def _pad_shapes(of_frame: I4, size: int) -> I4:
     return np.append(of_frame, np.full(size - len(of_frame), NONE, np.int32))
 
 
-def spread_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
+def split_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
     """``totals`` (i8[d]) spread over the rows of each, in proportion to ``weight``, i8[rows].
 
     ``of_row`` i4[rows] says which total a row is of, -1 for none. What each row has ends where the

@@ -13,7 +13,7 @@ from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 
 
-def joined_samplings(
+def merge_samplings(
     profiles: Sequence[Profile], frames: Sequence[I4], groups: Groups
 ) -> Sampling | None:
     """The samples of all ``profiles``, whose activities follow each other in ``groups``.
@@ -22,15 +22,15 @@ def joined_samplings(
     """
     if all(one.sampling is None for one in profiles):
         return None
-    parts = [one.sampling or _nothing(one) for one in profiles]
+    parts = [one.sampling or _empty_sampling(one) for one in profiles]
     renamed = [
         replace(one, sass=ids[one.sass], stall=ids[one.stall])
         for one, ids in zip(parts, frames, strict=True)
     ]
-    return concatenated(renamed, _of_group(profiles, parts, groups))
+    return concatenate_samplings(renamed, _distribution_of_groups(profiles, parts, groups))
 
 
-def concatenated(parts: Sequence[Sampling], of_group: I4) -> Sampling:
+def concatenate_samplings(parts: Sequence[Sampling], of_group: I4) -> Sampling:
     """The distributions of all ``parts``, which share frames, in a row; ``of_group`` as given."""
     codes = np.cumsum([0, *(len(one.codes) for one in parts)])
     sizes = np.concatenate([np.diff(one.bounds) for one in parts])
@@ -48,7 +48,9 @@ def concatenated(parts: Sequence[Sampling], of_group: I4) -> Sampling:
     )
 
 
-def _of_group(profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Groups) -> I4:
+def _distribution_of_groups(
+    profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Groups
+) -> I4:
     """The distribution of each of the new groups, all of whose rows were in one group before."""
     first = 0
     found = np.full(len(groups), NONE, np.int32)
@@ -61,7 +63,7 @@ def _of_group(profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Gr
     return found
 
 
-def _nothing(profile: Profile) -> Sampling:
+def _empty_sampling(profile: Profile) -> Sampling:
     none, empty = np.zeros(0, np.int32), np.zeros(0, np.int64)
     of_group = np.full(len(profile.activities.groups), NONE, np.int32)
     start = np.zeros(1, np.int64)

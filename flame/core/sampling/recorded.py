@@ -14,13 +14,13 @@ from flame.core.model.pc_samples import Code, Samples, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.model.raw import PcSamples, RawTrace
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.sampling.attach import spread_over_rows, with_sampling
+from flame.core.sampling.attach import attach_sampling, split_over_rows
 
 _LISTED = 3
 _LONGEST_NAME = 60
 
 
-def with_recorded(profile: Profile, raw: RawTrace) -> tuple[Profile, list[str]]:
+def attach_recorded_samples(profile: Profile, raw: RawTrace) -> tuple[Profile, list[str]]:
     """``profile``, made of ``raw``, with its PC samples; and what is to be said of those left out.
 
     Samples that know their launch are of it alone, unless the kernel has others in the process that
@@ -30,18 +30,18 @@ def with_recorded(profile: Profile, raw: RawTrace) -> tuple[Profile, list[str]]:
     pc = raw.pc_samples
     if pc is None:
         return profile, []
-    owners = _Owners(profile, raw, pc)
+    owners = _SampleOwners(profile, raw, pc)
     warnings = list(owners.warnings())
     if not owners.exact:
         return profile, warnings
     builder = SamplingBuilder(raw.frames)
-    for parts, exact in zip(distributions(pc, owners.of_sample), owners.exact, strict=True):
+    for parts, exact in zip(build_distributions(pc, owners.of_sample), owners.exact, strict=True):
         builder.add(parts, exact)
     sampling = builder.build(owners.of_group)
-    return with_sampling(profile, raw.frames, sampling, owners.per_row), warnings
+    return attach_sampling(profile, raw.frames, sampling, owners.per_row), warnings
 
 
-class _Owners:
+class _SampleOwners:
     """Whose each sample is.
 
     ``of_sample`` i4 and ``of_group`` i4 (groups of the activities) are distributions, -1 for none;
@@ -52,7 +52,7 @@ class _Owners:
         self._pc = pc
         self._table, self._groups = profile.activities, profile.activities.groups
         self._correlation = raw.activities.correlation
-        self._name, self._of_frame = names_of(pc.functions, profile.frames.frames)
+        self._name, self._of_frame = number_names(pc.functions, profile.frames.frames)
         self._is_kernel = np.isin(self._name, self._of_frame)[pc.function]
         size = len(self._groups)
         self.of_sample: I4 = np.full(len(pc.samples), NONE, np.int32)
@@ -60,15 +60,15 @@ class _Owners:
         self.per_row: I8 = np.zeros(len(self._table), np.int64)
         self.exact: list[bool] = []
         self._nowhere = self._unlaunched = np.zeros(0, np.int64)
-        self._by_launch()
-        self._by_kernel()
+        self._own_by_launch()
+        self._own_by_kernel()
 
-    def _by_launch(self) -> None:
+    def _own_by_launch(self) -> None:
         pc, table = self._pc, self._table
-        known = (pc.correlation > 0) & ~self._of_all(pc.process, self._name[pc.function])
+        known = (pc.correlation > 0) & ~self._lack_launches(pc.process, self._name[pc.function])
         name = self._of_frame[table.frame]
-        kernels = np.flatnonzero(self._is_launched() & ~self._of_all(table.process, name))
-        union = _Union(len(self._groups))
+        kernels = np.flatnonzero(self._is_launched() & ~self._lack_launches(table.process, name))
+        union = _GroupUnion(len(self._groups))
         # Those of a function that is called, not launched, are of the kernel that was.
         for chosen, own in ((known & self._is_kernel, True), (known & ~self._is_kernel, False)):
             rows = np.flatnonzero(chosen)
@@ -77,16 +77,18 @@ class _Owners:
             if own:
                 left.append(self._name[pc.function[rows]])
                 right.append(name[kernels])
-            of_left, of_right, size = _matched(left, right)
-            self.of_sample[rows] = self._share(union, rows, kernels, of_left, of_right, size)
-        self._number(union)
+            of_left, of_right, size = _number_common_rows(left, right)
+            self.of_sample[rows] = self._share_among_kernels(
+                union, rows, kernels, of_left, of_right, size
+            )
+        self._number_distributions(union)
 
-    def _of_all(self, process: I4, name: I4) -> Bool:
+    def _lack_launches(self, process: I4, name: I4) -> Bool:
         """Which kernels, by process and name, have samples that do not know their launch."""
         pc = self._pc
         rows = np.flatnonzero((pc.correlation <= 0) & self._is_kernel)
         others = [pc.process[rows], self._name[pc.function[rows]]]
-        found: Bool = _matched([process, name], others)[0] != NONE
+        found: Bool = _number_common_rows([process, name], others)[0] != NONE
         return found
 
     def _is_launched(self) -> Bool:
@@ -94,13 +96,13 @@ class _Owners:
         known: Bool = (self._table.kind == Kind.KERNEL) & (self._correlation > 0)
         return known & np.isin(self._correlation, self._pc.correlation)
 
-    def _share(
-        self, union: _Union, rows: I8, kernels: I8, of_left: I4, of_right: I4, size: int
+    def _share_among_kernels(
+        self, union: _GroupUnion, rows: I8, kernels: I8, of_left: I4, of_right: I4, size: int
     ) -> I4:
         """Give the samples ``rows`` to ``kernels`` of the same launch; the first group of each."""
         met, group = of_left >= 0, self._groups.of[kernels]
         totals = sum_by(of_left[met], self._pc.samples[rows[met]], size)
-        self.per_row[kernels] += spread_over_rows(of_right, totals, self._table.duration[kernels])
+        self.per_row[kernels] += split_over_rows(of_right, totals, self._table.duration[kernels])
         first = np.full(size + 1, len(self._groups))
         np.minimum.at(first, of_right, group)
         first[size] = NONE
@@ -108,7 +110,7 @@ class _Owners:
         found: I4 = first[of_left].astype(np.int32)
         return found
 
-    def _number(self, union: _Union) -> None:
+    def _number_distributions(self, union: _GroupUnion) -> None:
         """Number the distributions: several groups have one where a launch is of several."""
         touched = np.array(sorted(union.touched), np.int64)
         roots, number = distinct(union.roots()[touched])
@@ -116,12 +118,12 @@ class _Owners:
         self.exact += (np.bincount(number, minlength=len(roots)) == 1).tolist()
         self.of_sample = np.append(self.of_group, np.int32(NONE))[self.of_sample]
 
-    def _by_kernel(self) -> None:
+    def _own_by_kernel(self) -> None:
         pc, groups = self._pc, self._groups
         rest = np.flatnonzero(self.of_sample == NONE)
         name = np.where(groups.kind == Kind.KERNEL, self._of_frame[groups.frame], NONE)
         left = [pc.process[rest], self._name[pc.function[rest]]]
-        of_left, of_right, size = _matched(left, [groups.process, name])
+        of_left, of_right, size = _number_common_rows(left, [groups.process, name])
         taken = np.zeros(size + 1, bool)
         taken[of_right[self.of_group != NONE]] = True
         taken[size] = False
@@ -132,27 +134,27 @@ class _Owners:
         shared = number[of_right]
         self.of_group = np.where(shared != NONE, shared, self.of_group).astype(np.int32)
         self.exact += [False] * int((~taken[:size]).sum())
-        self._spread(shared)
+        self._split_by_time(shared)
 
-    def _spread(self, shared: I8) -> None:
+    def _split_by_time(self, shared: I8) -> None:
         """Samples of all launches, by the time that these took."""
         met = self.of_sample != NONE
         totals = sum_by(self.of_sample[met], self._pc.samples[met], len(self.exact))
         of_row = shared[self._groups.of].astype(np.int32)
-        self.per_row += spread_over_rows(of_row, totals, self._table.duration)
+        self.per_row += split_over_rows(of_row, totals, self._table.duration)
 
     def warnings(self) -> Iterator[str]:
         """What has no owner."""
         pc = self._pc
         if count := int(pc.samples[self._nowhere].sum()):
             numbers = np.unique(pc.function[self._nowhere]).tolist()
-            names = _listed(list(dict.fromkeys(pc.functions[number] for number in numbers)))
+            names = _list_names(list(dict.fromkeys(pc.functions[number] for number in numbers)))
             yield f"{count:,} PC samples are in functions of no recorded kernel ({names}): left out"
         if count := int(pc.samples[self._unlaunched].sum()):
             yield f"{count:,} PC samples are of launches that were not recorded: left out"
 
 
-def names_of(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4, I4]:
+def number_names(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4, I4]:
     """Numbers of the names of ``functions``, and of the kernels among ``frames``, -1 for others."""
     names: dict[str, int] = {}
     own = [names.setdefault(name, len(names)) for name in functions]
@@ -165,7 +167,7 @@ def names_of(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4, I4]
     return np.array(own, np.int32), np.array(of_frame, np.int32)
 
 
-def _matched(left: Sequence[Column], right: Sequence[Column]) -> tuple[I4, I4, int]:
+def _number_common_rows(left: Sequence[Column], right: Sequence[Column]) -> tuple[I4, I4, int]:
     """What the rows of ``left`` and ``right`` have in common: numbers of it, and how many.
 
     -1 where a row has nothing on the other side.
@@ -178,7 +180,7 @@ def _matched(left: Sequence[Column], right: Sequence[Column]) -> tuple[I4, I4, i
     return number[place[:size]], number[place[size:]], len(both)
 
 
-class _Union:
+class _GroupUnion:
     """Groups that cannot be told apart; ``touched`` are those that have samples at all."""
 
     def __init__(self, size: int) -> None:
@@ -209,7 +211,7 @@ class _Union:
 # What they are
 
 
-def distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
+def build_distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
     """The samples of every distribution, one part for each function."""
     rows = np.flatnonzero(owner != NONE)
     keys: list[Column] = [owner[rows], pc.function[rows], pc.offset[rows], pc.reason[rows]]
@@ -217,10 +219,10 @@ def distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
     samples = sum_by(kind, pc.samples[rows], len(first))
     owners, function, offset, reason = (column[first] for column in keys)
     codes = {
-        number: _covering(pc.codes[number], pc.functions[number], np.unique(offset[one]))
-        for number, one in _by_value(function)
+        number: _code_with_offsets(pc.codes[number], pc.functions[number], np.unique(offset[one]))
+        for number, one in _rows_by_value(function)
     }
-    for _, mine in _by_value(owners):
+    for _, mine in _rows_by_value(owners):
         yield [
             Samples(
                 codes[number],
@@ -229,11 +231,11 @@ def distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
                 samples[mine[one]],
                 pc.reasons,
             )
-            for number, one in _by_value(function[mine])
+            for number, one in _rows_by_value(function[mine])
         ]
 
 
-def _by_value(column: Column) -> Iterator[tuple[int, I8]]:
+def _rows_by_value(column: Column) -> Iterator[tuple[int, I8]]:
     """Each value of ``column``, in order, and the rows that have it."""
     order = np.argsort(column, kind="stable")
     bounds = [*runs(column[order]).tolist(), len(order)]
@@ -241,7 +243,7 @@ def _by_value(column: Column) -> Iterator[tuple[int, I8]]:
         yield int(column[order[low]]), order[low:high]
 
 
-def _covering(known: Code | None, name: str, offsets: I8) -> Code:
+def _code_with_offsets(known: Code | None, name: str, offsets: I8) -> Code:
     """The code of a function with all ``offsets``: some may be of no instruction that is known."""
     if known is None:
         return Code.unknown(name, offsets)
@@ -261,6 +263,6 @@ def _covering(known: Code | None, name: str, offsets: I8) -> Code:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     short = [kernel_base(demangle(name))[:_LONGEST_NAME] for name in names[:_LISTED]]
     return ", ".join([*short, "…"] if len(names) > _LISTED else short)
