@@ -29,7 +29,7 @@ _NOTE = (
 
 
 class CpuFeed:
-    """What `flame.core.live.feed.Feed` is for dumps, for the process ``pid`` and its children.
+    """What `flame.core.live.feed.LiveFeed` is for dumps, for the process ``pid`` and its children.
 
     The only metric is how often py-spy has seen a thread that runs (`RATE` times a second); there
     are no single activities, no times, and no dump to be saved. ``title`` and the first warning of

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flame.core.loading.source_labels import _absolute, path_labels
+from flame.core.loading.source_labels import absolute_path, label_paths
 from flame.core.readers.fdump.folder import is_folder, list_dumps
 
 
@@ -25,8 +25,8 @@ class Inputs:
         if self.name:
             return self.name
         if len(self.paths) == 1:
-            return _absolute(self.paths[0]).name or str(self.paths[0])
-        labels = path_labels(self.paths)
+            return absolute_path(self.paths[0]).name or str(self.paths[0])
+        labels = label_paths(self.paths)
         between = ", " if len(labels) == 2 else "…"
         return f"{len(labels)} traces: {labels[0]}{between}{labels[-1]}"
 
@@ -37,7 +37,7 @@ class Inputs:
             return re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "recording"
         if len(self.paths) == 1:
             return Path(self.title).stem
-        first = Path(path_labels(self.paths)[0]).name
+        first = Path(label_paths(self.paths)[0]).name
         return f"{first}-and-{len(self.paths) - 1}-more"
 
     def hold(self, path: Path) -> bool:

@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 
 from flame.core.columns import I4, Column
-from flame.core.loading.clocks import align
-from flame.core.loading.merge_metrics import differences, joined_measures, joined_metrics, scales
+from flame.core.loading.clocks import align_clocks
+from flame.core.loading.merge_metrics import (
+    measure_scales,
+    merge_measures,
+    merge_metrics,
+    metric_warnings,
+)
 from flame.core.model.activities import NONE, Activities, RangePieces, timed
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
@@ -19,14 +24,14 @@ from flame.core.model.launches import UNKNOWN, LaunchConfig, Launches
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, ProfilerSteps, Source, Thread
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
-from flame.core.sampling.merge import joined_samplings
+from flame.core.sampling.merge import merge_samplings
 
 _STACKS = ("python", "native", "nvtx", "stack")
 _AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched")
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _ProfilePart:
     """One of the profiles, as the new numbers of all that it has; ``shift`` moves its times.
 
     The last of ``frames``, ``process``, ``thread`` and ``device`` is for what is unknown (-1).
@@ -54,15 +59,15 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
     time of day and were recorded together; else each begins at 0, and a warning says so. Raises
     InputError where they have nothing in common to be measured by.
     """
-    metrics = joined_metrics(profiles, labels)
-    clock, who = align(profiles, labels), _Who()
+    metrics = merge_metrics(profiles, labels)
+    clock, who = align_clocks(profiles, labels), _MergedNames()
     parts = [
-        who.add(one, number, shift, scales(one, metrics))
+        who.add(one, number, shift, measure_scales(one, metrics))
         for number, (one, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
     ]
-    table = _joined(parts, [one.activities for one in profiles])
+    table = _merge_tables(parts, [one.activities for one in profiles])
     sources = tuple(map(Source, labels, (one.meta for one in profiles)))
-    warnings = warnings_of_all([one.warnings for one in profiles], labels)
+    warnings = merge_warnings([one.warnings for one in profiles], labels)
     listed = tuple(who.processes), tuple(who.threads), tuple(who.devices)
     grouping = add_grouping(who.frames, *listed, table.stream, sources)
     return Profile(
@@ -70,23 +75,25 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         table,
         *listed,
         grouping=grouping,
-        meta=common_meta([one.meta for one in profiles], clock.origin),
+        meta=merge_metas([one.meta for one in profiles], clock.origin),
         begin=clock.begin,
         end=clock.end,
-        graph_nodes=_graph_nodes(profiles),
-        warnings=(*clock.warnings, *differences(profiles, labels), *warnings),
-        host_builder=partial(_host, parts),
-        launches_builder=partial(_launches, parts) if any(p.launches for p in parts) else None,
-        ranges_builder=partial(_ranges, parts) if any(p.ranges for p in parts) else None,
+        graph_nodes=_sum_graph_nodes(profiles),
+        warnings=(*clock.warnings, *metric_warnings(profiles, labels), *warnings),
+        host_builder=partial(_merge_host_tables, parts),
+        launches_builder=partial(_merge_launches, parts)
+        if any(p.launches for p in parts)
+        else None,
+        ranges_builder=partial(_merge_ranges, parts) if any(p.ranges for p in parts) else None,
         sources=sources,
-        steps=_steps(profiles, parts),
+        steps=_merge_steps(profiles, parts),
         own_metrics=metrics,
         timed=all(one.timed for one in profiles),
-        sampling=joined_samplings(profiles, [part.frames for part in parts], table.groups),
+        sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
     )
 
 
-class _Who:
+class _MergedNames:
     """The frames of all profiles, interned, and what was traced, one profile after the other."""
 
     def __init__(self) -> None:
@@ -95,14 +102,16 @@ class _Who:
         self.threads: list[Thread] = []
         self.devices: list[Device] = []
 
-    def add(self, profile: Profile, source: int, shift: int, scales: Mapping[str, int]) -> _Part:
+    def add(
+        self, profile: Profile, source: int, shift: int, scales: Mapping[str, int]
+    ) -> _ProfilePart:
         """Add what ``profile`` has; where it has gone."""
         process = self._add_processes(profile, source)
-        thread = _numbers(len(self.threads), len(profile.threads))
-        device = _numbers(len(self.devices), len(profile.devices))
+        thread = _new_numbers(len(self.threads), len(profile.threads))
+        device = _new_numbers(len(self.devices), len(profile.devices))
         self.threads += [replace(t, process=int(process[t.process])) for t in profile.threads]
         self.devices += [replace(one, source=source) for one in profile.devices]
-        return _Part(
+        return _ProfilePart(
             self._add_frames(profile),
             process,
             thread,
@@ -128,7 +137,7 @@ class _Who:
         if threads or bool((profile.activities.process < 0).any()):
             self.processes.append(Process(NONE, "unknown process", source))
             return np.arange(first, first + size + 1, dtype=np.int32)
-        return _numbers(first, size)
+        return _new_numbers(first, size)
 
     def _add_frames(self, profile: Profile) -> I4:
         ids = [*map(self.frames.add, profile.frames.frames), NONE]
@@ -138,7 +147,7 @@ class _Who:
         return np.array(ids, np.int32)
 
 
-def _numbers(first: int, size: int) -> I4:
+def _new_numbers(first: int, size: int) -> I4:
     """``size`` numbers from ``first`` on, and -1 for what is unknown."""
     return np.append(np.arange(first, first + size), NONE).astype(np.int32)
 
@@ -146,18 +155,20 @@ def _numbers(first: int, size: int) -> I4:
 # Tables
 
 
-def _joined(parts: Sequence[_Part], tables: Sequence[Activities]) -> Activities:
+def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -> Activities:
     """One table of all ``tables``, in the numbers of the parts that they are of."""
     stacks = StackBuilder()
-    columns = [_columns(*pair, stacks) for pair in zip(parts, tables, strict=True)]
+    columns = [_renumber_columns(*pair, stacks) for pair in zip(parts, tables, strict=True)]
     joined: dict[str, Any] = {
         name: np.concatenate([one[name] for one in columns]) for name in columns[0]
     }
-    measures = joined_measures(tables, [part.scales for part in parts])
+    measures = merge_measures(tables, [part.scales for part in parts])
     return Activities(**joined, stacks=stacks.build(), measures=measures)
 
 
-def _columns(part: _Part, table: Activities, stacks: StackBuilder) -> dict[str, Column]:
+def _renumber_columns(
+    part: _ProfilePart, table: Activities, stacks: StackBuilder
+) -> dict[str, Column]:
     """The columns of ``table`` in new numbers; its stacks are added to ``stacks``."""
     ids = stacks.absorb(table.stacks, part.frames)
     columns = {name: getattr(table, name) for name in _AS_RECORDED}
@@ -174,11 +185,11 @@ def _columns(part: _Part, table: Activities, stacks: StackBuilder) -> dict[str, 
     return columns
 
 
-def _host(parts: Sequence[_Part]) -> Activities:
-    return _joined(parts, [part.host() for part in parts])
+def _merge_host_tables(parts: Sequence[_ProfilePart]) -> Activities:
+    return _merge_tables(parts, [part.host() for part in parts])
 
 
-def _launches(parts: Sequence[_Part]) -> Launches:
+def _merge_launches(parts: Sequence[_ProfilePart]) -> Launches:
     """How all activities were launched; unknown where a part does not know."""
     configs: list[LaunchConfig] = []
     config, size = [], []
@@ -194,20 +205,20 @@ def _launches(parts: Sequence[_Part]) -> Launches:
     return Launches(np.concatenate(config).astype(np.int32), np.concatenate(size), tuple(configs))
 
 
-def _ranges(parts: Sequence[_Part]) -> RangePieces:
+def _merge_ranges(parts: Sequence[_ProfilePart]) -> RangePieces:
     """The ranges of all parts; still ordered by thread, for threads follow their parts' order."""
     found: list[RangePieces] = []
     before = 0
     for part in parts:
         if part.ranges and (pieces := part.ranges()) is not None:
-            found.append(_pieces(part, pieces, before))
+            found.append(_renumber_pieces(part, pieces, before))
             before += len(pieces)
     names = ("thread", "depth", "frame", "start", "end", "parent")
     columns = {name: [getattr(one, name) for one in found] for name in names}
     return RangePieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
 
 
-def _pieces(part: _Part, pieces: RangePieces, before: int) -> RangePieces:
+def _renumber_pieces(part: _ProfilePart, pieces: RangePieces, before: int) -> RangePieces:
     """``pieces`` in new numbers, behind ``before`` others."""
     return RangePieces(
         thread=part.thread[pieces.thread],
@@ -219,7 +230,9 @@ def _pieces(part: _Part, pieces: RangePieces, before: int) -> RangePieces:
     )
 
 
-def _steps(profiles: Sequence[Profile], parts: Sequence[_Part]) -> ProfilerSteps | None:
+def _merge_steps(
+    profiles: Sequence[Profile], parts: Sequence[_ProfilePart]
+) -> ProfilerSteps | None:
     found = [
         ProfilerSteps(
             one.number, part.process[one.process], one.start + part.shift, one.end + part.shift
@@ -237,7 +250,7 @@ def _steps(profiles: Sequence[Profile], parts: Sequence[_Part]) -> ProfilerSteps
 # What is known besides
 
 
-def common_meta(metas: Sequence[Meta], origin: int | None) -> Meta:
+def merge_metas(metas: Sequence[Meta], origin: int | None) -> Meta:
     """What all of ``metas`` have in common, several of what they have not; 0 is at ``origin``."""
     # A process may have had less of what another had: a worker without Python frames.
     producers = dict.fromkeys(part for one in metas for part in one.producer.split(", ") if part)
@@ -253,12 +266,12 @@ def common_meta(metas: Sequence[Meta], origin: int | None) -> Meta:
     )
 
 
-def _graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
+def _sum_graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
     nodes = [one.graph_nodes for one in profiles]
     return GraphNodes(sum(one.activities for one in nodes), sum(one.captured for one in nodes))
 
 
-def warnings_of_all(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
+def merge_warnings(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
     """The warnings of several profiles, each once, with the labels of those that have it."""
     of: dict[str, list[str]] = {}
     for own, label in zip(warnings, labels, strict=True):

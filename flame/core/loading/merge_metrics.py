@@ -17,7 +17,7 @@ _SUM_LIMIT = 1 << 62
 _MOST_TOLD = 4
 
 
-def joined_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[Metric, ...] | None:
+def merge_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[Metric, ...] | None:
     """The metrics of files of resolved stacks, each once; None for traces, which have no own.
 
     Plain numbers are counted in the smallest of their parts. Raises InputError where a metric has
@@ -27,14 +27,14 @@ def joined_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[
     if all(one.own_metrics is None for one in profiles):
         found = None
     else:
-        found = tuple(_own_metrics(profiles, labels))
+        found = tuple(_merge_own_metrics(profiles, labels))
     for metric in found or profiles[0].metrics:
         if metric.table == "gpu" and sum(_sum(one, metric) for one in profiles) >= _SUM_LIMIT:
             raise InputError(f"the {metric.title} of these files adds up to more than 64 bits hold")
     return found
 
 
-def differences(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[str]:
+def metric_warnings(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[str]:
     """That files of stacks measure different things, where they do: a file may show nothing."""
     titles = [tuple(metric.title for metric in one.own_metrics or ()) for one in profiles]
     if len(set(titles)) < 2:
@@ -50,7 +50,7 @@ def differences(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[
     )
 
 
-def _own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> list[Metric]:
+def _merge_own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> list[Metric]:
     found: dict[str, tuple[Metric, str]] = {}
     for one, label in zip(profiles, labels, strict=True):
         if one.own_metrics is None:
@@ -90,11 +90,11 @@ def _sum(profile: Profile, metric: Metric) -> float:
     if profile.own_metrics is None:
         return float(metric.values(profile.activities).sum(dtype=np.float64))
     own = profile.activities.measures.get(metric.key)
-    scale = scales(profile, [metric]).get(metric.key, 1)
+    scale = measure_scales(profile, [metric]).get(metric.key, 1)
     return 0.0 if own is None else float(own.sum(dtype=np.float64)) * scale
 
 
-def scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[str, int]:
+def measure_scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[str, int]:
     """What the profile's own measures are to be multiplied by to be in the units of ``metrics``.
 
     Those of traces (None) are as they are.
@@ -109,7 +109,7 @@ def scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[str, int]
     }
 
 
-def joined_measures(
+def merge_measures(
     tables: Sequence[Activities], factors: Sequence[Mapping[str, int]]
 ) -> dict[str, I8]:
     """The measures of all ``tables`` in a row, each times its factor; 0 where there is none."""

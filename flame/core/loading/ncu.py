@@ -27,7 +27,7 @@ def read_ncu(path: Path, progress: Progress) -> NcuFile:
         raise InputError(f"{path}: there is not enough memory to read it") from None
 
 
-def check_traces(paths: Sequence[Path]) -> None:
+def refuse_ncu_files(paths: Sequence[Path]) -> None:
     """UsageError for a file of Nsight Compute among several traces: it is of one of their runs."""
     for path in paths:
         others = [str(other) for other in paths if other != path]

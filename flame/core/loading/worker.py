@@ -62,21 +62,21 @@ class LoadProcess:
         try:
             pickle.dump((path, options), self._requests)
             self._requests.flush()
-            return self._answer(progress)
+            return self._read_answers(progress)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-            raise self._death(path) from None
+            raise self._explain_death(path) from None
 
-    def _answer(self, progress: Progress) -> Profile:
+    def _read_answers(self, progress: Progress) -> Profile:
         while True:
             what, *details = pickle.load(self._answers)
             if what == "progress":
                 progress(*details)
             elif what == "profile":
-                return _received(self._answers, *details)
+                return _receive_profile(self._answers, *details)
             else:
                 raise details[0]
 
-    def _death(self, path: Path) -> InputError:
+    def _explain_death(self, path: Path) -> InputError:
         """Why there is no answer."""
         code = self._process.wait()
         if code < 0:
@@ -106,13 +106,13 @@ class LoadProcess:
                 file.close()
 
 
-def _received(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
+def _receive_profile(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
     """The profile whose pickle of ``size`` bytes and columns of ``sizes`` bytes follow."""
-    data, *columns = (_bytes(answers, number) for number in (size, *sizes))
+    data, *columns = (_receive_bytes(answers, number) for number in (size, *sizes))
     return cast("Profile", pickle.loads(data, buffers=columns))
 
 
-def _bytes(answers: BinaryIO, size: int) -> Any:
+def _receive_bytes(answers: BinaryIO, size: int) -> Any:
     """The next ``size`` bytes, in memory that nothing has been written to before."""
     found = np.empty(size, np.uint8).data
     at = 0
@@ -134,15 +134,15 @@ def serve() -> None:
     os.dup2(2, 1)  # Whatever else is printed is no answer.
     with suppress(KeyboardInterrupt, CancelledError, BrokenPipeError, EOFError):
         while True:
-            _answer(answers, *pickle.load(sys.stdin.buffer))
+            _answer_request(answers, *pickle.load(sys.stdin.buffer))
             answers.flush()
     # As it is: what is still buffered is for nobody.
     os._exit(0)
 
 
-def _answer(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
+def _answer_request(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
     try:
-        profile = load_file(path, options, _Reporter(answers))
+        profile = load_file(path, options, _ProgressSender(answers))
     except (CancelledError, BrokenPipeError):
         raise
     except FlameError as error:
@@ -152,10 +152,10 @@ def _answer(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
         crash.add_note(traceback.format_exc())
         pickle.dump(("error", crash), answers)
     else:
-        _send(answers, profile)
+        _send_profile(answers, profile)
 
 
-def _send(answers: BinaryIO, profile: Profile) -> None:
+def _send_profile(answers: BinaryIO, profile: Profile) -> None:
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(profile, protocol=5, buffer_callback=buffers.append)
     columns = [buffer.raw() for buffer in buffers]
@@ -164,7 +164,7 @@ def _send(answers: BinaryIO, profile: Profile) -> None:
     answers.writelines(columns)
 
 
-class _Reporter:
+class _ProgressSender:
     """Sends on how far the load is: every new stage, else twenty times a second."""
 
     def __init__(self, answers: BinaryIO) -> None:

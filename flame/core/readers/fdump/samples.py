@@ -17,7 +17,7 @@ from flame.core.options import Progress
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.ids import LOST, OptionalRowIds
 from flame.core.readers.fdump.vocabulary import STALL_REASON, DumpVocabulary
-from flame.core.sass.disassembly import codes_of
+from flame.core.sass.disassembly import find_codes
 
 SAMPLES = "sample"
 FIELDS = ("crc", "function", "offset", "reason", "correlation", "samples")
@@ -148,7 +148,7 @@ def _build_samples(
 
 def add_codes(found: DumpSamples, folder: Path, progress: Progress) -> tuple[PcSamples, list[str]]:
     """The samples of a dump in ``folder`` with the code there is, and what is to be said of it."""
-    codes, warnings = codes_of(folder, found.functions_by_cubin, progress)
+    codes, warnings = find_codes(folder, found.functions_by_cubin, progress)
     keys = zip(found.checksums, found.rows.functions, strict=True)
     return replace(found.rows, codes=tuple(codes.get(key) for key in keys)), warnings
 
