@@ -1,4 +1,4 @@
-"""The event tables of snapshots, from the groups of all rows there ever were."""
+"""Build the event tables of snapshots from the groups of all rows there ever were."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_ROWS = KeptRows((), 0, 0)
 
 
 class EventTables:
-    """Makes tables whose groups are ``work_groups`` and ``host_groups``."""
+    """Builds tables whose groups are ``work_groups`` and ``host_groups``."""
 
     def __init__(self, work_groups: ActivityGroups, host_groups: HostGroups) -> None:
         self._work = work_groups
@@ -35,12 +35,12 @@ class EventTables:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of groups of GPU work, and of calls and ranges."""
+        """The numbers of groups of GPU work, and of calls and ranges."""
         return len(self._work), len(self._host)
 
     @property
     def streams(self) -> I8:
-        """All streams that anything ran on."""
+        """The ids of all streams that anything ran on."""
         new = self._work.column("stream")[self._grouped :]
         if len(new):
             self._streams, _ = distinct(np.append(self._streams, new[new >= 0]))
@@ -48,7 +48,7 @@ class EventTables:
         return self._streams
 
     def activity_table(self, rows: KeptRows, words: SnapshotVocabulary) -> Activities:
-        """The table of GPU activities."""
+        """Build the table of GPU activities."""
         known = self._work
         columns = _fill_columns(
             len(known),
@@ -62,7 +62,7 @@ class EventTables:
         return LazyActivities(rows, LazyGroups(rows, columns), words.stacks)
 
     def host_table(self, words: SnapshotVocabulary) -> Activities:
-        """The host table: it has no rows, only groups."""
+        """Build the host table: it has no rows, only groups."""
         known = self._host
         columns = _fill_columns(
             len(known),
@@ -72,7 +72,7 @@ class EventTables:
         return LazyActivities(_NO_ROWS, LazyGroups(_NO_ROWS, columns), words.stacks)
 
     def totals(self, looked: WindowTotals, since: int) -> Totals:
-        """The sums of a window, of which there are all rows ``since`` then.
+        """Return the sums of a window, in which all rows ``since`` then are kept.
 
         Where a range is known only by what was in it, there is nothing to take the time of that
         from: such a place has none of its own.
@@ -84,7 +84,7 @@ class EventTables:
         return Totals(by_metric, {"gpu": count, "host": often}, since)
 
     def graph_nodes(self, looked: WindowTotals) -> GraphNodes:
-        """How much of a window was replayed from graphs."""
+        """Count how much of a window was replayed from graphs."""
         replayed = self._work.column("graph") > 0
         captured = replayed & (self._work.column("captured_nvtx") != EMPTY)
         count = looked.work[0]
@@ -93,7 +93,7 @@ class EventTables:
     def range_pieces(
         self, parts: Sequence[spans.SpanRows], stacks: StackTable, extent: WindowExtent
     ) -> RangePieces:
-        """The ranges among the rows of ``parts`` as a time line has them."""
+        """Build the pieces of the ranges among the rows of ``parts``, as a timeline has them."""
         rows, zero = spans.SpanRows.concatenate(parts), extent.zero
         is_range = self._host.column("launch") == NONE
         ranges = rows.take((rows.end > extent.begin) & is_range[rows.group])
@@ -104,7 +104,7 @@ class EventTables:
 
 
 def _fill_columns(size: int, **known: Column) -> dict[str, Any]:
-    """All columns of groups but ``of``: what is not ``known`` is nothing."""
+    """Return all columns of groups but ``of``, empty where they are not ``known``."""
     none, empty = np.full(size, NONE, np.int32), np.full(size, EMPTY, np.int32)
     columns: dict[str, Any] = {
         **dict.fromkeys(("device", "stream", "frame"), none),

@@ -1,4 +1,4 @@
-"""Live recordings: dumps that grow, read and added up as they do, and snapshots of them."""
+"""Follow live recordings: read dumps as they grow, add them up, and take snapshots."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HALTED = "process {}: stopped by a signal or a debugger, it records nothing unt
 
 
 def monotonic() -> int:
-    """The clock that dumps keep, ns."""
+    """Return the time of the clock that dumps keep, ns."""
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
@@ -75,7 +75,7 @@ class LiveFeed:
         return tuple(one.growing for one in self._dumps)
 
     def add(self, path: Path, fd: int | None = None) -> None:
-        """Follow the dump at ``path``, or open as ``fd``; nothing is done for a known one.
+        """Follow the dump at ``path``, or open as ``fd``; a dump is followed only once.
 
         InputError where it is no dump (yet).
         """
@@ -92,7 +92,7 @@ class LiveFeed:
         self._dumps.append(LiveSource(growing, store, spans, Liveness(state.st_ino)))
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         self._samples.close()
         for one in self._dumps:
             one.growing.close()
@@ -104,7 +104,7 @@ class LiveFeed:
     # Reading
 
     def update(self, budget: float = 0.15) -> bool:
-        """Read what is new for about ``budget`` seconds; whether anything has changed."""
+        """Read new records for about ``budget`` seconds; return whether anything has changed."""
         due = time.monotonic() + budget
         changed = False
         for one in self._in_turn():
@@ -125,7 +125,7 @@ class LiveFeed:
         return changed
 
     def _in_turn(self) -> Iterator[LiveSource]:
-        """All dumps, then those again that have more, beginning where the last time ended."""
+        """Yield all dumps, then those again that have more, beginning where the last call ended."""
         first = self._turn % max(len(self._dumps), 1)
         dumps = (*self._dumps[first:], *self._dumps[:first])
         waiting = [one for one in dumps if not one.complete]
@@ -134,13 +134,13 @@ class LiveFeed:
             waiting = [one for one in waiting if one.rest]
 
     def _now(self) -> int:
-        """The time while anything is recorded, then that when the last has ended."""
+        """Return the time while anything is recorded, then that when the last recording ended."""
         if not self._dumps or any(one.state is SourceState.RUNNING for one in self._dumps):
             return self._clock()
         return max(one.last for one in self._dumps)
 
     def _expire(self) -> None:
-        """Let go of what is in no window any more, and of what is too much."""
+        """Drop rows that are in no window any more, and those that are too many."""
         now = self._now()
         for one in self._dumps:
             self._sums.settle(one.expire(now - LONGEST))
@@ -159,7 +159,7 @@ class LiveFeed:
     # What there is
 
     def snapshot(self, window: LiveWindow) -> LiveSnapshot:
-        """What is in ``window`` now."""
+        """Take a snapshot of ``window`` now."""
         now = self._now()
         begin = self._sums.begin(window, now)
         if begin is not None and not window.marked:
@@ -171,11 +171,11 @@ class LiveFeed:
         return LiveSnapshot(profile, window, self._version, profile.begin, profile.end)
 
     def _shown_sources(self) -> list[LiveSource]:
-        """The dumps that hold anything; the first if none does."""
+        """Return the dumps that hold anything; the first if none does."""
         return [one for one in self._dumps if one.filled] or self._dumps[:1]
 
     def _sum_window(self, window: LiveWindow, begin: int | None, now: int) -> WindowTotals:
-        """The sums of ``window``, what is open at ``now`` among them."""
+        """Sum up ``window``, including what is open at ``now``."""
         kept = KeptSegments(
             [segment for one in self._dumps for segment in one.store.segments],
             [segment for one in self._dumps for segment in one.spans.segments],
@@ -189,7 +189,7 @@ class LiveFeed:
         return looked
 
     def status(self) -> LiveStatus:
-        """How the recording is doing."""
+        """Return how the recording is doing."""
         now = self._now()
         late = [
             one

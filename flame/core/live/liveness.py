@@ -1,4 +1,4 @@
-"""Whether the process behind a dump still records."""
+"""Find out whether the process behind a dump still records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STARTED = 19  # field 22 of /proc/PID/stat, counted from the state on
 
 
 class Liveness:
-    """Of the process that writes the dump with the number ``inode``.
+    """Watches the process that writes the dump with the number ``inode``.
 
     A dump says now and then that it goes on. When it has been silent for longer than usual, the
     process is looked at: it may have ended without saying so. One of another PID namespace cannot
@@ -31,7 +31,7 @@ class Liveness:
         self.halted = False
 
     def state(self, header: DumpHeader, beat: int, now: int) -> SourceState:
-        """How the recording is doing at ``now``, ns of any steady clock.
+        """Return how the recording is doing at ``now``, ns of any steady clock.
 
         ``beat``: when it last said that it goes on, which ``header`` may be too old to tell.
         """
@@ -63,7 +63,7 @@ def _is_halted(pid: int) -> bool:
 
 
 def _is_writing(pid: int, since: int, inode: int) -> bool:
-    """Whether process ``pid`` is one that was there at ``since`` and has the file mapped."""
+    """Return whether process ``pid`` existed at ``since`` and has the file mapped."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
         # It counts time asleep, too, of which there may have been less at that time.
@@ -79,6 +79,6 @@ def _is_writing(pid: int, since: int, inode: int) -> bool:
 
 
 def _maps(pid: int, inode: int) -> bool:
-    """Whether it has mapped the file: after an exec it has not."""
+    """Return whether the process has mapped the file: after an exec it has not."""
     with (_PROC / str(pid) / "maps").open("rb") as lines:
         return any(line.split(maxsplit=5)[4] == b"%d" % inode for line in lines)

@@ -1,4 +1,4 @@
-"""Snapshots of a live recording: profiles that nothing changes any more."""
+"""Take snapshots of a live recording: profiles that nothing changes any more."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LiveSnapshot:
 
 
 class SnapshotBuilder:
-    """Takes snapshots; what has not changed is the same object in all of them."""
+    """Builds profiles of windows; what has not changed is the same object in all of them."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class SnapshotBuilder:
         everything: WindowTotals,
         extent: WindowExtent,
     ) -> Profile:
-        """The profile of a window of which ``looked`` are the sums.
+        """Build the profile of a window with the sums ``looked``.
 
         ``everything`` are those of all there was: gaps are told of these.
         """
@@ -113,7 +113,7 @@ class SnapshotBuilder:
 
 
 def _merge_metas(dumps: Sequence[LiveSource], metas: Sequence[Meta], zero: int) -> Meta:
-    """What is known of all dumps; its origin is the time of day at ``zero``."""
+    """Merge the metadata of all dumps; the origin is the time of day at ``zero``."""
     if not dumps:
         return Meta(format="fdump")
     header = dumps[0].growing.header

@@ -1,4 +1,4 @@
-"""One dump of a live recording: what it has brought so far."""
+"""Read one dump of a live recording, and keep what it has brought so far."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Timed = TypeVar("_Timed", NewActivities, NewCalls)
 
 
 class LiveSource:
-    """What was read of ``growing``. Times are ns of CLOCK_MONOTONIC.
+    """The rows that were read of ``growing``. Times are ns of CLOCK_MONOTONIC.
 
     ``rest``: there is more in the file than was read. ``filled``: it has brought anything at all.
     ``error``: why no more of it can be read. ``halted``: its process has been stopped by a signal.
@@ -52,7 +52,7 @@ class LiveSource:
 
     @property
     def last(self) -> int:
-        """Its last recorded time, or when it last said that it goes on."""
+        """The last recorded time, or when the process last said that it goes on."""
         said = self.growing.header.end_monotonic
         return max(self.newest, said) if abs(said - self.begin) < _ABSURD else self.newest
 
@@ -67,16 +67,16 @@ class LiveSource:
         return bool(self.error) or over
 
     def end_of_open(self, now: int) -> int:
-        """Until when what is open lasts."""
+        """Return until when ranges that are open last."""
         return now if self.state is SourceState.RUNNING else self.last
 
     def ranges(self, extent: WindowExtent) -> list[SpanRows]:
-        """Calls and ranges, of which some are in a window."""
+        """Return calls and ranges, of which some are in a window."""
         kept = [one.rows for one in self.spans.segments if one.last > extent.begin]
         return [*kept, self.spans.open_rows(self.end_of_open(extent.end))]
 
     def warnings(self) -> tuple[str, ...]:
-        """What the reader of a flame graph has to know of it so far."""
+        """Return what the reader of a flame graph has to know of the dump so far."""
         late = (
             f"{self.store.late:,} GPU activities came more than a minute after they began: "
             "time that they filled before then is still counted as idle"
@@ -84,7 +84,7 @@ class LiveSource:
         return (*self.growing.warnings(), *([late] if self.store.late else []))
 
     def read(self) -> tuple[bool, list[ActivitySegment]]:
-        """Read a part of what is new; whether there was anything, and what was too old to keep."""
+        """Read a part of what is new; return whether there was any, and rows too old to keep."""
         begin = time.monotonic()
         try:
             batch = self.growing.read(self._most, last=self.state is SourceState.KILLED)
@@ -110,7 +110,7 @@ class LiveSource:
             )
 
     def _fill_times(self, table: _Timed) -> _Timed:
-        """What has no times stands where recording began, as in a trace."""
+        """Place rows without times where recording began, as in a trace."""
         untimed = (table.start == 0) & (table.end == 0)
         if not untimed.any():
             return table
@@ -118,13 +118,13 @@ class LiveSource:
         return replace(table, start=start, end=end)
 
     def expire(self, horizon: int) -> KeptSegments:
-        """Take out what lies before ``horizon``, or what is as old for the last that was read."""
+        """Take out what lies before ``horizon``, or is as old for the last record that was read."""
         read = max(self.store.newest, self.spans.newest)
         work = self.store.expire(min(horizon, read - LONGEST))
         return KeptSegments(work, self.spans.expire(min(horizon, self.spans.newest - LONGEST)))
 
     def update_state(self, now: int) -> bool:
-        """See how it is doing; whether that has changed."""
+        """Look whether the process still records; return whether its state has changed."""
         before, growing, liveness = (self.state, self.halted), self.growing, self._liveness
         state = liveness.state(growing.header, growing.read_heartbeat(), now)
         self.state = SourceState.UNREADABLE if self.error else state

@@ -1,4 +1,4 @@
-"""How a live recording is doing: what the app says besides the flame graph."""
+"""Describe how a live recording is doing: what the app says besides the flame graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flame.core.columns import I8, Column
 
 
 class SourceState(Enum):
-    """Of one recorded process."""
+    """The state of one recorded process."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -23,7 +23,7 @@ class SourceState(Enum):
 
 @dataclass(frozen=True)
 class SourceStatus:
-    """One dump: ``label`` as on the level rank, ``dropped`` records, ``bytes`` of the file.
+    """The status of one dump: its ``label`` on level rank, ``dropped`` records, ``bytes`` of it.
 
     ``halted``: a signal or a debugger has stopped its process, for now.
     """
@@ -38,7 +38,7 @@ class SourceStatus:
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """The last minute in steps of ``step`` ns, oldest first, the last one just over.
+    """Rates of the last minute in steps of ``step`` ns, oldest first, the last one just over.
 
     While anything is recorded a minute that ended a second ago: of that not all is known yet.
 
@@ -55,7 +55,7 @@ class Rates:
 
 @dataclass(frozen=True, eq=False)
 class LiveStatus:
-    """Of a whole recording.
+    """The status of a whole recording.
 
     ``lag`` ns: how old the newest thing shown can be, 0 when all has been read. ``behind`` bytes
     of the dumps that are not read yet. ``elapsed`` ns since the first process began to record.
@@ -70,16 +70,16 @@ class LiveStatus:
 
     @property
     def dropped(self) -> int:
-        """Records that could not be written, of all processes."""
+        """The number of records that could not be written, of all processes."""
         return sum(one.dropped for one in self.sources)
 
     @property
     def running(self) -> int:
-        """How many processes still record."""
+        """The number of processes that still record."""
         return sum(one.state is SourceState.RUNNING for one in self.sources)
 
     @property
     def halted(self) -> bool:
-        """Whether all that still record stand still."""
+        """Whether all processes that still record are halted."""
         running = [one for one in self.sources if one.state is SourceState.RUNNING]
         return bool(running) and all(one.halted for one in running)

@@ -1,4 +1,4 @@
-"""What the numbers in live rows stand for: tables that are made anew only when they have grown."""
+"""Resolve the numbers in live rows: tables that are rebuilt only when they have grown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SnapshotVocabulary:
 
 
 class LiveVocabulary:
-    """Makes the `Words` of snapshots from what all dumps of a recording share."""
+    """Builds the `SnapshotVocabulary` from the tables that all dumps of a recording share."""
 
     def __init__(self, shared: SharedTables) -> None:
         self._shared = shared
@@ -45,19 +45,19 @@ class LiveVocabulary:
         self._signature: tuple[object, ...] = ()
 
     def stacks(self) -> StackTable:
-        """All stacks so far."""
+        """Return all stacks so far."""
         if len(self._stacks) < len(self._shared.stacks):
             self._stacks = self._shared.stacks.build()
         return self._stacks
 
     def parents(self) -> I4:
-        """The stack around each stack; around the empty one that itself."""
+        """Return the stack around each stack; around the empty stack is itself."""
         return np.maximum(self.stacks().parent, 0)
 
     def snapshot(
         self, numbers: Sequence[int], sources: Sequence[Source], streams: I8
     ) -> SnapshotVocabulary:
-        """The vocabulary now. ``sources`` are shown, and called ``numbers`` in what is shared."""
+        """Return the vocabulary now. ``numbers`` are those of ``sources`` in shared tables."""
         shared = self._shared
         ids = tuple(streams.tolist())
         listed = tuple(shared.processes), tuple(shared.threads), tuple(shared.devices)
@@ -89,7 +89,7 @@ class LiveVocabulary:
         return SnapshotVocabulary(frames, self.stacks(), *listed, sources, process, grouping)
 
     def _number_processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
-        """The processes of the dumps that are shown, and the numbers that they have now."""
+        """Select the processes of the dumps that are shown, and number them anew."""
         known = self._shared.processes
         shown = [number for number, one in enumerate(known) if one.source in place]
         shown.sort(key=lambda number: place[known[number].source])

@@ -1,4 +1,4 @@
-"""Which part of a live recording is shown."""
+"""Define the windows of a live recording, of which one is shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SECOND = 1_000_000_000
 
 @dataclass(frozen=True)
 class LiveWindow:
-    """``key`` as options spell it, ``title`` as people do; ``length`` ns up to now, 0: all.
+    """A window: ``key`` as in options, ``title`` for people; ``length`` ns up to now, 0: all.
 
     ``marked``: since the mark.
     """

@@ -1,4 +1,4 @@
-"""One clock for several traces: the Unix time, where they know it and were recorded together."""
+"""Align several traces on one clock: the Unix time, if they know it and were recorded together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class CommonClock:
-    """What is added to each trace's times, ns, and the first and last time there is then.
+    """The shift of each trace's times, ns, and the first and last time there is then.
 
     ``origin`` is the Unix time at which the common clock is 0, None if it stands for no such time.
     """
@@ -44,7 +44,7 @@ class _TraceSpan:
 
 
 def align_clocks(profiles: Sequence[Profile], labels: Sequence[str]) -> CommonClock:
-    """The clock of the earliest of ``profiles``, or one on which each begins at 0, and why.
+    """Return the clock of the earliest of ``profiles``, or one on which each begins at 0, and why.
 
     Profiles with no times at all have no say. Those of one recording stay as far apart as they are.
     """
@@ -97,7 +97,7 @@ def _start_each_at_zero(size: int, spans: Sequence[_TraceSpan], reason: str) -> 
 
 
 def _group_by_recording(spans: Sequence[_TraceSpan]) -> list[list[_TraceSpan]]:
-    """The traces of each recording together."""
+    """Group the traces of each recording."""
     found: dict[str | int, list[_TraceSpan]] = {}
     for one in spans:
         found.setdefault(one.clock or one.place, []).append(one)
@@ -105,14 +105,14 @@ def _group_by_recording(spans: Sequence[_TraceSpan]) -> list[list[_TraceSpan]]:
 
 
 def _join_spans(recording: Sequence[_TraceSpan]) -> _TraceSpan:
-    """From the beginning of the first of its traces to the end of the last."""
+    """Span from the beginning of the first trace of a recording to the end of the last."""
     begin, end = min(one.begin for one in recording), max(one.end for one in recording)
     label = _list_labels([one.label for one in recording])
     return replace(recording[0], label=label, begin=begin, end=end)
 
 
 def _explain_apart(spans: Sequence[_TraceSpan]) -> str:
-    """Why these were not recorded together, if they were not."""
+    """Say why these were not recorded together; empty if they may have been."""
     ordered = sorted(spans, key=lambda one: one.begin)
     reach = ordered[0].end
     for number, one in enumerate(ordered):
@@ -126,6 +126,6 @@ def _explain_apart(spans: Sequence[_TraceSpan]) -> str:
 
 
 def _list_labels(labels: Sequence[str]) -> str:
-    """The first of ``labels``, and how many more there are."""
+    """List the first of ``labels``, and how many more there are."""
     more = len(labels) - _MOST_NAMED
     return ", ".join(labels[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")

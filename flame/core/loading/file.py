@@ -1,4 +1,4 @@
-"""Open one file: tell its format, decode it, make a profile of it."""
+"""Open one file: detect its format, decode it, make a profile of it."""
 
 from __future__ import annotations
 

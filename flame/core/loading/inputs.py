@@ -1,4 +1,4 @@
-"""What several files are called when they are shown together."""
+"""Name the files that are opened together, for titles and for files written of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from flame.core.readers.fdump.folder import is_folder, list_dumps
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that are opened together, as they were named; ``name``: what they are called."""
+    """The files that are opened together, as they were given; ``name``: what they are called."""
 
     paths: tuple[Path, ...]
     name: str = ""
 
     @property
     def title(self) -> str:
-        """The file's name; of several how many they are, and the first and last label."""
+        """The file's name; of several files their number, and the first and last label."""
         if self.name:
             return self.name
         if len(self.paths) == 1:
@@ -32,7 +32,7 @@ class Inputs:
 
     @property
     def stem(self) -> str:
-        """What files that are written of them are called, before the suffix."""
+        """The name, without suffix, of files that are written of them."""
         if self.name:
             return re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "recording"
         if len(self.paths) == 1:
@@ -41,7 +41,7 @@ class Inputs:
         return f"{first}-and-{len(self.paths) - 1}-more"
 
     def hold(self, path: Path) -> bool:
-        """Whether ``path`` is one of the files, under whatever name."""
+        """Return whether ``path`` is one of the files, under whatever name."""
         for one in self._files():
             with suppress(OSError):
                 if path.samefile(one):
@@ -49,7 +49,7 @@ class Inputs:
         return False
 
     def _files(self) -> Iterator[Path]:
-        """The files, those in folders too."""
+        """Yield the files, those in folders too."""
         for one in self.paths:
             yield one
             if is_folder(one):

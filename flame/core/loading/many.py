@@ -1,4 +1,4 @@
-"""Open traces: one in this process, several each in a process of its own and merged into one."""
+"""Open traces: one in this process, several each in a process of its own, and merge them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def load_all(
 
 
 def _list_files(path: Path) -> Recording:
-    """The dumps of a folder; a file stands for itself."""
+    """List the dumps of a folder; a file stands for itself."""
     return read_folder(path) if is_folder(path) else Recording((path,), ())
 
 
@@ -75,20 +75,20 @@ def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress)
 
 
 def _merge(profiles: Sequence[Profile]) -> Profile:
-    """One profile of all, by rank where that is what they are called by."""
+    """Merge profiles, ordered by rank where their labels are ranks."""
     metas = [one.meta for one in profiles]
     labels, order = label_sources(metas), order_sources(metas)
     return merge_profiles([profiles[at] for at in order], [labels[at] for at in order])
 
 
 def _refuse_pattern(file: Path) -> None:
-    """InputError for a pattern that the shell has left as it was."""
+    """Raise InputError for a pattern that the shell has left as it was."""
     if _PATTERN & set(str(file)) and not file.exists():
         raise InputError(f"{file}: no file here matches that pattern")
 
 
 def _check_files(files: Sequence[Path]) -> None:
-    """Before anything is read: all are there, and each once."""
+    """Check, before anything is read, that all files are there, and each once."""
     first: dict[tuple[int, int], Path] = {}
     for file in files:
         try:
@@ -127,7 +127,7 @@ def _load_in_processes(
 
 
 def _available_cores() -> int:
-    """Processors that this process may run on."""
+    """Return the number of processors that this process may run on."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
@@ -135,7 +135,7 @@ def _available_cores() -> int:
 def _wait_for_profiles(
     futures: Sequence[Future[Profile]], reading: _ParallelLoad, progress: Progress
 ) -> list[Profile]:
-    """What all have read, once they have; raises what the first that fails raises."""
+    """Wait for all profiles; raise what the first failing process raises."""
     pending = set(futures)
     while pending:
         progress(*reading.progress())
@@ -146,7 +146,7 @@ def _wait_for_profiles(
 
 
 class _ParallelLoad:
-    """The processes that read ``files``, and how far each is. `read` is called by several threads.
+    """Loads ``files`` in processes, and knows how far each is. Several threads call `load_file`.
 
     Files are weighed by size: what formats count (rows, bytes, events) does not compare.
     """
@@ -163,7 +163,7 @@ class _ParallelLoad:
         self._stopped = False
 
     def load_file(self, place: int) -> Profile:
-        """The profile of one of the files."""
+        """Load the profile of one of the files."""
         file = self._files[place]
         process = self._take_process(file)
         profile = process.load(file, self._options, partial(self._note_progress, place))
@@ -172,7 +172,7 @@ class _ParallelLoad:
         return profile
 
     def _take_process(self, file: Path) -> LoadProcess:
-        """One that has nothing to do: starting one takes longer than reading a small trace."""
+        """Return a process with nothing to do: starting one takes longer than a small trace."""
         with self._lock:
             if self._stopped:
                 raise CancelledError("stopped")
@@ -191,7 +191,7 @@ class _ParallelLoad:
             self._part[place] = min(done / expected, 1.0)
 
     def progress(self) -> tuple[str, int, int]:
-        """How far all are together: a stage, bytes read, bytes there are."""
+        """Return how far all are together: a stage, bytes read, bytes there are."""
         whole = sum(self._size)
         done = sum(size * part for size, part in zip(self._size, self._part, strict=True))
         stage = next(filter(None, self._stage), "")
@@ -211,6 +211,6 @@ class _ParallelLoad:
                 process.kill(due - time.monotonic())
 
     def close(self) -> None:
-        """Leave nothing of the processes, once nobody reads from them any more."""
+        """Close the processes, once nobody reads from them any more."""
         for process in self._processes:
             process.close()

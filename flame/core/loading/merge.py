@@ -1,4 +1,4 @@
-"""Several profiles as one, in which everything still knows of which it is."""
+"""Merge the profiles of several files into one, keeping which file each activity is from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched"
 
 @dataclass(frozen=True, eq=False)
 class _ProfilePart:
-    """One of the profiles, as the new numbers of all that it has; ``shift`` moves its times.
+    """A merged profile as the new numbers of all that it has; ``shift`` moves its times.
 
     The last of ``frames``, ``process``, ``thread`` and ``device`` is for what is unknown (-1).
     ``scales`` are the factors of its own measures. The builders are the profile's, which has
@@ -52,7 +52,7 @@ class _ProfilePart:
 
 
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
-    """One profile of all ``profiles``, called ``labels`` on the level ``rank``.
+    """Merge ``profiles`` into one; ``labels`` are their names on the level ``rank``.
 
     Processes, threads and GPUs stay apart, however equal their numbers are. The sum of a metric is
     the sum of the profiles' own, exactly. Times are those of one clock where all traces know the
@@ -94,7 +94,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
 
 
 class _MergedNames:
-    """The frames of all profiles, interned, and what was traced, one profile after the other."""
+    """Collects the frames, processes, threads and GPUs of all profiles, with new numbers."""
 
     def __init__(self) -> None:
         self.frames = FrameBuilder()
@@ -105,7 +105,7 @@ class _MergedNames:
     def add(
         self, profile: Profile, source: int, shift: int, scales: Mapping[str, int]
     ) -> _ProfilePart:
-        """Add what ``profile`` has; where it has gone."""
+        """Add what ``profile`` has, and return its new numbers."""
         process = self._add_processes(profile, source)
         thread = _new_numbers(len(self.threads), len(profile.threads))
         device = _new_numbers(len(self.devices), len(profile.devices))
@@ -125,7 +125,7 @@ class _MergedNames:
         )
 
     def _add_processes(self, profile: Profile, source: int) -> I4:
-        """Their new numbers. What is nobody's gets a process too: every row has its rank.
+        """Add processes, one for rows without any too: every row has its rank.
 
         That is the only one where there is but one.
         """
@@ -148,7 +148,7 @@ class _MergedNames:
 
 
 def _new_numbers(first: int, size: int) -> I4:
-    """``size`` numbers from ``first`` on, and -1 for what is unknown."""
+    """Return ``size`` numbers from ``first`` on, and -1 for what is unknown."""
     return np.append(np.arange(first, first + size), NONE).astype(np.int32)
 
 
@@ -156,7 +156,7 @@ def _new_numbers(first: int, size: int) -> I4:
 
 
 def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -> Activities:
-    """One table of all ``tables``, in the numbers of the parts that they are of."""
+    """Concatenate ``tables``, in the numbers of the parts that they are of."""
     stacks = StackBuilder()
     columns = [_renumber_columns(*pair, stacks) for pair in zip(parts, tables, strict=True)]
     joined: dict[str, Any] = {
@@ -169,7 +169,7 @@ def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -
 def _renumber_columns(
     part: _ProfilePart, table: Activities, stacks: StackBuilder
 ) -> dict[str, Column]:
-    """The columns of ``table`` in new numbers; its stacks are added to ``stacks``."""
+    """Return the columns of ``table`` in new numbers; its stacks are added to ``stacks``."""
     ids = stacks.absorb(table.stacks, part.frames)
     columns = {name: getattr(table, name) for name in _AS_RECORDED}
     columns |= {name: ids[getattr(table, name)] for name in _STACKS}
@@ -190,7 +190,7 @@ def _merge_host_tables(parts: Sequence[_ProfilePart]) -> Activities:
 
 
 def _merge_launches(parts: Sequence[_ProfilePart]) -> Launches:
-    """How all activities were launched; unknown where a part does not know."""
+    """Concatenate how all activities were launched; unknown where a part does not know."""
     configs: list[LaunchConfig] = []
     config, size = [], []
     for part in parts:
@@ -206,7 +206,7 @@ def _merge_launches(parts: Sequence[_ProfilePart]) -> Launches:
 
 
 def _merge_ranges(parts: Sequence[_ProfilePart]) -> RangePieces:
-    """The ranges of all parts; still ordered by thread, for threads follow their parts' order."""
+    """Concatenate ranges of all parts; still ordered by thread, for threads follow parts' order."""
     found: list[RangePieces] = []
     before = 0
     for part in parts:
@@ -219,7 +219,7 @@ def _merge_ranges(parts: Sequence[_ProfilePart]) -> RangePieces:
 
 
 def _renumber_pieces(part: _ProfilePart, pieces: RangePieces, before: int) -> RangePieces:
-    """``pieces`` in new numbers, behind ``before`` others."""
+    """Return ``pieces`` in new numbers, behind ``before`` others."""
     return RangePieces(
         thread=part.thread[pieces.thread],
         depth=pieces.depth,
@@ -251,7 +251,7 @@ def _merge_steps(
 
 
 def merge_metas(metas: Sequence[Meta], origin: int | None) -> Meta:
-    """What all of ``metas`` have in common, several of what they have not; 0 is at ``origin``."""
+    """Merge what ``metas`` have in common, and list what differs; 0 is at ``origin``."""
     # A process may have had less of what another had: a worker without Python frames.
     producers = dict.fromkeys(part for one in metas for part in one.producer.split(", ") if part)
     versions = dict.fromkeys(one.schema_version for one in metas if one.schema_version)
@@ -272,7 +272,7 @@ def _sum_graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
 
 
 def merge_warnings(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
-    """The warnings of several profiles, each once, with the labels of those that have it."""
+    """Merge warnings of several profiles, each once, with the labels of those that have it."""
     of: dict[str, list[str]] = {}
     for own, label in zip(warnings, labels, strict=True):
         for warning in dict.fromkeys(own):

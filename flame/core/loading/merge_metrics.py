@@ -1,4 +1,4 @@
-"""What several profiles can be weighed by together."""
+"""Merge the metrics of several profiles, and their measures in common units."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_TOLD = 4
 
 
 def merge_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[Metric, ...] | None:
-    """The metrics of files of resolved stacks, each once; None for traces, which have no own.
+    """Merge the metrics of files of resolved stacks; None for traces, which have none of their own.
 
     Plain numbers are counted in the smallest of their parts. Raises InputError where a metric has
     different units, for traces among such files, which nothing measures as well, and for sums that
@@ -35,7 +35,7 @@ def merge_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[M
 
 
 def metric_warnings(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[str]:
-    """That files of stacks measure different things, where they do: a file may show nothing."""
+    """Warn that files of stacks measure different things: a file may show nothing."""
     titles = [tuple(metric.title for metric in one.own_metrics or ()) for one in profiles]
     if len(set(titles)) < 2:
         return
@@ -72,7 +72,7 @@ def _merge_own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> li
 
 
 def _common_unit(one: str, other: str) -> str | None:
-    """The unit that both can be counted in."""
+    """Return the unit that both can be counted in."""
     if one == other:
         return one
     digits = _digits(one), _digits(other)
@@ -80,7 +80,7 @@ def _common_unit(one: str, other: str) -> str | None:
 
 
 def _digits(unit: str) -> int | None:
-    """Decimals of a plain number that is counted in ``unit``; None for what is no plain number."""
+    """Return decimals of a plain number counted in ``unit``; None for what is no plain number."""
     if unit == "count":
         return 0
     return int(unit.removeprefix("1e-")) if unit.startswith("1e-") else None
@@ -95,7 +95,7 @@ def _sum(profile: Profile, metric: Metric) -> float:
 
 
 def measure_scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[str, int]:
-    """What the profile's own measures are to be multiplied by to be in the units of ``metrics``.
+    """Return the factors that bring the profile's own measures to the units of ``metrics``.
 
     Those of traces (None) are as they are.
     """
@@ -112,7 +112,7 @@ def measure_scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[s
 def merge_measures(
     tables: Sequence[Activities], factors: Sequence[Mapping[str, int]]
 ) -> dict[str, I8]:
-    """The measures of all ``tables`` in a row, each times its factor; 0 where there is none."""
+    """Concatenate the measures of all ``tables``, each times its factor; 0 where there is none."""
     keys = dict.fromkeys(key for one in tables for key in one.measures)
     return {
         key: np.concatenate(

@@ -28,7 +28,7 @@ def read_ncu(path: Path, progress: Progress) -> NcuFile:
 
 
 def refuse_ncu_files(paths: Sequence[Path]) -> None:
-    """UsageError for a file of Nsight Compute among several traces: it is of one of their runs."""
+    """Raise UsageError for a file of Nsight Compute among several traces: it is of one of them."""
     for path in paths:
         others = [str(other) for other in paths if other != path]
         if _is_ncu(path):
@@ -38,7 +38,7 @@ def refuse_ncu_files(paths: Sequence[Path]) -> None:
 
 
 def _is_ncu(path: Path) -> bool:
-    """Whether `read_ncu` reads the file at ``path``; False where it cannot be read."""
+    """Return whether `read_ncu` reads the file at ``path``; False where it cannot be read."""
     head = FileHead(path)
     try:
         return any(format_.matches(head) for format_ in NCU_FORMATS)

@@ -11,10 +11,10 @@ from flame.core.model.meta import Meta
 
 
 def label_sources(metas: Sequence[Meta]) -> tuple[str, ...]:
-    """A name for each of several files: ``rank 3`` where all know their rank and no two share one.
+    """Label several files: ``rank 3`` where all know their rank and no two share one.
 
     Else what they call themselves, behind their folder if there are several and numbered where they
-    say the same; where they do not say that, what tells their paths apart, see `path_labels`.
+    say the same; where they do not say that, what tells their paths apart, see `label_paths`.
     """
     ranks = [one.rank for one in metas]
     if None not in ranks and len(set(ranks)) == len(ranks):
@@ -38,7 +38,7 @@ def _own_labels(metas: Sequence[Meta]) -> tuple[str, ...]:
 
 
 def _number_equal_names(names: Sequence[str]) -> tuple[str, ...]:
-    """``names``, those after the first of several equal ones with a number.
+    """Return ``names``; those after the first of several equal ones get a number.
 
     The programs that one process becomes all have its pid.
     """
@@ -51,7 +51,7 @@ def _number_equal_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _name_parts(meta: Meta, alone: bool) -> Iterator[str]:
-    """The rank, unless it has none, and its own name, unless the rank is all its own."""
+    """Yield the rank, if there is one, and the file's own name, unless the rank is all its own."""
     if meta.rank is not None:
         yield f"rank {meta.rank}"
     if meta.rank is None or not alone:
@@ -59,7 +59,7 @@ def _name_parts(meta: Meta, alone: bool) -> Iterator[str]:
 
 
 def order_sources(metas: Sequence[Meta]) -> list[int]:
-    """Places of ``metas``: by rank where that is what they are called by, else as they are."""
+    """Return the order of ``metas``: by rank where they are labelled by it, else as they are."""
     places = list(range(len(metas)))
     if all(one.label for one in metas):
         folders = list(dict.fromkeys(absolute_path(one.path).parent for one in metas))
@@ -75,7 +75,7 @@ def _rank_key(meta: Meta) -> tuple[bool, int]:
 
 
 def label_paths(paths: Sequence[str | Path]) -> tuple[str, ...]:
-    """The shortest ends of ``paths`` that tell them apart, without what all of them end with.
+    """Return the shortest ends of ``paths`` that tell them apart, without a common ending.
 
     ``run/rank0.json.gz`` and ``run/rank1.json.gz`` are ``rank0`` and ``rank1``, ``a/trace.json``
     and ``b/trace.json`` are ``a`` and ``b``.
@@ -96,7 +96,7 @@ def absolute_path(path: str | Path) -> Path:
 
 
 def _strip_common_suffix(names: Sequence[str]) -> list[str]:
-    """``names`` without the ends, from a dot on, that all of them have; none gets empty."""
+    """Strip from ``names`` the ends, from a dot on, that all of them have; none gets empty."""
     parts = [name.split(".") for name in names]
     while len({one[-1] for one in parts}) == 1 and min(map(len, parts)) > 1:
         parts = [one[:-1] for one in parts]

@@ -1,4 +1,4 @@
-"""Reading traces in another process: both ends of the pipes between it and this one."""
+"""Read traces in another process: both ends of the pipes between it and this one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LoadProcess:
         self._answers = cast("BinaryIO", self._process.stdout)
 
     def load(self, path: Path, options: LoadOptions, progress: Progress) -> Profile:
-        """The profile of the trace at ``path``; ``progress`` is handed on.
+        """Load the profile of the trace at ``path``; ``progress`` is handed on.
 
         Raises what reading it has raised, InputError where the process has died.
         """
@@ -77,7 +77,7 @@ class LoadProcess:
                 raise details[0]
 
     def _explain_death(self, path: Path) -> InputError:
-        """Why there is no answer."""
+        """Say why there is no answer."""
         code = self._process.wait()
         if code < 0:
             name = signal.strsignal(-code) or f"signal {-code}"
@@ -89,17 +89,17 @@ class LoadProcess:
         return InputError(f"{path}: the process reading it failed: {reason[:_LONGEST_REASON]}")
 
     def stop(self) -> None:
-        """Ask it to clean up and end."""
+        """Ask the process to clean up and end."""
         self._process.terminate()
 
     def kill(self, patience: float) -> None:
-        """End it for certain, after ``patience`` seconds."""
+        """End the process for certain, after ``patience`` seconds."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(max(patience, 0))
         self._process.kill()
 
     def close(self) -> None:
-        """Wait for its end, which has been seen to."""
+        """Wait for the end of the process, which has been seen to."""
         self._process.wait()
         for file in (self._said, self._requests, self._answers):
             with suppress(BrokenPipeError):
@@ -107,13 +107,13 @@ class LoadProcess:
 
 
 def _receive_profile(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
-    """The profile whose pickle of ``size`` bytes and columns of ``sizes`` bytes follow."""
+    """Receive the profile whose pickle of ``size`` bytes and columns of ``sizes`` follow."""
     data, *columns = (_receive_bytes(answers, number) for number in (size, *sizes))
     return cast("Profile", pickle.loads(data, buffers=columns))
 
 
 def _receive_bytes(answers: BinaryIO, size: int) -> Any:
-    """The next ``size`` bytes, in memory that nothing has been written to before."""
+    """Receive the next ``size`` bytes, into memory that nothing has been written to before."""
     found = np.empty(size, np.uint8).data
     at = 0
     while at < size:
@@ -165,7 +165,7 @@ def _send_profile(answers: BinaryIO, profile: Profile) -> None:
 
 
 class _ProgressSender:
-    """Sends on how far the load is: every new stage, else twenty times a second."""
+    """Sends how far the load is: every new stage, else twenty times a second."""
 
     def __init__(self, answers: BinaryIO) -> None:
         self._answers = answers

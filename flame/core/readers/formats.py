@@ -1,4 +1,4 @@
-"""Register the input formats: how each is told from the others, and how it is decoded.
+"""Register the input formats: how a file of each is recognized, and how it is decoded.
 
 A reader is imported when its format is asked for: most take longer to import than to ask.
 """
@@ -25,7 +25,7 @@ Decoded = RawTrace | RawStacks | NcuFile
 
 @dataclass(frozen=True)
 class FileHead:
-    """The beginning of the file at ``path``, by which its format is told.
+    """The beginning of the file at ``path``, by which its format is recognized.
 
     Raises InputError where the file cannot be read.
     """
@@ -34,18 +34,18 @@ class FileHead:
 
     @cached_property
     def packed(self) -> bytes:
-        """The first bytes as they lie in the file."""
+        """Read the first bytes as they lie in the file."""
         return read_head(self.path)
 
     @cached_property
     def unpacked(self) -> bytes:
-        """The first 64 KiB, unpacked where the file is gzipped."""
+        """Read the first 64 KiB, unpacked where the file is gzipped."""
         return read_unpacked_head(self.path, _HEAD)
 
 
 @dataclass(frozen=True)
 class Format:
-    """An input format; ``remedy`` is what to do about a file whose contents make no sense."""
+    """An input format: ``remedy`` is what to do about a file whose contents make no sense."""
 
     name: str
     matches: Callable[[FileHead], bool]
@@ -187,7 +187,7 @@ FORMATS = (
 
 
 def detect_format(head: FileHead) -> Format:
-    """Tell the format of the file that begins with ``head``; InputError where it is none."""
+    """Return the format of the file that begins with ``head``; InputError where flame has none."""
     if not head.packed:
         raise InputError(f"{head.path}: the file is empty")
     for format_ in FORMATS:

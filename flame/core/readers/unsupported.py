@@ -1,4 +1,4 @@
-"""What to do with a file that flame does not read: a line of advice for each format known by sight.
+"""Advise on files that flame does not read: a line for each format that is known by sight.
 
 Most formats are those of https://github.com/jlfwong/speedscope/tree/main/src/import.
 """
@@ -16,7 +16,7 @@ _BY_SPEEDSCOPE = "open it at https://www.speedscope.app and save it there, flame
 
 
 class _UnsupportedFormat(NamedTuple):
-    """A format: what its files have in their beginning, all of it, and what to do."""
+    """A format: what its files have in their beginning, all of it, and what to do with them."""
 
     advice: str
     signs: tuple[re.Pattern[bytes], ...]
@@ -90,7 +90,7 @@ _BY_SUFFIX = {
 
 
 def unsupported_advice(head: bytes, name: str) -> str:
-    """What the file called ``name`` that begins with ``head`` is, and what to do with it.
+    """Say what the file ``name``, which begins with ``head``, is and what to do with it.
 
     One line, for a file in none of the formats that flame reads; ``head`` is unpacked where the
     file is gzipped.

@@ -1,4 +1,4 @@
-"""A loaded profile with PC samples: its frames, its levels and its metric for them."""
+"""Attach PC samples to a loaded profile: its frames, its levels and its metric for them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SampleTotals(NamedTuple):
 
 
 def count_samples(profile: Profile) -> SampleTotals | None:
-    """What there is in ``profile``; None where it has no samples."""
+    """Count the PC samples in ``profile``; None where it has none."""
     sampling = profile.sampling
     if sampling is None:
         return None
@@ -48,7 +48,7 @@ def count_samples(profile: Profile) -> SampleTotals | None:
 def attach_sampling(
     profile: Profile, frames: FrameBuilder, sampling: Sampling, samples: I8 | None = None
 ) -> Profile:
-    """``profile`` with what ``sampling`` says of its kernels.
+    """Return ``profile`` with the samples that ``sampling`` has for its kernels.
 
     ``frames`` are those of the profile (see `FrameBuilder.of`), and the new ones after them.
     ``samples`` i8[activities] where it is known how many each has; else time tells.
@@ -79,7 +79,7 @@ def _pad_shapes(of_frame: I4, size: int) -> I4:
 
 
 def split_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
-    """``totals`` (i8[d]) spread over the rows of each, in proportion to ``weight``, i8[rows].
+    """Split ``totals`` (i8[d]) over the rows of each, in proportion to ``weight``, i8[rows].
 
     ``of_row`` i4[rows] says which total a row is of, -1 for none. What each row has ends where the
     sum up to it, rounded down, does: so that all rows of one have its total exactly. Rows that

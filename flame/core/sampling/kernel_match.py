@@ -1,4 +1,4 @@
-"""Which kernels of a trace a name from another tool means: tools spell one kernel differently."""
+"""Match kernel names from another tool, often spelled differently, with a trace's kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class KernelNames:
-    """All names of one kernel that are known; empty where one is not."""
+    """All known names of one kernel; empty where a name is not known."""
 
     mangled: str
     full: str
@@ -28,13 +28,13 @@ class KernelNames:
 
     @classmethod
     def from_frame(cls, frame: Frame) -> KernelNames:
-        """Those of a trace's kernel."""
+        """Return the names of a trace's kernel."""
         mangled, full = frame.get("mangled"), frame.get("demangled")
         return cls(mangled, full or (frame.name if _is_full(frame.name) else ""), frame.name)
 
     @classmethod
     def from_text(cls, name: str) -> KernelNames:
-        """Those that follow from ``name``, whichever it is."""
+        """Return the names that follow from ``name``, whichever it is."""
         full = demangle(name)
         mangled = name if full != name else ""
         return cls(mangled, full if _is_full(full) else "", kernel_base(full))
@@ -46,12 +46,12 @@ class KernelNames:
 
     @property
     def function(self) -> str:
-        """The same without parameters, whose types not every demangler resolves."""
+        """The signature without parameters, whose types not every demangler resolves."""
         return strip_parameters(self.signature)
 
 
 def _is_full(name: str) -> bool:
-    """Whether ``name`` has more than a function's base name has."""
+    """Return whether ``name`` has more than a function's base name has."""
     return any(mark in name for mark in ("(", "<", "::"))
 
 
@@ -62,7 +62,7 @@ def _normalize_spelling(full: str) -> str:
 
 
 def strip_parameters(signature: str) -> str:
-    """``signature`` up to its last parenthesis outside of all other brackets."""
+    """Cut ``signature`` off at its last parenthesis outside of all other brackets."""
     if not signature.endswith(")"):
         return signature
     depth = 0
@@ -93,7 +93,7 @@ _KEYS: tuple[_Key, ...] = (
 
 
 class KernelIndex:
-    """The kernels of a trace by all their names."""
+    """Finds the kernels of a trace by any of their names."""
 
     def __init__(self, frames: Mapping[int, Frame]) -> None:
         self._names = {index: KernelNames.from_frame(frame) for index, frame in frames.items()}
@@ -110,7 +110,7 @@ class KernelIndex:
         return found
 
     def match(self, name: str) -> KernelMatch:
-        """The kernels called ``name``, be it mangled, demangled or a base name.
+        """Find the kernels called ``name``, be it mangled, demangled or a base name.
 
         A base name decides only where one side has no more than that. Demangled names that fit
         nothing may be a matter of spelling (lambdas, constants): what has their base is unsure.
@@ -127,7 +127,7 @@ class KernelIndex:
         return KernelMatch(unsure=tuple(self._by_base.get(names.base, [])))
 
     def _match_if_one(self, found: Iterable[int]) -> KernelMatch:
-        """Several frames are one kernel if their mangled names are the same, else their full ones.
+        """Match several frames if they are one kernel: equal mangled names, else full ones.
 
         The same full name with several mangled ones is of several kernels.
         """

@@ -1,4 +1,4 @@
-"""The PC samples of several profiles as those of one."""
+"""Merge the PC samples of several profiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flame.core.model.profile import Profile
 def merge_samplings(
     profiles: Sequence[Profile], frames: Sequence[I4], groups: Groups
 ) -> Sampling | None:
-    """The samples of all ``profiles``, whose activities follow each other in ``groups``.
+    """Merge the samples of all ``profiles``, whose activities follow each other in ``groups``.
 
     ``frames`` are for each profile the new ids of its frames. None where nobody has any.
     """
@@ -31,7 +31,7 @@ def merge_samplings(
 
 
 def concatenate_samplings(parts: Sequence[Sampling], of_group: I4) -> Sampling:
-    """The distributions of all ``parts``, which share frames, in a row; ``of_group`` as given."""
+    """Concatenate the distributions of ``parts``, which share frames; set ``of_group``."""
     codes = np.cumsum([0, *(len(one.codes) for one in parts)])
     sizes = np.concatenate([np.diff(one.bounds) for one in parts])
     numbered = zip(parts, codes.tolist(), strict=False)
@@ -51,7 +51,7 @@ def concatenate_samplings(parts: Sequence[Sampling], of_group: I4) -> Sampling:
 def _distribution_of_groups(
     profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Groups
 ) -> I4:
-    """The distribution of each of the new groups, all of whose rows were in one group before."""
+    """Return the distribution of each new group: its rows were in one group before."""
     first = 0
     found = np.full(len(groups), NONE, np.int32)
     of_rows = []

@@ -1,4 +1,4 @@
-"""A file of Nsight Compute without a trace: its kernels, weighed by their PC samples."""
+"""Make a profile of a file of Nsight Compute alone: its kernels, weighed by their PC samples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _METRIC = replace(STALLS, levels=("kernel",), noun="profiled launches")
 
 
 def build_ncu_profile(file: NcuFile) -> Profile:
-    """The profile of ``file``: a row per result, without times, with PC samples as its metric."""
+    """Build the profile of ``file``: a row per result, without times, weighed by PC samples."""
     frames = FrameBuilder()
     frame = np.array([frames.add(_kernel_frame(one)) for one in file.results], np.int32)
     profile = _build_unsampled(file, frames, frame)

@@ -1,4 +1,4 @@
-"""PC samples of Nsight Compute for the kernels of a trace: which are whose, by name."""
+"""Join PC samples of Nsight Compute to the kernels of a trace, by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from flame.core.sampling.merge import concatenate_samplings
 
 @dataclass(eq=False)
 class _Kernel:
-    """Frames of the trace that are one kernel, and the results that are its."""
+    """Frames of the trace that are one kernel, and the results that belong to it."""
 
     frames: set[int] = field(default_factory=set)
     results: list[NcuResult] = field(default_factory=list)
@@ -29,14 +29,14 @@ class _Kernel:
 
 @dataclass
 class _UnmatchedResults:
-    """Results of one file that found no kernel; ``unsure`` ones may be any of several."""
+    """Results of one file that match no kernel; ``unsure`` ones may be any of several."""
 
     missing: list[NcuResult] = field(default_factory=list)
     unsure: list[NcuResult] = field(default_factory=list)
 
 
 def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
-    """``profile`` with the samples in ``files``.
+    """Return ``profile`` with the samples in ``files``.
 
     Kernels of their names have them, all call sites together. Several results of one kernel are
     summed. What has samples already keeps those alone. Warnings tell what matched nothing.
@@ -71,7 +71,7 @@ def _kernel_frames(profile: Profile) -> list[int]:
 def _match_results(
     known: KernelIndex, results: Sequence[NcuResult], of_frame: dict[int, _Kernel]
 ) -> _UnmatchedResults:
-    """Assign ``results`` to kernels, new ones among them; says which had to stay behind."""
+    """Assign ``results`` to kernels, new ones among them; return those without a kernel."""
     missed = _UnmatchedResults()
     for result in results:
         if not result.samples.total:
@@ -115,7 +115,7 @@ def _mismatch_warnings(
 
 
 def _is_vague(profile: Profile, kernel: _Kernel) -> bool:
-    """Whether a base name is all the trace has, for results of several kernels that have it."""
+    """Return whether the trace has only a base name, for results of several kernels with it."""
     names = [KernelNames.from_frame(profile.frames[at]) for at in kernel.frames]
     if any(one.full or one.mangled for one in names):
         return False
@@ -136,7 +136,7 @@ def _recorded_warnings(profile: Profile, kernels: Sequence[_Kernel], free: Bool)
 
 
 def _unsampled_groups(profile: Profile) -> Bool:
-    """The groups of activities that may have samples and have none yet."""
+    """Return the groups of activities that may have samples and have none yet."""
     groups, sampling = profile.activities.groups, profile.sampling
     free: Bool = groups.kind == Kind.KERNEL
     return free if sampling is None else free & (sampling.of_group < 0)
@@ -167,13 +167,13 @@ def _add_samples(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Pr
 
 
 def _symbol_of(profile: Profile, kernel: _Kernel) -> str:
-    """The mangled name where anybody knows it."""
+    """Return the mangled name where a frame has it."""
     known = (profile.frames[at].get("mangled") for at in sorted(kernel.frames))
     return next(filter(None, known), kernel.results[0].name)
 
 
 def sum_samples(results: Sequence[NcuResult], name: str) -> list[Samples]:
-    """The samples of ``results``, those in equal code together; the code is called ``name``."""
+    """Sum the samples of ``results`` with equal code; the code is called ``name``."""
     same: dict[tuple[bytes, tuple[str, ...]], list[Samples]] = {}
     for result in results:
         code = result.samples.code
@@ -182,7 +182,7 @@ def sum_samples(results: Sequence[NcuResult], name: str) -> list[Samples]:
 
 
 def _code_with_most_lines(parts: Sequence[Samples], name: str) -> Code:
-    """The code of which most lines are known, called ``name``."""
+    """Return the code of which most lines are known, called ``name``."""
     best = max((one.code for one in parts), key=lambda code: int((code.line > 0).sum()))
     return replace(best, name=name)
 
@@ -200,7 +200,7 @@ def _sum_equal_code(parts: Sequence[Samples], code: Code) -> Samples:
 
 
 def _keep_old_samples(old: Sampling, new: Sampling) -> Sampling:
-    """Both; where a group has samples in both, those of ``old``."""
+    """Concatenate both; where a group has samples in both, it keeps those of ``old``."""
     ours = np.where(new.of_group >= 0, new.of_group + np.int32(len(old)), NONE)
     of_group = np.where(old.of_group >= 0, old.of_group, ours).astype(np.int32)
     return concatenate_samplings([old, new], of_group)

@@ -1,4 +1,4 @@
-"""PC samples of a recording: whose each of them is, by its launch or else by its kernel."""
+"""Attach PC samples of a recording to their launches, or else to their kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_NAME = 60
 
 
 def attach_recorded_samples(profile: Profile, raw: RawTrace) -> tuple[Profile, list[str]]:
-    """``profile``, made of ``raw``, with its PC samples; and what is to be said of those left out.
+    """Return ``profile``, made of ``raw``, with its PC samples; and warnings on the rest.
 
     Samples that know their launch are of it alone, unless the kernel has others in the process that
     do not: then all are of all its launches. So are those of launches that were not recorded, if no
@@ -42,7 +42,7 @@ def attach_recorded_samples(profile: Profile, raw: RawTrace) -> tuple[Profile, l
 
 
 class _SampleOwners:
-    """Whose each sample is.
+    """Finds the owner of each sample: a distribution of launches or of a kernel.
 
     ``of_sample`` i4 and ``of_group`` i4 (groups of the activities) are distributions, -1 for none;
     ``exact`` is whether each is of its launches alone. ``per_row`` i8[activities] are samples.
@@ -84,7 +84,7 @@ class _SampleOwners:
         self._number_distributions(union)
 
     def _lack_launches(self, process: I4, name: I4) -> Bool:
-        """Which kernels, by process and name, have samples that do not know their launch."""
+        """Return which kernels, by process and name, have samples without their launch."""
         pc = self._pc
         rows = np.flatnonzero((pc.correlation <= 0) & self._is_kernel)
         others = [pc.process[rows], self._name[pc.function[rows]]]
@@ -92,14 +92,14 @@ class _SampleOwners:
         return found
 
     def _is_launched(self) -> Bool:
-        """Which activities are kernels with a launch that samples know."""
+        """Return which activities are kernels with a launch that samples know."""
         known: Bool = (self._table.kind == Kind.KERNEL) & (self._correlation > 0)
         return known & np.isin(self._correlation, self._pc.correlation)
 
     def _share_among_kernels(
         self, union: _GroupUnion, rows: I8, kernels: I8, of_left: I4, of_right: I4, size: int
     ) -> I4:
-        """Give the samples ``rows`` to ``kernels`` of the same launch; the first group of each."""
+        """Give samples to kernels of their launch; return the first group of each."""
         met, group = of_left >= 0, self._groups.of[kernels]
         totals = sum_by(of_left[met], self._pc.samples[rows[met]], size)
         self.per_row[kernels] += split_over_rows(of_right, totals, self._table.duration[kernels])
@@ -111,7 +111,7 @@ class _SampleOwners:
         return found
 
     def _number_distributions(self, union: _GroupUnion) -> None:
-        """Number the distributions: several groups have one where a launch is of several."""
+        """Number the distributions: groups of one launch share one."""
         touched = np.array(sorted(union.touched), np.int64)
         roots, number = distinct(union.roots()[touched])
         self.of_group[touched] = number
@@ -137,14 +137,14 @@ class _SampleOwners:
         self._split_by_time(shared)
 
     def _split_by_time(self, shared: I8) -> None:
-        """Samples of all launches, by the time that these took."""
+        """Split samples of all launches by the time that these took."""
         met = self.of_sample != NONE
         totals = sum_by(self.of_sample[met], self._pc.samples[met], len(self.exact))
         of_row = shared[self._groups.of].astype(np.int32)
         self.per_row += split_over_rows(of_row, totals, self._table.duration)
 
     def warnings(self) -> Iterator[str]:
-        """What has no owner."""
+        """Yield warnings on samples without an owner."""
         pc = self._pc
         if count := int(pc.samples[self._nowhere].sum()):
             numbers = np.unique(pc.function[self._nowhere]).tolist()
@@ -155,7 +155,7 @@ class _SampleOwners:
 
 
 def number_names(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4, I4]:
-    """Numbers of the names of ``functions``, and of the kernels among ``frames``, -1 for others."""
+    """Number the names of ``functions``, and of the kernels among ``frames``, -1 for others."""
     names: dict[str, int] = {}
     own = [names.setdefault(name, len(names)) for name in functions]
     of_frame = [
@@ -168,7 +168,7 @@ def number_names(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4,
 
 
 def _number_common_rows(left: Sequence[Column], right: Sequence[Column]) -> tuple[I4, I4, int]:
-    """What the rows of ``left`` and ``right`` have in common: numbers of it, and how many.
+    """Number the rows that ``left`` and ``right`` have in common; and count them.
 
     -1 where a row has nothing on the other side.
     """
@@ -188,7 +188,7 @@ class _GroupUnion:
         self.touched: set[int] = set()
 
     def join(self, one: I8, other: I4) -> None:
-        """Let ``one`` and ``other`` of each row be of one; where ``one`` is -1 nothing is."""
+        """Unite the groups of each row; rows where ``one`` is -1 are left out."""
         met = np.flatnonzero(one != NONE)
         first, _ = unique_rows([one[met], other[met]])
         pairs = zip(one[met[first]].tolist(), other[met[first]].tolist(), strict=True)
@@ -204,7 +204,7 @@ class _GroupUnion:
         return one
 
     def roots(self) -> I8:
-        """One group for all that are of one, i8[groups]."""
+        """Return a representative of each group's union, i8[groups]."""
         return np.array([self._root(one) for one in self._parent], np.int64)
 
 
@@ -212,7 +212,7 @@ class _GroupUnion:
 
 
 def build_distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
-    """The samples of every distribution, one part for each function."""
+    """Yield the samples of every distribution, one part for each function."""
     rows = np.flatnonzero(owner != NONE)
     keys: list[Column] = [owner[rows], pc.function[rows], pc.offset[rows], pc.reason[rows]]
     first, kind = unique_rows(keys)
@@ -236,7 +236,7 @@ def build_distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
 
 
 def _rows_by_value(column: Column) -> Iterator[tuple[int, I8]]:
-    """Each value of ``column``, in order, and the rows that have it."""
+    """Yield each value of ``column``, in order, and the rows that have it."""
     order = np.argsort(column, kind="stable")
     bounds = [*runs(column[order]).tolist(), len(order)]
     for low, high in pairwise(bounds):
@@ -244,7 +244,7 @@ def _rows_by_value(column: Column) -> Iterator[tuple[int, I8]]:
 
 
 def _code_with_offsets(known: Code | None, name: str, offsets: I8) -> Code:
-    """The code of a function with all ``offsets``: some may be of no instruction that is known."""
+    """Return the code of a function, extended to all ``offsets``: some may be unknown."""
     if known is None:
         return Code.unknown(name, offsets)
     more = Code.unknown(name, np.setdiff1d(offsets, known.offset))

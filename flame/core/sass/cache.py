@@ -1,4 +1,4 @@
-"""Instructions that nvdisasm has printed once, by the content of the cubin."""
+"""Cache instructions that nvdisasm has printed, by the content of the cubin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 2_000
 
 
 class CodeCache:
-    """What is known of the cubin open as ``cubin``, by nvdisasm of this ``version``."""
+    """The cached code of the cubin open as ``cubin``, by nvdisasm of this ``version``."""
 
     def __init__(self, cubin: BufferedReader, version: str) -> None:
         cubin.seek(0)
@@ -29,13 +29,13 @@ class CodeCache:
         self._name = f"{content[:32]}-{version}{_SUFFIX}"
 
     def read(self) -> dict[str, Code]:
-        """The code of functions by name; none where nothing is kept."""
+        """Read the code of functions by name; nothing where none is kept."""
         with suppress(OSError, RuntimeError), _open_folder() as folder:
             return read_codes(folder, self._name)
         return {}
 
     def write(self, codes: Mapping[str, Code]) -> None:
-        """Keep ``codes``, where there is a place for them."""
+        """Write ``codes``, where there is a place for them."""
         with suppress(OSError, RuntimeError):
             _folder_path().mkdir(mode=0o700, parents=True, exist_ok=True)
             with _open_folder() as folder:
@@ -44,7 +44,7 @@ class CodeCache:
 
 
 def _folder_path() -> Path:
-    """The cache folder; RuntimeError where nobody's home is known."""
+    """Return the cache folder; RuntimeError where nobody's home is known."""
     return cache_folder() / _FOLDER
 
 

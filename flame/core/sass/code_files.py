@@ -1,4 +1,4 @@
-"""Instructions as they are kept in a file: beside a cubin, or in the cache.
+"""Read and write files of instructions: beside a cubin, or in the cache.
 
 A JSON object: ``format`` is ``flame-sass``, ``version`` 1, ``disassembler`` nvdisasm's version.
 ``functions`` has an object for each: its ``name``, as the cubin has it, and for every instruction
@@ -49,7 +49,7 @@ class _File(msgspec.Struct):
 
 
 def read_codes(folder: int, name: str) -> dict[str, Code]:
-    """The code of each function in the file ``name`` in a folder that is open as ``folder``.
+    """Read the code of each function in the file ``name`` in a folder that is open as ``folder``.
 
     Nothing where there is none, or it is no such file: then the cubin tells.
     """
@@ -64,7 +64,7 @@ def read_codes(folder: int, name: str) -> dict[str, Code]:
 
 
 def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, Code]) -> None:
-    """Write such a file; it appears whole or not at all. Raises OSError."""
+    """Write a file of instructions; it appears whole or not at all. Raises OSError."""
     functions = [
         _Function(key, list(one.files), one.offset.tolist(), list(one.text), *_files_and_lines(one))
         for key, one in codes.items()
@@ -85,7 +85,7 @@ def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, C
 
 
 def open_regular(folder: int, name: str, largest: int) -> BufferedReader:
-    """The file ``name`` in ``folder``; OSError where it is a link, no file, or too large."""
+    """Open the file ``name`` in ``folder``; OSError where it is a link, no file, or too large."""
     # A pipe would be waited for.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.fdopen(os.open(name, flags, dir_fd=folder), "rb")

@@ -1,4 +1,4 @@
-"""Cubins: where in which section a function lies, as the tables of the ELF file say."""
+"""Find functions in cubins: their sections and places, by the tables of the ELF file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CubinFunction(NamedTuple):
 
 
 def find_functions(file: int, wanted: Iterable[str], tick: Tick) -> dict[str, CubinFunction]:
-    """Those of the ``wanted`` functions that the cubin open as ``file`` has, by name.
+    """Find those of the ``wanted`` functions that the cubin open as ``file`` has, by name.
 
     Each of them calls ``tick``, which may raise to stop it. Raises InputError where it is no cubin,
     or its tables are damaged.
@@ -91,20 +91,20 @@ class _ElfTables:
         return os.pread(self._file, size, place)
 
     def content(self, section: Any) -> bytes:
-        """The bytes of a section that is a table."""
+        """Read the bytes of a section that is a table."""
         return self._read(int(section["offset"]), int(section["size"]))
 
     def name(self, section: int) -> str:
-        """What the section with this number is called."""
+        """Return the name of the section with this number."""
         at = int(self.sections[section]["name"])
         return self._names[at : at + _LONGEST_NAME].partition(b"\0")[0].decode("utf-8", "replace")
 
     def of_type(self, kind: int) -> Iterator[Any]:
-        """The sections of a type."""
+        """Return the sections of a type."""
         return iter(self.sections[self.sections["type"] == kind])
 
     def table(self, section: Any, dtype: Any) -> Any:
-        """The rows in a section."""
+        """Read the rows in a section."""
         data = self.content(section)
         size = np.dtype(dtype).itemsize
         return np.frombuffer(data[: len(data) // size * size], dtype)
@@ -125,7 +125,7 @@ def _find_functions(
 
 
 def _symbol_sections(tables: _ElfTables, symbols: Any) -> Any:
-    """The number of every symbol's section."""
+    """Return the number of every symbol's section."""
     found = symbols["section"].astype(np.int64)
     for section in tables.of_type(_INDICES):
         other = tables.table(section, "<u4")[: len(found)]
@@ -136,7 +136,7 @@ def _symbol_sections(tables: _ElfTables, symbols: Any) -> Any:
 
 
 def _name_places(names: bytes, name: str) -> list[int]:
-    """Where ``name`` stands among ``names``, which end with a zero each."""
+    """Return where ``name`` stands among ``names``, which end with a zero each."""
     wanted, found = name.encode("utf-8", "surrogateescape") + b"\0", []
     at = names.find(wanted)
     while at >= 0:

@@ -1,4 +1,4 @@
-"""The code of sampled functions: kept beside their cubins, in the cache, or by nvdisasm."""
+"""Find the code of sampled functions: kept beside their cubins, in the cache, or by nvdisasm."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WantedFunctions = Mapping[int, AbstractSet[str]]
 def find_codes(
     folder: Path, wanted: WantedFunctions, progress: Progress
 ) -> tuple[dict[tuple[int, str], Code], list[str]]:
-    """The code of the ``wanted`` functions, whose dumps lie in ``folder``.
+    """Find the code of the ``wanted`` functions, whose dumps lie in ``folder``.
 
     By checksum and name, where it is known; and what is to be said of the others.
     """
@@ -50,7 +50,7 @@ def find_codes(
 
 
 def store_codes(folder: Path, wanted: WantedFunctions, progress: Progress) -> list[str]:
-    """Put the code of the ``wanted`` functions beside their cubins, and say what there is not.
+    """Write the code of the ``wanted`` functions beside their cubins; return warnings on others.
 
     Whoever opens the recording then needs no nvdisasm. Raises OSError where nothing can be written.
     """
@@ -65,7 +65,7 @@ def store_codes(folder: Path, wanted: WantedFunctions, progress: Progress) -> li
 
 
 def open_code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
-    """The cubins of the recording in ``folder`` and what is kept beside them, by name, open."""
+    """Open the cubins of the recording in ``folder`` and what is kept beside them, by name."""
     with _open_folder(folder / CUBINS) as cubins:
         if cubins is None:
             return
@@ -78,7 +78,7 @@ def open_code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
 
 @contextmanager
 def _open_folder(folder: Path) -> Iterator[int | None]:
-    """The folder, None where there is none; no link is followed."""
+    """Open the folder; None where there is none. No link is followed."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         opened = os.open(folder, flags)
@@ -96,7 +96,7 @@ def _stored_name(crc: int) -> str:
 
 
 class _CodeSearch:
-    """Looks for code in a folder, open as ``cubins``; ``version`` is that of nvdisasm."""
+    """Finds code in a folder, open as ``cubins``; ``version`` is that of nvdisasm."""
 
     def __init__(self, place: Path, cubins: int | None, expected: int, progress: Progress) -> None:
         self._place = place
@@ -108,7 +108,7 @@ class _CodeSearch:
         self._missing: Counter[str] = Counter()
 
     def codes(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
-        """The code of some functions of a cubin, as far as it is known."""
+        """Return the code of some functions of a cubin, as far as it is known."""
         self._report_progress()
         found = {} if self._cubins is None else read_codes(self._cubins, _stored_name(crc))
         found = {name: found[name] for name in names & found.keys()}
@@ -121,7 +121,7 @@ class _CodeSearch:
         return found
 
     def warnings(self) -> Iterator[str]:
-        """Why there is no code of how many functions."""
+        """Yield why there is no code, and of how many functions."""
         reasons = self._missing.most_common()
         for reason, count in reasons[:_MOST_REASONS]:
             yield f"the instructions of {_format_count(count)} have no text: {reason}"
@@ -160,7 +160,7 @@ class _CodeSearch:
 
     @contextmanager
     def _open_cubin(self, crc: int) -> Iterator[BufferedReader]:
-        """The cubin; InputError where it is not there."""
+        """Open the cubin; InputError where it is not there."""
         if not crc:
             raise InputError("which cubin they are of was not recorded")
         try:

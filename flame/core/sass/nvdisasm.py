@@ -1,4 +1,4 @@
-"""NVIDIA's disassembler nvdisasm, where the user has it."""
+"""Run NVIDIA's disassembler nvdisasm, where the user has it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _END = 1 << 62
 
 @dataclass(frozen=True)
 class Disassembler:
-    """The program at ``path``."""
+    """The nvdisasm at ``path``."""
 
     path: str
     version: str
@@ -51,7 +51,7 @@ class Disassembler:
     def disassemble(
         self, cubin: Path, functions: Mapping[str, CubinFunction], tick: Tick
     ) -> dict[str, Code]:
-        """The instructions of some ``functions`` of a cubin, of those that it prints.
+        """Disassemble some ``functions`` of a cubin; those that it does not print are left out.
 
         Raises InputError that says why there are none.
         """
@@ -88,7 +88,7 @@ def _batches(functions: Mapping[str, CubinFunction]) -> Iterator[dict[str, Cubin
 
 
 def _run(command: list[str], out: BinaryIO, said: BinaryIO, tick: Tick, due: float) -> int:
-    """The exit code; InputError where it takes too long, or prints too much."""
+    """Run a command, return its exit code; InputError where it takes or prints too much."""
     with running(command, out, said) as process:
         _limit_resources(process.pid)
         while process.poll() is None:
@@ -129,7 +129,7 @@ def _describe_failure(code: int, said: BinaryIO) -> str:
 
 
 def find_disassembler() -> Disassembler | None:
-    """The first nvdisasm that runs: FLAME_NVDISASM, on PATH, of a wheel, of a toolkit.
+    """Find the first nvdisasm that runs: FLAME_NVDISASM, on PATH, of a wheel, of a toolkit.
 
     Where FLAME_NVDISASM names one, no other is taken. It is told apart by its version.
     """
@@ -151,7 +151,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _read_version(path: str) -> str:
-    """What the program says of itself, whatever it is; empty where it says no version."""
+    """Ask the program for its version, whatever it is; empty where it says none."""
     due = time.monotonic() + _PATIENCE_FOR_VERSION
     try:
         with tempfile.TemporaryFile() as out:
@@ -163,4 +163,4 @@ def _read_version(path: str) -> str:
 
 
 def _never_stop() -> None:
-    """Nothing stops it before it is due."""
+    """Do nothing: the version is only limited by its due time."""

@@ -1,4 +1,4 @@
-"""What nvdisasm prints with ``-c -g``, section by section."""
+"""Parse what nvdisasm prints with ``-c -g``, section by section."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class CodeSection:
     in_doubt: bool = False
 
     def function_code(self, name: str, start: int, end: int) -> Code:
-        """The code of the function ``name``, which has the bytes from ``start`` to ``end``."""
+        """Return the code of the function ``name`` in the bytes from ``start`` to ``end``."""
         rows = {row[0] - start: row for row in self.rows if start <= row[0] < end}
         return build_code(name, ((offset, *rows[offset][1:]) for offset in sorted(rows)))
 
 
 def build_code(name: str, rows: Iterable[InstructionRow]) -> Code:
-    """The code with these instructions, which are in order."""
+    """Build the code of these instructions, which are in order."""
     files: dict[str, int] = {"": -1}
     offsets, texts, of_file, lines = [], [], [], []
     for offset, text, file, line in rows:
@@ -58,7 +58,7 @@ def build_code(name: str, rows: Iterable[InstructionRow]) -> Code:
 
 
 def parse_sections(printed: Iterable[str]) -> dict[str, CodeSection]:
-    """The sections in the lines of nvdisasm, by name (``.text.gemm``).
+    """Parse the sections in the lines of nvdisasm, by name (``.text.gemm``).
 
     Labels that are jumped to become offsets: ``BRA 0x1f0``.
     """

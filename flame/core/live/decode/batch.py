@@ -1,4 +1,4 @@
-"""What one look at a growing dump has brought: new rows only, in a vocabulary shared by all."""
+"""Hold the new rows of a growing dump, in a vocabulary shared by all dumps."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from flame.core.columns import I4, I8, U1, Bool
 
 @dataclass(frozen=True, eq=False)
 class NewActivities:
-    """GPU activities, one row each. Times are ns of CLOCK_MONOTONIC.
+    """New GPU activities, one row each. Times are ns of CLOCK_MONOTONIC.
 
     | column | dtype | meaning |
     |---|---|---|
     | kind | u1 | `Kind` of the leaf |
     | start, end | i8 | ns; both 0 where the GPU did not say when |
-    | device | i4 | index into `Shared.devices` |
+    | device | i4 | index into `SharedTables.devices` |
     | stream | i4 | stream id |
     | correlation | i8 | of the launching call in the same process; <= 0: none |
     | frame | i4 | frame id of the kernel, copy or set |
     | thread, python, nvtx | i4 | of the launch as the library saw it; -1, stacks 0: unknown |
     | captured_python, captured_nvtx | i4 | stacks of the graph node's capture, marked; 0: none |
     | graph | bool | whether it was replayed from a CUDA graph node |
-    | config | i4 | index into `Shared.configs`, -1 for copies and sets |
+    | config | i4 | index into `SharedTables.configs`, -1 for copies and sets |
     | bytes | i8 | what a copy or set moved, -1 for kernels |
     """
 
@@ -48,7 +48,7 @@ class NewActivities:
 
 @dataclass(frozen=True, eq=False)
 class NewCalls:
-    """CUDA API calls: ns of CLOCK_MONOTONIC, index of the thread, stacks (0: empty), frame id."""
+    """New API calls: ns of CLOCK_MONOTONIC, index of the thread, stacks (0: empty), frame id."""
 
     start: I8
     end: I8
@@ -64,7 +64,7 @@ class NewCalls:
 
 @dataclass(frozen=True, eq=False)
 class NewRanges:
-    """Push/pop NVTX ranges: ns of CLOCK_MONOTONIC, thread, ``nvtx``: the path with the range."""
+    """New push/pop ranges: ns of CLOCK_MONOTONIC, thread, ``nvtx``: the path with the range."""
 
     start: I8
     end: I8

@@ -1,4 +1,4 @@
-"""The code that captured CUDA graph nodes, while a dump grows."""
+"""Find the code that captured CUDA graph nodes, while a dump grows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_CLONES = 1_000
 
 
 class GraphCaptures:
-    """Follows graph nodes to the one made by stream capture, as `graph_capture` does."""
+    """Follows graph nodes to the node made by stream capture, as `graph_capture` does."""
 
     def __init__(self, shared: SharedTables) -> None:
         self._joiner = Joiner(shared.frames, shared.stacks)
@@ -27,7 +27,7 @@ class GraphCaptures:
         self._nvtx: I4 = np.zeros(0, np.int32)
 
     def learn(self, rows: dict[str, Column]) -> None:
-        """Add creations of nodes, as `flame.core.readers.fdump.gpu.node_rows` gives them."""
+        """Add creations of nodes, as `build_node_rows` of the dump reader gives them."""
         known = [rows[name] for name in ("node", "original", "start", "thread")]
         first, _ = unique_rows(known)
         node, original = (column[first] for column in known[:2])
@@ -40,7 +40,7 @@ class GraphCaptures:
         self._nvtx = np.append(self._nvtx, rows["nvtx"][first])
 
     def stacks_of(self, nodes: Column) -> tuple[I4, I4]:
-        """Python and range stacks of the code that captured ``nodes``, marked; empty if unknown."""
+        """Return Python and range stacks of the capture of ``nodes``, marked; empty if unknown."""
         wanted, place = distinct(nodes.astype(np.int64))
         row = self._captured_rows(wanted)
         python, nvtx = (
@@ -49,7 +49,7 @@ class GraphCaptures:
         return self._mark_stacks(python)[place], self._mark_stacks(nvtx)[place]
 
     def _captured_rows(self, nodes: I8) -> I8:
-        """The row of the captured node that each one descends from, `ABSENT` where it is unknown.
+        """Return the row of the captured node that each node descends from, else `ABSENT`.
 
         The rows above one may be learnt after it.
         """

@@ -1,4 +1,4 @@
-"""Reads a dump while it grows: at every look what has come since the last."""
+"""Read a dump while it grows: at every look the records that have come since the last."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _DEAR, _USUAL = 8, 48
 
 
 class GrowingDump:
-    """A dump that may be growing, one of those that are spelled with ``shared``.
+    """A dump that may be growing; its rows refer to the tables in ``shared``.
 
     ``header`` is as old as the last look at the file: all that was in the file then has been read
     when `read` says that there is no ``rest``. ``process`` is the index of its process. InputError
@@ -106,11 +106,11 @@ class GrowingDump:
         self._waiting = 0
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._data.close()
 
     def read(self, most: int = 8 << 20, last: bool = False) -> DumpBatch:
-        """What is new: about ``most`` bytes of it, less where these name what comes after them.
+        """Read about ``most`` bytes of new records, less where these name what comes after them.
 
         ``last``: the process is gone; then nothing waits for what would come.
         """
@@ -124,25 +124,25 @@ class GrowingDump:
         return DumpBatch(self.source, work, calls, ended, self._open_ranges(), rest, newest)
 
     def unread_bytes(self) -> int:
-        """Bytes that had been written at the last look and have not been read."""
+        """Return the bytes that had been written at the last look and have not been read."""
         return self._behind
 
     def read_heartbeat(self) -> int:
-        """When the process last said that it goes on, ns; of now, however old ``header`` is."""
+        """Read when the process last said that it goes on, ns; now, however old ``header`` is."""
         with suppress(InputError, OSError):
             return parse_header(self._data.read(0, HEADER_SIZE)).end_monotonic
         return self.header.end_monotonic
 
     def build_samples(self) -> DumpSamples | None:
-        """The PC samples so far, of all launches of each kernel; None where there are none."""
+        """Build the PC samples so far, of all launches of each kernel; None without any."""
         return self._samples.build(self.process)
 
     def meta(self) -> Meta:
-        """What is known of the recording so far."""
+        """Return the metadata of the recording so far."""
         return metadata.read_meta(self.header, self._context.vocabulary, self.path)
 
     def warnings(self) -> tuple[str, ...]:
-        """What the reader of a flame graph has to know of the dump so far."""
+        """Return what the reader of a flame graph has to know of the dump so far."""
         late = self._delivered.late
         notes = growing_dump_warnings(self._chunks, self._context, self._losses)
         more = f"{late:,} GPU activities are shown without their call, which took very long"
@@ -156,7 +156,7 @@ class GrowingDump:
     # A look at the file
 
     def _look(self) -> None:
-        """See what is there: vocabulary is read first, and events in the order of the file."""
+        """Look at the file: queue new vocabulary first, then events in the order of the file."""
         pieces: dict[str, list[RecordPiece]] = {}
         beyond_tail = self.header.state != RUNNING
         for keys in _LOOKS:
@@ -172,7 +172,7 @@ class GrowingDump:
         self._behind = sum(piece.end - piece.begin for _, piece in self._queue)
 
     def _open_records(self) -> dict[str, I8]:
-        """The records of ranges that are open, which are rewritten in place."""
+        """Read the records of ranges that are open, which are rewritten in place."""
         self._open_chunks |= {
             one.offset: one for one in self._chunks.take_changed(host.OPEN_RANGES)
         }
@@ -182,7 +182,7 @@ class GrowingDump:
         return _read_open_ranges(self._chunks.records_of(self._open_chunks.values()))
 
     def _take_new_pieces(self, key: str) -> list[RecordPiece]:
-        """The records of a kind that have come since this was last asked."""
+        """Take the records of a kind that have come since the last call."""
         size = max(self._chunks.layouts[key].size, 1) if key in self._chunks.layouts else 1
         found = []
         for chunk in self._chunks.take_changed(key):
@@ -208,7 +208,7 @@ class GrowingDump:
         self._check_size()
 
     def _next_pieces(self, most: int) -> dict[str, list[RecordPiece]]:
-        """The pieces whose turn it is."""
+        """Take the next pieces from the queue, about ``most`` bytes."""
         pieces: dict[str, list[RecordPiece]] = {}
         while self._queue and most > 0:
             key, piece = self._queue.popleft()
@@ -218,7 +218,7 @@ class GrowingDump:
         return pieces
 
     def _estimate_cost(self, key: str, piece: RecordPiece) -> int:
-        """What it takes to read ``piece``, in bytes of usual events."""
+        """Estimate what it takes to read ``piece``, in bytes of usual events."""
         size = piece.end - piece.begin
         if key in _VOCABULARY:
             return size * _DEAR
@@ -241,12 +241,12 @@ class GrowingDump:
             self._add_samples(piece)
 
     def _add_samples(self, piece: dict[str, I8]) -> None:
-        """Whose launch they are of is left out: single launches are not kept for good."""
+        """Add samples without their launch: single launches are not kept for good."""
         self._samples.add(piece | {"correlation": np.zeros_like(piece["correlation"])})
         self.sample_records += len(piece["samples"])
 
     def _check_size(self) -> None:
-        """InputError where it names more than any program does: what is named is kept for good."""
+        """Raise InputError where the dump names more than any program: names are kept for good."""
         shared, names = self.shared, len(self._context.vocabulary)
         lists = len(shared.threads), len(shared.configs), len(shared.frames), len(shared.stacks)
         if max(*lists, names, len(self._samples)) > _MOST_NAMED:
@@ -277,7 +277,7 @@ class GrowingDump:
         self._last_ended = {name: column[::-1][latest] for name, column in both.items()}
 
     def _close_ranges(self, rows: host.Rows) -> None:
-        """These ranges are open no more, although they may be seen so for a moment."""
+        """Note that these ranges are no longer open, although they may look so for a moment."""
         self._open = host.select_rows(self._open, ~host.share_begin(self._open, rows))
 
     def _open_ranges(self) -> NewRanges:
@@ -293,7 +293,7 @@ class GrowingDump:
     # What is due
 
     def _take_due(self, over: bool) -> tuple[NewActivities, NewCalls, NewRanges]:
-        """What has been read and need not wait; nothing does when the dump is ``over``.
+        """Take the rows that have been read and need not wait; all when the dump is ``over``.
 
         What is not read yet began to be written after ``upto``: up to then it is complete.
         """
@@ -310,7 +310,7 @@ class GrowingDump:
         return work, calls, ended
 
     def _need_no_call(self, work: NewActivities, upto: int) -> Bool:
-        """Which rows need not wait for their calls."""
+        """Return which rows need not wait for their calls."""
         past = work.end <= upto
         told = self._delivered.are_delivered(work)
         now = min(upto, max(self._context.last_time, self.header.end_monotonic))

@@ -1,4 +1,4 @@
-"""Rows that have been read and are given later: work after its call, and all in order of time."""
+"""Hold rows back until they are due: work after its call, and all in order of time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CORRELATIONS = 1 << 32  # they are counted in 32 bits, and then from 0 on again
 
 
 class PendingRows(Generic[_Table]):
-    """Rows of a table, some of which wait."""
+    """Rows of a table, of which some wait until they are due."""
 
     def __init__(self, table: type[_Table]) -> None:
         self._table = table
@@ -28,7 +28,7 @@ class PendingRows(Generic[_Table]):
         self._rows.add(**columns)
 
     def take(self, due: Callable[[_Table], Bool]) -> tuple[_Table, int]:
-        """The rows that are ``due``, and how many go on waiting."""
+        """Take the rows that are ``due``; return them, and how many go on waiting."""
         rows = self._rows.build()
         now = due(rows)
         if now.all():
@@ -42,7 +42,7 @@ def _select_rows(table: Any, rows: Bool) -> dict[str, Column]:
 
 
 class DeliveredCalls:
-    """Of which launches the call has been given, or will never be.
+    """Knows which launches' calls have been delivered, or never will be.
 
     A thread's calls are written one after the other. Work may be written before the call that
     launched it has returned; once a later call of that thread is known, that one is as well.
@@ -55,7 +55,7 @@ class DeliveredCalls:
         self._alone: I8 = np.zeros(0, np.int64)
 
     def learn(self, calls: NewCalls) -> None:
-        """These have been given."""
+        """Note that ``calls`` have been delivered."""
         rows = np.flatnonzero(calls.thread >= 0)
         thread, correlation = calls.thread[rows], calls.correlation[rows]
         self._grow(int(thread.max(initial=-1)) + 1)
@@ -73,7 +73,7 @@ class DeliveredCalls:
         self._known = np.append(self._known, np.zeros(more, bool))
 
     def are_delivered(self, work: NewActivities) -> Bool:
-        """Which rows of ``work`` wait for no call."""
+        """Return which rows of ``work`` wait for no call."""
         self._grow(int(work.thread.max(initial=-1)) + 1)
         known = np.append(self._known, False)[work.thread]
         last = np.append(self._last, 0)[work.thread]
@@ -82,11 +82,11 @@ class DeliveredCalls:
         return nobody | passed
 
     def deliver_without_call(self, work: NewActivities, rows: Bool) -> None:
-        """Some rows are given without their calls, which have not come for a long time."""
+        """Note rows delivered without their calls, which have not come for a long time."""
         self._alone = np.append(self._alone, _key(work.thread[rows], work.correlation[rows]))
 
     def _count_late(self, thread: Column, correlation: I8) -> None:
-        """Count the work that has been given without its call, which has come now."""
+        """Count the work that was delivered without its call, which has come now."""
         if len(self._alone):
             found = np.isin(self._alone, _key(thread, correlation))
             self.late += int(found.sum())
@@ -99,7 +99,7 @@ def _key(thread: Column, correlation: I8) -> I8:
 
 
 def _distance(one: I8, other: I8) -> I8:
-    """By how much ``one`` comes after ``other``; negative where it comes before."""
+    """Return by how much ``later`` comes after ``earlier``; negative where it comes before."""
     half = _CORRELATIONS // 2
     ahead: I8 = (one - other + half) % _CORRELATIONS - half
     return ahead

@@ -1,4 +1,4 @@
-"""A dump as it is at a moment, copied whole, also while it grows and after it was unlinked."""
+"""Copy a dump whole as it is at a moment, also while it grows and after it was unlinked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def copy_dump(data: DumpBytes, file: BinaryIO, looks: Iterable[Sequence[str]]) -
 
 
 class _DumpState:
-    """What all chunks held when each kind of records was looked at."""
+    """How much all chunks held when each kind of records was looked at."""
 
     def __init__(self, data: DumpBytes, looks: Iterable[Sequence[str]]) -> None:
         self.chunks = Chunks(data)
@@ -40,7 +40,7 @@ class _DumpState:
         return self._data.read(place + CHUNK_HEADER, end)
 
     def header(self) -> bytes:
-        """The header, which knows of no more than is copied."""
+        """Return the header, changed to end behind the last chunk that is copied."""
         header = self.chunks.header
         known = max(self.chunks.by_place, default=header.header_size - header.chunk_size)
         tail = max(header.tail, known + header.chunk_size)
@@ -48,7 +48,7 @@ class _DumpState:
         return header._replace(tail=tail).pack() + data[HEADER_SIZE:]
 
     def chunk(self, place: int) -> bytes:
-        """All bytes of the chunk at ``place``, zero behind its records; a damaged one as it is."""
+        """Return the chunk at ``place``, zero behind its records; a damaged chunk as it is."""
         size, chunk = self.chunks.header.chunk_size, self.chunks.by_place[place]
         if chunk is None or chunk.damaged or self.chunks.key_of(chunk) is None:
             return self._data.read(place, size).ljust(size, b"\0")

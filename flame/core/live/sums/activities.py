@@ -1,4 +1,4 @@
-"""Rows of GPU activities, and segments of them."""
+"""Hold rows of GPU activities in segments, each with its sums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ActivityRows(ColumnTable):
     """GPU activities by start. Times are ns of CLOCK_MONOTONIC.
 
     ``launch_start`` and ``launch_end`` are -1 without a launch; ``share`` is the activity's part of
-    that call, ``idle`` how long its GPU was empty before it, ns. ``group`` is of `WorkGroups`.
+    that call, ``idle`` how long its GPU was empty before it, ns. ``group`` is of `ActivityGroups`.
     """
 
     start: I8
@@ -38,11 +38,11 @@ class ActivityRows(ColumnTable):
 
     @property
     def queue(self) -> I8:
-        """How long each waited from the end of its launch to its start, ns; 0 without a launch."""
+        """How long each activity waited after its launch had ended, ns; 0 without a launch."""
         return np.where(self.launch_end < 0, 0, np.maximum(self.start - self.launch_end, 0))
 
     def sums(self) -> GroupSums:
-        """The sums of all `MEASURES`."""
+        """Sum all `MEASURES` by group."""
         ones = np.ones(len(self), np.int64)
         measures = (ones, self.duration, self.share, self.queue, self.idle)
         return GroupSums.sum_rows(self.group, measures)
@@ -78,11 +78,11 @@ class ActivitySegment:
         return self.rows.sums()
 
     def since(self, begin: int) -> GroupSums:
-        """The sums of the rows that start at ``begin`` or later."""
+        """Sum the rows that start at ``begin`` or later."""
         return self.rows_since(begin).sums()
 
     def rows_since(self, begin: int) -> ActivityRows:
-        """The rows that start at ``begin`` or later."""
+        """Return the rows that start at ``begin`` or later."""
         low = int(np.searchsorted(self.rows.start, begin))
         return self.rows.take(slice(low, None)) if low else self.rows
 
@@ -90,7 +90,7 @@ class ActivitySegment:
 def split_segments(
     rows: ActivityRows, device: I8, busy_until: Mapping[int, int], most: int
 ) -> Iterator[ActivitySegment]:
-    """``rows`` in pieces of up to ``most``, with ``idle`` after GPUs were busy ``until``."""
+    """Split ``rows`` into segments of up to ``most``; fill in ``idle`` after ``busy_until``."""
     for low in range(0, len(rows), most):
         piece, on = rows.take(slice(low, low + most)), device[low : low + most]
         busy_until, since = _fill_idle(piece, on, busy_until)
@@ -101,7 +101,7 @@ def split_segments(
 def _fill_idle(
     rows: ActivityRows, device: I8, before: Mapping[int, int]
 ) -> tuple[dict[int, int], I8]:
-    """Fill in ``idle``; until when GPUs are busy, and from when on each row alone makes them so."""
+    """Fill in ``idle``; return until when GPUs are busy, and when each row alone makes them so."""
     until, since = dict(before), rows.start.copy()
     end = rows.start + rows.duration
     for one in distinct(device)[0].tolist():

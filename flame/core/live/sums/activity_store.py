@@ -1,4 +1,4 @@
-"""The GPU activities of one growing dump, added up as they come."""
+"""Keep the GPU activities of one growing dump, added up as they come."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ActivityStore:
         return self.segments[-1].last if self.segments else self.floor
 
     def add(self, work: NewActivities, calls: NewCalls) -> list[ActivitySegment]:
-        """Add new rows. Those older than all that is kept are returned: they are not kept either.
+        """Add new rows, and return those older than all rows that are kept: they are not kept.
 
         InputError where sums would no longer fit 64 bits.
         """
@@ -82,7 +82,7 @@ class ActivityStore:
 
     @property
     def oldest(self) -> int:
-        """When the oldest segment ends."""
+        """The end of the oldest segment."""
         return self.segments[0].last
 
     def drop_oldest(self) -> KeptSegments:
@@ -99,7 +99,7 @@ class ActivityStore:
     # New rows
 
     def _build_rows(self, work: NewActivities) -> tuple[ActivityRows, I8]:
-        """The rows of ``work``, not yet in order, and the place of each one's call."""
+        """Build the rows of ``work``, not yet in order, and return the place of each one's call."""
         size = len(work)
         known: dict[str, Column] = {
             "kind": work.kind,
@@ -132,14 +132,14 @@ class ActivityStore:
         return rows, call
 
     def _find_launches(self, known: dict[str, Column], correlation: I8) -> tuple[I8, I4]:
-        """The calls of rows of which that is ``known``, and their groups with those."""
+        """Find the calls of rows with the columns ``known``, and the groups of the rows."""
         call = self.calls.find(correlation)
         launched = call != NONE
         columns = self.calls.take(call, *_OF_CALL.values())
         for name, column in zip(_OF_CALL, columns, strict=True):
             known[name] = np.where(launched, column, known[name])
         known["launched"] = launched
-        return call, self._groups.of([known[name] for name in WORK_COLUMNS])
+        return call, self._groups.intern([known[name] for name in WORK_COLUMNS])
 
     def _check(self, rows: ActivityRows) -> None:
         launches = np.where(rows.launch_end < 0, 0, rows.launch_end - rows.launch_start)
@@ -151,7 +151,7 @@ class ActivityStore:
     # Their places
 
     def _insert(self, new: ActivityRows, used: I8, came: I8) -> None:
-        """Put ``new`` rows in their places, and work out again what stands behind the first.
+        """Put ``new`` rows in their places, and recompute what stands behind the first.
 
         ``used``: places of calls that have more rows now. ``came``: ids of calls that have come
         after rows of theirs, and the starts of these.
@@ -178,7 +178,7 @@ class ActivityStore:
         return rows
 
     def _order_rows(self, parts: list[ActivityRows]) -> ActivityRows:
-        """The rows of ``parts`` by start; of those that start together kernels come first."""
+        """Order the rows of ``parts`` by start; kernels first among equal starts."""
         rows = ActivityRows.concatenate(parts)
         other = self._groups.column("kind")[rows.group] != Kind.KERNEL
         return rows.take(np.argsort(rows.start << 1 | other, kind="stable"))
@@ -186,13 +186,13 @@ class ActivityStore:
     # Their launches
 
     def _remember_waiting(self, rows: ActivityRows) -> None:
-        """Remember what has a call that has not come yet: it may be in a part not yet written."""
+        """Remember rows whose call has not come yet: it may be in a part not yet written."""
         waiting = np.flatnonzero((rows.launch_end < 0) & (rows.correlation > 0))
         more = np.array([rows.correlation[waiting], rows.start[waiting]])
         self._waiting = np.concatenate([self._waiting, more], axis=1)
 
     def _take_awaited(self, calls: NewCalls) -> I8:
-        """Those of ``calls`` that rows wait for: ids, and the starts of the rows."""
+        """Take those of ``calls`` that rows wait for: ids, and the starts of the rows."""
         if not self._waiting.size or not len(calls):
             return self._waiting[:, :0]
         here = find_places(self._waiting[0], correlation_ids(calls)) != NONE
@@ -200,7 +200,7 @@ class ActivityStore:
         return came
 
     def _assign_launches(self, rows: ActivityRows, ids: I8) -> I8:
-        """Give rows that have waited for the calls ``ids`` these launches: the places of these."""
+        """Assign the calls ``ids`` to rows that waited for them; return the calls' places."""
         waited = np.flatnonzero(
             (rows.launch_end < 0) & (find_places(rows.correlation, ids) != NONE)
         )

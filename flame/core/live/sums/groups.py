@@ -1,4 +1,4 @@
-"""Groups of rows that differ in nothing but time, by numbers that never change."""
+"""Group rows that differ in nothing but time, by numbers that never change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST = 1 << 22
 
 
 class RowInterner:
-    """Numbers for rows of whole numbers: equal rows have one, in the order of first appearance.
+    """Numbers rows of whole numbers: equal rows have one number, in order of first appearance.
 
     A program may have a million: a row is known by its bytes, which take far less room than a tuple
     of its numbers. What is known of a row stays in its place, so that nobody needs a copy. With too
@@ -34,7 +34,7 @@ class RowInterner:
         return len(self._numbers)
 
     def intern(self, columns: Sequence[Column]) -> I4:
-        """The numbers of rows, i4[n]; ``columns`` (of 32 bits) are in the order of the names."""
+        """Return the numbers of rows, i4[n]; ``columns`` (32 bits) are in the order of names."""
         first, kind = unique_rows(columns)
         rows = np.array([column[first] for column in columns], np.int32)
         keys: list[bytes] = rows.T.copy().view(f"V{4 * len(rows)}").ravel().tolist()
@@ -55,7 +55,7 @@ class RowInterner:
         self._table[:, size - rows.shape[1] : size] = rows
 
     def column(self, name: str) -> I4:
-        """One column of all rows there are, by number."""
+        """Return a column of all rows there are, by number."""
         found: I4 = self._table[self._names.index(name), : len(self)]
         return found
 
@@ -77,8 +77,8 @@ class ActivityGroups(RowInterner):
         self._joiner = joiner
         self.joined_stacks = {name: np.zeros(0, np.int32) for name in ("python", "nvtx")}
 
-    def of(self, columns: Sequence[Column]) -> I4:
-        """As `Interned.of`."""
+    def intern(self, columns: Sequence[Column]) -> I4:
+        """Return the numbers of rows as `RowInterner.intern`, and join stacks of new groups."""
         numbers = super().intern(columns)
         for name, known in self.joined_stacks.items():
             if len(known) < len(self):
@@ -88,7 +88,7 @@ class ActivityGroups(RowInterner):
         return numbers
 
     def _join_stacks(self, name: str, known: int) -> I4:
-        """Where groups stand that are not ``known`` yet."""
+        """Join the stacks of groups that are not ``known`` yet with those of captures."""
         outer = self.column(name)[known:].copy()
         inner = self.column(f"captured_{name}")[known:]
         rows = np.flatnonzero(inner != EMPTY)
@@ -98,13 +98,13 @@ class ActivityGroups(RowInterner):
 
 
 class HostGroups(RowInterner):
-    """Groups of API calls and of push/pop ranges: ``launch`` is -1 for these."""
+    """Groups of API calls and of push/pop ranges: ``launch`` is -1 for ranges."""
 
     def __init__(self) -> None:
         super().__init__(("kind", "process", "thread", "nvtx", "launch"))
 
     def intern_ranges(self, process: int, thread: Column, nvtx: Column) -> I4:
-        """The groups of ranges with the paths ``nvtx``; -1 for the empty path."""
+        """Return the groups of ranges with the paths ``nvtx``; -1 for the empty path."""
         size = len(thread)
         kind, none = np.full(size, int(Kind.NVTX)), np.full(size, NONE)
         found = np.full(size, NONE, np.int32)
@@ -115,7 +115,7 @@ class HostGroups(RowInterner):
         return found
 
     def intern_calls(self, process: int, thread: Column, nvtx: Column, frame: Column) -> I4:
-        """The groups of API calls made within the paths ``nvtx``."""
+        """Return the groups of API calls made within the paths ``nvtx``."""
         size = len(thread)
         kind = np.full(size, int(Kind.LAUNCH))
         return self.intern((kind, np.full(size, process), thread, nvtx, frame))

@@ -1,4 +1,4 @@
-"""What the threads of one growing dump did: API calls and ranges, added up as they end.
+"""Keep the API calls and ranges of one growing dump, added up as they end.
 
 Host time is additive: whatever is open charges its place, and takes as much from the place around
 it. So each call and range can be counted by itself, in whichever order they come.
@@ -41,7 +41,7 @@ class SpanRows(ColumnTable):
     parent: I4
 
     def sums(self, begin: int) -> GroupSums:
-        """The sums of both `MEASURES`, of the time from ``begin`` on."""
+        """Sum both `MEASURES` by group, of the time from ``begin`` on."""
         rows = self.take(self.end > begin)
         time = rows.end - np.maximum(rows.start, begin)
         inside = np.flatnonzero(rows.parent != NONE)
@@ -52,7 +52,7 @@ class SpanRows(ColumnTable):
 
 @dataclass(frozen=True, eq=False)
 class SpanSegment:
-    """Some rows, by end."""
+    """Some rows, ordered by end."""
 
     rows: SpanRows
 
@@ -75,7 +75,7 @@ class SpanSegment:
         return self.rows.sums(self.first)
 
     def since(self, begin: int) -> GroupSums:
-        """The sums of the time from ``begin`` on."""
+        """Sum the time from ``begin`` on."""
         return self.rows.sums(begin)
 
 
@@ -103,11 +103,11 @@ class SpanStore:
 
     @property
     def segments(self) -> list[SpanSegment]:
-        """All that is kept of what has ended."""
+        """The segments of calls and ranges that have ended."""
         return [*self.long, *self.short]
 
     def add(self, batch: DumpBatch) -> None:
-        """Add what has ended, and know what is open now; InputError as `Store.add`."""
+        """Add rows that have ended, replace the open ones; InputError as `ActivityStore.add`."""
         self._open = self._range_rows(batch.open)
         if batch.empty:
             return
@@ -132,7 +132,7 @@ class SpanStore:
 
     @property
     def oldest(self) -> int:
-        """When the segment ends that ends first."""
+        """The end of the segment that ends first."""
         return min(one.last for one in self.segments)
 
     def drop_oldest(self) -> KeptSegments:
@@ -140,7 +140,7 @@ class SpanStore:
         return KeptSegments((), self.expire(self.oldest))
 
     def open_rows(self, end: int) -> SpanRows:
-        """What is open, as if it were over at ``end``."""
+        """Return the ranges that are open, as if they ended at ``end``."""
         rows = self._open.take(self._open.start < end)
         return SpanRows(rows.start, np.full(len(rows), end), rows.group, rows.parent)
 
@@ -165,7 +165,7 @@ class SpanStore:
 
 
 def _append_rows(known: list[SpanSegment], rows: SpanRows) -> list[SpanSegment]:
-    """``known`` and ``rows``, in the last segment if there is room for them."""
+    """Append ``rows`` to ``known``, in the last segment if there is room for them."""
     if not len(rows):
         return known
     if known and len(known[-1]) + len(rows) <= _SEGMENT:

@@ -1,4 +1,4 @@
-"""CUDA API calls by correlation id, for GPU work that comes after them."""
+"""Find CUDA API calls by correlation id, for GPU work that comes after them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEVER = (1 << 63) - 1
 
 @dataclass(frozen=True, eq=False)
 class _CallSegment(ColumnTable):
-    """Calls ordered by correlation id. ``uses``: activities so far; ``first``: the earliest kept.
+    """Calls by correlation id. ``uses``: activities so far; ``first``: the earliest kept.
 
     These two columns change in place.
     """
@@ -39,7 +39,7 @@ class _CallSegment(ColumnTable):
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """The least id, and the one behind the greatest."""
+        """The least id, and the id behind the greatest."""
         return int(self.correlation[0]), int(self.correlation[-1]) + 1
 
     @cached_property
@@ -49,7 +49,7 @@ class _CallSegment(ColumnTable):
 
 
 class CallTable:
-    """The calls of one process. Of several with one id the earliest launches, the longest on ties.
+    """The calls of one process. Of several with an id the earliest launches, the longest on ties.
 
     Places that `find` gives hold until the next `add` or `expire`. Of very many the oldest expire.
     """
@@ -79,7 +79,7 @@ class CallTable:
             self.expire(self._parts[len(self._parts) // 8].latest + 1)
 
     def expire(self, horizon: int) -> None:
-        """Forget calls that began before ``horizon``, but for the latest that nothing has come of.
+        """Forget calls that began before ``horizon``, except the latest that launched nothing yet.
 
         These are few: a kernel may run for minutes, and is only known when it is over.
         """
@@ -91,7 +91,7 @@ class CallTable:
         self._set_parts([*filter(len, [self._waiting]), *recent])
 
     def find(self, correlation: I8) -> I8:
-        """The place of each call, `NONE` where there is none."""
+        """Return the place of the call with each id, `NONE` where there is none."""
         ids, of = distinct(correlation)
         found = np.full(len(ids), NONE, np.int64)
         best = np.full((2, len(ids)), NEVER, np.int64)
@@ -109,7 +109,7 @@ class CallTable:
         return found[of]
 
     def take(self, place: I8, *names: str) -> list[I8]:
-        """Columns of the calls at ``place``, `NONE` where that is `NONE`."""
+        """Return columns of the calls at ``place``, `NONE` where that is `NONE`."""
         columns = [np.full(len(place), NONE, np.int64) for _ in names]
         for part, rows, of_part in self._split(place):
             for column, name in zip(columns, names, strict=True):
@@ -123,7 +123,7 @@ class CallTable:
             np.minimum.at(part.first, of_part, start[rows])
 
     def _split(self, place: I8) -> Iterator[tuple[_CallSegment, I8, I8]]:
-        """By part: the indices in ``place`` that are of it, and their rows in it."""
+        """Split ``place`` by segment: yield the indices into it, and their rows in the segment."""
         known = np.flatnonzero(place != NONE)
         number = np.searchsorted(self._ends, place[known], "right")
         for one in np.flatnonzero(np.bincount(number)).tolist():
@@ -132,7 +132,7 @@ class CallTable:
 
 
 def _build_segment(calls: NewCalls) -> _CallSegment:
-    """One part of all calls that have an id."""
+    """Build a segment of all calls that have an id."""
     nothing = np.zeros(len(calls), np.int64)
     part = _CallSegment(
         calls.correlation,
@@ -149,7 +149,7 @@ def _build_segment(calls: NewCalls) -> _CallSegment:
 
 
 def _order_calls(part: _CallSegment) -> _CallSegment:
-    """By id, of several with one only the first."""
+    """Order calls by id, and of several with one id keep only the first."""
     if (part.correlation[1:] > part.correlation[:-1]).all():
         return part
     part = part.take(np.lexsort((part.start - part.end, part.start, part.correlation)))
@@ -157,7 +157,7 @@ def _order_calls(part: _CallSegment) -> _CallSegment:
 
 
 def _latest_unused(parts: list[_CallSegment]) -> _CallSegment:
-    """The latest calls that nothing has come of."""
+    """Select the latest calls that have launched nothing."""
     part = _CallSegment.concatenate(parts)
     waiting = np.flatnonzero(part.uses == 0)
     latest = waiting[np.argsort(part.start[waiting], kind="stable")[-_MOST_WAITING:]]
@@ -165,12 +165,12 @@ def _latest_unused(parts: list[_CallSegment]) -> _CallSegment:
 
 
 def correlation_ids(calls: NewCalls) -> I8:
-    """The ids of ``calls``, in order."""
+    """Return the ids of ``calls``, in order."""
     ids, _ = distinct(calls.correlation[calls.correlation > 0])
     return ids
 
 
 def find_places(values: Column, ordered: I8) -> I8:
-    """The place of each of ``values`` in ``ordered``, `NONE` where it is not there."""
+    """Return the place of each of ``values`` in ``ordered``, `NONE` where it is not there."""
     place = np.searchsorted(ordered, values)
     return np.where(np.append(ordered, NONE)[place] == values, place, NONE)

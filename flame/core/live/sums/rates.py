@@ -1,4 +1,4 @@
-"""How much happened in each step of the last minute."""
+"""Count how much happened in each step of the last minute."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class TimeBins(NamedTuple):
 
     @classmethod
     def empty(cls) -> TimeBins:
-        """Nothing in any step."""
+        """Return bins without any step."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
     def sum_amounts(cls, number: I8, amount: I8) -> TimeBins:
-        """``amount`` summed by step."""
+        """Sum ``amount`` by step."""
         numbers, place = distinct(number)
         return cls(numbers, sum_by(place, amount, len(numbers)))
 
     @classmethod
     def count_times(cls, time: I8) -> TimeBins:
-        """How many of ``time`` lie in each step."""
+        """Count how many of ``time`` lie in each step."""
         return cls.sum_amounts(time // STEP, np.ones(len(time), np.int64))
 
     @classmethod
     def measure_intervals(cls, start: I8, end: I8) -> TimeBins:
-        """How much of each step lies in the intervals from ``start`` to ``end``: their last minute.
+        """Sum how much of each step lies in intervals, of which only the last minute counts.
 
         They do not overlap each other.
         """
@@ -56,19 +56,19 @@ class TimeBins(NamedTuple):
         return cls.sum_amounts(number, inside)
 
     def add(self, other: TimeBins) -> TimeBins:
-        """The amounts of both."""
+        """Add the amounts of ``other``."""
         if not len(other.number):
             return self
         return TimeBins.sum_amounts(*map(np.concatenate, zip(self, other, strict=True)))
 
     def since(self, time: int) -> TimeBins:
-        """Without the steps that were over at ``time``."""
+        """Return the bins without the steps that were over at ``time``."""
         kept = (self.number + 1) * STEP > time
         return TimeBins(self.number[kept], self.amount[kept])
 
 
 class RecordingSpan(NamedTuple):
-    """From when until when a process recorded, ns, and how many GPUs it has used."""
+    """When a process began and ended to record, ns, and how many GPUs it has used."""
 
     begin: int
     end: int
@@ -78,14 +78,14 @@ class RecordingSpan(NamedTuple):
 def compute_rates(
     busy: Iterable[TimeBins], launches: Iterable[TimeBins], lives: Iterable[RecordingSpan], now: int
 ) -> Rates:
-    """The steps of the minute that are over at ``now``."""
+    """Compute the rates of the steps of the minute that are over at ``now``."""
     last = now // STEP
     time = _sum_per_step(busy, last) / (np.maximum(_count_gpus(lives, last), 1) * STEP)
     return Rates(STEP, np.minimum(time, 1.0), _sum_per_step(launches, last), last)
 
 
 def _count_gpus(lives: Iterable[RecordingSpan], last: int) -> I8:
-    """How many there were in each step: one that is started anew has no GPU more."""
+    """Count the GPUs in each step: a process that is started anew has no GPU more."""
     number = np.arange(last - _STEPS, last)
     result = np.zeros(_STEPS, np.int64)
     for begin, end, gpus in lives:
@@ -94,7 +94,7 @@ def _count_gpus(lives: Iterable[RecordingSpan], last: int) -> I8:
 
 
 def _sum_per_step(bins: Iterable[TimeBins], last: int) -> I8:
-    """Amounts of the steps before ``last``, oldest first."""
+    """Sum amounts of the steps before ``last``, oldest first."""
     result = np.zeros(_STEPS, np.int64)
     for number, amount in bins:
         place = number - (last - _STEPS)

@@ -1,4 +1,4 @@
-"""PC samples of recordings that go on: whose they are by kernel, with code as it gets known."""
+"""Count PC samples of growing recordings by kernel, with code as it becomes known."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FoundCodes = dict[tuple[int, str], Code]
 
 
 class LiveSamples:
-    """Makes the `Sampling` of snapshots; frames are added to ``frames``, before those are taken.
+    """Builds the `Sampling` of snapshots; frames are added to ``frames``, before those are taken.
 
     ``groups`` are those of the activities. Samples count from when recording began, whichever
     window is shown.
@@ -57,7 +57,7 @@ class LiveSamples:
         self._due = 0.0
 
     def take(self, dumps: Sequence[GrowingDump]) -> Sampling | None:
-        """What is known now; None where no dump has any sample."""
+        """Return the sampling now; None where no dump has any sample."""
         if self.is_due(dumps):
             begin, self._seen = time.monotonic(), self._state(dumps)
             self._build(dumps)
@@ -65,7 +65,7 @@ class LiveSamples:
         return self._known and replace(self._known, of_group=self._distribution_of_groups())
 
     def is_due(self, dumps: Sequence[GrowingDump]) -> bool:
-        """Whether there is more to `take` than the last time: samples, or text of code."""
+        """Return whether `take` would return more than the last time: samples, or text of code."""
         state = self._state(dumps)
         return state != self._seen and any(state[1:]) and time.monotonic() >= self._due
 
@@ -73,7 +73,7 @@ class LiveSamples:
         return (self._codes.version, *(one.sample_records for one in dumps))
 
     def close(self) -> None:
-        """Look for no more code."""
+        """Stop looking for code."""
         self._codes.close()
 
     def _build(self, dumps: Sequence[GrowingDump]) -> None:
@@ -97,7 +97,7 @@ class LiveSamples:
         return replace(found.rows, codes=tuple(self._codes.codes_of(keys)))
 
     def _distribution_of_groups(self) -> I4:
-        """The distribution of every group, by its process and kernel."""
+        """Return the distribution of every group, by its process and kernel."""
         groups = self._groups
         name = self._kernels.of_frames()[groups.column("frame")]
         name = np.where(groups.column("kind") == Kind.KERNEL, name, NONE)
@@ -110,7 +110,7 @@ class LiveSamples:
 
 
 class _KernelNumbers:
-    """Numbers for the names of kernels, and the number of each of ``frames``."""
+    """Numbers the names of kernels, and returns the number of each of ``frames``."""
 
     def __init__(self, frames: FrameBuilder) -> None:
         self._frames = frames
@@ -118,11 +118,11 @@ class _KernelNumbers:
         self._of_frame: I4 = np.zeros(0, np.int32)
 
     def number(self, name: str) -> int:
-        """The number of ``name``, new or known."""
+        """Return the number of ``name``, new or known."""
         return self._numbers.setdefault(name, len(self._numbers))
 
     def of_frames(self) -> I4:
-        """The number of the name of every frame, -1 for what is no kernel; the last is for -1."""
+        """Return the number of every frame's kernel name, -1 for others; the last is for -1."""
         known = len(self._of_frame)
         new = [self._of(index) for index in range(known, len(self._frames))]
         self._of_frame = np.append(self._of_frame, np.array(new, np.int32))
@@ -136,7 +136,7 @@ class _KernelNumbers:
 
 
 class _CodeLookup:
-    """Looks for the code of functions in a thread of its own: that may take nvdisasm seconds."""
+    """Finds the code of functions in a thread of its own: that may take nvdisasm seconds."""
 
     def __init__(self) -> None:
         self._version = 0
@@ -147,7 +147,7 @@ class _CodeLookup:
 
     @property
     def version(self) -> int:
-        """Rises when code has come."""
+        """A number that rises when code has come."""
         for asked in [one for one in self._asked if one.done()]:
             keys, found = self._asked.pop(asked), asked.result()
             self._known |= {key: found.get(key[1:]) for key in keys}
@@ -155,7 +155,7 @@ class _CodeLookup:
         return self._version
 
     def codes_of(self, keys: Sequence[FunctionKey]) -> list[Code | None]:
-        """The code of each, None where it is not known (yet)."""
+        """Return the code of each function, None where it is not known (yet)."""
         wanted = [key for key in dict.fromkeys(keys) if key not in self._known]
         for folder in dict.fromkeys(key[0] for key in wanted):
             self._ask(folder, [key for key in wanted if key[0] == folder])

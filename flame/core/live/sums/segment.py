@@ -1,4 +1,4 @@
-"""Pieces of a growing table with the sums of each: what never changes again is added up once."""
+"""Sum segments of a growing table: what never changes again is added up once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class GroupSums(NamedTuple):
 
     @classmethod
     def sum_rows(cls, group: I4, measures: Iterable[I8]) -> GroupSums:
-        """The sums of rows of ``group``, measure by measure."""
+        """Sum rows by ``group``, measure by measure."""
         groups, place = distinct(group.astype(np.int64))
         sums = [sum_by(place, values, len(groups)) for values in measures]
         return cls(groups.astype(np.int32), np.array(sums, np.int64).reshape(len(sums), -1))
 
 
 class Segment(Protocol):
-    """Some rows of a table. Nothing of them is before ``first`` or after ``last``, ns."""
+    """Some rows of a table. None of them is before ``first`` or after ``last``, ns."""
 
     def __len__(self) -> int: ...
     @property
@@ -35,7 +35,7 @@ class Segment(Protocol):
     @property
     def sums(self) -> GroupSums: ...
     def since(self, begin: int) -> GroupSums:
-        """The sums of what of it belongs to the time from ``begin`` on."""
+        """Sum the part that belongs to the time from ``begin`` on."""
 
 
 class WindowExtent(NamedTuple):
@@ -64,7 +64,7 @@ class SegmentSums:
         self._whole: set[Segment] = set()
 
     def look(self, segments: Iterable[Segment], begin: int | None, size: int) -> I8:
-        """i8[measures, size] from ``begin`` on (None: of all); ``size`` is that of the groups."""
+        """Return sums i8[measures, size] from ``begin`` on (None: of all), of ``size`` groups."""
         known = list(segments)
         whole = {one for one in known if begin is None or one.first >= begin}
         for one in self._whole - whole:
@@ -80,7 +80,7 @@ class SegmentSums:
         return result
 
     def settle(self, segment: Segment, begin: int | None) -> None:
-        """Keep what ``segment`` has added, or add it, for good: it will not be looked at again."""
+        """Keep the sums of ``segment`` for good, added if need be: it is not looked at again."""
         if segment in self._whole:
             self._whole.discard(segment)
         elif begin is None or segment.first >= begin:
@@ -89,7 +89,7 @@ class SegmentSums:
             self._add(segment.since(begin), 1)
 
     def forget(self, segment: Segment) -> None:
-        """Take away what ``segment`` has added: it is before every window to come."""
+        """Subtract the sums of ``segment``: it is before every window to come."""
         if segment in self._whole:
             self._whole.discard(segment)
             self._add(segment.sums, -1)
@@ -101,6 +101,6 @@ class SegmentSums:
 
 
 def _widen(values: I8, size: int) -> I8:
-    """``values`` with room for ``size`` groups."""
+    """Return ``values`` with room for ``size`` groups."""
     more = size - values.shape[1]
     return np.pad(values, ((0, 0), (0, more))) if more > 0 else values

@@ -1,4 +1,4 @@
-"""The sums of every window of a live recording."""
+"""Sum the rows of every window of a live recording."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WindowSums:
         self._mark, self._marked = mark, _SumPair()
 
     def begin(self, window: LiveWindow, now: int) -> int | None:
-        """When ``window`` begins; None: it is of all."""
+        """Return when ``window`` begins; None for the window of all."""
         if window.marked:
             return self._mark
         return now - window.length if window.length else None
@@ -53,7 +53,7 @@ class WindowSums:
     def look(
         self, window: LiveWindow, begin: int | None, kept: KeptSegments, sizes: tuple[int, int]
     ) -> WindowTotals:
-        """The sums of ``window``, which begins at ``begin``; ``sizes`` are numbers of groups."""
+        """Return the sums of ``window`` from ``begin`` on; ``sizes`` are numbers of groups."""
         if window.marked:
             pair = self._marked
         elif begin is None:
@@ -63,7 +63,7 @@ class WindowSums:
         return pair.look(kept, begin, sizes)
 
     def settle(self, gone: KeptSegments) -> None:
-        """Add up for good what will not be kept any longer."""
+        """Add up for good the segments that will not be kept any longer."""
         for one in gone.work:
             self._settle([pair.work for pair in self._pairs()], one)
         for other in gone.host:
@@ -73,7 +73,7 @@ class WindowSums:
         return (self._all, self._marked, *self._sliding.values())
 
     def _settle(self, sums: Sequence[SegmentSums], segment: Segment) -> None:
-        """Of windows that do not move it stays a part."""
+        """Add a segment to windows that do not move, and take it from those that do."""
         whole, marked, *sliding = sums
         whole.settle(segment, None)
         marked.settle(segment, self._mark)

@@ -1,4 +1,4 @@
-"""The chunks of a dump that may still be growing."""
+"""Find the chunks of a dump that may still be growing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_ABSENT = 1 << 12
 
 @contextmanager
 def prefix_errors(path: str | Path) -> Iterator[None]:
-    """What goes wrong with the dump at ``path`` is said with its name, in a line."""
+    """Raise InputError and OSError as an InputError of one line that begins with ``path``."""
     try:
         yield
     except InputError as error:
@@ -46,13 +46,13 @@ def prefix_errors(path: str | Path) -> Iterator[None]:
 
 
 class DumpBytes:
-    """The bytes of a dump, by place; one that is gzipped is unpacked into memory.
+    """The bytes of a dump, by place; a gzipped dump is unpacked into memory.
 
     Not mapped: a file that somebody shortens while it is mapped ends whoever reads it.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
-        """Of the file at ``path``, or of that open as ``descriptor``, which stays the caller's."""
+        """Open the file at ``path``, or duplicate ``descriptor``, which stays the caller's."""
         self._file = _open_file(path) if descriptor is None else _duplicate_descriptor(descriptor)
         # Descriptors are few: what is forgotten gives its own back.
         self._close = weakref.finalize(self, os.close, self._file)
@@ -70,21 +70,21 @@ class DumpBytes:
             raise
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._close()
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Of the file, whatever it is called: its device and inode."""
+        """The device and inode of the file, whatever it is called."""
         known = os.fstat(self._file)
         return known.st_dev, known.st_ino
 
     def size(self) -> int:
-        """How long the file is now."""
+        """Return how long the file is now."""
         return os.fstat(self._file).st_size if self._data is None else len(self._data)
 
     def read(self, offset: int, size: int) -> bytes:
-        """``size`` bytes from ``offset`` on, fewer where the file ends before."""
+        """Read ``size`` bytes from ``offset`` on, fewer where the file ends before."""
         if self._data is not None:
             return self._data[offset : offset + size]
         return os.pread(self._file, size, offset)
@@ -124,7 +124,7 @@ class Chunks:
         self._next = self.header.header_size
 
     def _find_sizes(self, header: DumpHeader) -> DumpHeader:
-        """``header`` with the sizes of version 1 where a chunk is found only by these."""
+        """Return ``header``, with the sizes of version 1 where a chunk is found only by these."""
         usual = header._replace(header_size=USUAL_SIZE, chunk_size=USUAL_SIZE)
         found, otherwise = (self._read_chunk(one, one.header_size) for one in (header, usual))
         return usual if found is None and otherwise is not None else header
@@ -153,7 +153,7 @@ class Chunks:
         self._refresh(None if keys is None else {*keys})
 
     def _discover(self, end: int) -> None:
-        """Add the chunks behind those that are known; what is behind them is looked at anew."""
+        """Add the chunks behind the last known chunk; later calls look again at what follows it."""
         place, self._absent = self._next, []
         while place < end and len(self._absent) < _MOST_ABSENT:
             chunk = self._read_chunk(self.header, place)
@@ -168,7 +168,7 @@ class Chunks:
             place += self.header.chunk_size
 
     def _refresh(self, keys: set[str] | None) -> None:
-        """Look again at what may have grown, new chunks included.
+        """Look again at chunks that may have grown, new ones included.
 
         A thread begins a chunk when the one before is full: where there is a later one, all of the
         earlier one is seen.
@@ -196,27 +196,27 @@ class Chunks:
             self._changed[key].add(place)
 
     def key_of(self, chunk: Chunk) -> str | None:
-        """The kind of the records in ``chunk``; None where they are not what the dump says."""
+        """Return the kind of the records in ``chunk``; None where they contradict the schema."""
         key = self._keys.get(chunk.type)
         return key if key is not None and chunk.record_size == self.layouts[key].size else None
 
     def count(self, key: str) -> int:
-        """Records of a kind."""
+        """Count the records of a kind."""
         layout = self.layouts.get(key)
         return self._committed[layout.type] // layout.size if layout and layout.size else 0
 
     def size(self) -> int:
-        """How long the file is now."""
+        """Return how long the file is now."""
         return self._data.size()
 
     def count_lost(self) -> int:
-        """How many chunks cannot be read: something else, or nothing, is where one began."""
+        """Count chunks that cannot be read: something else, or nothing, is where one began."""
         absent = self._missing.union(self._absent)
         written = self.header.tail if self.header.state != RUNNING else 0
         return len(absent & self._spoilt | {place for place in absent if place < written})
 
     def take_changed(self, key: str) -> Iterator[Chunk]:
-        """Chunks with records of a kind that have changed since this was last asked, in order."""
+        """Yield chunks of a kind that have changed since the last call for it, in file order."""
         changed, self._changed[key] = sorted(self._changed.get(key, ())), set()
         for place in changed:
             chunk = self.by_place[place]
@@ -224,11 +224,11 @@ class Chunks:
                 yield chunk
 
     def records(self) -> Records:
-        """What is in the chunks as `update` has just seen them, to be read when it is wanted."""
+        """Return the records in the chunks as `update` has seen them; they are read on demand."""
         return self.records_of(one for one in self.by_place.values() if one is not None)
 
     def records_of(self, chunks: Iterable[Chunk]) -> Records:
-        """The same of some chunks."""
+        """Return the records in some ``chunks``, as `records` does."""
         pieces: dict[str, list[RecordPiece]] = {}
         for chunk in chunks:
             if (key := self.key_of(chunk)) is not None:
@@ -236,18 +236,18 @@ class Chunks:
         return self.records_in(pieces)
 
     def records_in(self, pieces: Mapping[str, Sequence[RecordPiece]]) -> Records:
-        """The records in some pieces of chunks, by kind."""
+        """Return the records in some pieces of chunks, by kind."""
         return Records(self._data.read, self.layouts, pieces)
 
 
 def piece_of(chunk: Chunk, low: int = 0) -> RecordPiece:
-    """What is in ``chunk`` from the byte ``low`` on."""
+    """Return the records of ``chunk`` from the byte ``low`` on as a piece."""
     begin = chunk.offset + CHUNK_HEADER
     return RecordPiece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
 
 
 def open_dump(path: Path) -> tuple[DumpBytes, Chunks]:
-    """The dump at ``path``, whose bytes the caller closes; InputError if it is none (yet)."""
+    """Open the dump at ``path``; the caller closes its bytes. InputError if it is no dump (yet)."""
     with prefix_errors(path):
         data = DumpBytes(path)
         try:

@@ -1,4 +1,4 @@
-"""What all parts of the reader share: the vocabulary, threads, GPUs, and times."""
+"""Share the state of reading a dump: the vocabulary, threads, GPUs, and times."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class DumpContext:
             self._learn_names(records.table("name", ("kind", "id")))
 
     def _learn_names(self, named: dict[str, I8]) -> None:
-        """Say again what is called what: names may come late."""
+        """Replace threads and devices by ones with the names that have come since."""
         header, vocabulary, shared = self._header, self.vocabulary, self.shared
         of_kind = {kind: named["id"][named["kind"] == kind].tolist() for kind in (THREAD, DEVICE)}
         for tid in of_kind[THREAD]:
@@ -93,11 +93,11 @@ class DumpContext:
                 shared.devices[index] = metadata.build_device(vocabulary, number, self.source)
 
     def thread_indices(self, tids: Column) -> I4:
-        """Indices of threads; -1 for 0, which is none."""
+        """Return indices of threads by their ids; -1 for 0, which is no thread."""
         return self.threads.look_up([np.where(tids == 0, NONE, tids & _31_BITS)])
 
     def thread_and_stacks(self, piece: dict[str, I8]) -> dict[str, I4]:
-        """Columns of `raw.Recorded` for records that say of what thread and stacks."""
+        """Return columns of `raw.Recorded`: the thread and the stacks of each record."""
         return {
             "thread": self.thread_indices(piece["tid"]),
             "python": self.stacks.stacks_of(piece["python"], Kind.PYTHON),
@@ -105,24 +105,24 @@ class DumpContext:
         }
 
     def times(self, column: I8) -> tuple[I8, Bool]:
-        """Recorded times, and which of them are any: neither absent nor absurd."""
+        """Return times since ``origin``, and which of them were recorded and are not absurd."""
         known = (column > 0) & (np.abs(column - self._header.start_monotonic) < _LONGEST)
         since = column - self._origin
         self.last_time = max(self.last_time, int(since[known].max(initial=0)))
         return since, known
 
     def reach_end(self, header: DumpHeader) -> None:
-        """Let the recording last until it was ended, or last seen to go on."""
+        """Let the recording last until it was ended, or was last seen to go on."""
         self.times(np.array([header.end_monotonic]).astype(np.int64))
 
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
-        """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
+        """Return starts and ends of ``what``; a missing one is taken from the other: 0 ns."""
         (start, started), (end, ended) = self.times(start), self.times(end)
         self.untimed[what] += int((~(started & ended)).sum())
         return cupti.complete_spans(start, started, end, ended)
 
     def time_warnings(self) -> Iterator[str]:
-        """What had no times."""
+        """Yield a warning for each kind of record without usable times."""
         if self.timeless_ranges:
             yield f"{self.timeless_ranges:,} NVTX ranges have no time that makes sense: left out"
         if self.deep_ranges:
@@ -134,7 +134,7 @@ class DumpContext:
 
 
 class SharedTables:
-    """The vocabulary of one or more dumps; index columns are indices into its lists.
+    """The tables that dumps of one recording share; index columns are indices into its lists.
 
     ``source`` of a process or device is its dump's number. Names may come late: then the entry is
     replaced by one with the name.
@@ -150,7 +150,7 @@ class SharedTables:
         self._configs: dict[LaunchConfig, int] = {}
 
     def config_index(self, config: LaunchConfig) -> int:
-        """The index of a launch configuration, new or known."""
+        """Return the index of a launch configuration, new or known."""
         index = self._configs.setdefault(config, len(self.configs))
         if index == len(self.configs):
             self.configs.append(config)

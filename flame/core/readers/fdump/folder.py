@@ -1,4 +1,4 @@
-"""The dumps of one recording: every process writes one into the same folder."""
+"""Find the dumps of a recording: every process writes one into the same folder."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SUFFIX = ".fdump"
 
 
 class Recording(NamedTuple):
-    """The dumps in a folder that are worth reading, and what is to be said of the others."""
+    """The dumps in a folder that are worth reading, and notes on those that are left out."""
 
     dumps: tuple[Path, ...]
     notes: tuple[str, ...]
 
 
 def is_folder(path: Path) -> bool:
-    """Whether ``path`` is a folder; of what cannot be looked at somebody else says why."""
+    """Return whether ``path`` is a folder; False where it cannot be looked at."""
     try:
         return path.is_dir()
     except OSError:
@@ -28,7 +28,7 @@ def is_folder(path: Path) -> bool:
 
 
 def list_dumps(folder: Path) -> Iterator[Path]:
-    """The dumps that lie in ``folder`` itself, in the order in which their processes began.
+    """Yield the dumps that lie in ``folder`` itself, in the order in which their processes began.
 
     Raises OSError where it cannot be read.
     """
@@ -37,7 +37,7 @@ def list_dumps(folder: Path) -> Iterator[Path]:
 
 
 def _start_in_name(dump: Path) -> int:
-    """``<pid>-<start in hexadecimal>.fdump``; dumps of other names come first."""
+    """Parse the start in ``<pid>-<start in hexadecimal>.fdump``; 0 for dumps of other names."""
     try:
         return int(dump.stem.rpartition("-")[2], 16)
     except ValueError:
@@ -45,7 +45,7 @@ def _start_in_name(dump: Path) -> int:
 
 
 def read_folder(folder: Path) -> Recording:
-    """Without dumps that hold nothing, or that cannot be read, if there are others.
+    """List the dumps of a recording, without empty and unreadable ones if there are others.
 
     Raises InputError where there is no dump that can be read.
     """

@@ -1,4 +1,4 @@
-"""GPU work: kernels, copies and sets, how they were launched, and the nodes of CUDA graphs."""
+"""Read GPU work: kernels, copies and sets, how they were launched, and nodes of CUDA graphs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Rows = dict[str, Column]
 
 
 class GpuRows:
-    """Makes rows of GPU work of records.
+    """Builds rows of GPU activities from their records.
 
     Columns are those of `flame.core.model.raw.Activities` and `Recorded` without the process, and
     ``config`` and ``bytes`` as in `flame.core.model.launches.Launches`.
@@ -49,7 +49,7 @@ class GpuRows:
         self._configs = OptionalRowIds(lambda *row: context.shared.config_index(_config(*row)))
 
     def kernel_rows(self, piece: dict[str, I8]) -> Rows:
-        """Of kernels."""
+        """Build the rows of kernels."""
         size = len(piece["start"])
         return self._common_columns(piece) | {
             "kind": np.full(size, Kind.KERNEL),
@@ -59,7 +59,7 @@ class GpuRows:
         }
 
     def copy_rows(self, piece: dict[str, I8]) -> Rows:
-        """Of copies and sets."""
+        """Build the rows of copies and sets."""
         return self._common_columns(piece) | {
             "kind": np.where(piece["kind"] == _SET, Kind.MEMSET, Kind.MEMCPY),
             "frame": self._copies.look_up([piece["kind"], piece["copy_kind"]]),
@@ -81,7 +81,7 @@ class GpuRows:
 
 
 def _add_kernel(context: DumpContext, symbol: int) -> int:
-    """A kernel by its base name; the full name and the symbol are kept."""
+    """Add the frame of a kernel, called by its base name; the full name and symbol are kept."""
     text = context.vocabulary.texts.look_up(np.array([symbol]))[symbol]
     full = demangle(text)
     known = (("demangled", full), ("mangled", text if text.startswith("_Z") else ""))
@@ -106,7 +106,7 @@ def _dim(x: int, y: int, z: int) -> Dim:
 
 
 def build_node_rows(context: DumpContext, piece: dict[str, I8]) -> Rows:
-    """Creations of CUDA graph nodes; columns of `flame.core.model.raw.Nodes` and `Recorded`."""
+    """Build rows of CUDA graph nodes' creations: columns of raw `Nodes` and `Recorded`."""
     time, known = context.times(piece["time"])
     return context.thread_and_stacks(piece) | {
         "node": piece["node"],

@@ -1,4 +1,4 @@
-"""What the threads did: CUDA API calls, and NVTX ranges with their payloads."""
+"""Read what threads did: CUDA API calls, and NVTX ranges with their payloads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Rows = dict[str, Column]
 
 
 class CallRows:
-    """Makes rows of CUDA API calls of records.
+    """Builds rows of CUDA API calls from their records.
 
     Columns are those of `flame.core.model.raw.Calls`, and ``nvtx``, the path recorded with each.
     """
@@ -50,11 +50,11 @@ class CallRows:
         self._frames = OptionalRowIds(partial(_add_call, context))
 
     def forget_names(self) -> None:
-        """Look names up again: one may come after the first call that has it."""
+        """Look names up again: a name may come after the first call that has it."""
         self._frames = OptionalRowIds(partial(_add_call, self._context))
 
     def call_rows(self, piece: dict[str, I8]) -> Rows:
-        """All calls in ``piece``."""
+        """Build the rows of all calls in ``piece``."""
         start, end = self._context.spans("CUDA API calls", piece["start"], piece["end"])
         nothing = np.zeros(len(start))
         return self._context.thread_and_stacks(piece) | {
@@ -81,7 +81,7 @@ class Payloads:
         self._left = _MAX_PAYLOADS
 
     def add(self, piece: dict[str, I8]) -> None:
-        """Those of the ranges in ``piece``."""
+        """Keep payloads of the ranges in ``piece``."""
         filled = (piece["payload_type"] != 0) | (piece["payload_text"] != 0)
         rows = np.flatnonzero(filled)[: self._left]
         self._left -= len(rows)
@@ -103,7 +103,7 @@ def _format_payload(bits: int, kind: int) -> str:
 
 
 def build_range_rows(context: DumpContext, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8]]:
-    """Ranges that have times, columns of `raw.Ranges`; and their records, row by row.
+    """Build rows of ranges that have times, columns of `raw.Ranges`; and select their records.
 
     Ranges that are open have no ``end`` in ``piece``, and get none.
     """
@@ -123,7 +123,7 @@ def build_range_rows(context: DumpContext, piece: dict[str, I8]) -> tuple[Rows, 
 def build_push_pop_rows(
     context: DumpContext, piece: dict[str, I8]
 ) -> tuple[Rows, dict[str, I8], int]:
-    """Push/pop ranges that have times and ``nvtx``, the path with the range itself; their records.
+    """Build rows of push/pop ranges with ``nvtx``, the path with the range; and their records.
 
     The last is how many are on no path of their own: the library records none for the innermost
     of very many, nor for those whose names it had no memory for.
@@ -136,7 +136,7 @@ def build_push_pop_rows(
 
 
 def share_begin(rows: Rows, known: Rows) -> Bool:
-    """Which of the ranges ``rows`` began on a thread when one of the ``known`` ones did."""
+    """Return which ``rows`` began when one of ``others`` did, on the same thread."""
     thread, start = rows["thread"], rows["start"]
     keys = pack([np.append(thread, known["thread"]), np.append(start, known["start"])])
     wanted, others = keys[: len(start)], np.sort(keys[len(start) :])
@@ -145,10 +145,10 @@ def share_begin(rows: Rows, known: Rows) -> Bool:
 
 
 def select_kinds(piece: dict[str, I8], kinds: tuple[int, ...]) -> dict[str, I8]:
-    """The records of ranges of these kinds."""
+    """Select the records of ranges of these kinds."""
     return select_rows(piece, np.isin(piece["kind"], kinds))
 
 
 def select_rows(piece: Rows, rows: Bool) -> Rows:
-    """Some rows of columns."""
+    """Select some rows of all columns."""
     return {name: column[rows] for name, column in piece.items()}

@@ -1,4 +1,4 @@
-"""Lookups by the ids that records of a dump name one another with."""
+"""Look up values by the ids with which records of a dump refer to one another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ABSENT = -1
 
 
 class IdTable:
-    """Values (>= 0) by id. Ids are never given twice: of different values of one none is believed.
+    """Values (>= 0) by id. An id has one value: where records give it several, it has none.
 
     ``ids`` are sorted; ``values`` are `ABSENT` where they contradict one another.
     """
@@ -35,7 +35,7 @@ class IdTable:
         return len(self.ids)
 
     def learn(self, ids: I8, values: I8) -> None:
-        """What ``ids`` stand for; those that are not positive stand for nothing."""
+        """Add the values of ``ids``; ids that are not positive stand for nothing."""
         ids, values = _settle(ids, values)
         place, known = self._find(ids)
         old = place[known]
@@ -46,18 +46,18 @@ class IdTable:
             self.values = np.insert(self.values, new, values[~known])
 
     def look_up(self, wanted: Column) -> I8:
-        """The values of the ids ``wanted``, `ABSENT` where there is none."""
+        """Return the values of the ids ``wanted``, `ABSENT` where there is none."""
         place, known = self._find(wanted)
         found = np.full(len(wanted), ABSENT)
         found[known] = self.values[place[known]]
         return found
 
     def contains(self, wanted: Column) -> Bool:
-        """Which of the ids have been told of, whether or not that is believed."""
+        """Return which of the ids ``wanted`` have come, whether or not their values agree."""
         return self._find(wanted)[1]
 
     def _find(self, wanted: Column) -> tuple[I8, Bool]:
-        """Where the ids ``wanted`` are, and which of them are there at all."""
+        """Return the places of the ids ``wanted``, and which of them are there at all."""
         if not len(self.ids):
             return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
         place = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
@@ -65,7 +65,7 @@ class IdTable:
 
 
 def _settle(ids: I8, values: I8) -> tuple[I8, I8]:
-    """Distinct ids, sorted, and what is told of each."""
+    """Return distinct ids, sorted, and the value of each, `ABSENT` where several contradict."""
     rows = np.flatnonzero(ids > 0)
     order = rows[np.lexsort((values[rows], ids[rows]))]
     ids, values = ids[order], values[order]
@@ -96,7 +96,7 @@ class OptionalRowIds(dict[tuple[int, ...], int]):
 
 
 class TextTable:
-    """All texts. Kept as the bytes that were written: a program may name a million ranges.
+    """All texts of a dump, kept as the bytes written: a program may name a million ranges.
 
     ``damaged`` counts places from which on a chunk holds something else.
     """
@@ -116,7 +116,7 @@ class TextTable:
         self._ids.learn(np.array(numbers, np.int64), rows)
 
     def _add(self, data: bytes) -> Iterator[int]:
-        """Keep the bytes of one piece; the ids of the texts in it."""
+        """Keep the bytes of one piece, and yield the ids of the texts in it."""
         at, base = 0, len(self._data)
         while at + _RECORD.size <= len(data):
             number, size = _RECORD.unpack_from(data, at)
@@ -131,11 +131,11 @@ class TextTable:
         self._data += data[:at]
 
     def look_up(self, *columns: Column) -> dict[int, str]:
-        """The texts with the ids in ``columns``: nothing for 0, `LOST` where the dump lacks it."""
+        """Return the texts of the ids in ``columns``: empty for 0, `LOST` where there is none."""
         return dict(self.look_up_each(*columns))
 
     def look_up_each(self, *columns: Column) -> Iterator[tuple[int, str]]:
-        """The same, one at a time: there may be a million."""
+        """Yield what `look_up` returns, one text at a time: there may be a million."""
         wanted, _ = distinct(np.concatenate([np.zeros(1, np.int64), *columns]))
         for number, row in zip(wanted.tolist(), self._ids.look_up(wanted).tolist(), strict=True):
             yield number, self._text(row) if row != ABSENT else LOST if number else ""

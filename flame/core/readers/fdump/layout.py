@@ -1,4 +1,4 @@
-"""How a dump is laid out: its header, its chunks' headers, and the records by the schema in it."""
+"""Parse the layout of a dump: its header, the headers of chunks, and its schema of records."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DumpHeader(NamedTuple):
     end_monotonic: int
 
     def pack(self) -> bytes:
-        """As it stands in a dump, `HEADER_SIZE` bytes."""
+        """Return the header as it stands in a dump, `HEADER_SIZE` bytes."""
         return _HEADER.pack(*self)
 
 
@@ -63,7 +63,7 @@ HEADER_SIZE = _HEADER.size
 
 
 def parse_header(data: bytes) -> DumpHeader:
-    """The header that ``data`` begins with; InputError if it is none, or of another version."""
+    """Parse the header that ``data`` begins with; InputError if none, or of another version."""
     if not data.startswith(MAGIC):
         raise InputError("not a dump of flame")
     if len(data) < HEADER_SIZE:
@@ -101,7 +101,7 @@ class Chunk(NamedTuple):
 
 
 def parse_chunk(data: bytes, offset: int, size: int) -> Chunk | None:
-    """The chunk of ``size`` bytes whose header is ``data``; None if that is no header of one."""
+    """Parse the header ``data`` of a chunk of ``size`` bytes; None if it is none."""
     if len(data) < CHUNK_HEADER:
         return None
     magic, kind, record, own_size, _, committed, sealed, made = _CHUNK.unpack_from(data)
@@ -113,7 +113,7 @@ def parse_chunk(data: bytes, offset: int, size: int) -> Chunk | None:
 
 
 def replace_committed(data: bytes, committed: int) -> bytes:
-    """The header ``data`` of a chunk that holds so many bytes of records."""
+    """Return the header ``data`` of a chunk, saying that it holds ``committed`` bytes."""
     *before, _, sealed, made = _CHUNK.unpack_from(data)
     return _CHUNK.pack(*before, committed, sealed, made) + data[_CHUNK.size :]
 
@@ -129,7 +129,7 @@ class _Schema(msgspec.Struct):
 
 
 class RecordLayout(NamedTuple):
-    """Records of one key; ``size`` is 0 where it varies (texts)."""
+    """The layout of one kind of record; ``size`` is 0 where it varies (texts)."""
 
     type: int
     size: int
@@ -137,7 +137,7 @@ class RecordLayout(NamedTuple):
 
 
 def parse_layouts(schema: bytes) -> dict[str, RecordLayout]:
-    """The layout of each kind of record, by its key; InputError where nothing can be made of it.
+    """Parse the schema: the layout of each kind of record, by its key; InputError if it is none.
 
     Kinds that contradict themselves are left out: their records are then of an unknown kind.
     """
@@ -163,7 +163,7 @@ def _parse_layout(key: str, text: bytes) -> RecordLayout | None:
 
 
 def locate_schema(header: DumpHeader) -> tuple[int, int]:
-    """Where the schema is: offset and size; InputError where it cannot be."""
+    """Return offset and size of the schema; InputError where it cannot be there."""
     end = header.schema_offset + header.schema_size
     if header.schema_offset < HEADER_SIZE or end > header.header_size:
         raise InputError("damaged: the description of its records lies nowhere")

@@ -1,4 +1,4 @@
-"""Who and what was recorded: the process, its threads, GPUs, versions."""
+"""Read metadata of a dump: the process, its threads, GPUs, versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION = re.compile(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)"
 
 
 def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta:
-    """Versions, the rank, what is missing and why, and when the recording began."""
+    """Read versions, the rank, what is missing and why, and when the recording began."""
     fact = vocabulary.last_fact
     cupti, no_cupti = _version(vocabulary, "cupti")
     python, no_python = _version(vocabulary, "python")
@@ -42,7 +42,7 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
 
 
 def _version(vocabulary: DumpVocabulary, key: str) -> tuple[str, str]:
-    """The version of a part of the process, and why there is nothing of it; each may be empty."""
+    """Return the version of a part of the process, and why it recorded nothing, if known."""
     version = reason = ""
     for text in vocabulary.facts.get(key, ()):
         found = _VERSION.match(text)
@@ -52,12 +52,12 @@ def _version(vocabulary: DumpVocabulary, key: str) -> tuple[str, str]:
 
 
 def build_process(header: DumpHeader, vocabulary: DumpVocabulary, source: int) -> Process:
-    """The process that wrote the dump, which has the number ``source``."""
+    """Describe the process that wrote the dump with the number ``source``."""
     return Process(header.pid & 0x7FFFFFFF, process_name(vocabulary), source)
 
 
 def process_name(vocabulary: DumpVocabulary) -> str:
-    """What the process calls itself, whole; of a Python that is called so its script or module."""
+    """Return what the process calls itself, uncut; for a Python process its script or module."""
     name, (first, *words) = (
         vocabulary.last_fact("process"),
         vocabulary.last_fact("command").split() or [""],
@@ -72,7 +72,7 @@ def process_name(vocabulary: DumpVocabulary) -> str:
 
 
 def _script_name(words: Sequence[str]) -> str:
-    """What ``python WORDS`` runs; empty for a command in the words themselves."""
+    """Return the script or module that ``python WORDS`` runs; empty for ``-c``."""
     for at, word in enumerate(words):
         if word == "-m":
             return "".join(words[at + 1 : at + 2])
@@ -88,11 +88,11 @@ def _file_name(path: str) -> str:
 
 
 def thread_name(header: DumpHeader, vocabulary: DumpVocabulary, tid: int) -> str:
-    """What the program calls a thread, else the system; a process's first has its pid."""
+    """Return the name that the program gave a thread, else the system; "main" for the first."""
     own = vocabulary.name_of(THREAD, tid) or vocabulary.name_of(THREAD, tid, _BY_SYSTEM)
     return own or ("main" if tid == header.pid else "")
 
 
 def build_device(vocabulary: DumpVocabulary, number: int, source: int) -> Device:
-    """A GPU by the process's CUDA ordinal."""
+    """Describe a GPU by the process's CUDA ordinal."""
     return Device(number, vocabulary.name_of(DEVICE, number), source)

@@ -1,4 +1,4 @@
-"""Reads a dump of the injection library into a `RawTrace`, also while it is being written."""
+"""Read a dump of the injection library into a `RawTrace`, also while it is being written."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ Table = TypeVar("Table", Nodes, Recorded)
 
 
 def is_dump(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a dump."""
+    """Return whether a file that begins with ``head`` is a dump."""
     return head.startswith(MAGIC)
 
 
 def read_dump(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
-    """Decode what is whole; what is not is left out and counted.
+    """Decode all records that are whole; leave out and count the others.
 
     Raises InputError where nothing can be read at all.
     """
@@ -88,7 +88,7 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
 
 
 def _read_in_order(chunks: Chunks) -> tuple[dict[str, I8], Records, Records]:
-    """The ranges that are open, then the records there are, then those that they may refer to.
+    """Read the open ranges, then the records, then the vocabulary that they may refer to.
 
     In this order nothing is missed in a file that grows: a range is written as ended before it is
     no longer open, and what a record refers to before the record.
@@ -102,7 +102,7 @@ def _read_in_order(chunks: Chunks) -> tuple[dict[str, I8], Records, Records]:
 
 
 class _Stages:
-    """The records of a dump, kind by kind; progress is reported, which may raise CancelledError."""
+    """Reads records kind by kind and reports progress, which may raise CancelledError."""
 
     def __init__(self, records: Records, progress: Progress) -> None:
         self._records = records
@@ -111,7 +111,7 @@ class _Stages:
         self._done = 0
 
     def columns(self, stage: str, key: str) -> Iterator[dict[str, I8]]:
-        """As of `Records`."""
+        """Yield the columns of all records of a kind, as `Records.columns`."""
         for piece in self._records.columns(key, _FIELDS[key]):
             yield piece
             self._done += AT_ONCE
@@ -119,7 +119,7 @@ class _Stages:
 
 
 def _read_work(context: DumpContext, stages: _Stages) -> tuple[Activities, Recorded, I4, I8]:
-    """All GPU work, and row by row how the program saw its launch, its configuration and bytes."""
+    """Read all GPU activities, and row by row their launch's origin, configuration and bytes."""
     table, recorded, rows = Batches(Activities), Batches(Recorded), gpu.GpuRows(context)
     config: list[Column] = [np.zeros(0, np.int32)]
     size: list[Column] = [np.zeros(0, np.int64)]
@@ -138,7 +138,7 @@ def _read_work(context: DumpContext, stages: _Stages) -> tuple[Activities, Recor
 
 
 def _read_nodes(context: DumpContext, stages: _Stages) -> tuple[Nodes, Recorded]:
-    """Creations of CUDA graph nodes, and row by row where that was."""
+    """Read creations of CUDA graph nodes, and row by row where in the program that was."""
     batches, where = Batches(Nodes), Batches(Recorded)
     for piece in stages.columns("reading graphs", gpu.NODES):
         rows = gpu.build_node_rows(context, piece)
@@ -156,7 +156,7 @@ def _select_rows(table: Table, rows: Bool) -> Table:
 
 
 def _read_calls(context: DumpContext, stages: _Stages) -> tuple[Calls, I4]:
-    """All CUDA API calls, and the path of NVTX ranges recorded with each."""
+    """Read all CUDA API calls, and the path of NVTX ranges recorded with each."""
     batches, paths, rows = Batches(Calls), [np.zeros(0, np.int32)], host.CallRows(context)
     for piece in stages.columns("reading API calls", host.CALLS):
         known = rows.call_rows(piece)
@@ -168,7 +168,7 @@ def _read_calls(context: DumpContext, stages: _Stages) -> tuple[Calls, I4]:
 def _read_ranges(
     context: DumpContext, stages: _Stages, still_open: dict[str, I8], options: LoadOptions
 ) -> Ranges:
-    """All push/pop ranges, ``still_open`` ones last; start/end ranges where ``options`` ask so.
+    """Read all push/pop ranges, ``still_open`` ones last; start/end ranges if ``options`` say so.
 
     ``still_open`` are columns of open ranges that were read before all others: some may have ended.
     """
@@ -193,7 +193,7 @@ def _read_ranges(
 def _read_samples(
     context: DumpContext, stages: _Stages, folder: Path, progress: Progress
 ) -> tuple[PcSamples | None, list[str]]:
-    """All PC samples, with the code that ``folder`` has for them, and what is to be said of it."""
+    """Read all PC samples with the code that ``folder`` has for them, and warnings about these."""
     rows = samples.SampleRows(context.vocabulary)
     for piece in stages.columns("reading PC samples", samples.SAMPLES):
         rows.add(piece)

@@ -1,4 +1,4 @@
-"""The records in pieces of a dump's chunks, as columns."""
+"""Decode the records in pieces of a dump's chunks into columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RecordPiece(NamedTuple):
 
 
 class Records:
-    """Records of a dump up to one moment; the file may go on growing.
+    """The records of a dump up to one moment; the file may go on growing.
 
     ``read`` gives bytes of it by offset and size.
     """
@@ -43,15 +43,15 @@ class Records:
         self._pieces = pieces
 
     def pieces(self, key: str) -> Sequence[RecordPiece]:
-        """Where the records of one kind are, in their order in the file."""
+        """Return where the records of one kind are, in their order in the file."""
         return self._pieces.get(key, ())
 
     def content(self, piece: RecordPiece) -> bytes:
-        """The bytes of ``piece``, fewer where the file ends before."""
+        """Read the bytes of ``piece``, fewer where the file ends before."""
         return self._read(piece.begin, piece.end - piece.begin)
 
     def columns(self, key: str, names: Sequence[str]) -> Iterator[dict[str, I8]]:
-        """The fields ``names`` of all records of a kind, i8 each, some thousand records at a time.
+        """Yield the fields ``names`` of all records of a kind, i8 each, some thousand at a time.
 
         Fields that this dump does not record are 0.
         """
@@ -62,7 +62,7 @@ class Records:
             yield _select_fields(np.frombuffer(data, dtype), names)
 
     def table(self, key: str, names: Sequence[str]) -> dict[str, I8]:
-        """The same, of all records together."""
+        """Return the fields ``names`` of all records of a kind together, i8 each."""
         parts, nothing = list(self.columns(key, names)), np.zeros(0, np.int64)
         return {name: np.concatenate([nothing, *(part[name] for part in parts)]) for name in names}
 

@@ -1,4 +1,4 @@
-"""PC samples: in which functions of which cubins, at which instructions, and why."""
+"""Read PC samples: in which functions of which cubins, at which instructions, and why."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Rows = dict[str, I8]
 
 
 class DumpSamples(NamedTuple):
-    """Samples, and the checksum of the cubin that each of their functions is of."""
+    """The PC samples of a dump, and the checksum of the cubin that each function is of."""
 
     rows: PcSamples
     checksums: tuple[int, ...]
 
     @property
     def functions_by_cubin(self) -> dict[int, set[str]]:
-        """The names of the sampled functions by checksum."""
+        """Return the names of the sampled functions by checksum of their cubin."""
         found: dict[int, set[str]] = {}
         for crc, name in zip(self.checksums, self.rows.functions, strict=True):
             found.setdefault(crc, set()).add(name)
@@ -45,7 +45,7 @@ class DumpSamples(NamedTuple):
 
 
 class SampleRows:
-    """Collects records of samples; what differs only in time is counted together.
+    """Collects records of samples; those that differ only in time are counted together.
 
     ``impossible`` samples are at no place that there can be, or name no function.
     """
@@ -58,7 +58,7 @@ class SampleRows:
         self._pending = 0
 
     def __len__(self) -> int:
-        """How many differ in more than time, at least."""
+        """Return how many samples differ in more than time, at least."""
         return len(self._known["samples"])
 
     def add(self, piece: Rows) -> None:
@@ -77,7 +77,7 @@ class SampleRows:
         self._new, self._pending = [], 0
 
     def build(self, process: int) -> DumpSamples | None:
-        """All of them, of the process with this index; None where there are none."""
+        """Build the samples of the process with this index; None where there are none."""
         self._join()
         names: dict[str, int] = {}
         reasons: dict[str, int] = {}
@@ -94,7 +94,7 @@ class SampleRows:
         return _build_samples(rows, process, tuple(names), tuple(reasons))
 
     def _functions(self, ids: I8, names: dict[str, int]) -> I8:
-        """Numbers of functions: one that has been named twice has one."""
+        """Number functions by name: a name that the dump has twice has one number."""
         texts = self._vocabulary.texts.look_up(ids)
 
         def number(function: int) -> int:
@@ -120,7 +120,7 @@ def _reason_key(name: str) -> str:
 
 
 def _sum_equal_rows(rows: Rows) -> Rows:
-    """``rows`` that differ in more than how many samples they count."""
+    """Merge ``rows`` that differ only in how many samples they count."""
     first, kind = unique_rows([rows[name] for name in FIELDS if name != "samples"])
     return {name: column[first] for name, column in rows.items()} | {
         "samples": sum_by(kind, rows["samples"], len(first))
@@ -147,14 +147,14 @@ def _build_samples(
 
 
 def add_codes(found: DumpSamples, folder: Path, progress: Progress) -> tuple[PcSamples, list[str]]:
-    """The samples of a dump in ``folder`` with the code there is, and what is to be said of it."""
+    """Add the code that ``folder`` has to samples, and return warnings about functions without."""
     codes, warnings = find_codes(folder, found.functions_by_cubin, progress)
     keys = zip(found.checksums, found.rows.functions, strict=True)
     return replace(found.rows, codes=tuple(codes.get(key) for key in keys)), warnings
 
 
 def read_sampled_functions(dump: Path) -> dict[int, set[str]]:
-    """The names of the sampled functions of a dump, by the checksum of their cubin.
+    """Read the names of a dump's sampled functions, by the checksum of their cubin.
 
     Raises InputError where it is no dump.
     """

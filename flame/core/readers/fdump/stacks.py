@@ -1,4 +1,4 @@
-"""Python stacks and paths of NVTX ranges from the trie of nodes in a dump."""
+"""Build Python stacks and paths of NVTX ranges from the trie of nodes in a dump."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NodeStacks:
         self._waited: Bool = np.zeros(0, bool)
 
     def learn(self, records: Records, last: bool = True, more: bool = False) -> None:
-        """Add the nodes among ``records``; the vocabulary knows what they refer to.
+        """Add the nodes among ``records``; the vocabulary knows the frames that they refer to.
 
         Not the ``last``: where two threads write, a node may be seen before its parent is. Then it
         waits until all is learnt that is there now, of which ``more`` comes, and that there is at
@@ -62,7 +62,7 @@ class NodeStacks:
         self._add(batch, ~late)
 
     def _batch(self, node: _Table, waited: Bool) -> _NodeBatch:
-        """The nodes that do not contradict one another."""
+        """Select the nodes that do not contradict one another."""
         first, kind = unique_rows([node[name] for name in _FIELDS])
         told = IdTable()
         told.learn(node["id"], kind)
@@ -73,7 +73,7 @@ class NodeStacks:
         return _NodeBatch(node, waited[rows], self._known.look_up(node["parent"]))
 
     def stacks_of(self, nodes: Column, kind: Kind) -> I4:
-        """The stacks of ``nodes``: the empty one for 0, a frame that says so for unknown ones."""
+        """Return the stacks of ``nodes``: empty for 0, a `LOST` frame for unknown nodes."""
         value = self._known.look_up(nodes)
         found = np.where(value == ABSENT, EMPTY, value // _DEPTHS)
         lost = np.flatnonzero((value == ABSENT) & (nodes != 0))
@@ -83,12 +83,12 @@ class NodeStacks:
         return found.astype(np.int32)
 
     def depths_of(self, nodes: Column) -> I8:
-        """How many nodes lead to ``nodes``, themselves included; 0 for unknown ones."""
+        """Return how many nodes lead to each of ``nodes``, itself included; 0 for unknown ones."""
         value = self._known.look_up(nodes)
         return np.where(value == ABSENT, 0, value % _DEPTHS + 1)
 
     def _single_frame_stack(self, name: str, kind: Kind) -> int:
-        """The stack of one frame that is no recorded one."""
+        """Return the stack of one frame that is no recorded one."""
         return self.builder.path([self._vocabulary.frames.add(Frame(kind, name))])
 
     def _add(self, batch: _NodeBatch, chosen: Bool) -> None:
@@ -107,7 +107,7 @@ class NodeStacks:
         self._known.learn(node["id"][chosen], value[chosen])
 
     def _outer_stacks(self, node: _Table, lost: Bool) -> I8:
-        """What each node stands on if it has no parent; the whole stack of those too deep."""
+        """Return what nodes without a parent stand on; for lost nodes the whole stack."""
         stack = np.full(len(lost), EMPTY, np.int64)
         cut = (node["flags"] & _CUT_ABOVE) > 0
         for number, kind in enumerate(_KINDS):
@@ -143,7 +143,7 @@ class _NodeBatch:
 
 
 def _tops(above: I8) -> tuple[I8, I8]:
-    """The uppermost row above each one (itself without any), and how many there are above it.
+    """Return the uppermost row above each row (itself without any), and how many are above it.
 
     By pointer doubling: every row comes after the one above it.
     """
@@ -156,7 +156,7 @@ def _tops(above: I8) -> tuple[I8, I8]:
 
 
 def _levels(depth: I8, chosen: Bool) -> Iterator[I8]:
-    """The ``chosen`` rows by depth, the least first."""
+    """Yield the ``chosen`` rows by depth, the least first."""
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(depth[rows], kind="stable")]
     for low, high in itertools.pairwise([*runs(depth[rows]).tolist(), len(rows)]):

@@ -1,4 +1,4 @@
-"""How much a dump holds so far: cheap to ask for again while it is being written."""
+"""Count the records of a dump so far: cheap to repeat while it is being written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DumpCounts(NamedTuple):
 
 
 class Tally:
-    """Counts of the dump at ``path``; `update` reads only what may have changed.
+    """Counts the records of the dump at ``path``; `update` reads only what may have changed.
 
     Both raise InputError when it is no dump (or not yet: its header is being written).
     """
@@ -42,11 +42,11 @@ class Tally:
         self._data, self._chunks = open_dump(path)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._data.close()
 
     def update(self) -> DumpCounts:
-        """The counts now."""
+        """Return the counts now."""
         with prefix_errors(self._path):
             self._chunks.update()
         header = self._chunks.header
@@ -64,12 +64,12 @@ class Tally:
         )
 
     def is_empty(self) -> bool:
-        """Whether no call, no GPU work and no range has been recorded."""
+        """Return whether no call, no GPU work and no range has been recorded."""
         return not any(map(self._chunks.count, _CONTENT))
 
 
 def is_empty_dump(path: Path) -> bool:
-    """Whether the dump at ``path`` knows of no call, GPU work or range; raises as `Tally` does."""
+    """Return whether the dump at ``path`` has no call, GPU work or range; raises as `Tally`."""
     with closing(Tally(path)) as tally:
         tally.update()
         return tally.is_empty()

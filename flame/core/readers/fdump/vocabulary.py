@@ -1,4 +1,4 @@
-"""What a dump's numbers are called: Python frames, ranges, API calls, threads, facts."""
+"""Resolve the ids of a dump: names of API calls and threads, facts, frames of Python and ranges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOMAIN, CATEGORY, THREAD, DEVICE, API, STALL_REASON = 1, 2, 3, 4, 5, 6
 
 
 class DumpVocabulary:
-    """Frames by the ids that a dump gives them, as far as it has been learnt."""
+    """Frames and names by the ids that a dump gives them, as far as they have been learnt."""
 
     def __init__(self, frames: FrameBuilder, clean: bool) -> None:
         self.frames = frames
@@ -31,11 +31,11 @@ class DumpVocabulary:
         self._python, self._ranges = map(_FramesById, unknown)
 
     def __len__(self) -> int:
-        """How many names there are for numbers."""
+        """Return how many names there are for numbers."""
         return len(self._names)
 
     def learn(self, records: Records) -> None:
-        """What ``records`` say; all that they refer to is among them, or known."""
+        """Add names, facts and frames among ``records``; all they refer to is there, or known."""
         if not any(map(records.pieces, _KEYS)):
             return
         self.texts.learn(records)
@@ -60,15 +60,15 @@ class DumpVocabulary:
             self.facts.setdefault(texts[key], []).append(texts[value])
 
     def name_of(self, kind: int, number: int, scope: int = 0) -> str:
-        """What a number is called; empty where nothing says it."""
+        """Return the name of a number; empty where it has none."""
         return self._names.get((kind, scope, number), "")
 
     def last_fact(self, key: str) -> str:
-        """The last value of a key; empty without one."""
+        """Return the last value of a fact; empty without one."""
         return self.facts.get(key, [""])[-1]
 
     def node_frames(self, kind: I8, item: I8) -> I4:
-        """Frames of nodes: kind 0 is a Python frame, 1 a range."""
+        """Return the frames of nodes: kind 0 is a Python frame, 1 a range."""
         found = np.full(len(kind), self._python.unknown, np.int32)
         for number, items in enumerate((self._python, self._ranges)):
             rows = np.flatnonzero(kind == number)
@@ -76,7 +76,7 @@ class DumpVocabulary:
         return found
 
     def range_frames(self, ids: I8) -> I4:
-        """Frames of ranges by the ids of their names."""
+        """Return the frames of ranges by the ids of their names."""
         return self._ranges.look_up(ids)
 
     def _learn_python(self, records: Records) -> None:
@@ -121,18 +121,18 @@ class DumpVocabulary:
 
 
 class _FramesById:
-    """The frames of all records of a kind, ``unknown`` where there is none."""
+    """The frames of all records of a kind by id, ``unknown`` where there is none."""
 
     def __init__(self, unknown: int) -> None:
         self.unknown = unknown
         self._frames = IdTable()
 
     def learn(self, table: dict[str, I8], make: Callable[..., int]) -> None:
-        """Add the records in ``table``; ``make`` knows the frame of a row without its id."""
+        """Add the records in ``table``; ``make`` adds the frame of a row without its id."""
         ids, *columns = table.values()
         self._frames.learn(ids, OptionalRowIds(make).look_up(columns).astype(np.int64))
 
     def look_up(self, ids: I8) -> I4:
-        """The frames of records by their ids."""
+        """Return the frames of records by their ids."""
         frame = self._frames.look_up(ids)
         return np.where(frame == ABSENT, self.unknown, frame).astype(np.int32)

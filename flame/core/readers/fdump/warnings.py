@@ -1,4 +1,4 @@
-"""What is to be said of a dump: what is damaged, what was dropped, and how it ended."""
+"""Warn of what is wrong with a dump: damage, dropped records, and how it ended."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _CAUSES = {
 
 
 class Losses:
-    """What could not be written, as far as it has been learnt."""
+    """Counts records that could not be written, by cause."""
 
     def __init__(self) -> None:
         self.drops: Counter[int] = Counter()
 
     def learn(self, records: Records) -> None:
-        """Add what ``records`` say."""
+        """Add the counts in ``records``."""
         table = records.table("drop", ("cause", "count"))
         for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
             self.drops[cause if cause in _CAUSES else _UNKNOWN] += max(count, 0)
 
 
 def dump_warnings(chunks: Chunks, context: DumpContext, losses: Losses) -> Iterator[str]:
-    """One line for each thing that the reader of a flame graph has to know."""
+    """Yield a line for each thing that the reader of a flame graph has to know of a dump."""
     yield from _stop_warnings(chunks.header)
     yield from _end_warnings(chunks, context)
     yield from _content_warnings(chunks, context, losses)
 
 
 def growing_dump_warnings(chunks: Chunks, context: DumpContext, losses: Losses) -> Iterator[str]:
-    """The same of a dump that may still be growing, which is no remark."""
+    """Yield the warnings of a dump that may still be growing, which is no reason for one."""
     yield from _stop_warnings(chunks.header)
     yield from _content_warnings(chunks, context, losses)
 
@@ -92,7 +92,7 @@ def _damage_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
 
 
 def _library_notes(said: Sequence[str]) -> Iterator[str]:
-    """What the library has noted; it has a few things to note, each once."""
+    """Yield the notes that the library has written; each comes once, and there are few."""
     for note in said[:_MOST_NOTES]:
         yield note if len(note) <= _LONGEST_NOTE else f"{note[:_LONGEST_NOTE]}…"
     if more := said[_MOST_NOTES:]:

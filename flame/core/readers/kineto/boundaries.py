@@ -1,4 +1,4 @@
-"""Where JSON values begin and end in a piece of text, found without decoding it."""
+"""Find where JSON values begin and end in a piece of text, without decoding it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEFORE = re.compile(rb"\}\s*+,\s*+\Z")
 
 
 def find_value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
-    """The end of the JSON value at ``start``; None if it goes on beyond ``stop`` or ``text``.
+    """Return the end of the JSON value at ``start``; None if it is beyond ``stop`` or ``text``.
 
     Only brackets and strings are looked at, so that it finds the end of what is no JSON as well.
     """
@@ -34,7 +34,7 @@ def find_value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
 
 
 def skip_brackets(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) -> tuple[int, int]:
-    """Where a value ends, or how far it is all there; and how many brackets are open there.
+    """Return where a value ends, or how far it is all there, and how many brackets are open there.
 
     ``start`` is in ``depth`` brackets. Where no bracket is open the value ends; -1 says that not
     even a first string is there to its end.
@@ -57,7 +57,7 @@ def skip_brackets(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) 
 
 
 def find_last_boundary(text: bytes, start: int, end: int) -> int | None:
-    """The end of the last event in ``text[start:end]`` that another surely follows."""
+    """Return the end of the last event in ``text[start:end]`` that another surely follows."""
     while (end := text.rfind(b"{", start, end)) > start:
         if _OPENS.match(text, end):
             before = _BEFORE.search(text, max(end - NEAR, start), end)

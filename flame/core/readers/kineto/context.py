@@ -1,4 +1,4 @@
-"""What all parts of the reader share: frames, threads, and the times of events."""
+"""Share the state of reading a trace: frames, threads, and the times of events."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ThreadNumbers(dict[Place, int]):
 
 
 def normalize_place(place: Place) -> Place:
-    """``place`` with numbers for texts that spell one."""
+    """Return ``place`` with numbers for texts that spell a number."""
     process, thread = place
     return _normalize(process), _normalize(thread)
 
@@ -60,7 +60,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
 class KinetoContext:
-    """State of one load."""
+    """State of reading one trace."""
 
     def __init__(self, options: LoadOptions) -> None:
         self.options = options
@@ -77,7 +77,7 @@ class KinetoContext:
         self.untimed: Counter[str] = Counter()
 
     def select_timed(self, what: str, events: Sequence[AnyEvent]) -> tuple[list[AnyEvent], I8, I8]:
-        """Those of ``events`` that have a time, their starts and their ends.
+        """Select the ``events`` that have a time, and return their starts and ends.
 
         An event without a duration ends where it starts.
         """
@@ -98,12 +98,12 @@ class KinetoContext:
         return whole, start, end
 
     def thread_numbers(self, events: Sequence[AnyEvent]) -> I4:
-        """Thread numbers of ``events``."""
+        """Return the thread numbers of ``events``."""
         threads = self.threads
         return np.array([threads[event.pid, event.tid] for event in events], np.int32)
 
     def learn_names(self, events: Sequence[AnyEvent]) -> None:
-        """Take in what processes and threads are called."""
+        """Add the names of processes and threads in ``events``."""
         for event in events:
             name, place = (event.args or NO_ARGS).name, normalize_place((event.pid, event.tid))
             if name and event.name == "process_name":
@@ -112,7 +112,7 @@ class KinetoContext:
                 self.thread_names[place] = name
 
     def range_frames(self, events: Sequence[AnyEvent]) -> I4:
-        """Frames of operators and annotations."""
+        """Return the frames of operators and annotations."""
         ranges, args = self.ranges, [event.args or NO_ARGS for event in events]
         keys = [
             (
@@ -125,7 +125,7 @@ class KinetoContext:
         return np.array([ranges[key] for key in keys], np.int32)
 
     def time_warnings(self) -> list[str]:
-        """What had no times."""
+        """Return a warning for each kind of event without usable times."""
         return [
             f"{count:,} {what} have no time that makes sense: left out"
             for what, count in self.untimed.items()
@@ -133,12 +133,12 @@ class KinetoContext:
 
 
 def fill_absent(values: Sequence[int | None], absent: int) -> I8:
-    """Whole numbers, ``absent`` where there is none."""
+    """Return whole numbers, ``absent`` where there is none."""
     return np.array([absent if value is None else value for value in values], np.int64)
 
 
 def fit_31_bits(values: Sequence[int | str | None]) -> I4:
-    """Numbers that fit 31 bits, unknown otherwise; `stream 7` is 7."""
+    """Return numbers that fit 31 bits, -1 for others; `stream 7` is 7."""
     known = map(_digits, values)
     fitting = [value if 0 <= value < 1 << 31 else NONE for value in known]
     return np.array(fitting, np.int32)

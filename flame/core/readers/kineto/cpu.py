@@ -1,4 +1,4 @@
-"""What the threads did: runtime calls, Python functions, operators and annotations."""
+"""Collect what threads did: runtime calls, Python functions, operators and annotations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RuntimeCalls:
         self._frames = FrameIds(context.frames, call_frame)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More calls."""
+        """Add calls."""
         whole, start, end = self._context.select_timed("API calls", events)
         none = np.zeros(len(whole), np.int32)
         self._rows.add(
@@ -43,7 +43,7 @@ class RuntimeCalls:
         )
 
     def build(self) -> Calls:
-        """All rows."""
+        """Build the table of all calls."""
         return self._rows.build()
 
 
@@ -56,7 +56,7 @@ class PythonCalls:
         self._frames = FrameIds(context.frames, python_frame)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More calls."""
+        """Add calls."""
         whole, start, end = self._context.select_timed("Python calls", events)
         args = [event.args or NO_ARGS for event in whole]
         self._rows.add(
@@ -69,7 +69,7 @@ class PythonCalls:
         )
 
     def build(self) -> Functions:
-        """All rows."""
+        """Build the table of all calls."""
         return self._rows.build()
 
 
@@ -85,7 +85,7 @@ class OperatorRanges:
         self._stack: list[I4] = [np.zeros(0, np.int32)]
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More ranges."""
+        """Add operators and annotations."""
         whole, start, end = self._context.select_timed("operators and annotations", events)
         args = [event.args or NO_ARGS for event in whole]
         thread = self._context.thread_numbers(whole)
@@ -107,11 +107,11 @@ class OperatorRanges:
                 self._steps.setdefault(key, (int(start[row]), int(end[row])))
 
     def build(self) -> Ranges:
-        """All rows."""
+        """Build the table of all ranges."""
         return self._rows.build()
 
     def operators(self, forward: I8 | None) -> Operators | None:
-        """What is known of the rows; None where that is nothing."""
+        """Build what is known of operators besides, row by row; None where that is nothing."""
         code = np.concatenate(self._stack)
         if len(self._call_stacks) == 1 and forward is None:
             return None
@@ -119,7 +119,7 @@ class OperatorRanges:
         return Operators(stacks[code], np.full(len(code), -1) if forward is None else forward)
 
     def steps(self, process_of: I4) -> ProfilerSteps:
-        """The steps, each once in its process, in the order of their starts."""
+        """Build the steps, each once in its process, in the order of their starts."""
         steps, seen = Batches(ProfilerSteps), set()
         for start, end, number, thread in sorted(
             (*span, *key) for key, span in self._steps.items()
@@ -133,7 +133,7 @@ class OperatorRanges:
 
 
 def _build_call_stacks(context: KinetoContext, texts: Sequence[str]) -> I4:
-    """Stacks by ``texts`` such as ``inner.py(3): f;outer.py(7): <module>``, i4[n]."""
+    """Build stacks of ``texts`` such as ``inner.py(3): f;outer.py(7): <module>``, i4[n]."""
     frames = FrameIds(context.frames, python_frame)
     paths = [[frames[name] for name in text.split(";") if name][::-1] for text in texts]
     stacks = np.full(len(paths), EMPTY, np.int32)

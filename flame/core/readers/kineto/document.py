@@ -1,4 +1,4 @@
-"""The JSON document around the events: cut into pieces of whole events, damage passed over."""
+"""Cut the JSON document into pieces of whole events, passing over damage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TraceDocument:
         self._spare = _IN_VAIN
 
     def pieces(self) -> Iterator[Events]:
-        """All events, some thousand at a time."""
+        """Yield all events, some thousand at a time."""
         opening = self._next_byte(_SPACE)
         if opening == b"\xef":
             self._stream.at += len(b"\xef\xbb\xbf")  # a byte order mark
@@ -59,7 +59,7 @@ class TraceDocument:
             yield from self._read_object()
 
     def _next_byte(self, between: re.Pattern[bytes]) -> bytes:
-        """The next byte after what ``between`` passes over; none at the end."""
+        """Return the next byte after what ``between`` passes over; none at the end."""
         stream = self._stream
         while stream.ensure(1):
             found = between.match(stream.window, stream.at)
@@ -69,7 +69,7 @@ class TraceDocument:
         return b""
 
     def _note_cut(self) -> None:
-        """The file ends too early."""
+        """Note that the file ends too early."""
         self._stream.at = len(self._stream.window)
         self.cut_at = self._stream.position
 
@@ -85,7 +85,7 @@ class TraceDocument:
             self._stream.report_progress()
 
     def _next_key(self) -> str | None:
-        """The next key, passed over with its colon; None at the end of the object."""
+        """Return the next key, passed over with its colon; None at the end of the object."""
         opening = self._next_byte(_SPACE_AND_COMMAS)
         if opening in (b"", b"}"):
             if not opening:
@@ -106,7 +106,7 @@ class TraceDocument:
         return _unquote(text)
 
     def _take_value(self) -> bytes | None:
-        """The text of the value here, passed over; None where the file ends in it."""
+        """Return the text of the value here, passed over; None where the file ends in it."""
         length = self._value_length()
         if length is None:
             self._note_cut()
@@ -131,7 +131,7 @@ class TraceDocument:
                 return
 
     def _value_length(self, longest: int = ENDLESS) -> int | None:
-        """Bytes of the value here, all in the window; None where its end is not found."""
+        """Return the bytes of the value here, all in the window; None without an end."""
         stream = self._stream
         while (end := find_value_end(stream.window, stream.at, stream.at + longest)) is None:
             if len(stream.window) - stream.at > longest or not stream.double():
@@ -150,7 +150,7 @@ class TraceDocument:
         return True
 
     def _read_array(self) -> Iterator[Events]:
-        """Events up to the array's end: large pieces at once, small ones where that fails."""
+        """Yield events up to the array's end: large pieces at once, small ones where that fails."""
         stream, size = self._stream, self._stream.piece
         while (opening := self._next_byte(_SPACE_AND_COMMAS)) not in (b"]", b""):
             stream.ensure(size)
@@ -168,7 +168,7 @@ class TraceDocument:
             self._note_cut()
 
     def _decode_piece(self, size: int) -> Events | None:
-        """The events of the next ``size`` bytes, all but the last; None where that fails."""
+        """Decode the events of the next ``size`` bytes, all but the last; None where that fails."""
         stream = self._stream
         end = find_last_boundary(
             stream.window, stream.at, min(stream.at + size, len(stream.window))
@@ -184,7 +184,7 @@ class TraceDocument:
         return events
 
     def _decode_events_singly(self, until: int) -> Events:
-        """Events up to the one that reaches ``until``, or to the array's end."""
+        """Decode events up to the one that reaches ``until``, or to the array's end."""
         events: list[Any] = []
         while self._stream.position < until:
             if self._next_byte(_SPACE_AND_COMMAS) in (b"]", b""):
@@ -194,7 +194,7 @@ class TraceDocument:
         return events
 
     def _decode_event(self) -> Events:
-        """The next event; nothing where it is damaged."""
+        """Decode the next event; nothing where it is damaged."""
         stream = self._stream
         longest = min(max(self._spare, _SHORTEST), _LONGEST)
         length = self._value_length(longest)
@@ -234,7 +234,7 @@ class TraceDocument:
             self._skip_past(NEXT_EVENT)
 
     def _ends_cleanly(self, length: int) -> bool:
-        """Whether the value of ``length`` is followed by what may follow an event."""
+        """Return whether the value of ``length`` is followed by what may follow an event."""
         stream = self._stream
         stream.ensure(length + NEAR)
         place = stream.at + length

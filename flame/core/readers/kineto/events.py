@@ -1,4 +1,4 @@
-"""Events of a trace as they are decoded: the few fields that matter, fast where JSON is clean."""
+"""Decode the events of a trace: the few fields that matter, fast where JSON is clean."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SPELLED = {
 
 
 class EventArgs(msgspec.Struct, gc=False, rename=_SPELLED):
-    """What stands in an event's `args`; each is absent in most events.
+    """The `args` of an event; each field is absent in most events.
 
     `Raw` are values of many shapes, of which only the text is kept.
     """
@@ -93,7 +93,7 @@ Events = Sequence[TraceEvent[Number | float]] | Sequence[TraceEvent[Decimal]]
 
 
 class EventDecoder:
-    """Decodes events; ``bad`` counts those that are no event although they are JSON.
+    """Decodes events; ``bad`` counts JSON values that are no event.
 
     Times are decoded as floats until one is met that a float cannot hold to the nanosecond.
     """
@@ -105,7 +105,7 @@ class EventDecoder:
         self._decimal = msgspec.json.Decoder(list[TraceEvent[Decimal]], strict=False)
 
     def decode(self, text: bytes) -> Events:
-        """All events of ``text``, objects with commas between them.
+        """Decode all events of ``text``, objects with commas between them.
 
         Raises ValueError where anything about it is unusual: not JSON, not UTF-8, a wrong type.
         """
@@ -118,7 +118,7 @@ class EventDecoder:
         return self._decimal.decode(whole)
 
     def decode_malformed(self, text: bytes) -> Events:
-        """The event that ``text`` is, however oddly it is written; none where it has wrong types.
+        """Decode the event ``text``, however oddly written; none where it has wrong types.
 
         Raises ValueError or RecursionError where it cannot be made JSON.
         """
@@ -132,7 +132,7 @@ class EventDecoder:
 
 
 def _strict_json(text: str) -> bytes:
-    """``text`` as msgspec accepts it: control characters escaped, NaN null, numbers as they are."""
+    """Return ``text`` as msgspec accepts it: control characters escaped, NaN null, numbers kept."""
     try:
         value = _lenient.decode(text)
     except ValueError:
@@ -154,14 +154,14 @@ _BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
 
 
 def _repair_token(token: re.Match[str]) -> str:
-    r"""A string with stray backslashes (`C:\lib`) doubled; null for a number that is none."""
+    r"""Double stray backslashes (`C:\lib`) in a string; return null for a number that is none."""
     if not token[0].startswith('"'):
         return "null"
     return _BAD_ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", token[0])
 
 
 def _replace_surrogates(value: object) -> object:
-    """``value`` with `?` for halves of characters, which no text can be written with."""
+    """Replace halves of characters, which no text can be written with, by `?` in ``value``."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
@@ -172,7 +172,7 @@ def _replace_surrogates(value: object) -> object:
 
 
 def to_nanoseconds(values: Sequence[Us]) -> tuple[I8, Bool]:
-    """``values`` (µs) in ns, and which of them are times at all (0 where not)."""
+    """Convert ``values`` (µs) to ns, and return which of them are times at all (0 where not)."""
     us = np.array(values, np.float64)
     known = np.abs(us) <= LIMIT // 1000  # not where it is NaN, which None becomes
     us = np.where(known, us, 0.0)

@@ -1,4 +1,4 @@
-"""Which forward operator made which operator of the backward pass."""
+"""Link operators of the backward pass to the forward operators that made them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class SequenceNumbers:
         self._thread: list[Column] = [np.zeros(0, np.int64)]
 
     def add(self, args: Sequence[EventArgs]) -> None:
-        """More rows."""
+        """Add rows."""
         self._number.append(fill_absent([one.sequence for one in args], NONE))
         self._thread.append(fill_absent([one.forward_thread for one in args], 0))
 
     def link_operators(self, ranges: Ranges, process_of: I4, arrows: I8) -> I8:
-        """The row of each row's forward operator, -1 where there is none.
+        """Return the row of each row's forward operator, -1 where there is none.
 
         ``arrows`` are such rows that are known already. Of several operators with one number it is
         the one that started last, which is the innermost. Which thread PyTorch's number means shows
@@ -63,13 +63,13 @@ class SequenceNumbers:
 
 
 def _rate_fit(ranges: Ranges, found: I8) -> tuple[int, int]:
-    """How many forward operators are ``found``, and when the last of them started."""
+    """Count the forward operators in ``found``, and return when the last of them started."""
     starts = ranges.start[found[found >= 0]]
     return len(starts), int(starts.max(initial=np.iinfo(np.int64).min))
 
 
 def _last_forward_rows(number: I8, ranges: Ranges, forward: I8, backward: I8) -> I8:
-    """For each of ``backward`` the row in ``forward`` of its number that started last before it."""
+    """For each row of ``backward`` find the last row of ``forward`` with its number before it."""
     rows = np.concatenate([forward, backward])
     keys = pack([number[rows], ranges.start[rows]])
     have, want = keys[: len(forward)], keys[len(forward) :]
@@ -95,7 +95,7 @@ class ForwardFlows:
         self._ends: dict[str, dict[tuple[int | str, int | str], _ArrowEnd]] = {"s": {}, "f": {}}
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More ends of arrows."""
+        """Add ends of arrows."""
         threads = self._context.threads
         starts, known = to_nanoseconds([event.ts for event in events])
         for event, start, timed in zip(events, starts.tolist(), known.tolist(), strict=True):
@@ -105,7 +105,7 @@ class ForwardFlows:
                 self._ends[event.ph][process, event.id] = _ArrowEnd(thread, start)
 
     def forward_rows(self, ranges: Ranges) -> I8:
-        """The row of each row's forward operator where an arrow shows it, -1 elsewhere."""
+        """Return the row of each row's forward operator where an arrow shows it, else -1."""
         sources, targets = self._ends["s"], self._ends["f"]
         both = [number for number in targets if number in sources]
         forward = _rows_starting_at(ranges, [sources[number] for number in both], innermost=True)
@@ -117,7 +117,7 @@ class ForwardFlows:
 
 
 def _rows_starting_at(ranges: Ranges, ends: Sequence[_ArrowEnd], innermost: bool) -> I8:
-    """The row that starts at each of ``ends``: of several the shortest, or the longest; or -1."""
+    """Return the row starting at each of ``ends``: of several the shortest, or longest; or -1."""
     if not len(ranges.start):
         return np.full(len(ends), NONE, np.int64)
     length = ranges.end - ranges.start

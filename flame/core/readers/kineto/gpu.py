@@ -1,4 +1,4 @@
-"""GPU work: kernels, memory copies and sets, how they were launched, and ranges beside them."""
+"""Collect GPU work: kernels, memory copies and sets, their launches, and ranges beside them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class GpuActivities:
         self._bytes: list[Column] = [np.zeros(0, np.int64)]
 
     def add(self, kind: Kind, events: Sequence[AnyEvent]) -> None:
-        """More activities of one kind."""
+        """Add activities of one kind."""
         whole, start, end = self._context.select_timed("GPU activities", events)
         args = [event.args or NO_ARGS for event in whole]
         frames = self._frames[kind]
@@ -91,11 +91,11 @@ class GpuActivities:
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
 
     def build(self) -> Activities:
-        """All rows; ``device`` is the number the machine gives its GPU."""
+        """Build the table of all activities; ``device`` is the machine's number of the GPU."""
         return self._rows.build()
 
     def launches(self) -> Launches:
-        """How they were launched, row by row."""
+        """Build the table of how they were launched, row by row."""
         configs = tuple(self._configs.known)[1:]
         return Launches(np.concatenate(self._config), np.concatenate(self._bytes), configs)
 
@@ -103,7 +103,7 @@ class GpuActivities:
 def _fill_missing(
     values: Sequence[int | None], others: Sequence[int | str]
 ) -> list[int | str | None]:
-    """Each of ``values``, or what stands in its place in ``others`` where there is none."""
+    """Return ``values``, with what stands in the same place of ``others`` where there is none."""
     pairs = zip(values, others, strict=True)
     return [other if value is None else value for value, other in pairs]
 
@@ -116,7 +116,7 @@ class GpuAnnotations:
         self._rows = Batches(GpuRanges)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More ranges."""
+        """Add annotations."""
         whole, start, end = self._context.select_timed("GPU annotations", events)
         self._rows.add(
             start=start,
@@ -127,5 +127,5 @@ class GpuAnnotations:
         )
 
     def build(self) -> GpuRanges:
-        """All rows; ``device`` is the number the machine gives its GPU."""
+        """Build the table of all annotations; ``device`` is the machine's number of the GPU."""
         return self._rows.build()

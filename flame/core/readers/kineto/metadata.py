@@ -1,4 +1,4 @@
-"""Who and what was traced: processes, threads, GPUs, versions of the profiler."""
+"""Read metadata of a trace: processes, threads, GPUs, versions of the profiler."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _DEFAULT_NAME = re.compile(r"thread -?\d+ \((.*)\)", re.DOTALL)
 
 
 class _Properties(msgspec.Struct):
-    """One of `deviceProperties`."""
+    """An entry of `deviceProperties`."""
 
     id: Number
     name: str = ""
 
 
 def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
-    """Versions, capture options, the rank, and when the trace's clock was 0."""
+    """Read versions, capture options, the rank, and when the trace's clock was 0."""
     known = {key: number for key in top if (number := _number(top[key])) is not None}
     versions = [
         f"{title} {_version(known[key])}" for key, title in _VERSIONS.items() if key in known
@@ -66,14 +66,14 @@ def _number(text: bytes) -> int | None:
 
 
 def _version(number: int) -> str:
-    """`12040` is 12.4; HIP counts `60342134` for 6.3."""
+    """Format a version: `12040` is 12.4; HIP counts `60342134` for 6.3."""
     if number >= 10_000_000:
         return f"{number // 10_000_000}.{number // 100_000 % 100}"
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def read_devices(top: Mapping[str, bytes], numbers: I4) -> tuple[Device, ...]:
-    """The GPUs with these ``numbers``."""
+    """Describe the GPUs with these ``numbers``."""
     try:
         listed = msgspec.json.decode(top.get(_DEVICES, b"[]"), type=list[_Properties])
     except (ValueError, RecursionError):
@@ -83,7 +83,7 @@ def read_devices(top: Mapping[str, bytes], numbers: I4) -> tuple[Device, ...]:
 
 
 def read_processes(context: KinetoContext) -> tuple[tuple[Process, ...], tuple[Thread, ...]]:
-    """The processes that did something, and their threads by number.
+    """List the processes that did something, and their threads by number.
 
     Python functions of threads that the profiler did not know stand in process 0: they belong to
     the only process there is, if there is only one.

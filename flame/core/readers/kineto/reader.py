@@ -1,4 +1,4 @@
-"""Reads a PyTorch profiler trace into a `RawTrace`."""
+"""Read a PyTorch profiler trace into a `RawTrace`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIGNS = re.compile(
 
 
 def is_chrome_trace(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` (unpacked) is a Chrome trace."""
+    """Return whether a file that begins with ``head`` (unpacked) is a Chrome trace."""
     return bool(_HEAD.match(head) and _SIGNS.search(head))
 
 
@@ -47,7 +47,7 @@ def read_kineto(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
 def _damage_warnings(
     path: Path, document: TraceDocument, stream: TraceStream, known: bool
 ) -> list[str]:
-    """What was wrong with the file; InputError where nothing is left of it."""
+    """Return warnings of damage in the file; InputError where nothing is left of it."""
     end = ""
     if document.cut_at is not None:
         place = " of the unpacked trace" if stream.packed else ""

@@ -1,4 +1,4 @@
-"""The bytes of a trace file as a window that moves on: bounded memory, however long the file."""
+"""Read a trace file through a window that moves on: bounded memory, however long the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECE = 1 << 20
 
 
 class TraceStream:
-    """``window`` holds the bytes from ``offset`` (in the unpacked file) on; ``at`` is in it.
+    """The bytes from ``offset`` (in the unpacked file) on in ``window``; ``at`` is a place in it.
 
     ``piece`` is the number of bytes read at a time. ``damage`` says why a compressed file could not
     be read to its end, where it could not.
@@ -38,7 +38,7 @@ class TraceStream:
 
     @property
     def position(self) -> int:
-        """Place of ``at`` in the unpacked file."""
+        """The place of ``at`` in the unpacked file."""
         return self.offset + self.at
 
     def ensure(self, size: int) -> bool:
@@ -60,11 +60,11 @@ class TraceStream:
         self.report_progress()
 
     def report_progress(self) -> None:
-        """Tell the progress how far it is; what it raises stops the reading."""
+        """Report how far the file has been read; what the callback raises stops reading."""
         self._progress("reading events", min(raw_position(self._file), self._size), self._size)
 
     def _chunk(self, size: int) -> bytes:
-        """The next bytes, at most ``size``; none at the end or where the file is damaged."""
+        """Read the next bytes, at most ``size``; none at the end or where the file is damaged."""
         try:
             # One step of decompression at a time: what came before damage is not lost.
             return self._file.read1(size)  # type: ignore[attr-defined, no-any-return]
@@ -75,7 +75,7 @@ class TraceStream:
         return b""
 
     def double(self) -> bool:
-        """Double what is there from ``at`` on; False at the end of the file."""
+        """Double what is there from ``at`` on; return False at the end of the file."""
         before = len(self.window) - self.at
         self.ensure(2 * max(before, self.piece))
         return len(self.window) - self.at > before

@@ -1,4 +1,4 @@
-"""The parts of one trace: events go to the part that knows their category."""
+"""Build a `RawTrace` of events: each goes to the collector that knows its category."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _Collector = Callable[[Sequence[AnyEvent]], None]
 
 
 class _Collectors(dict[str, _Collector | None]):
-    """What takes in the events of a category; None: nothing."""
+    """The collector of each category of events; None: they are left out."""
 
     def __init__(self, parts: Mapping[str, _Collector | None], calls: _Collector) -> None:
         super().__init__(parts)
         self._calls = calls
 
     def __missing__(self, category: str) -> _Collector | None:
-        """`cuda_runtime`, `hip_driver`, `xpu_runtime`, … are calls."""
+        """Return the collector of calls for `cuda_runtime`, `hip_driver`, `xpu_runtime`, …."""
         is_call = category.endswith(("_runtime", "_driver"))
         part = self[category] = self._calls if is_call else None
         return part
 
 
 class TraceBuilder:
-    """Collects events; ``known`` says whether any was one that a profiler records."""
+    """Collects events; ``known`` says whether any was an event that a profiler records."""
 
     def __init__(self, options: LoadOptions) -> None:
         self.known = False
@@ -67,7 +67,7 @@ class TraceBuilder:
         self._parts = _Collectors(self._collectors_by_category(), self._calls.add)
 
     def _collectors_by_category(self) -> dict[str, _Collector | None]:
-        """Capitals are of 2021."""
+        """List the collectors by category; capitals are of 2021."""
         kernels, copies, sets = (
             partial(self._work.add, kind) for kind in (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
         )
@@ -85,7 +85,7 @@ class TraceBuilder:
         }
 
     def add(self, events: Events) -> None:
-        """Hand ``events`` to the parts, in their order."""
+        """Hand ``events`` to their collectors, in their order."""
         grouped: defaultdict[_Collector | None, list[AnyEvent]] = defaultdict(list)
         parts = self._parts
         for event in events:
@@ -96,7 +96,7 @@ class TraceBuilder:
                 self.known |= part != self._context.learn_names
 
     def build(self, path: str, top: Mapping[str, bytes]) -> RawTrace:
-        """The whole trace; ``top`` are the texts of the keys beside the events."""
+        """Build the whole trace; ``top`` are the texts of the keys beside the events."""
         context = self._context
         ranges, calls = self._spans.build(), self._calls.build()
         processes, threads = metadata.read_processes(context)
@@ -135,7 +135,7 @@ class TraceBuilder:
 
 
 def _number_devices(work: Activities, ranges: GpuRanges) -> tuple[Activities, GpuRanges, I4]:
-    """Both with indices of GPUs instead of their numbers, and the numbers."""
+    """Replace numbers of GPUs by indices, in both tables; return the numbers by index."""
     devices = np.unique(np.concatenate([work.device, ranges.device]))
     devices = devices[devices != NONE]
     return (
@@ -151,7 +151,7 @@ def _device_index(devices: I4, rows: Activities | GpuRanges) -> Column:
 
 
 def shift_to_zero(raw: RawTrace, first: int) -> RawTrace:
-    """``raw`` with its times (ns) counted from ``first``, which ``Meta.origin`` takes in.
+    """Count the times (ns) of ``raw`` from ``first``, which ``Meta.origin`` takes in.
 
     Traces count from whenever the machine started, from 1970, or from some day of the quarter.
     """
@@ -176,7 +176,7 @@ def _shift_times(table: _Table, first: int) -> _Table:
 
 
 def find_owners(activities: Activities, calls: Calls, process_of: I4) -> I4:
-    """Process of each activity: that of the last call with its correlation id before it started.
+    """Return each activity's process: that of the last call before it with its correlation id.
 
     A GPU event names no process, and ids repeat from process to process. Clocks may disagree a
     little: where no call was before, the first one after counts. -1 where there is no such call.

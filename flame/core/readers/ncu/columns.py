@@ -1,4 +1,4 @@
-"""The columns of a source page: which are samples, and the numbers in them."""
+"""Find the columns of a source page, and parse the numbers in them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WrongPageError(Exception):
 
 
 class PageInstruction(NamedTuple):
-    """One row. ``samples`` are by key of the reason, ``excess`` how many these have too many."""
+    """An instruction of a page: ``samples`` by key of the reason, ``excess`` how many too many."""
 
     text: str
     file: str
@@ -42,7 +42,7 @@ class PageInstruction(NamedTuple):
 
 
 class _SampleCounts(dict[str, int]):
-    """The samples that cells stand for: millions of cells are of few texts."""
+    """Samples by the text of their cell: millions of cells are of few texts."""
 
     def __missing__(self, cell: str) -> int:
         found = self[cell] = parse_count(cell)
@@ -51,7 +51,7 @@ class _SampleCounts(dict[str, int]):
 
 @dataclass(frozen=True)
 class PageColumns:
-    """Places of columns in the rows below a header, -1 for those that are not there."""
+    """The places of columns in the rows below a header, -1 for columns that are not there."""
 
     width: int
     address: int
@@ -63,7 +63,7 @@ class PageColumns:
 
     @classmethod
     def from_header(cls, header: Sequence[str]) -> PageColumns:
-        """Those that ``header`` names."""
+        """Find the columns that ``header`` names."""
         if len(header) > _MOST_COLUMNS:
             raise WrongPageError(f"{len(header):,} columns are more than any page has; {AGAIN}")
         names = [one.strip() for one in header]
@@ -75,15 +75,15 @@ class PageColumns:
 
     @property
     def has_samples(self) -> bool:
-        """Whether there are any samples."""
+        """Whether there is a column of samples."""
         return bool(self.reasons) or self.total >= 0
 
     def pad(self, row: list[str]) -> list[str]:
-        """``row`` with a cell for each column."""
+        """Return ``row`` with a cell for each column."""
         return row + [""] * (self.width - len(row))
 
     def parse_instruction(self, texts: list[str], file: str, line: int) -> PageInstruction:
-        """The one that a row of ``texts`` is about, made of that ``line``."""
+        """Parse the instruction in a row of ``texts``, made of that ``line``."""
         counts = self._counts
         samples = {key: some for key, at in self.reasons.items() if (some := counts[texts[at]])}
         by_reason = sum(samples.values())
@@ -106,7 +106,7 @@ def _column_place(names: Sequence[str], name: str) -> int:
 
 
 def _reason_columns(names: Sequence[str]) -> dict[str, int]:
-    """Columns by key of the reason; of a reason that is there by two names the first."""
+    """Return columns by key of the reason; of a reason with two names the first."""
     found: dict[str, int] = {}
     for at, name in enumerate(names):
         if is_reason(name) and not is_not_issued(name):
@@ -115,7 +115,7 @@ def _reason_columns(names: Sequence[str]) -> dict[str, int]:
 
 
 def _total_column(names: Sequence[str]) -> int:
-    """The column with all samples of an instruction."""
+    """Return the column with all samples of an instruction."""
     for start in _TOTALS:
         for at, name in enumerate(names):
             if name.lower().startswith(start):
@@ -124,12 +124,12 @@ def _total_column(names: Sequence[str]) -> int:
 
 
 def parse_address(cell: str) -> int | None:
-    """The address in a cell, in hexadecimal digits; None where there is none."""
+    """Parse the address in a cell, in hexadecimal digits; None where there is none."""
     return int(cell, 16) if _ADDRESS.fullmatch(cell := cell.strip()) else None
 
 
 def parse_count(cell: str) -> int:
-    """The samples in a cell, with or without separators of thousands.
+    """Parse the samples in a cell, with or without separators of thousands.
 
     Raises WrongPageError for what is no whole number. So may be ``1.234`` where thousands have dots
     and where they have none: nobody can tell.

@@ -1,4 +1,4 @@
-"""Source lines of instructions, from another view of the same report."""
+"""Add source lines to instructions, from another view of the same report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flame.core.readers.ncu.result import NcuResult
 
 
 def add_source_lines(results: Sequence[NcuResult], others: Sequence[NcuResult]) -> list[NcuResult]:
-    """``results`` with the lines that ``others`` know of the same instructions.
+    """Return ``results`` with the lines that ``others`` know of the same instructions.
 
     Those of ``others`` lie at the same addresses; not all instructions need be there.
     """
@@ -31,7 +31,7 @@ def _add_result_lines(result: NcuResult, others: Sequence[NcuResult]) -> NcuResu
 
 
 def _places(result: NcuResult, other: NcuResult) -> I8:
-    """Places in the code of ``result`` of the instructions of ``other``; empty if one has none."""
+    """Return where the instructions of ``other`` are in the code of ``result``; else nothing."""
     mine, theirs = result.samples.code.offset, other.samples.code.offset
     wanted = theirs + (other.address - result.address)
     at: I8 = np.searchsorted(mine, wanted)
@@ -41,7 +41,7 @@ def _places(result: NcuResult, other: NcuResult) -> I8:
 
 
 def _have_same_operations(code: Code, other: Code, at: I8) -> bool:
-    """Whether the operations are the same; targets of jumps are counted from elsewhere."""
+    """Return whether the operations are the same; targets of jumps are left out."""
     ours = [code.text[place].partition(" ")[0] for place in at.tolist()]
     return ours == [text.partition(" ")[0] for text in other.text]
 

@@ -1,4 +1,4 @@
-"""The source page as text: the blocks of its kernels, files and functions, row by row."""
+"""Split the text of a source page into the blocks of its kernels, files and functions."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class PageBlock:
 
 
 def decode_text(data: bytes) -> str:
-    """The text of a file, which PowerShell writes as UTF-16."""
+    """Decode the text of a file, which PowerShell writes as UTF-16."""
     if data.startswith(_UTF16):
         return data.decode("utf-16", "replace")
     return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "backslashreplace")
 
 
 def split_cells(line: str) -> list[str]:
-    """The cells of one line; of a line that is no CSV none.
+    """Split a line into its cells; a line that is no CSV has none.
 
     Nothing in a page goes over several lines, so that a quote in the output of the program that was
     profiled spoils no more than its own line. Almost all lines have all cells quoted: splitting
@@ -53,12 +53,12 @@ def split_cells(line: str) -> list[str]:
 
 
 def is_header(row: list[str]) -> bool:
-    """Whether ``row`` names the columns of instructions or source lines."""
+    """Return whether ``row`` names the columns of instructions or source lines."""
     return "Source" in row[:4] and any(name in row[:4] for name in ("Address", "Line No", "#"))
 
 
 def split_blocks(text: str) -> Iterator[PageBlock]:
-    """The blocks of a page, each whole; lines before the first one are none of it."""
+    """Yield the blocks of a page, each whole; lines before the first block belong to none."""
     block = PageBlock("", "", "", [])
     for number, line in enumerate(text.split("\n"), 1):
         row = split_cells(line.rstrip("\r"))
@@ -79,7 +79,7 @@ def split_blocks(text: str) -> Iterator[PageBlock]:
 
 
 def is_cut_off(text: str) -> bool:
-    """Whether the last line ends within a row, as where the program was stopped."""
+    """Return whether the last line ends within a row, as where the program was stopped."""
     before, _, last = text.rpartition("\n")
     if not last.startswith(('"', "0x")):
         return False

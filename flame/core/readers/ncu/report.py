@@ -1,4 +1,4 @@
-"""Reports of Nsight Compute (``.ncu-rep``): their source page, printed by the user's own ncu."""
+"""Read reports of Nsight Compute (``.ncu-rep``): the user's own ncu prints their source page."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SUFFIXES = (".ncu-rep", ".nsight-cuprof-report")
 
 
 def looks_like_report(path: Path, head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a report: by content, else by its suffix."""
+    """Return whether the file beginning with ``head`` is a report: by content, else by suffix."""
     return head.startswith(MAGIC) or bool(head and path.suffix.lower() in SUFFIXES)
 
 
 def read_report(path: Path, progress: Progress) -> list[NcuResult]:
-    """The results in the report at ``path``, with source lines where it has them.
+    """Read the results in the report at ``path``, with source lines where it has them.
 
     Raises InputError as `read_source_csv` does, and as `Converter` where ncu cannot be run.
     """
@@ -50,7 +50,7 @@ def _print_command(view: str, path: Path, _made: Path) -> list[str]:
 
 
 def _user_command(path: Path) -> str:
-    """The command that does the same, for the user to run."""
+    """Return the command that does the same, for the user to run."""
     written = path.with_suffix(".csv") if path.suffix.lower() in SUFFIXES else f"{path}.csv"
     return (
         f"{shlex.join(['ncu', *_print_command('sass', path, path)])} > {shlex.quote(str(written))}"

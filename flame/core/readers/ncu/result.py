@@ -1,4 +1,4 @@
-"""What Nsight Compute says of one profiled launch, and what there is to say of that."""
+"""Hold what Nsight Compute measured of profiled launches, and warn of what is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_NAME = "[kernel without a name]"
 
 @dataclass(frozen=True, eq=False)
 class NcuResult:
-    """What one profiled launch of ``name`` (as the report has it) has as PC samples.
+    """The PC samples of one profiled launch of ``name`` (as the report has it).
 
     ``address`` is that of its first instruction. ``collected`` is false where the report has no
     columns for them. ``unlike`` instructions are
@@ -49,7 +49,7 @@ class NcuFile:
 
 
 def result_warnings(results: Sequence[NcuResult]) -> Iterator[str]:
-    """What is missing from ``results``, or not as it should be; each a text without an end."""
+    """Yield what is missing from ``results``, or wrong in them; each a text without an end."""
     bare = [one.name for one in results if not one.collected]
     if bare:
         yield f"kernels without PC samples: {list_some_names(bare)}; profile again with {COLLECT}"
@@ -72,7 +72,7 @@ def _count_unknown(samples: Samples) -> int:
 
 
 def list_some_names(names: Sequence[str]) -> str:
-    """The first few of these kernels, by their short names, and how many more there are."""
+    """List the first few of these kernels by short name, and how many more there are."""
     short = list(dict.fromkeys(kernel_base(demangle(name)) or _NO_NAME for name in names))
     shown = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in short]
     more = f" and {len(shown) - _FEW:,} more" if len(shown) > _FEW else ""

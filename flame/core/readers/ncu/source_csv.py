@@ -1,4 +1,4 @@
-"""The source page of Nsight Compute as CSV: PC samples of every instruction, by stall reason.
+"""Read the source page of Nsight Compute as CSV: PC samples per instruction and stall reason.
 
 What versions from 2020 to 2026 print for ``ncu --import R --page source --csv``: with
 ``--print-source sass`` (the default) a block per result, with ``cuda,sass`` one per result and
@@ -50,20 +50,20 @@ _LINE = re.compile(r"[0-9]{1,9}")
 
 
 def is_source_csv(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a page of Nsight Compute as CSV."""
+    """Return whether a file that begins with ``head`` is a page of Nsight Compute as CSV."""
     lines = (split_cells(line.rstrip("\r")) for line in decode_text(head).split("\n"))
     return any(is_header(row) or _other_page(row) for row in lines)
 
 
 def _other_page(row: Sequence[str]) -> str:
-    """The page whose header ``row`` is, if it is another page than the source page."""
+    """Return the page whose header ``row`` is, if it is another page than the source page."""
     if row[:2] != ["ID", "Process ID"]:
         return ""
     return next((page for name, page in _OTHER_PAGES.items() if name in row), "")
 
 
 def read_source_csv(path: Path, progress: Progress = silent) -> list[NcuResult]:
-    """The results in the file at ``path``, gzipped or not, in its order.
+    """Read the results in the file at ``path``, gzipped or not, in its order.
 
     Samples of an instruction that are under no reason are under the reason ``unknown``. Raises
     InputError for a file that is none, is cut off, has no instructions or no samples at all, or has
@@ -125,7 +125,7 @@ def _explain_no_result(text: str) -> str:
 
 
 def _group_by_result(found: Iterable[PageBlock]) -> Iterator[list[PageBlock]]:
-    """Blocks of one result together: a name that changes or a file said again begins another.
+    """Group blocks by result: a changed name or a repeated file begins another result.
 
     Blocks of a kernel's further files may leave out its name.
     """
@@ -158,7 +158,7 @@ class _InstructionCollector:
         self.unlike: set[int] = set()
 
     def add(self, block: PageBlock) -> None:
-        """Take in the rows of ``block``."""
+        """Add the instructions in the rows of ``block``."""
         if not block.header:
             return
         columns = PageColumns.from_header(block.header)
@@ -180,7 +180,7 @@ class _InstructionCollector:
             self._keep(place, columns.parse_instruction(row, file, line))
 
     def _line(self, columns: PageColumns, row: list[str], file: str) -> int:
-        """The source line that the row is about or begins with, 0 for none."""
+        """Return the source line that the row is about or begins with, 0 for none."""
         if columns.line < 0 or not _LINE.fullmatch(row[columns.line]):
             return 0
         line = int(row[columns.line])
@@ -206,7 +206,7 @@ def _build_result(group: Sequence[PageBlock]) -> NcuResult:
 
 
 def _build_code(name: str, reader: _InstructionCollector) -> tuple[Code, list[int]]:
-    """The instructions, and their addresses in order."""
+    """Build the code of the instructions, and return their addresses in order."""
     order = sorted(reader.found)
     rows = [reader.found[address] for address in order]
     files = tuple(dict.fromkeys(one.file for one in rows if one.file and one.line))
@@ -233,7 +233,7 @@ _TARGET = re.compile(r"\b0x[0-9a-f]{9,16}\b")
 
 
 def _make_targets_relative(texts: Sequence[str], first: int, last: int) -> tuple[str, ...]:
-    """``texts`` with targets of jumps counted from the first instruction, as disassemblers do.
+    """Count targets of jumps in ``texts`` from the first instruction, as nvdisasm does.
 
     The same kernel lies somewhere else in every process. No immediate number has so many digits.
     """

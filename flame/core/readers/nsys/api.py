@@ -1,4 +1,4 @@
-"""CUDA API calls (runtime and driver) and the call chains recorded with them."""
+"""Read CUDA API calls (runtime and driver) and the call chains recorded with them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CallChains:
     last_id: int
 
     def stacks_of(self, chain: I8) -> tuple[I4, I4]:
-        """(python, native) stacks of chain ids; the empty stack where there is no such chain."""
+        """Return (python, native) stacks of chain ids; the empty stack for unknown chains."""
         if not len(self.ids):
             return np.full(len(chain), EMPTY, np.int32), np.full(len(chain), EMPTY, np.int32)
         place = np.minimum(np.searchsorted(self.ids, chain), len(self.ids) - 1)
@@ -42,7 +42,7 @@ class CallChains:
 
 
 def read_calls(context: NsysContext) -> Calls:
-    """All CUDA API calls, with the stacks of their call chains."""
+    """Read all CUDA API calls, with the stacks of their call chains."""
     batches, chain_ids = Batches(Calls), [np.zeros(0, np.int64)]
     names = RowIds(lambda key: _launch_frame(context, key))
     columns = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
@@ -82,7 +82,7 @@ def _add_chains(context: NsysContext, calls: Calls, chain: I8) -> Calls:
 
 
 def _chain_offset(context: NsysContext, calls: Calls, chains: CallChains, chain: I8) -> int:
-    """1 where chain ids are off by one, else 0; per file, confirmed by the calls' own names."""
+    """Return 1 where chain ids are off by one, else 0; per file, confirmed by the calls' names."""
     used = chain[chain != NULL]
     shifted = len(used) > 0 and used.min() == 0 and used.max() == chains.last_id - 1
     if not shifted:
@@ -101,7 +101,7 @@ def _chain_offset(context: NsysContext, calls: Calls, chains: CallChains, chain:
 def _count_confirmed(
     context: NsysContext, calls: Calls, chains: CallChains, rows: I8, chain: I8
 ) -> int:
-    """How many of ``rows`` have a chain in which the call's own name is a frame."""
+    """Count the ``rows`` with a chain in which the call's own name is a frame."""
     stacks = context.stacks.build()
     _, native = chains.stacks_of(chain[rows])
     pairs, place = distinct((native.astype(np.int64) << 32) | calls.frame[rows])
@@ -113,7 +113,7 @@ def _count_confirmed(
 
 
 def _read_chains(context: NsysContext) -> CallChains:
-    """All chains as stacks, outermost frame first (stackDepth 0 is the leaf)."""
+    """Read all chains as stacks, outermost frame first (stackDepth 0 is the leaf)."""
     names = ["id", "symbol", "module", "unresolved", "stackDepth"]
     parts = list(context.source.chunks(CHAINS, names))
     if not parts:
@@ -129,7 +129,7 @@ def _read_chains(context: NsysContext) -> CallChains:
 
 
 def _build_stacks(context: NsysContext, chain: I8, frames: I4) -> tuple[I4, I4]:
-    """(python, native) stack per chain from its frames, outermost first."""
+    """Build the (python, native) stack of each chain from its frames, outermost first."""
     size = int(chain[-1]) + 1
     python, native = np.zeros(size, np.int32), np.zeros(size, np.int32)
     first = np.searchsorted(chain, np.arange(size))
@@ -158,7 +158,7 @@ def _push_frames(context: NsysContext, stack: I4, chain: Column, frames: Column)
 
 
 def _chain_frame(context: NsysContext, symbol: int, module: int, unresolved: int) -> Frame:
-    """A native frame, or a Python frame where the symbol is marked as one."""
+    """Make a native frame, or a Python frame where the symbol is marked as such."""
     text, path = context.text_of(symbol), context.text_of(module)
     if text.startswith(_PYTHON_MARK):
         return Frame(Kind.PYTHON, text[len(_PYTHON_MARK) :], path if path.endswith(".py") else "")

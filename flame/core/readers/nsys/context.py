@@ -1,4 +1,4 @@
-"""What all parts of the reader share: strings, processes, threads, devices, frames."""
+"""Share the state of reading an export: strings, processes, threads, devices, frames."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ class DenseNumbers:
         self._ids: dict[int, int] = {NULL: NONE}
 
     def __call__(self, keys: I8) -> I4:
-        """The numbers of ``keys``, new or known, i4[n]."""
+        """Return the numbers of ``keys``, new or known, i4[n]."""
         values, place = distinct(keys)
         ids = [self._ids.setdefault(key, len(self._ids) - 1) for key in values.tolist()]
         return np.array(ids, np.int32)[place]
 
     @property
     def keys(self) -> list[int]:
-        """All keys, by number."""
+        """Return all keys, by number."""
         return list(self._ids)[1:]
 
 
 def pid_of(key: int) -> int:
-    """Operating-system pid of a globalPid or globalTid (bits 24 to 47)."""
+    """Return the operating-system pid of a globalPid or globalTid (bits 24 to 47)."""
     return (key >> 24) & _24_BITS
 
 
 def tid_of(key: int) -> int:
-    """Operating-system tid of a globalTid (bits 0 to 23)."""
+    """Return the operating-system tid of a globalTid (bits 0 to 23)."""
     return key & _24_BITS
 
 
 def process_keys(keys: I8) -> I8:
-    """GlobalPid of each globalTid or globalPid."""
+    """Return the globalPid of each globalTid or globalPid."""
     return np.where(keys == NULL, NULL, keys & _PROCESS_MASK)
 
 
 class NsysContext:
-    """State of one load."""
+    """State of reading one export."""
 
     def __init__(self, source: TableSource, options: LoadOptions, progress: Progress) -> None:
         self.source = source
@@ -81,7 +81,7 @@ class NsysContext:
         ]
 
     def text_of(self, key: object) -> str:
-        """The text with string id ``key``; empty where it dangles."""
+        """Return the text with string id ``key``; empty where there is none."""
         return self.strings.get(key, "") if isinstance(key, int) else ""
 
     def expect_rows_of(self, tables: tuple[str, ...]) -> None:
@@ -89,32 +89,32 @@ class NsysContext:
         self._expected = sum(map(self.source.size, tables))
 
     def advance(self, stage: str, rows: int) -> None:
-        """Report ``rows`` more; raises CancelledError when the user gave up."""
+        """Report ``rows`` more as read; raises CancelledError when the user gave up."""
         self._done += rows
         self._progress(stage, min(self._done, self._expected), self._expected)
 
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
-        """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
+        """Return starts and ends of ``what``; a missing one is taken from the other: 0 ns."""
         start, end = self.times(start), self.times(end)
         self._untimed[what] += int(((start == NULL) | (end == NULL)).sum())
         return cupti.complete_spans(start, start != NULL, end, end != NULL)
 
     def time_warnings(self) -> list[str]:
-        """What had no times."""
+        """Return a warning for each kind of row without usable times."""
         return list(cupti.untimed_warnings(self._untimed))
 
     def times(self, column: I8) -> I8:
-        """Recorded times, `NULL` where there is none or only an absurd one."""
+        """Return recorded times, `NULL` where there is none or only an absurd one."""
         known = np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)
         self.last_time = max(self.last_time, int(known.max(initial=NULL)))
         return known
 
     def process_numbers(self, keys: I8) -> I4:
-        """Process numbers of globalTids."""
+        """Return the process numbers of globalTids."""
         return self.processes(process_keys(keys))
 
     def thread_numbers(self, keys: I8) -> I4:
-        """Thread numbers of globalTids, and their processes made known."""
+        """Return the thread numbers of globalTids, and register their processes."""
         self.process_numbers(keys)
         return self.threads(keys)
 

@@ -1,4 +1,4 @@
-"""Open an Nsight Systems export as a file, and say in one line what is damaged in it."""
+"""Open an Nsight Systems export as a file, and report damage in one line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
 
 
 def _read_launches(path: Path, starts: I8) -> Launches:
-    """How the activities with these starts were launched; InputError if the file is another."""
+    """Read how the activities with these starts were launched; InputError if the file changed."""
     read_head(path)  # knows best what to say of a file that has gone
     with _open_tables(path) as source:
         launches = read_launches(source, starts)
@@ -50,7 +50,7 @@ def _read_launches(path: Path, starts: I8) -> Launches:
 
 @contextmanager
 def _open_tables(path: Path) -> Iterator[PageSource]:
-    """The tables of the file at ``path``; what its damage raises becomes an InputError."""
+    """Open the tables of the file at ``path``; what its damage raises becomes an InputError."""
     try:
         with closing(PageSource(path)) as source:
             yield source

@@ -1,4 +1,4 @@
-"""Launch geometry of kernels and sizes of copies, read only when somebody asks for them."""
+"""Read launch geometry of kernels and sizes of copies, once somebody asks for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SANE = 1 << 40
 
 
 def read_launches(source: TableSource, starts: I8) -> Launches | None:
-    """How the activities were launched that `gpu.read_activities` has read from the same file.
+    """Read how the activities were launched that `gpu.read_activities` has read.
 
     None if it is not the same any more: ``starts`` i8[n] are the activities' starts.
     """
@@ -47,7 +47,7 @@ def read_launches(source: TableSource, starts: I8) -> Launches | None:
 
 
 def _have_same_starts(recorded: I8, known: I8) -> bool:
-    """Whether these are the starts of the same rows; where none was recorded, any will do."""
+    """Return whether these are starts of the same rows; where none was recorded, any will do."""
     if len(recorded) != len(known):
         return False
     absent: Bool = (recorded < -TIME_LIMIT) | (recorded > TIME_LIMIT)
@@ -55,7 +55,7 @@ def _have_same_starts(recorded: I8, known: I8) -> bool:
 
 
 def _config_number(configs: list[LaunchConfig], row: tuple[int, ...]) -> int:
-    """The number of the configuration that ``row`` spells, `UNKNOWN` if it says nothing."""
+    """Return the number of the configuration that ``row`` spells, `UNKNOWN` if it says nothing."""
     config = _config(*((value if 0 <= value < _SANE else None) for value in row))
     if config == LaunchConfig():
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""GPU work: kernels, memory copies and sets, and CUDA graphs traced as a whole."""
+"""Read GPU work: kernels, memory copies and sets, and CUDA graphs traced as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMED_BY = {
 
 
 def read_activities(context: NsysContext) -> Activities:
-    """All GPU work of the trace, in table order."""
+    """Read all GPU activities of the trace, in table order."""
     batches = Batches(Activities)
     for table, kind in TABLES.items():
         names, frame_of = _NAMED_BY[kind], _frame_ids(context, kind)
@@ -70,14 +70,14 @@ def _fill_null(column: Column, absent: int) -> Column:
 
 
 def _device_numbers(context: NsysContext, process: I4, ordinal: Column) -> I4:
-    """Numbers of (process, CUDA ordinal) pairs; see `flame.core.readers.nsys.metadata`."""
+    """Number (process, CUDA ordinal) pairs; see `flame.core.readers.nsys.metadata`."""
     known = fit_31_bits(ordinal)
     pairs = np.where(known < 0, NULL, ((process.astype(np.int64) + 1) << 32) | known)
     return context.devices(pairs)
 
 
 def _frame_ids(context: NsysContext, kind: Kind) -> RowIds:
-    """Frames by what names an activity of ``kind``; see `_NAMED_BY`."""
+    """Return the frame ids of activities of ``kind`` by what names them; see `_NAMED_BY`."""
     makers: dict[Kind, Callable[..., Frame]] = {
         Kind.KERNEL: lambda *ids: _kernel_frame(context, *ids),
         Kind.MEMCPY: lambda copy: Frame(kind, copy_name(copy)),
@@ -92,7 +92,7 @@ def _graph_name(graph: int) -> str:
 
 
 def _kernel_frame(context: NsysContext, short: int, demangled: int, mangled: int) -> Frame:
-    """A kernel by the trace's own short name where it has one."""
+    """Make the frame of a kernel, called by the trace's own short name where it has one."""
     symbol = context.text_of(mangled)
     full = context.text_of(demangled) or (demangle(symbol) if symbol else "")
     base = context.text_of(short) or (kernel_base(full) if full else "")
@@ -102,13 +102,13 @@ def _kernel_frame(context: NsysContext, short: int, demangled: int, mangled: int
 
 
 def _placeholder_name(*ids: int) -> str:
-    """A kernel whose name ids lead nowhere keeps the id, so that different ones stay apart."""
+    """Name a kernel whose name ids lead nowhere by its id: different ones stay apart."""
     known = next((key for key in ids if key != NULL), None)
     return "[kernel without a name]" if known is None else f"[kernel with unknown name {known}]"
 
 
 def read_nodes(context: NsysContext) -> Nodes:
-    """Creations of CUDA graph nodes; up to schema 3.7 they stood in CUDA_GRAPH_EVENTS."""
+    """Read creations of CUDA graph nodes; up to schema 3.7 they stood in CUDA_GRAPH_EVENTS."""
     batches = Batches(Nodes)
     for table in ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"):
         if "graphNodeId" not in context.source.columns(table):

@@ -1,4 +1,4 @@
-"""Who and what was traced: processes, threads, GPUs, exporter and capture options."""
+"""Read metadata of an export: processes, threads, GPUs, exporter and capture options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPTIONS = (
 
 
 def read_meta(context: NsysContext, path: str) -> Meta:
-    """Versions and a few capture options.
+    """Read versions and a few capture options.
 
     Only by name: these tables also hold the user's environment.
     """
@@ -35,7 +35,7 @@ def read_meta(context: NsysContext, path: str) -> Meta:
 
 
 def _read_origin(context: NsysContext) -> int | None:
-    """The Unix time of the session's start, at which its clock is 0, ns.
+    """Read the Unix time of the session's start, at which its clock is 0, ns.
 
     By it nsys's own recipes align several reports; files without it are of 2020 and before.
     """
@@ -45,7 +45,7 @@ def _read_origin(context: NsysContext) -> int | None:
 
 
 def _read_values(context: NsysContext, table: str, wanted: tuple[str, ...]) -> dict[str, str]:
-    """Values of the ``wanted`` keys, with or without a ``PROCESS_n:`` in front."""
+    """Read values of the ``wanted`` keys, with or without a ``PROCESS_n:`` in front."""
     found = {}
     for name, value in context.source.rows(table, ["name", "value"]):
         key = str(name)
@@ -56,13 +56,13 @@ def _read_values(context: NsysContext, table: str, wanted: tuple[str, ...]) -> d
 
 
 def read_processes(context: NsysContext) -> tuple[Process, ...]:
-    """The processes that did something, named where the trace names them."""
+    """List the processes that did something, named where the trace names them."""
     names = _read_texts(context, "PROCESSES", ["globalPid", "name"])
     return tuple(Process(pid_of(key), names.get(key, "")) for key in context.processes.keys)
 
 
 def read_threads(context: NsysContext) -> tuple[Thread, ...]:
-    """The threads that did something, named where the trace names them."""
+    """List the threads that did something, named where the trace names them."""
     names = _read_texts(context, "ThreadNames", ["globalTid", "nameId"])
     number = {key: place for place, key in enumerate(context.processes.keys)}
     return tuple(
@@ -72,7 +72,7 @@ def read_threads(context: NsysContext) -> tuple[Thread, ...]:
 
 
 def _read_texts(context: NsysContext, table: str, names: list[str]) -> dict[int, str]:
-    """First column to second (a text, or the id of one); the last row wins."""
+    """Map the first column to the second (a text, or the id of one); the last row wins."""
     found = {}
     for key, value in context.source.rows(table, names):
         text = value if isinstance(value, str) else context.text_of(value)
@@ -82,7 +82,7 @@ def _read_texts(context: NsysContext, table: str, names: list[str]) -> dict[int,
 
 
 def read_devices(context: NsysContext) -> tuple[tuple[Device, ...], list[int]]:
-    """GPUs, and for every (process, CUDA ordinal) the index of its GPU.
+    """List GPUs, and for every (process, CUDA ordinal) the index of its GPU.
 
     The CUDA ordinal is a process's own (CUDA_VISIBLE_DEVICES shifts it); TARGET_INFO_CUDA_DEVICE
     maps it to the machine's GPU from schema 3.17.1 on.
@@ -103,7 +103,7 @@ def read_devices(context: NsysContext) -> tuple[tuple[Device, ...], list[int]]:
 
 
 def _read_device_names(context: NsysContext) -> dict[int, str]:
-    """GPU names by number; the table and its key column were renamed in 2021.
+    """Read GPU names by number; the table and its key column were renamed in 2021.
 
     The older table counts GPUs as CUDA does, which is what activities name.
     """

@@ -1,4 +1,4 @@
-"""NVTX ranges: names from text or registered strings, domains, categories, payloads."""
+"""Read NVTX ranges: names from text or registered strings, domains, categories, payloads."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _TextCodes(dict[bytes | None, int]):
         return code
 
     def code(self, text: str) -> int:
-        """The code of ``text``, new or known."""
+        """Return the code of ``text``, new or known."""
         name = clean_range(text) if self._clean else RangeName(text)
         code = self._codes.setdefault(name, len(self.names))
         if code == len(self.names):
@@ -56,7 +56,7 @@ class _TextCodes(dict[bytes | None, int]):
 
 
 class _RangeFrames:
-    """Frames of ranges: (text, domain, category) each looked up once."""
+    """Frames of ranges: each (text, domain, category) is looked up once."""
 
     def __init__(self, context: NsysContext) -> None:
         self.texts = _TextCodes(context.options.nvtx_names == "clean")
@@ -66,7 +66,7 @@ class _RangeFrames:
         self.frames = RowIds(self.frame_id)
 
     def text_code(self, text: int, text_id: int) -> int:
-        """The code of an inline text, else of the registered string ``text_id``."""
+        """Return the code of an inline text, else of the registered string ``text_id``."""
         if text or text_id == NULL:
             return text
         if text_id not in self._registered:
@@ -76,7 +76,7 @@ class _RangeFrames:
         return self._registered[text_id]
 
     def frame_id(self, text: int, text_id: int, domain: int, category: int, process: int) -> int:
-        """Frame id of a range, or -1 for ranges that nsys itself records."""
+        """Return the frame id of a range, or -1 for ranges that nsys itself records."""
         where = (pid_of(process), 0 if domain == NULL else domain)
         in_domain = self.domains.get(where, "")
         if in_domain in _PROFILERS_OWN:
@@ -93,7 +93,7 @@ class _RangeFrames:
 
 
 def read_ranges(context: NsysContext) -> Ranges:
-    """All push/pop ranges; start/end ranges too where the options ask for them."""
+    """Read all push/pop ranges; start/end ranges too where the options ask for them."""
     batches, vocabulary = Batches(Ranges), _RangeFrames(context)
     names = ["start", "end", "eventType", "globalTid", "textId", "domainId", "category"]
     wanted = [_PUSH_POP, _START_END] if context.options.nvtx_start_end else [_PUSH_POP]
@@ -141,7 +141,7 @@ def _frame_ids(vocabulary: _RangeFrames, chunk: dict[str, Column]) -> I4:
 def _read_names(
     context: NsysContext,
 ) -> tuple[dict[tuple[int, int], str], dict[tuple[int, int, int], str]]:
-    """Names of domains by (pid, domain) and of categories by (pid, domain, category)."""
+    """Read names of domains by (pid, domain) and of categories by (pid, domain, category)."""
     domains: dict[tuple[int, int], str] = {}
     categories: dict[tuple[int, int, int], str] = {}
     for kind, thread, domain, category, text in _name_rows(context):

@@ -1,4 +1,4 @@
-"""Reads an Nsight Systems SQLite export into a `RawTrace`."""
+"""Read an Nsight Systems SQLite export into a `RawTrace`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TABLES = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", 
 
 
 def is_export(source: TableSource) -> bool:
-    """Whether the file has any table that only Nsight Systems exports have."""
+    """Return whether the file has any table that only Nsight Systems exports have."""
     return any(source.columns(table) for table in _TABLES)
 
 

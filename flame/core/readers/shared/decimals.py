@@ -1,4 +1,4 @@
-"""Decimal numbers of a file as whole numbers of one unit, exactly."""
+"""Convert decimal numbers of a file to whole numbers of one unit, exactly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIMIT = 1 << 62
 
 
 class DecimalNumbers:
-    """Collects numbers as text; the unit is the largest power of ten that all are wholes of.
+    """Collects numbers as text; the unit is the largest power of ten that divides all of them.
 
     ``rounded`` is how many had more than `MAX_DECIMALS` decimals.
     """
@@ -40,7 +40,7 @@ class DecimalNumbers:
             self._decimals.append(pairs[:, 1].astype(np.int8))
 
     def build(self) -> tuple[I8, int]:
-        """The numbers times ten to a power, i8[n], and that power.
+        """Return the numbers times ten to a power, i8[n], and that power.
 
         OverflowError where they add up to 2**62 or more.
         """
@@ -52,7 +52,7 @@ class DecimalNumbers:
         return whole * scale, power
 
     def _parse(self, number: bytes) -> tuple[int, int]:
-        """(whole, decimals) of a number: as few decimals as it needs."""
+        """Parse a number to (whole, decimals): as few decimals as it needs."""
         before, _, after = number.partition(b".")
         after = after.rstrip(b"0")
         digits = before + after
@@ -75,5 +75,5 @@ class DecimalNumbers:
 
 
 def decimal_unit(power: int) -> str:
-    """The metric unit of numbers times ten to the ``power``."""
+    """Return the metric unit of numbers times ten to the ``power``."""
     return f"1e-{power}" if power else "count"

@@ -1,4 +1,4 @@
-"""JSON that is nested as deep as a stack is: deeper than decoders recurse."""
+"""Decode JSON that is nested as deep as a stack is: deeper than decoders recurse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLOSING = {b"]": b"[", b"}": b"{"}
 
 
 def decode_json(data: bytes) -> object:
-    """What ``data`` says, as `msgspec.json.decode`; ValueError, of one line, where it is no JSON.
+    """Decode ``data`` as `msgspec.json.decode` does; ValueError, of one line, where it is no JSON.
 
     Where that gives up, brackets are matched here, without recursion: 10 times slower, and without
     a look at commas and colons.

@@ -1,4 +1,4 @@
-"""What kind of frame a text stands for, from the ways in which profilers write frames as text."""
+"""Parse frames that profilers have written as text, each in its own way."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BUILTIN = ("<built-in ", "<method '", "nn.Module: ")
 
 
 def parse_frame(text: str) -> Frame:
-    """The frame that a profiler wrote as ``text``; `Kind.FRAME` and all of it where unknown.
+    """Return the frame that a profiler wrote as ``text``; `Kind.FRAME` with all of it if unknown.
 
     | written by | text | frame |
     |---|---|---|
@@ -66,12 +66,12 @@ def parse_frame(text: str) -> Frame:
 
 
 def is_instruction(text: str) -> bool:
-    """Whether flame has written ``text`` for an instruction: ``+0x0120 LDG.E R2, [R4]``."""
+    """Return whether flame has written ``text`` for an instruction: ``+0x0120 LDG.E R2, [R4]``."""
     return bool(_INSTRUCTION.match(text))
 
 
 def _kind_of_name(text: str) -> Kind:
-    """The kind of a frame whose text is a name and nothing else."""
+    """Return the kind of a frame whose text is a name and nothing else."""
     if text.startswith(_BUILTIN):
         return Kind.PYTHON
     if text.endswith("_[k]"):
@@ -82,12 +82,12 @@ def _kind_of_name(text: str) -> Kind:
 
 
 def _parse_with_place(text: str) -> Frame | None:
-    """The frame where the text says in which file it is."""
+    """Parse a text that says in which file the frame is; None for other texts."""
     return next(filter(None, (reading(text) for reading in _PARSERS)), None)
 
 
 def _parse_brackets(text: str) -> Frame | None:
-    """``func (file:12)``, ``func (file)``, ``func (library)``."""
+    """Parse ``func (file:12)``, ``func (file)``, ``func (library)``."""
     name, _, place = text.rpartition(" (")
     found = _PLACE.match(place) if name and text.endswith(")") else None
     if not found:
@@ -101,7 +101,7 @@ def _parse_brackets(text: str) -> Frame | None:
 
 
 def _parse_kineto(text: str) -> Frame | None:
-    """``file(12): func``."""
+    """Parse ``file(12): func``."""
     found = _KINETO.search(text)
     if not found or not _is_python(file := text[: found.start()]):
         return None
@@ -110,7 +110,7 @@ def _parse_kineto(text: str) -> Frame | None:
 
 
 def _parser_of_ending(pattern: re.Pattern[str]) -> Callable[[str], Frame | None]:
-    """Readings of a file's name followed by what ``pattern`` matches."""
+    """Return a parser of a file's name followed by what ``pattern`` matches."""
 
     def reading(text: str) -> Frame | None:
         found = pattern.search(text)
@@ -122,14 +122,14 @@ def _parser_of_ending(pattern: re.Pattern[str]) -> Callable[[str], Frame | None]
 
 
 def _parse_perf_map(text: str) -> Frame | None:
-    """``py::func:file``, as CPython tells perf of its functions."""
+    """Parse ``py::func:file``, as CPython tells perf of its functions."""
     name, _, file = text.removeprefix("py::").partition(":")
     marked = text.startswith("py::") and name and file
     return Frame(Kind.PYTHON, name, file) if marked else None
 
 
 def _is_python(file: str) -> bool:
-    """Whether ``file`` is Python source, or code that has no file, such as ``<string>``."""
+    """Return whether ``file`` is Python source, or code without a file, such as ``<string>``."""
     return file.endswith(_PYTHON_FILE) or (file.startswith("<") and file.endswith(">"))
 
 

@@ -1,4 +1,4 @@
-"""Stacks of a whole file built at once: of rows that spell them out, or of a tree of calls.
+"""Build all stacks of a file at once: of rows that spell them out, or of a tree of calls.
 
 Level by level, where all stacks of a depth are known once all rows have got there. `StackBuilder`
 would search, and move, all that it knows for each level, which one row makes 10,000 times if it is
@@ -21,7 +21,7 @@ Tick = Callable[[], None]
 
 
 def build_row_stacks(frames: I4, lengths: I8, tick: Tick) -> tuple[StackBuilder, I4]:
-    """A builder that holds the stacks of these rows, and the id of each, i4[rows].
+    """Build the stacks of rows; return a builder that holds them, and each row's id, i4[rows].
 
     ``frames`` are the frame ids of all rows one after another, outermost first; ``lengths`` is how
     many of them each row has.
@@ -39,7 +39,7 @@ def build_row_stacks(frames: I4, lengths: I8, tick: Tick) -> tuple[StackBuilder,
 
 
 def _rows_by_level(descending: I8) -> list[int]:
-    """How many rows are longer than 0, than 1, and so on."""
+    """Count the rows that are longer than 0, than 1, and so on."""
     levels = np.arange(1, int(descending.max(initial=0)) + 1)
     longer: list[int] = (len(descending) - np.searchsorted(descending[::-1], levels)).tolist()
     return longer
@@ -48,7 +48,7 @@ def _rows_by_level(descending: I8) -> list[int]:
 def build_tree_stacks(
     parent: Column, frame: Column, depth: Column, tick: Tick
 ) -> tuple[StackBuilder, I4]:
-    """A builder that holds the stacks of these nodes of a tree, and the id of each, i4[nodes].
+    """Build the stacks of a tree's nodes; return a builder and each node's id, i4[nodes].
 
     ``parent`` is a node, that of a root is itself; ``depth`` of a root is 0, and its stack empty.
     """
@@ -69,7 +69,7 @@ class _Levels:
         self._known = 1
 
     def ids(self, parents: Column, frames: Column) -> I8:
-        """Ids of ``parents``, all stacks of the level above, with ``frames`` on top."""
+        """Return ids of ``parents``, all stacks of the level above, with ``frames`` on top."""
         wanted = (parents.astype(np.int64) << _FRAME_BITS) | frames
         keys, place = distinct(wanted)
         self._keys.append(keys)

@@ -1,4 +1,4 @@
-"""Opening an SQLite file that belongs to somebody else: read-only, nothing written beside it."""
+"""Open an SQLite file that belongs to somebody else: read-only, nothing written beside it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _cut_off_error(path: Path, size: int) -> InputError:
 
 
 def refuse_unreadable(path: Path) -> None:
-    """InputError for a database that is not all there, or that flame would read wrongly.
+    """Raise InputError for a database that is incomplete, or that flame would read wrongly.
 
     SQLite itself overlooks a last page that is cut off. Changes in a journal beside the file could
     only be read by writing beside it (recovery, shared memory): flame never does.
@@ -77,7 +77,7 @@ def refuse_unreadable(path: Path) -> None:
 
 
 def _journal_path(path: Path, suffix: str) -> Path:
-    """Where SQLite keeps a journal: beside the target of a link."""
+    """Return where SQLite keeps a journal: beside the target of a link."""
     return Path(os.path.realpath(path) + suffix)
 
 
@@ -130,5 +130,5 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _authorize(action: int, *_: object) -> int:
-    """Views may compute what they like, but not for ever."""
+    """Let views compute what they like, but not for ever."""
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_RECURSIVE else sqlite3.SQLITE_OK

@@ -1,4 +1,4 @@
-"""Folded stacks, the text format of flamegraph.pl: a line per stack, its value at the end."""
+"""Read folded stacks, the text format of flamegraph.pl: a stack and its value on each line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BEFORE = ("before", "samples before")
 
 
 def is_folded(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` holds folded stacks.
+    """Return whether a file that begins with ``head`` holds folded stacks.
 
     Most of its lines must be frames with ``;`` between them and a number. Where they are not, all
     must end in a number, and most must have a single word in front: other text does that rarely.
@@ -61,14 +61,14 @@ def is_folded(head: bytes) -> bool:
 
 
 def _decode_head(head: bytes) -> bytes:
-    """The UTF-8 of a file's beginning, whatever it is written in, without its byte order mark."""
+    """Return the beginning of a file as UTF-8, whatever its encoding, without byte order mark."""
     if head.startswith(_UTF16):
         head = codecs.getincrementaldecoder("utf-16")("replace").decode(head).encode()
     return head.removeprefix(codecs.BOM_UTF8)
 
 
 def _whole_lines(text: bytes) -> list[bytes]:
-    """The lines of a file's beginning that are no comments; not the last one if it is cut off."""
+    """Return the lines of a file's beginning that are no comments, but not a last one cut off."""
     lines = text.split(b"\n")
     if len(text) >= _HEAD // 2:  # what was UTF-16 has halved
         lines.pop()
@@ -76,7 +76,7 @@ def _whole_lines(text: bytes) -> list[bytes]:
 
 
 def _is_stack(line: bytes) -> bool:
-    """Whether the line is something with a letter and a number."""
+    """Return whether the line is something with a letter and a number."""
     words = line.rsplit(None, 1)
     return len(words) == 2 and bool(NUMBER.fullmatch(words[1]) and _LETTER.search(words[0]))
 
@@ -86,7 +86,7 @@ def _is_word(stack: bytes) -> bool:
 
 
 def _may_be_stack(text: bytes) -> bool:
-    """Whether the beginning of a line without an end is that of frames, not of JSON or of code."""
+    """Return whether a line without an end may begin with frames, and not with JSON or code."""
     return text.count(b";") > 2 and not set(b"{}\"'") & set(text)
 
 
@@ -122,7 +122,7 @@ def read_folded(path: Path, options: LoadOptions, progress: Progress) -> RawStac
 
 
 class _NotDifferentialError(Exception):
-    """A line with one number in a file that began with lines of two: to be read again."""
+    """A line with one number in a file that began with lines of two: read it again."""
 
 
 def _read(path: Path, progress: Progress, columns: _Columns | None = None) -> RawStacks:
@@ -139,7 +139,7 @@ def _read(path: Path, progress: Progress, columns: _Columns | None = None) -> Ra
 
 
 def _choose_columns(batch: bytes) -> _Columns:
-    """Two values per line if all lines end in two numbers, and would be different without them.
+    """Choose two values per line if all end in two numbers, and differ without them.
 
     In other files numbers at the end of names (``layer 0``, ``layer 1``) tell stacks apart.
     """
@@ -152,7 +152,7 @@ def _choose_columns(batch: bytes) -> _Columns:
 
 
 def _read_batches(file: BinaryIO) -> Iterator[bytes]:
-    """The file's text as UTF-8, about a million bytes of whole lines at a time."""
+    """Yield the file's text as UTF-8, about a million bytes of whole lines at a time."""
     pending: list[bytes] = []
     for chunk in _read_chunks(file):
         whole, newline, rest = chunk.rpartition(b"\n")
@@ -208,7 +208,7 @@ class _LineCollector:
         self._too_deep = 0
 
     def add(self, batch: bytes) -> None:
-        """Take in whole lines. Raises OverflowError and `_NotDifferentialError`."""
+        """Add whole lines. Raises OverflowError and `_NotDifferentialError`."""
         lines = batch.split(b"\n")
         parts = [line.rsplit(None, len(self._columns)) for line in lines]
         if not self._all_plain(batch, parts):
@@ -222,7 +222,7 @@ class _LineCollector:
                 values.add(column)
 
     def _all_plain(self, batch: bytes, parts: Sequence[list[bytes]]) -> bool:
-        """Whether there is nothing but stacks and whole numbers: 40 % less time for short lines."""
+        """Return whether all lines are stacks and whole numbers: 40 % less time if short."""
         size = len(self._columns) + 1
         if batch.startswith(b"#") or b"\n#" in batch or set(map(len, parts)) != {size}:
             return False
@@ -230,7 +230,7 @@ class _LineCollector:
         return b"".join(numbers).isdigit()
 
     def _check_line(self, line: bytes, part: list[bytes]) -> list[bytes] | None:
-        """The ``part`` if it is stack and numbers; notes what is neither that nor a comment."""
+        """Return ``part`` if it is stack and numbers; note what is neither that nor a comment."""
         self._line += 1
         if _NOTHING.match(line):
             return None
@@ -255,7 +255,7 @@ class _LineCollector:
         self._lengths.append(lengths)
 
     def build(self, meta: Meta, working: Callable[[], None]) -> RawStacks:
-        """What the lines say, one row per distinct stack; ``working`` is called now and then."""
+        """Build one row per distinct stack; ``tick`` is called now and then."""
         spelled, lengths = self._empty_stacks_of_all()
         stacks, stack = build_row_stacks(spelled, lengths, working)
         rows, row = distinct(stack.astype(np.int64))
@@ -269,7 +269,7 @@ class _LineCollector:
         )
 
     def _empty_stacks_of_all(self) -> tuple[I4, I8]:
-        """All stacks, those that say that there are no frames without any."""
+        """Return all stacks; the frame ``all`` alone becomes the empty stack."""
         spelled, lengths = np.concatenate(self._spelled), np.concatenate(self._lengths)
         first = (np.cumsum(lengths) - lengths)[lengths > 0]
         says_none = spelled[first] == self._ids.get(_NO_FRAMES, -1)
@@ -282,7 +282,7 @@ class _LineCollector:
         return spelled[keep], lengths
 
     def _measures(self, row: I8, rows: int) -> tuple[Measure, ...]:
-        """The values by row, the last column first."""
+        """Sum the values by row, the last column first."""
         found = []
         for (key, title), numbers in zip(self._columns, self._values, strict=True):
             values, power = numbers.build()

@@ -1,4 +1,4 @@
-"""Trees of Triton's profiler Proton (`.hatchet` files): scopes or Python calls, and kernels.
+"""Read trees of Triton's profiler Proton (`.hatchet`): scopes or Python calls, and kernels.
 
 The format is Hatchet's "literal" JSON, as Proton writes it (triton-lang/triton,
 third_party/proton/csrc/lib/Data): a list of the tree's root and of what is known of the devices.
@@ -48,7 +48,7 @@ _NODES = 1 << 14
 
 
 def is_proton(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a Hatchet tree.
+    """Return whether a file that begins with ``head`` is a Hatchet tree.
 
     Keys are sorted: of a deep tree, the beginning holds nothing but ``children``.
     """
@@ -101,7 +101,7 @@ class _MalformedTreeError(Exception):
 
 
 def _read_document(path: Path, progress: Progress) -> list[dict[str, Any]]:
-    """The objects in the file's list."""
+    """Read the objects in the file's list."""
     try:
         document = decode_json(read_whole(path, progress).removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
@@ -116,7 +116,7 @@ def _read_document(path: Path, progress: Progress) -> list[dict[str, Any]]:
 
 
 def _build_meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:
-    """What the file says of the devices, under ``options``: ``CUDA 0``: ``arch 90, …``."""
+    """Read the facts on devices, into ``options``: ``CUDA 0``: ``arch 90, …``."""
     known = {
         f"{kind} {number}": ", ".join(f"{key} {value}" for key, value in facts.items())
         for part in document
@@ -130,7 +130,7 @@ def _build_meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:
 
 
 class _Tree:
-    """The nodes, in preorder, and the places of each one's parent (-1: it is outermost)."""
+    """The nodes in preorder, and the place of the parent of each (-1: it is outermost)."""
 
     def __init__(self, roots: Iterable[dict[str, Any]], working: Tick) -> None:
         self.nodes: list[dict[str, Any]] = []
@@ -147,12 +147,12 @@ class _Tree:
         self.metrics = [_checked_value(node, "metrics", dict) for node in self.nodes]
 
     def devices(self) -> list[str]:
-        """What each node ran on; empty for nodes that say nothing, and where all ran on one."""
+        """Return the device of each node; empty where a node names none, or all name the same."""
         found = [str(metrics.get("device_id") or "") for metrics in self.metrics]
         return found if len(set(found) - {""}) > 1 else [""] * len(found)
 
     def stacks(self, frames: FrameBuilder, working: Tick) -> tuple[StackBuilder, I4]:
-        """All stacks, and the id of each node's; new frames are added to ``frames``."""
+        """Build all stacks, and return the id of each node's; new frames go into ``frames``."""
         parent, frame, depth = [0], [0], [0]
         place: list[int] = []
 
@@ -190,7 +190,7 @@ def _name(node: dict[str, Any]) -> str:
 
 
 def _checked_value(node: dict[str, Any], key: str, kind: type) -> Any:
-    """What the node has under ``key``, empty if there is nothing."""
+    """Return what the node has under ``key``, empty if there is nothing."""
     part = node.get(key)
     if part is not None and not isinstance(part, kind):
         wanted = "list" if kind is list else "object"
@@ -213,7 +213,7 @@ def _kernel_frame(name: str) -> Frame:
 
 
 class _Metrics:
-    """All numbers of a tree, by metric and node."""
+    """The numbers of a tree, by metric and node."""
 
     def __init__(self, tree: _Tree) -> None:
         self.warnings: list[str] = []
@@ -227,7 +227,7 @@ class _Metrics:
         self._warn()
 
     def _add(self, node: int, name: str, value: object) -> None:
-        """Note one number; those that are 0 need no note."""
+        """Note a number; zeros need no note."""
         if value is None or name in _PROPERTIES:
             return
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -247,7 +247,7 @@ class _Metrics:
             self.warnings.append(f"metrics that are no numbers are left out: {names}")
 
     def measures(self) -> list[Measure]:
-        """Each metric by node, without those that repeat others with the children's added."""
+        """Build each metric by node, without those that repeat others with the children's added."""
         names = [name for name in self._found if not self._repeats_other(name)]
         rank = {name: place for place, name in enumerate(_FIRST)}
         names.sort(key=lambda name: (rank.get(name, len(rank)), name))
@@ -279,7 +279,7 @@ class _Metrics:
         return Measure(key, _TITLES.get(key, name), unit, values)
 
     def _subtract_children(self, values: I8) -> I8:
-        """What is left of each node's value without its children's; parents hold all of those."""
+        """Return each node's value without its children's; parents hold all of those."""
         whole, inner = values.tolist(), [0] * len(values)
         for node in range(len(whole) - 1, -1, -1):
             whole[node] = max(whole[node], inner[node])
@@ -289,7 +289,7 @@ class _Metrics:
 
 
 def _metric_key(name: str, taken: Container[str]) -> str:
-    """What a command line calls the metric."""
+    """Return what a command line calls the metric."""
     plain = re.sub(r"[^a-z0-9]+", "_", name.removesuffix("(ns)").lower()).strip("_") or "metric"
     numbered = (f"{plain}_{number}" for number in itertools.count(2))
     return next(key for key in itertools.chain((plain,), numbered) if key not in taken)

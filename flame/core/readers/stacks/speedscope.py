@@ -1,4 +1,4 @@
-"""speedscope's own files: stacks as samples with weights, or as frames opened and closed.
+"""Read speedscope's own files: stacks as samples with weights, or frames opened and closed.
 
 py-spy, rbspy, pyinstrument, dotnet-trace, speedscope itself and flame's own exporter write them.
 """
@@ -49,7 +49,7 @@ _KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind if kind !
 
 
 def is_speedscope(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is meant to be one of speedscope's.
+    """Return whether a file that begins with ``head`` is meant to be a speedscope file.
 
     Not every writer names the schema, and some do at the end.
     """
@@ -57,7 +57,7 @@ def is_speedscope(head: bytes) -> bool:
 
 
 def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
-    """The stacks in the speedscope file at ``path``, gzipped or not.
+    """Read the stacks in the speedscope file at ``path``, gzipped or not.
 
     Times of any unit become whole ns. Profiles of one kind of unit (times, bytes, plain numbers)
     are threads, those of different kinds different measures; in a file that flame wrote every
@@ -105,7 +105,7 @@ def _read_content(path: Path, progress: Progress) -> bytes:
 def _build_all_rows(
     profiles: Sequence[EventedProfile | SampledProfile], frames: I4, working: Working
 ) -> tuple[StackBuilder, list[ProfileRows]]:
-    """The rows of every profile, and their stacks, spelled with the ids that ``frames`` gives.
+    """Build the rows of every profile, and their stacks of the frame ids in ``frames``.
 
     An InputError begins with the place in the file.
     """
@@ -122,7 +122,7 @@ def _build_all_rows(
 
 
 def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Result]:
-    """What ``work`` makes of each profile; an InputError of it begins with the profile's place."""
+    """Apply ``work`` to each profile; its InputErrors then begin with the profile's place."""
     done = []
     for number, one in enumerate(profiles):
         try:
@@ -135,7 +135,7 @@ def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) ->
 def _add_samples(
     profile: EventedProfile | SampledProfile, samples: SampleStacks, working: Working
 ) -> I4:
-    """Which of ``samples`` the profile has; none where it is told as events."""
+    """Add the profile's stacks to ``samples``, and return which they are; none of events."""
     if isinstance(profile, EventedProfile):
         return np.zeros(0, np.int32)
     return samples.add(profile.samples, working)
@@ -148,7 +148,7 @@ def _build_rows(
     stacks: StackBuilder,
     working: Working,
 ) -> ProfileRows:
-    """The rows of a profile; ``stack`` is that of each of its samples."""
+    """Build the rows of a profile; ``stack`` is that of each of its samples."""
     unit, start = parse_unit(profile.unit), profile.start_value
     if isinstance(profile, EventedProfile):
         at = number_column("events", [event.at for event in profile.events])
@@ -173,7 +173,7 @@ def _frame_ids(found: Sequence[FileFrame], frames: FrameBuilder, ours: bool) -> 
 
 
 def _our_frame(frame: FileFrame) -> Frame:
-    """The frame that flame's exporter has written: where no source file is known, its kind is."""
+    """Make the frame that flame's exporter has written: without a source file its kind is known."""
     if frame.file in _KINDS:
         return Frame(_KINDS[frame.file], frame.name)
     kind = Kind.SASS if is_instruction(frame.name) else Kind.PYTHON
@@ -187,5 +187,5 @@ def _frame(frame: FileFrame, kinds: Mapping[str, Kind]) -> Frame:
 
 
 def _line(frame: FileFrame) -> int:
-    """The line of a frame, 0 where it is not known (some writers say null, others -1)."""
+    """Return the line of a frame, 0 where it is not known (some writers say null, others -1)."""
     return max(int(frame.line or 0), 0)

@@ -1,4 +1,4 @@
-"""The speedscope file format as files have it, https://www.speedscope.app/file-format-schema.json.
+"""Decode the speedscope file format, https://www.speedscope.app/file-format-schema.json.
 
 Wider than the schema, which older versions and other tools' writers do not quite keep to.
 """
@@ -28,7 +28,7 @@ class SpeedscopeFrame(Struct, frozen=True, gc=False):
 
 
 class SpeedscopeShared(Struct, frozen=True):
-    """What all profiles of a file refer to."""
+    """The frames that all profiles of a file refer to."""
 
     frames: list[SpeedscopeFrame]
 
@@ -42,7 +42,7 @@ class SpeedscopeEvent(Struct, frozen=True, gc=False):
 
 
 class EventedProfile(Struct, frozen=True, rename="camel", tag_field="type", tag="evented"):
-    """A profile told as frames opened and closed."""
+    """A profile as frames opened and closed."""
 
     unit: str
     events: list[SpeedscopeEvent]
@@ -51,7 +51,7 @@ class EventedProfile(Struct, frozen=True, rename="camel", tag_field="type", tag=
 
 
 class SampledProfile(Struct, frozen=True, rename="camel", tag_field="type", tag="sampled"):
-    """A profile told as stacks, outermost frame first, and the weight of each.
+    """A profile as stacks, outermost frame first, and the weight of each.
 
     ``samples`` stay text here: a list for each of a million stacks is most of the time and of the
     memory that it takes to decode a large file.
@@ -65,7 +65,7 @@ class SampledProfile(Struct, frozen=True, rename="camel", tag_field="type", tag=
 
 
 class SpeedscopeFile(Struct, frozen=True, rename="camel"):
-    """A whole file."""
+    """A whole speedscope file."""
 
     shared: SpeedscopeShared
     profiles: list[EventedProfile | SampledProfile]
@@ -74,7 +74,7 @@ class SpeedscopeFile(Struct, frozen=True, rename="camel"):
 
     @property
     def shown(self) -> int:
-        """Index of the profile that is shown first."""
+        """The index of the profile that is shown first."""
         return int(self.active_profile_index or 0)
 
 
@@ -82,7 +82,7 @@ _DECODER = msgspec.json.Decoder(SpeedscopeFile)
 
 
 def decode_file(data: bytes) -> SpeedscopeFile:
-    """The file that ``data`` is; InputError where it is none.
+    """Decode the file in ``data``; InputError where it is none.
 
     What only Python's own decoder takes (lone surrogates, which JavaScript writes, control
     characters, bytes that are no UTF-8) is read too, though slower and with those replaced.
@@ -100,7 +100,7 @@ def decode_file(data: bytes) -> SpeedscopeFile:
 
 
 def _repair(data: bytes) -> bytes | None:
-    """``data`` as strict JSON in UTF-8, None where it is no JSON for Python either."""
+    """Return ``data`` as strict JSON in UTF-8, None where it is no JSON for Python either."""
     try:
         document = json.loads(data.decode("utf-8", "replace"), strict=False)
         strict = json.dumps(document, ensure_ascii=False, allow_nan=False)

@@ -1,4 +1,4 @@
-"""Stacks of speedscope profiles, from samples and from events, whole columns at a time."""
+"""Build stacks of speedscope profiles, from samples and from events, whole columns at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Working = Callable[[], None]
 
 
 class SampleStacks:
-    """The samples of all profiles of a file; ``limit`` is the number of frames they may name.
+    """Collects the samples of all profiles; ``limit`` is the number of frames they may name.
 
     Each text of a sample is taken apart once. A profiler writes the same few thousand ones again
     and again, and so does our own exporter, once for each metric.
@@ -39,7 +39,7 @@ class SampleStacks:
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
 
     def add(self, text: Raw, working: Working) -> I4:
-        """Which of all different samples each one in ``text`` is, i4[n].
+        """Return which of all different samples each sample in ``text`` is, i4[n].
 
         ``text`` is a JSON list of lists of indices of frames. Raises InputError, which begins with
         the place in the profile, where it is something else.
@@ -63,7 +63,7 @@ class SampleStacks:
         return which
 
     def build(self) -> tuple[I4, I8]:
-        """Frame indices of all different samples in a row, and how many each of them has."""
+        """Return frame indices of all different samples in a row, and each sample's length."""
         return np.concatenate(self._indices), np.concatenate(self._lengths)
 
     def _take(self, samples: Sequence[bytes]) -> None:
@@ -77,7 +77,7 @@ class SampleStacks:
 
 
 class _WrongSampleError(Exception):
-    """What is wrong with ``sample`` or, if ``behind`` is 1, with the one that comes after it."""
+    """What is wrong with ``sample`` or, if ``behind`` is 1, with the sample after it."""
 
     def __init__(self, sample: int, what: str, behind: int = 0) -> None:
         super().__init__(what)
@@ -89,7 +89,7 @@ def _unknown_frame(index: int, limit: int) -> str:
 
 
 def _split_lists(text: memoryview) -> Iterator[list[bytes]]:
-    """The inside of the lists in the JSON list ``text``, without spaces, some thousand at a time.
+    """Yield the inside of the lists in the JSON list ``text``, without spaces, thousands at once.
 
     Where an element is no list, or one with a list in it, brackets are left: the first of them
     opens the element that is wrong, or closes the one before it.
@@ -108,7 +108,7 @@ def _split_lists(text: memoryview) -> Iterator[list[bytes]]:
 
 
 def _parse_numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
-    """The whole numbers between the commas of all ``samples``, and how many each sample has."""
+    """Parse the whole numbers in ``samples``, and count how many each sample has."""
     joined = b"\n".join((*samples, b""))
     text = np.frombuffer(joined, np.uint8)
     ends, commas = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord(","))
@@ -131,7 +131,7 @@ def build_event_stacks(
     stacks: StackBuilder,
     working: Working,
 ) -> tuple[I4, I8]:
-    """The stacks that ``events``, at the values ``at``, open and close.
+    """Build the stacks that ``events``, at the values ``at``, open and close.
 
     Returns the id in ``stacks`` of what is open after each event, i4[events], and the events after
     which something is open until a later value. Raises InputError, which begins with the place in
@@ -156,14 +156,14 @@ def build_event_stacks(
 
 
 def _by_level(opens: Bool, depth: I8) -> list[I8]:
-    """For depth 1, 2, …, the events that open and close a frame there, in turn."""
+    """Return, for depth 1, 2, …, the events that open and close a frame there, in turn."""
     level = _levels(opens, depth)
     order = np.argsort(level, kind="stable")
     return np.split(order, np.cumsum(np.bincount(level)[1:])[:-1]) if len(order) else []
 
 
 def _levels(opens: Bool, depth: I8) -> I8:
-    """How deep the frame lies that each event opens or closes."""
+    """Return how deep the frame lies that each event opens or closes."""
     return np.where(opens, depth, depth + 1)
 
 
@@ -185,7 +185,7 @@ def _check_events(frame: I8, opens: Bool, depth: I8, at: Column, limit: int) -> 
 
 
 def _check_pairs(frame: I8, opens: Bool, depth: I8) -> None:
-    """InputError unless each event that closes a frame closes the innermost one that is open."""
+    """Raise InputError unless each closing event closes the innermost open frame."""
     order = np.argsort(_levels(opens, depth), kind="stable")
     place = np.flatnonzero(~opens[order])
     opening, closing = order[place - 1], order[place]

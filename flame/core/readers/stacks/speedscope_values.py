@@ -1,4 +1,4 @@
-"""What the profiles of a speedscope file measure, in whole numbers."""
+"""Convert what the profiles of a speedscope file measure to whole numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIME, PLAIN = "time", "none"
 
 @dataclass(frozen=True)
 class SpeedscopeUnit:
-    """What a profile counts: a key for the quantity, and 10**scale of its wholes make one unit."""
+    """A unit: the key of its quantity, and 10**scale of flame's whole numbers make one unit."""
 
     quantity: str
     scale: int = 0
@@ -47,14 +47,14 @@ _UNITS = {
 
 
 def parse_unit(name: str) -> SpeedscopeUnit:
-    """The unit called ``name``; InputError where the format has none such."""
+    """Return the unit called ``name``; InputError where the format has none such."""
     if name not in _UNITS:
         raise InputError(f"unit: '{name[:40]}' is none of {', '.join(_UNITS)}")
     return _UNITS[name]
 
 
 def number_column(name: str, values: Sequence[Number]) -> Column:
-    """``values`` as int64 where they are whole numbers of that size, else as float64."""
+    """Return ``values`` as int64 where they are whole numbers of that size, else as float64."""
     try:
         column: Column = np.array(values) if values else np.zeros(0, np.int64)
         return column if column.dtype == np.int64 else column.astype(np.float64)
@@ -64,7 +64,7 @@ def number_column(name: str, values: Sequence[Number]) -> Column:
 
 @dataclass(frozen=True, eq=False)
 class ProfileRows:
-    """One profile: stacks, and the numbers that say how much each of them counts.
+    """The rows of one profile: stacks, and the numbers that say how much each of them counts.
 
     ``stack`` i4[n]. ``numbers`` are the weights of the rows or, where ``lasting`` i8[n] is given,
     the values at all events: row i counts from the event lasting[i] to the one after it.
@@ -78,7 +78,7 @@ class ProfileRows:
     lasting: I8 | None = None
 
     def spans(self, scale: int) -> tuple[I8, I8]:
-        """Begin and length of every row, counted in parts of 10**-scale."""
+        """Return begin and length of every row, counted in parts of 10**-scale."""
         counted = _scale_values(self.numbers, scale)
         if self.lasting is None:
             first = _scale_values(number_column("startValue", [self.start]), scale)
@@ -88,14 +88,14 @@ class ProfileRows:
 
     @property
     def most(self) -> float:
-        """What no value and no sum of rows exceeds."""
+        """The value that no value and no sum of rows exceeds."""
         values = np.abs(self.numbers.astype(np.float64))
         return float(values.sum() if self.lasting is None else 2 * values.max(initial=0.0))
 
 
 @dataclass(frozen=True)
 class SpeedscopeTable:
-    """The columns of `raw_stacks.RawStacks` that all profiles of a file make up."""
+    """The columns of `RawStacks` that all profiles of a file make up."""
 
     stack: I4
     measures: tuple[Measure, ...]
@@ -106,7 +106,7 @@ class SpeedscopeTable:
 
 
 def merge_as_threads(profiles: Sequence[ProfileRows], shown: int) -> SpeedscopeTable:
-    """Every profile has rows of its own: profiles of one quantity are threads.
+    """Give every profile rows of its own: profiles of one quantity are threads.
 
     The quantity of the profile with the index ``shown`` is the first measure. Times count from the
     earliest start; there are none unless all profiles measure time.
@@ -130,7 +130,7 @@ def merge_as_threads(profiles: Sequence[ProfileRows], shown: int) -> SpeedscopeT
 def _build_measure(
     quantity: str, profiles: Sequence[ProfileRows], spans: Sequence[tuple[I8, I8]], scale: int
 ) -> Measure:
-    """The measure of that quantity; rows of profiles of another one have 0."""
+    """Build the measure of a quantity; rows of profiles of another quantity have 0."""
     columns = [
         length if one.unit.quantity == quantity else np.zeros_like(length)
         for one, (_, length) in zip(profiles, spans, strict=True)
@@ -140,7 +140,7 @@ def _build_measure(
 
 
 def _title_and_unit(quantity: str, scale: int) -> tuple[str, str]:
-    """Title and unit of a quantity of which parts of 10**-scale are counted."""
+    """Return title and unit of a quantity of which parts of 10**-scale are counted."""
     if quantity == PLAIN:
         return "samples", decimals.decimal_unit(scale)
     return quantity, "ns" if quantity == TIME else quantity
@@ -156,7 +156,7 @@ def _row_starts(profiles: Sequence[ProfileRows], spans: Sequence[tuple[I8, I8]])
 
 
 def _row_threads(profiles: Sequence[ProfileRows]) -> tuple[I4 | None, tuple[Thread, ...]]:
-    """The thread of every row, where more than one profile measures the same.
+    """Return the thread of every row, where more than one profile measures the same.
 
     Profiles of different quantities are of one thread where their names are the same.
     """
@@ -175,7 +175,7 @@ def _row_threads(profiles: Sequence[ProfileRows]) -> tuple[I4 | None, tuple[Thre
 
 
 def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
-    """Every profile is a measure, by its name, of the same stacks."""
+    """Make every profile a measure, by its name, of the same stacks."""
     stacks, place = distinct(np.concatenate([one.stack.astype(np.int64) for one in profiles]))
     bounds = np.cumsum([len(one.stack) for one in profiles])[:-1]
     measures: dict[str, Measure] = {}
@@ -193,7 +193,7 @@ def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
 
 
 def _metric_key(title: str, taken: Container[str]) -> str:
-    """The key of the metric with that title, or one made of the title; none that is ``taken``."""
+    """Return the key of the metric with that title, or a new one; none that is ``taken``."""
     known = next((metric.key for metric in (*METRICS, STALLS) if metric.title == title), "")
     key = known or "-".join(re.findall(r"\w+", title.lower())) or "value"
     spellings = itertools.chain([key], (f"{key}-{number}" for number in itertools.count(2)))
@@ -201,7 +201,7 @@ def _metric_key(title: str, taken: Container[str]) -> str:
 
 
 def _plain_scale(profiles: Sequence[ProfileRows]) -> tuple[int, tuple[str, ...]]:
-    """Decimals needed by all numbers of ``profiles``, and a warning where there are too many."""
+    """Return the decimals that all numbers need, and a warning where there are too many."""
     columns = [one.numbers.astype(np.float64) for one in profiles]
     values = np.concatenate([np.zeros(0), *columns])
     exact = next((scale for scale in range(MAX_DECIMALS) if _is_whole(values, scale)), MAX_DECIMALS)
@@ -214,7 +214,7 @@ def _plain_scale(profiles: Sequence[ProfileRows]) -> tuple[int, tuple[str, ...]]
 
 
 def _is_whole(values: Column, scale: int) -> bool:
-    """Whether ``values`` are what decimal numbers of ``scale`` digits behind the point are read as.
+    """Return whether ``values`` are what decimals of ``scale`` digits behind the point are read as.
 
     Division rounds correctly, and so does the reading of such a number below 2**53.
     """
@@ -222,7 +222,7 @@ def _is_whole(values: Column, scale: int) -> bool:
 
 
 def _scale_values(values: Column, scale: int) -> I8:
-    """``values`` counted in parts of 10**-scale; InputError where 64 bits do not hold them."""
+    """Count ``values`` in parts of 10**-scale; InputError where 64 bits do not hold them."""
     largest = float(np.abs(values.astype(np.float64)).max(initial=0.0))
     if largest * 10.0**scale >= _LIMIT:
         raise InputError(f"holds the value {largest:g}, which is too large")
