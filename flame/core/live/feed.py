@@ -72,7 +72,7 @@ class LiveFeed:
     @property
     def sources(self) -> tuple[GrowingDump, ...]:
         """The dumps, in the order in which they were added."""
-        return tuple(one.growing for one in self._dumps)
+        return tuple(source.growing for source in self._dumps)
 
     def add(self, path: Path, fd: int | None = None) -> None:
         """Follow the dump at ``path``, or open as ``fd``; a dump is followed only once.
@@ -94,8 +94,8 @@ class LiveFeed:
     def close(self) -> None:
         """Close all files."""
         self._samples.close()
-        for one in self._dumps:
-            one.growing.close()
+        for source in self._dumps:
+            source.growing.close()
 
     def mark(self) -> None:
         """Let the window "since the mark" begin now."""
@@ -107,19 +107,19 @@ class LiveFeed:
         """Read new records for about ``budget`` seconds; return whether anything has changed."""
         due = time.monotonic() + budget
         changed = False
-        for one in self._in_turn():
-            read, late = one.read()
+        for source in self._in_turn():
+            read, late = source.read()
             self._sums.settle(KeptSegments(late, ()))
             changed |= read
             self._turn += 1
             if time.monotonic() >= due:
                 break
         if self._dumps and not self._version:
-            self._zero = min(one.begin for one in self._dumps)
+            self._zero = min(source.begin for source in self._dumps)
         now = self._clock()
-        for one in self._dumps:
-            changed |= one.update_state(now)
-        changed |= self._samples.is_due([one.growing for one in self._shown_sources()])
+        for source in self._dumps:
+            changed |= source.update_state(now)
+        changed |= self._samples.is_due([source.growing for source in self._shown_sources()])
         self._expire()
         self._version += changed
         return changed
@@ -128,32 +128,32 @@ class LiveFeed:
         """Yield all dumps, then those again that have more, beginning where the last call ended."""
         first = self._turn % max(len(self._dumps), 1)
         dumps = (*self._dumps[first:], *self._dumps[:first])
-        waiting = [one for one in dumps if not one.complete]
+        waiting = [source for source in dumps if not source.complete]
         while waiting:
             yield from waiting
-            waiting = [one for one in waiting if one.rest]
+            waiting = [source for source in waiting if source.rest]
 
     def _now(self) -> int:
         """Return the time while anything is recorded, then that when the last recording ended."""
-        if not self._dumps or any(one.state is SourceState.RUNNING for one in self._dumps):
+        if not self._dumps or any(source.state is SourceState.RUNNING for source in self._dumps):
             return self._clock()
-        return max(one.last for one in self._dumps)
+        return max(source.last for source in self._dumps)
 
     def _expire(self) -> None:
         """Drop rows that are in no window any more, and those that are too many."""
         now = self._now()
-        for one in self._dumps:
-            self._sums.settle(one.expire(now - LONGEST))
-        self._shorten([one.store for one in self._dumps])
-        self._shorten([one.spans for one in self._dumps])
+        for source in self._dumps:
+            self._sums.settle(source.expire(now - LONGEST))
+        self._shorten([source.store for source in self._dumps])
+        self._shorten([source.spans for source in self._dumps])
 
     def _shorten(self, stores: Sequence[ActivityStore] | Sequence[SpanStore]) -> None:
         rows = sum(map(len, stores))
         while rows > MOST_ROWS:
-            oldest = min((one for one in stores if len(one)), key=lambda one: one.oldest)
+            oldest = min((store for store in stores if len(store)), key=lambda store: store.oldest)
             gone = oldest.drop_oldest()
-            rows -= sum(len(one) for part in gone for one in part)
-            self._since = max(self._since, *(one.last + 1 for part in gone for one in part))
+            rows -= sum(len(segment) for part in gone for segment in part)
+            self._since = max(self._since, *(segment.last + 1 for part in gone for segment in part))
             self._sums.settle(gone)
 
     # What there is
@@ -172,17 +172,17 @@ class LiveFeed:
 
     def _shown_sources(self) -> list[LiveSource]:
         """Return the dumps that hold anything; the first if none does."""
-        return [one for one in self._dumps if one.filled] or self._dumps[:1]
+        return [source for source in self._dumps if source.filled] or self._dumps[:1]
 
     def _sum_window(self, window: LiveWindow, begin: int | None, now: int) -> WindowTotals:
         """Sum up ``window``, including what is open at ``now``."""
         kept = KeptSegments(
-            [segment for one in self._dumps for segment in one.store.segments],
-            [segment for one in self._dumps for segment in one.spans.segments],
+            [segment for source in self._dumps for segment in source.store.segments],
+            [segment for source in self._dumps for segment in source.spans.segments],
         )
         looked = self._sums.look(window, begin, kept, self._tables.sizes)
-        for one in self._dumps:
-            group, values = one.spans.open_rows(one.end_of_open(now)).sums(
+        for source in self._dumps:
+            group, values = source.spans.open_rows(source.end_of_open(now)).sums(
                 _ALWAYS if begin is None else begin
             )
             looked.host[:, group] += values
@@ -192,41 +192,41 @@ class LiveFeed:
         """Return how the recording is doing."""
         now = self._now()
         late = [
-            one
-            for one in self._dumps
-            if one.growing.unread_bytes() and one.state is SourceState.RUNNING
+            source
+            for source in self._dumps
+            if source.growing.unread_bytes() and source.state is SourceState.RUNNING
         ]
         return LiveStatus(
             sources=tuple(self._source_statuses()),
             rates=self._rates(now),
-            lag=max((now - one.newest for one in late), default=0),
-            behind=sum(one.growing.unread_bytes() for one in self._dumps if one.rest),
+            lag=max((now - source.newest for source in late), default=0),
+            behind=sum(source.growing.unread_bytes() for source in self._dumps if source.rest),
             elapsed=max(now - self._zero, 0) if self._version else 0,
             notes=tuple(self._notes(now)),
         )
 
     def _source_statuses(self) -> Iterator[SourceStatus]:
-        metas = [one.growing.meta() for one in self._dumps]
-        for one, label in zip(self._dumps, label_sources(metas) if metas else (), strict=True):
-            header = one.growing.header
+        metas = [source.growing.meta() for source in self._dumps]
+        for source, label in zip(self._dumps, label_sources(metas) if metas else (), strict=True):
+            header = source.growing.header
             yield SourceStatus(
-                header.pid, label, one.state, header.dropped, header.tail, one.halted
+                header.pid, label, source.state, header.dropped, header.tail, source.halted
             )
 
     def _rates(self, now: int) -> Rates:
-        busy = [part.busy for one in self._dumps for part in one.store.segments]
-        launches = [one.spans.launches for one in self._dumps]
-        running = any(one.state is SourceState.RUNNING for one in self._dumps)
+        busy = [part.busy for source in self._dumps for part in source.store.segments]
+        launches = [source.spans.launches for source in self._dumps]
+        running = any(source.state is SourceState.RUNNING for source in self._dumps)
         return compute_rates(busy, launches, self._recording_spans(now), now - SETTLED * running)
 
     def _recording_spans(self, now: int) -> Iterator[RecordingSpan]:
-        gpus = Counter(one.source for one in self._shared.devices)
-        for one in self._dumps:
-            yield RecordingSpan(one.begin, one.end_of_open(now), gpus[one.growing.source])
+        gpus = Counter(device.source for device in self._shared.devices)
+        for source in self._dumps:
+            yield RecordingSpan(source.begin, source.end_of_open(now), gpus[source.growing.source])
 
     def _notes(self, now: int) -> Iterator[str]:
-        yield from (one.error for one in self._dumps if one.error)
-        halted = (one.growing.header.pid for one in self._dumps if one.halted)
+        yield from (source.error for source in self._dumps if source.error)
+        halted = (source.growing.header.pid for source in self._dumps if source.halted)
         yield from (_HALTED.format(pid) for pid in halted)
         if self._since > now - LONGEST:
             length = max(now - self._since, 0) / SECOND

@@ -21,7 +21,7 @@ class KeptRows:
     """The rows of ``segments`` that start at ``begin`` or later; times count from ``zero``."""
 
     def __init__(self, segments: Sequence[ActivitySegment], begin: int, zero: int) -> None:
-        self._parts = [one.rows_since(begin) for one in segments if one.last >= begin]
+        self._parts = [segment.rows_since(begin) for segment in segments if segment.last >= begin]
         self._zero = zero
 
     def __len__(self) -> int:

@@ -64,16 +64,16 @@ class SnapshotBuilder:
         ``everything`` are those of all there was: gaps are told of these.
         """
         tables = self._tables
-        metas = [one.growing.meta() for one in dumps]
+        metas = [source.growing.meta() for source in dumps]
         labels = label_sources(metas) if len(dumps) > 1 else ("",) * len(dumps)
-        sampling = self._samples.take([one.growing for one in dumps])
+        sampling = self._samples.take([source.growing for source in dumps])
         words = self._snapshot_vocabulary(dumps, metas, labels)
-        kept = [segment for one in dumps for segment in one.store.segments]
+        kept = [segment for source in dumps for segment in source.store.segments]
         rows = KeptRows(kept, extent.begin, extent.zero)
-        since = max((one.store.floor - extent.zero for one in dumps), default=0)
+        since = max((source.store.floor - extent.zero for source in dumps), default=0)
         host, ranges = (
             tables.host_table(words),
-            [part for one in dumps for part in one.ranges(extent)],
+            [part for source in dumps for part in source.ranges(extent)],
         )
         profile = Profile(
             frames=words.frames,
@@ -95,7 +95,7 @@ class SnapshotBuilder:
             sampling=sampling,
         )
         gaps = findings(replace(profile, totals=tables.totals(everything, since)))
-        said = merge_warnings([one.warnings() for one in dumps], labels)
+        said = merge_warnings([source.warnings() for source in dumps], labels)
         return replace(profile, warnings=(*said, *gaps))
 
     def _snapshot_vocabulary(

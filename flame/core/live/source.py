@@ -72,7 +72,7 @@ class LiveSource:
 
     def ranges(self, extent: WindowExtent) -> list[SpanRows]:
         """Return calls and ranges, of which some are in a window."""
-        kept = [one.rows for one in self.spans.segments if one.last > extent.begin]
+        kept = [segment.rows for segment in self.spans.segments if segment.last > extent.begin]
         return [*kept, self.spans.open_rows(self.end_of_open(extent.end))]
 
     def warnings(self) -> tuple[str, ...]:

@@ -71,15 +71,15 @@ class LiveStatus:
     @property
     def dropped(self) -> int:
         """The number of records that could not be written, of all processes."""
-        return sum(one.dropped for one in self.sources)
+        return sum(source.dropped for source in self.sources)
 
     @property
     def running(self) -> int:
         """The number of processes that still record."""
-        return sum(one.state is SourceState.RUNNING for one in self.sources)
+        return sum(source.state is SourceState.RUNNING for source in self.sources)
 
     @property
     def halted(self) -> bool:
         """Whether all processes that still record are halted."""
-        running = [one for one in self.sources if one.state is SourceState.RUNNING]
-        return bool(running) and all(one.halted for one in running)
+        running = [source for source in self.sources if source.state is SourceState.RUNNING]
+        return bool(running) and all(source.halted for source in running)

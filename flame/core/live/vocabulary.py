@@ -61,7 +61,7 @@ class LiveVocabulary:
         shared = self._shared
         ids = tuple(streams.tolist())
         listed = tuple(shared.processes), tuple(shared.threads), tuple(shared.devices)
-        labels = tuple((one.label, one.meta.path) for one in sources)
+        labels = tuple((source.label, source.meta.path) for source in sources)
         sizes = len(shared.frames), len(shared.stacks)
         signature = (listed, tuple(numbers), labels, ids, sizes)
         if self._known is None or signature != self._signature:
@@ -77,7 +77,9 @@ class LiveVocabulary:
         place = {number: at for at, number in enumerate(numbers)}
         process, processes = self._number_processes(place)
         threads = tuple(replace(t, process=int(process[t.process])) for t in shared.threads)
-        devices = tuple(replace(one, source=place.get(one.source, 0)) for one in shared.devices)
+        devices = tuple(
+            replace(device, source=place.get(device.source, 0)) for device in shared.devices
+        )
         shapes = known.grouping.shapes if known else None
         listed = processes, threads, devices
         grouping = add_grouping(shared.frames, *listed, streams, sources, shapes)
@@ -91,7 +93,7 @@ class LiveVocabulary:
     def _number_processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
         """Select the processes of the dumps that are shown, and number them anew."""
         known = self._shared.processes
-        shown = [number for number, one in enumerate(known) if one.source in place]
+        shown = [number for number, process in enumerate(known) if process.source in place]
         shown.sort(key=lambda number: place[known[number].source])
         numbers = np.full(len(known) + 1, NONE, np.int32)
         numbers[shown] = np.arange(len(shown))
@@ -105,5 +107,6 @@ class LiveVocabulary:
         for naming in namings_of(self._known.frames):
             self._labellers.setdefault(naming, Labeller(naming))
         keep_labels(
-            frames, {naming: each.labels(frames) for naming, each in self._labellers.items()}
+            frames,
+            {naming: labeller.labels(frames) for naming, labeller in self._labellers.items()},
         )

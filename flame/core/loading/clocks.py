@@ -49,22 +49,24 @@ def align_clocks(profiles: Sequence[Profile], labels: Sequence[str]) -> CommonCl
     Profiles with no times at all have no say. Those of one recording stay as far apart as they are.
     """
     spans = [
-        _TraceSpan(place, label, one.begin, one.end, one.meta.origin, one.meta.clock)
-        for place, (one, label) in enumerate(zip(profiles, labels, strict=True))
-        if one.timed and (one.begin or one.end)
+        _TraceSpan(
+            place, label, profile.begin, profile.end, profile.meta.origin, profile.meta.clock
+        )
+        for place, (profile, label) in enumerate(zip(profiles, labels, strict=True))
+        if profile.timed and (profile.begin or profile.end)
     ]
     size = len(profiles)
     if len(spans) < 2:
         return _build_clock(size, spans, [0], spans[0].origin if spans else None)
-    origins = [one.origin for one in spans if one.origin is not None]
+    origins = [span.origin for span in spans if span.origin is not None]
     if len(origins) < len(spans):
-        unknown = [one.label for one in spans if one.origin is None]
+        unknown = [span.label for span in spans if span.origin is None]
         return _start_each_at_zero(
             size, spans, f"no time of day is known of {_list_labels(unknown)}"
         )
     shifts = [origin - min(origins) for origin in origins]
-    moved = [one.shift_by(shift) for one, shift in zip(spans, shifts, strict=True)]
-    apart = _explain_apart([_join_spans(one) for one in _group_by_recording(moved)])
+    moved = [span.shift_by(shift) for span, shift in zip(spans, shifts, strict=True)]
+    apart = _explain_apart([_join_spans(recording) for recording in _group_by_recording(moved)])
     if apart:
         return _start_each_at_zero(size, spans, apart)
     return _build_clock(size, spans, shifts, min(origins))
@@ -74,24 +76,24 @@ def _build_clock(
     size: int, spans: Sequence[_TraceSpan], shifts: Sequence[int], origin: int | None
 ) -> CommonClock:
     of_all = [0] * size
-    for one, shift in zip(spans, shifts, strict=False):
-        of_all[one.place] = shift
-    moved = [one.shift_by(of_all[one.place]) for one in spans]
-    begin = min((one.begin for one in moved), default=0)
-    return CommonClock(tuple(of_all), begin, max((one.end for one in moved), default=0), origin)
+    for span, shift in zip(spans, shifts, strict=False):
+        of_all[span.place] = shift
+    moved = [span.shift_by(of_all[span.place]) for span in spans]
+    begin = min((span.begin for span in moved), default=0)
+    return CommonClock(tuple(of_all), begin, max((span.end for span in moved), default=0), origin)
 
 
 def _start_each_at_zero(size: int, spans: Sequence[_TraceSpan], reason: str) -> CommonClock:
     shifts: dict[int, int] = {}
     for recording in _group_by_recording(spans):
-        first = min(one.origin or 0 for one in recording)
-        moved = [one.shift_by((one.origin or 0) - first) for one in recording]
-        begin = min(one.begin for one in moved)
+        first = min(span.origin or 0 for span in recording)
+        moved = [span.shift_by((span.origin or 0) - first) for span in recording]
+        begin = min(span.begin for span in moved)
         shifts |= {
             new.place: new.begin - begin - old.begin
             for old, new in zip(recording, moved, strict=True)
         }
-    clock = _build_clock(size, spans, [shifts[one.place] for one in spans], None)
+    clock = _build_clock(size, spans, [shifts[span.place] for span in spans], None)
     what = "trace" if len(_group_by_recording(spans)) == len(spans) else "recording"
     return replace(clock, warnings=(f"times are not aligned, each {what} begins at 0: {reason}",))
 
@@ -99,27 +101,27 @@ def _start_each_at_zero(size: int, spans: Sequence[_TraceSpan], reason: str) -> 
 def _group_by_recording(spans: Sequence[_TraceSpan]) -> list[list[_TraceSpan]]:
     """Group the traces of each recording."""
     found: dict[str | int, list[_TraceSpan]] = {}
-    for one in spans:
-        found.setdefault(one.clock or one.place, []).append(one)
+    for span in spans:
+        found.setdefault(span.clock or span.place, []).append(span)
     return list(found.values())
 
 
 def _join_spans(recording: Sequence[_TraceSpan]) -> _TraceSpan:
     """Span from the beginning of the first trace of a recording to the end of the last."""
-    begin, end = min(one.begin for one in recording), max(one.end for one in recording)
-    label = _list_labels([one.label for one in recording])
+    begin, end = min(span.begin for span in recording), max(span.end for span in recording)
+    label = _list_labels([span.label for span in recording])
     return replace(recording[0], label=label, begin=begin, end=end)
 
 
 def _explain_apart(spans: Sequence[_TraceSpan]) -> str:
     """Say why these were not recorded together; empty if they may have been."""
-    ordered = sorted(spans, key=lambda one: one.begin)
+    ordered = sorted(spans, key=lambda span: span.begin)
     reach = ordered[0].end
-    for number, one in enumerate(ordered):
-        if one.begin > reach:
-            earlier, later = ([part.label for part in ordered[:number]], one.label)
+    for number, span in enumerate(ordered):
+        if span.begin > reach:
+            earlier, later = ([part.label for part in ordered[:number]], span.label)
             return f"{_list_labels(earlier)} had ended when {later} began"
-        reach = max(reach, one.end)
+        reach = max(reach, span.end)
     if max(abs(ordered[0].begin), abs(reach)) >= _TIME_LIMIT:
         return "their times are centuries away"
     return ""

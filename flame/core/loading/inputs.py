@@ -42,16 +42,16 @@ class Inputs:
 
     def hold(self, path: Path) -> bool:
         """Return whether ``path`` is one of the files, under whatever name."""
-        for one in self._files():
+        for file in self._files():
             with suppress(OSError):
-                if path.samefile(one):
+                if path.samefile(file):
                     return True
         return False
 
     def _files(self) -> Iterator[Path]:
         """Yield the files, those in folders too."""
-        for one in self.paths:
-            yield one
-            if is_folder(one):
+        for path in self.paths:
+            yield path
+            if is_folder(path):
                 with suppress(OSError):
-                    yield from list_dumps(one)
+                    yield from list_dumps(path)

@@ -48,8 +48,8 @@ def load_all(
     called from here.
     """
     recordings = [_list_files(Path(path)) for path in paths]
-    files = [file for one in recordings for file in one.dumps]
-    notes = [note for one in recordings for note in one.notes]
+    files = [file for recording in recordings for file in recording.dumps]
+    notes = [note for recording in recordings for note in recording.notes]
     profile = _load_files(files, options or LoadOptions(), progress)
     return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
 
@@ -76,7 +76,7 @@ def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress)
 
 def _merge(profiles: Sequence[Profile]) -> Profile:
     """Merge profiles, ordered by rank where their labels are ranks."""
-    metas = [one.meta for one in profiles]
+    metas = [profile.meta for profile in profiles]
     labels, order = label_sources(metas), order_sources(metas)
     return merge_profiles([profiles[at] for at in order], [labels[at] for at in order])
 

@@ -62,12 +62,12 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
     metrics = merge_metrics(profiles, labels)
     clock, who = align_clocks(profiles, labels), _MergedNames()
     parts = [
-        who.add(one, number, shift, measure_scales(one, metrics))
-        for number, (one, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
+        who.add(profile, number, shift, measure_scales(profile, metrics))
+        for number, (profile, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
     ]
-    table = _merge_tables(parts, [one.activities for one in profiles])
-    sources = tuple(map(Source, labels, (one.meta for one in profiles)))
-    warnings = merge_warnings([one.warnings for one in profiles], labels)
+    table = _merge_tables(parts, [profile.activities for profile in profiles])
+    sources = tuple(map(Source, labels, (profile.meta for profile in profiles)))
+    warnings = merge_warnings([profile.warnings for profile in profiles], labels)
     listed = tuple(who.processes), tuple(who.threads), tuple(who.devices)
     grouping = add_grouping(who.frames, *listed, table.stream, sources)
     return Profile(
@@ -75,7 +75,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         table,
         *listed,
         grouping=grouping,
-        meta=merge_metas([one.meta for one in profiles], clock.origin),
+        meta=merge_metas([profile.meta for profile in profiles], clock.origin),
         begin=clock.begin,
         end=clock.end,
         graph_nodes=_sum_graph_nodes(profiles),
@@ -88,7 +88,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         sources=sources,
         steps=_merge_steps(profiles, parts),
         own_metrics=metrics,
-        timed=all(one.timed for one in profiles),
+        timed=all(profile.timed for profile in profiles),
         sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
     )
 
@@ -110,7 +110,7 @@ class _MergedNames:
         thread = _new_numbers(len(self.threads), len(profile.threads))
         device = _new_numbers(len(self.devices), len(profile.devices))
         self.threads += [replace(t, process=int(process[t.process])) for t in profile.threads]
-        self.devices += [replace(one, source=source) for one in profile.devices]
+        self.devices += [replace(gpu, source=source) for gpu in profile.devices]
         return _ProfilePart(
             self._add_frames(profile),
             process,
@@ -160,7 +160,7 @@ def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -
     stacks = StackBuilder()
     columns = [_renumber_columns(*pair, stacks) for pair in zip(parts, tables, strict=True)]
     joined: dict[str, Any] = {
-        name: np.concatenate([one[name] for one in columns]) for name in columns[0]
+        name: np.concatenate([table[name] for table in columns]) for name in columns[0]
     }
     measures = merge_measures(tables, [part.scales for part in parts])
     return Activities(**joined, stacks=stacks.build(), measures=measures)
@@ -214,7 +214,7 @@ def _merge_ranges(parts: Sequence[_ProfilePart]) -> RangePieces:
             found.append(_renumber_pieces(part, pieces, before))
             before += len(pieces)
     names = ("thread", "depth", "frame", "start", "end", "parent")
-    columns = {name: [getattr(one, name) for one in found] for name in names}
+    columns = {name: [getattr(table, name) for table in found] for name in names}
     return RangePieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
 
 
@@ -243,7 +243,7 @@ def _merge_steps(
     if not found:
         return None
     names = ("number", "process", "start", "end")
-    columns = [np.concatenate([getattr(one, name) for one in found]) for name in names]
+    columns = [np.concatenate([getattr(table, name) for table in found]) for name in names]
     return ProfilerSteps(*columns)
 
 
@@ -253,22 +253,24 @@ def _merge_steps(
 def merge_metas(metas: Sequence[Meta], origin: int | None) -> Meta:
     """Merge what ``metas`` have in common, and list what differs; 0 is at ``origin``."""
     # A process may have had less of what another had: a worker without Python frames.
-    producers = dict.fromkeys(part for one in metas for part in one.producer.split(", ") if part)
-    versions = dict.fromkeys(one.schema_version for one in metas if one.schema_version)
-    common = set.intersection(*(set(one.options.items()) for one in metas))
+    producers = dict.fromkeys(part for meta in metas for part in meta.producer.split(", ") if part)
+    versions = dict.fromkeys(meta.schema_version for meta in metas if meta.schema_version)
+    common = set.intersection(*(set(meta.options.items()) for meta in metas))
     return Meta(
-        format=", ".join(dict.fromkeys(one.format for one in metas)),
+        format=", ".join(dict.fromkeys(meta.format for meta in metas)),
         origin=origin,
         producer=", ".join(producers),
         schema_version=", ".join(versions),
-        synthetic=any(one.synthetic for one in metas),
+        synthetic=any(meta.synthetic for meta in metas),
         options=dict(sorted(common)),
     )
 
 
 def _sum_graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
-    nodes = [one.graph_nodes for one in profiles]
-    return GraphNodes(sum(one.activities for one in nodes), sum(one.captured for one in nodes))
+    nodes = [profile.graph_nodes for profile in profiles]
+    return GraphNodes(
+        sum(counts.activities for counts in nodes), sum(counts.captured for counts in nodes)
+    )
 
 
 def merge_warnings(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:

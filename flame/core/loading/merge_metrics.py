@@ -24,19 +24,22 @@ def merge_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[M
     different units, for traces among such files, which nothing measures as well, and for sums that
     do not fit 64 bits.
     """
-    if all(one.own_metrics is None for one in profiles):
+    if all(profile.own_metrics is None for profile in profiles):
         found = None
     else:
         found = tuple(_merge_own_metrics(profiles, labels))
     for metric in found or profiles[0].metrics:
-        if metric.table == "gpu" and sum(_sum(one, metric) for one in profiles) >= _SUM_LIMIT:
+        if (
+            metric.table == "gpu"
+            and sum(_sum(profile, metric) for profile in profiles) >= _SUM_LIMIT
+        ):
             raise InputError(f"the {metric.title} of these files adds up to more than 64 bits hold")
     return found
 
 
 def metric_warnings(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[str]:
     """Warn that files of stacks measure different things: a file may show nothing."""
-    titles = [tuple(metric.title for metric in one.own_metrics or ()) for one in profiles]
+    titles = [tuple(metric.title for metric in profile.own_metrics or ()) for profile in profiles]
     if len(set(titles)) < 2:
         return
     first: dict[tuple[str, ...], str] = {}
@@ -52,13 +55,13 @@ def metric_warnings(profiles: Sequence[Profile], labels: Sequence[str]) -> Itera
 
 def _merge_own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> list[Metric]:
     found: dict[str, tuple[Metric, str]] = {}
-    for one, label in zip(profiles, labels, strict=True):
-        if one.own_metrics is None:
+    for profile, label in zip(profiles, labels, strict=True):
+        if profile.own_metrics is None:
             raise InputError(
                 f"{label} is a trace, others are only stacks: they have no metric in common, "
                 "open them one by one"
             )
-        for metric in one.own_metrics:
+        for metric in profile.own_metrics:
             known, first = found.get(metric.key, (metric, label))
             unit = _common_unit(known.unit, metric.unit)
             if unit is None:
@@ -113,7 +116,7 @@ def merge_measures(
     tables: Sequence[Activities], factors: Sequence[Mapping[str, int]]
 ) -> dict[str, I8]:
     """Concatenate the measures of all ``tables``, each times its factor; 0 where there is none."""
-    keys = dict.fromkeys(key for one in tables for key in one.measures)
+    keys = dict.fromkeys(key for table in tables for key in table.measures)
     return {
         key: np.concatenate(
             [

@@ -16,21 +16,21 @@ def label_sources(metas: Sequence[Meta]) -> tuple[str, ...]:
     Else what they call themselves, behind their folder if there are several and numbered where they
     say the same; where they do not say that, what tells their paths apart, see `label_paths`.
     """
-    ranks = [one.rank for one in metas]
+    ranks = [meta.rank for meta in metas]
     if None not in ranks and len(set(ranks)) == len(ranks):
         return tuple(f"rank {rank}" for rank in ranks)
-    if all(one.label for one in metas):
+    if all(meta.label for meta in metas):
         return _number_equal_names(_own_labels(metas))
-    return label_paths([one.path for one in metas])
+    return label_paths([meta.path for meta in metas])
 
 
 def _own_labels(metas: Sequence[Meta]) -> tuple[str, ...]:
-    folders = [absolute_path(one.path).parent for one in metas]
+    folders = [absolute_path(meta.path).parent for meta in metas]
     # A worker process has the rank of the one that started it.
-    ranks = Counter(zip(folders, (one.rank for one in metas), strict=True))
+    ranks = Counter(zip(folders, (meta.rank for meta in metas), strict=True))
     names = [
-        " ".join(_name_parts(one, alone=ranks[folder, one.rank] == 1))
-        for folder, one in zip(folders, metas, strict=True)
+        " ".join(_name_parts(meta, alone=ranks[folder, meta.rank] == 1))
+        for folder, meta in zip(folders, metas, strict=True)
     ]
     if len(set(folders)) == 1:
         return tuple(names)
@@ -61,11 +61,11 @@ def _name_parts(meta: Meta, alone: bool) -> Iterator[str]:
 def order_sources(metas: Sequence[Meta]) -> list[int]:
     """Return the order of ``metas``: by rank where they are labelled by it, else as they are."""
     places = list(range(len(metas)))
-    if all(one.label for one in metas):
-        folders = list(dict.fromkeys(absolute_path(one.path).parent for one in metas))
-        of = [folders.index(absolute_path(one.path).parent) for one in metas]
+    if all(meta.label for meta in metas):
+        folders = list(dict.fromkeys(absolute_path(meta.path).parent for meta in metas))
+        of = [folders.index(absolute_path(meta.path).parent) for meta in metas]
         return sorted(places, key=lambda at: (of[at], *_rank_key(metas[at])))
-    if label_sources(metas) == tuple(f"rank {one.rank}" for one in metas):
+    if label_sources(metas) == tuple(f"rank {meta.rank}" for meta in metas):
         return sorted(places, key=lambda at: _rank_key(metas[at]))
     return places
 
@@ -82,12 +82,12 @@ def label_paths(paths: Sequence[str | Path]) -> tuple[str, ...]:
     """
     parts = [absolute_path(path).parts for path in paths]
     length = 1
-    while len({one[-length:] for one in parts}) < len(set(parts)):
+    while len({part[-length:] for part in parts}) < len(set(parts)):
         length += 1
-    tails = [one[-length:] for one in parts]
-    while len({one[-1] for one in tails}) == 1 and min(map(len, tails)) > 1:
-        tails = [one[:-1] for one in tails]
-    return tuple(_strip_common_suffix([str(Path(*one)) for one in tails]))
+    tails = [part[-length:] for part in parts]
+    while len({tail[-1] for tail in tails}) == 1 and min(map(len, tails)) > 1:
+        tails = [tail[:-1] for tail in tails]
+    return tuple(_strip_common_suffix([str(Path(*tail)) for tail in tails]))
 
 
 def absolute_path(path: str | Path) -> Path:
@@ -98,7 +98,7 @@ def absolute_path(path: str | Path) -> Path:
 def _strip_common_suffix(names: Sequence[str]) -> list[str]:
     """Strip from ``names`` the ends, from a dot on, that all of them have; none gets empty."""
     parts = [name.split(".") for name in names]
-    while len({one[-1] for one in parts}) == 1 and min(map(len, parts)) > 1:
-        parts = [one[:-1] for one in parts]
-    shorter = [".".join(one) for one in parts]
+    while len({part[-1] for part in parts}) == 1 and min(map(len, parts)) > 1:
+        parts = [part[:-1] for part in parts]
+    shorter = [".".join(part) for part in parts]
     return shorter if all(Path(name).name for name in shorter) else list(names)

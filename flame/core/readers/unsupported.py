@@ -95,8 +95,8 @@ def unsupported_advice(head: bytes, name: str) -> str:
     One line, for a file in none of the formats that flame reads; ``head`` is unpacked where the
     file is gzipped.
     """
-    for one in _FORMATS:
-        if all(sign.search(head) for sign in one.signs):
-            return one.advice
+    for format_ in _FORMATS:
+        if all(sign.search(head) for sign in format_.signs):
+            return format_.advice
     by_suffix = (text for suffix, text in _BY_SUFFIX.items() if name.endswith(suffix))
     return next(by_suffix, f"not a trace flame knows; {_READS}")

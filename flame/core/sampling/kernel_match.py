@@ -104,8 +104,8 @@ class KernelIndex:
 
     def _index(self, key: _Key, names: Mapping[int, KernelNames]) -> dict[str, list[int]]:
         found: dict[str, list[int]] = defaultdict(list)
-        for index, one in names.items():
-            if text := key(one):
+        for index, kernel_names in names.items():
+            if text := key(kernel_names):
                 found[text].append(index)
         return found
 

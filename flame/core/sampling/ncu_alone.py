@@ -28,7 +28,7 @@ _METRIC = replace(STALLS, levels=("kernel",), noun="profiled launches")
 def build_ncu_profile(file: NcuFile) -> Profile:
     """Build the profile of ``file``: a row per result, without times, weighed by PC samples."""
     frames = FrameBuilder()
-    frame = np.array([frames.add(_kernel_frame(one)) for one in file.results], np.int32)
+    frame = np.array([frames.add(_kernel_frame(result)) for result in file.results], np.int32)
     profile = _build_unsampled(file, frames, frame)
     builder = SamplingBuilder(frames)
     groups = profile.activities.groups
@@ -36,16 +36,16 @@ def build_ncu_profile(file: NcuFile) -> Profile:
     results = _group_by_frame(file.results, frame)
     for at, kernel in enumerate(groups.frame.tolist()):
         own = results[kernel]
-        if any(one.samples.total for one in own):
+        if any(result.samples.total for result in own):
             of_group[at] = builder.add(sum_samples(own, own[0].name), exact=True)
-    samples: I8 = np.array([one.samples.total for one in file.results], np.int64)
+    samples: I8 = np.array([result.samples.total for result in file.results], np.int64)
     return attach_sampling(profile, frames, builder.build(of_group), samples)
 
 
 def _group_by_frame(results: Sequence[NcuResult], frame: I4) -> dict[int, list[NcuResult]]:
     found: dict[int, list[NcuResult]] = {}
-    for one, kernel in zip(results, frame.tolist(), strict=True):
-        found.setdefault(kernel, []).append(one)
+    for result, kernel in zip(results, frame.tolist(), strict=True):
+        found.setdefault(kernel, []).append(result)
     return found
 
 

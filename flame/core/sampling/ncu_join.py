@@ -54,9 +54,9 @@ def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
         missed = _match_results(known, file.results, of_frame)
         texts = [*_mismatch_warnings(profile, frames, file, missed), *result_warnings(file.results)]
         told += [f"{file.path.name}: {text}" for text in texts]
-    is_vague = {one: _is_vague(profile, one) for one in of_frame.values()}
-    sure = [one for one, vague in is_vague.items() if not vague]
-    vague = [one for one, vague in is_vague.items() if vague]
+    is_vague = {kernel: _is_vague(profile, kernel) for kernel in of_frame.values()}
+    sure = [kernel for kernel, vague in is_vague.items() if not vague]
+    vague = [kernel for kernel, vague in is_vague.items() if vague]
     told += [*_vague_warnings(vague), *_recorded_warnings(profile, sure, free)]
     return _add_samples(replace(profile, warnings=tuple(told)), sure, free)
 
@@ -99,15 +99,15 @@ def _assign(of_frame: dict[int, _Kernel], frames: Sequence[int], result: NcuResu
 def _mismatch_warnings(
     profile: Profile, frames: Sequence[int], file: NcuFile, missed: _UnmatchedResults
 ) -> Iterator[str]:
-    sampled = sum(one.samples.total > 0 for one in file.results)
-    missing = list_some_names([one.name for one in missed.missing])
+    sampled = sum(result.samples.total > 0 for result in file.results)
+    missing = list_some_names([result.name for result in missed.missing])
     if len(missed.missing) == sampled:
         there = list_some_names([profile.frames[at].name for at in frames]) or "none"
         yield f"none of its kernels is in the trace: it has {missing}, the trace has {there}"
     elif missing:
         yield f"kernels that are not in the trace, left out: {missing}"
     if missed.unsure:
-        names = list_some_names([one.name for one in missed.unsure])
+        names = list_some_names([result.name for result in missed.unsure])
         yield (
             f"kernels that may be several or others of the trace, left out: {names}; "
             "export the page again with --print-kernel-base mangled"
@@ -117,20 +117,22 @@ def _mismatch_warnings(
 def _is_vague(profile: Profile, kernel: _Kernel) -> bool:
     """Return whether the trace has only a base name, for results of several kernels with it."""
     names = [KernelNames.from_frame(profile.frames[at]) for at in kernel.frames]
-    if any(one.full or one.mangled for one in names):
+    if any(kernel_names.full or kernel_names.mangled for kernel_names in names):
         return False
-    return len({KernelNames.from_text(one.name).signature for one in kernel.results} - {""}) > 1
+    return (
+        len({KernelNames.from_text(result.name).signature for result in kernel.results} - {""}) > 1
+    )
 
 
 def _vague_warnings(kernels: Iterable[_Kernel]) -> Iterator[str]:
-    names = [one.results[0].name for one in kernels]
+    names = [kernel.results[0].name for kernel in kernels]
     if names:
         yield f"--ncu: the trace has only base names of kernels, left out: {list_some_names(names)}"
 
 
 def _recorded_warnings(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Iterator[str]:
     left = set(profile.activities.groups.frame[free].tolist())
-    own = [one.results[0].name for one in kernels if not one.frames & left]
+    own = [kernel.results[0].name for kernel in kernels if not kernel.frames & left]
     if own:
         yield f"--ncu: kernels that have recorded samples, left as they are: {list_some_names(own)}"
 
@@ -183,16 +185,16 @@ def sum_samples(results: Sequence[NcuResult], name: str) -> list[Samples]:
 
 def _code_with_most_lines(parts: Sequence[Samples], name: str) -> Code:
     """Return the code of which most lines are known, called ``name``."""
-    best = max((one.code for one in parts), key=lambda code: int((code.line > 0).sum()))
+    best = max((part.code for part in parts), key=lambda code: int((code.line > 0).sum()))
     return replace(best, name=name)
 
 
 def _sum_equal_code(parts: Sequence[Samples], code: Code) -> Samples:
-    reasons = tuple(dict.fromkeys(key for one in parts for key in one.reasons))
+    reasons = tuple(dict.fromkeys(key for part in parts for key in part.reasons))
     sums = np.zeros((len(code), len(reasons)), np.int64)
-    for one in parts:
-        number = np.array([reasons.index(key) for key in one.reasons], np.int32)
-        np.add.at(sums, (one.place, number[one.reason]), one.samples)
+    for part in parts:
+        number = np.array([reasons.index(key) for key in part.reasons], np.int32)
+        np.add.at(sums, (part.place, number[part.reason]), part.samples)
     place, reason = np.nonzero(sums)
     return Samples(
         code, place.astype(np.int32), reason.astype(np.int32), sums[place, reason], reasons

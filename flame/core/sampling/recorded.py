@@ -205,7 +205,7 @@ class _GroupUnion:
 
     def roots(self) -> I8:
         """Return a representative of each group's union, i8[groups]."""
-        return np.array([self._root(one) for one in self._parent], np.int64)
+        return np.array([self._root(group) for group in self._parent], np.int64)
 
 
 # What they are
@@ -219,19 +219,21 @@ def build_distributions(pc: PcSamples, owner: I4) -> Iterator[list[Samples]]:
     samples = sum_by(kind, pc.samples[rows], len(first))
     owners, function, offset, reason = (column[first] for column in keys)
     codes = {
-        number: _code_with_offsets(pc.codes[number], pc.functions[number], np.unique(offset[one]))
-        for number, one in _rows_by_value(function)
+        number: _code_with_offsets(
+            pc.codes[number], pc.functions[number], np.unique(offset[part_rows])
+        )
+        for number, part_rows in _rows_by_value(function)
     }
-    for _, mine in _rows_by_value(owners):
+    for _, own_rows in _rows_by_value(owners):
         yield [
             Samples(
                 codes[number],
-                np.searchsorted(codes[number].offset, offset[mine[one]]).astype(np.int32),
-                reason[mine[one]],
-                samples[mine[one]],
+                np.searchsorted(codes[number].offset, offset[own_rows[part_rows]]).astype(np.int32),
+                reason[own_rows[part_rows]],
+                samples[own_rows[part_rows]],
                 pc.reasons,
             )
-            for number, one in _rows_by_value(function[mine])
+            for number, part_rows in _rows_by_value(function[own_rows])
         ]
 
 

@@ -59,7 +59,7 @@ def _open_folder() -> Iterator[int]:
 
 def _remove_oldest(folder: int) -> None:
     with os.scandir(folder) as entries:
-        known = [(one.stat().st_mtime_ns, one.name) for one in entries]
+        known = [(entry.stat().st_mtime_ns, entry.name) for entry in entries]
     for _, name in sorted(known)[:-_MOST]:
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)

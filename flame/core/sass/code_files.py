@@ -60,14 +60,18 @@ def read_codes(folder: int, name: str) -> dict[str, Code]:
         return {}
     if (kept.format, kept.version) != (_FORMAT, _VERSION):
         return {}
-    return {one.name: _build_code(one) for one in kept.functions if _is_sound(one)}
+    return {
+        function.name: _build_code(function) for function in kept.functions if _is_sound(function)
+    }
 
 
 def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, Code]) -> None:
     """Write a file of instructions; it appears whole or not at all. Raises OSError."""
     functions = [
-        _Function(key, list(one.files), one.offset.tolist(), list(one.text), *_files_and_lines(one))
-        for key, one in codes.items()
+        _Function(
+            key, list(code.files), code.offset.tolist(), list(code.text), *_files_and_lines(code)
+        )
+        for key, code in codes.items()
     ]
     data = msgspec.json.encode(_File(_FORMAT, _VERSION, disassembler, functions))
     if len(data) > _LARGEST:

@@ -57,21 +57,23 @@ class Disassembler:
         """
         due = time.monotonic() + _PATIENCE
         found: dict[str, Code] = {}
-        for some in _batches(functions):
-            sections = self._sections(cubin, some.values(), tick, due)
-            for name, one in some.items():
-                section = sections.get(one.section, CodeSection())
+        for batch in _batches(functions):
+            sections = self._sections(cubin, batch.values(), tick, due)
+            for name, function in batch.items():
+                section = sections.get(function.section, CodeSection())
                 if section.in_doubt:
-                    section = self._sections(cubin, [one], tick, due).get(one.section, section)
+                    section = self._sections(cubin, [function], tick, due).get(
+                        function.section, section
+                    )
                 if section.rows:
-                    end = one.start + one.size if one.start else _END
-                    found[name] = section.function_code(name, one.start, end)
+                    end = function.start + function.size if function.start else _END
+                    found[name] = section.function_code(name, function.start, end)
         return found
 
     def _sections(
         self, cubin: Path, functions: Iterable[CubinFunction], tick: Tick, due: float
     ) -> dict[str, CodeSection]:
-        numbers = ",".join(str(one.symbol) for one in functions)
+        numbers = ",".join(str(function.symbol) for function in functions)
         command = [self.path, "-c", "-g", "-fun", numbers, str(cubin.absolute())]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
             code = _run(command, out, said, tick, due)

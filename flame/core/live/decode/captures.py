@@ -70,9 +70,9 @@ class GraphCaptures:
 
     def _mark_stacks(self, stacks: I4) -> I4:
         known, place = distinct(stacks.astype(np.int64))
-        new = [one for one in known.tolist() if one not in self._marked]
+        new = [stack for stack in known.tolist() if stack not in self._marked]
         if new:
             marked = self._joiner.marked(np.array(new), CAPTURED).tolist()
             self._marked.update(zip(new, marked, strict=True))
-        found = [self._marked[one] for one in known.tolist()]
+        found = [self._marked[stack] for stack in known.tolist()]
         return np.array(found, np.int32)[place]

@@ -168,16 +168,18 @@ class GrowingDump:
                 pieces |= {key: self._take_new_pieces(key) for key in keys}
         self._queue.extend((key, piece) for key in _VOCABULARY for piece in pieces[key])
         events = ((key, piece) for key in _EVENTS for piece in pieces[key])
-        self._queue.extend(sorted(events, key=lambda one: one[1].begin))
+        self._queue.extend(sorted(events, key=lambda queued: queued[1].begin))
         self._behind = sum(piece.end - piece.begin for _, piece in self._queue)
 
     def _open_records(self) -> dict[str, I8]:
         """Read the records of ranges that are open, which are rewritten in place."""
         self._open_chunks |= {
-            one.offset: one for one in self._chunks.take_changed(host.OPEN_RANGES)
+            chunk.offset: chunk for chunk in self._chunks.take_changed(host.OPEN_RANGES)
         }
-        self._open_chunks = {at: one for at, one in self._open_chunks.items() if one.committed}
-        if sum(one.committed for one in self._open_chunks.values()) > _MOST_OPEN:
+        self._open_chunks = {
+            at: chunk for at, chunk in self._open_chunks.items() if chunk.committed
+        }
+        if sum(chunk.committed for chunk in self._open_chunks.values()) > _MOST_OPEN:
             raise InputError("damaged: more ranges are open than in any program")
         return _read_open_ranges(self._chunks.records_of(self._open_chunks.values()))
 

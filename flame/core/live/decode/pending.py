@@ -38,7 +38,7 @@ class PendingRows(Generic[_Table]):
 
 
 def _select_rows(table: Any, rows: Bool) -> dict[str, Column]:
-    return {one.name: getattr(table, one.name)[rows] for one in fields(table)}
+    return {column.name: getattr(table, column.name)[rows] for column in fields(table)}
 
 
 class DeliveredCalls:

@@ -32,7 +32,9 @@ class _DumpState:
         for keys in looks:
             self.chunks.update(True, keys)
             for key in keys:
-                self._ends |= {one.offset: one.committed for one in self.chunks.take_changed(key)}
+                self._ends |= {
+                    chunk.offset: chunk.committed for chunk in self.chunks.take_changed(key)
+                }
             if OPEN_RANGES in keys:  # which are rewritten in place
                 self._open = {place: self._bytes(place, end) for place, end in self._ends.items()}
 

@@ -104,13 +104,13 @@ def _fill_idle(
     """Fill in ``idle``; return until when GPUs are busy, and when each row alone makes them so."""
     until, since = dict(before), rows.start.copy()
     end = rows.start + rows.duration
-    for one in distinct(device)[0].tolist():
-        mine = np.flatnonzero(device == one)
+    for gpu in distinct(device)[0].tolist():
+        mine = np.flatnonzero(device == gpu)
         start = rows.start[mine]
-        known = before.get(one, int(start[0]))
+        known = before.get(gpu, int(start[0]))
         reach = np.maximum(np.maximum.accumulate(end[mine]), known)
         already = np.append(known, reach[:-1])
         rows.idle[mine] = np.maximum(start - already, 0)
         since[mine] = np.maximum(start, already)
-        until[one] = int(reach[-1])
+        until[gpu] = int(reach[-1])
     return until, since

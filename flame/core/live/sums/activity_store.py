@@ -45,7 +45,7 @@ class ActivityStore:
         self._weight = 0.0
 
     def __len__(self) -> int:
-        return sum(len(one) for one in self.segments)
+        return sum(len(segment) for segment in self.segments)
 
     @property
     def newest(self) -> int:
@@ -76,7 +76,7 @@ class ActivityStore:
 
     def expire(self, horizon: int) -> list[ActivitySegment]:
         """Take out the segments that lie before ``horizon`` as a whole."""
-        gone = sum(one.last < horizon for one in self.segments)
+        gone = sum(segment.last < horizon for segment in self.segments)
         self.calls.expire(horizon)
         return self._drop(gone)
 
@@ -157,7 +157,7 @@ class ActivityStore:
         after rows of theirs, and the starts of these.
         """
         (first,) = self.calls.take(used, "first")
-        begin = min(int(one.min(initial=NEVER)) for one in (new.start, first, came[1]))
+        begin = min(int(times.min(initial=NEVER)) for times in (new.start, first, came[1]))
         tail = self._order_rows([*self._take_from(begin), new])
         self._remember_waiting(new)
         bound = self._assign_launches(tail, distinct(came[0])[0]) if came.size else came[0]
@@ -173,7 +173,7 @@ class ActivityStore:
             kept -= 1
         if kept and len(self.segments[kept - 1].rows) < _SEGMENT // 2:
             kept -= 1
-        rows = [one.rows for one in self.segments[kept:]]
+        rows = [segment.rows for segment in self.segments[kept:]]
         self.segments = self.segments[:kept]
         return rows
 

@@ -99,7 +99,7 @@ class SpanStore:
         self._weight = 0.0
 
     def __len__(self) -> int:
-        return sum(len(one) for one in self.segments)
+        return sum(len(segment) for segment in self.segments)
 
     @property
     def segments(self) -> list[SpanSegment]:
@@ -124,16 +124,16 @@ class SpanStore:
 
     def expire(self, horizon: int) -> list[SpanSegment]:
         """Take out the segments that had ended at ``horizon``."""
-        gone = [one for one in self.segments if one.last <= horizon]
-        self.long = [one for one in self.long if one.last > horizon]
-        self.short = [one for one in self.short if one.last > horizon]
+        gone = [segment for segment in self.segments if segment.last <= horizon]
+        self.long = [segment for segment in self.long if segment.last > horizon]
+        self.short = [segment for segment in self.short if segment.last > horizon]
         self.launches = self.launches.since(horizon)
         return gone
 
     @property
     def oldest(self) -> int:
         """The end of the segment that ends first."""
-        return min(one.last for one in self.segments)
+        return min(segment.last for segment in self.segments)
 
     def drop_oldest(self) -> KeptSegments:
         """Take out the segment that ends first."""

@@ -126,9 +126,9 @@ class CallTable:
         """Split ``place`` by segment: yield the indices into it, and their rows in the segment."""
         known = np.flatnonzero(place != NONE)
         number = np.searchsorted(self._ends, place[known], "right")
-        for one in np.flatnonzero(np.bincount(number)).tolist():
-            part, rows = self._parts[one], known[number == one]
-            yield part, rows, place[rows] - (self._ends[one] - len(part))
+        for at in np.flatnonzero(np.bincount(number)).tolist():
+            part, rows = self._parts[at], known[number == at]
+            yield part, rows, place[rows] - (self._ends[at] - len(part))
 
 
 def _build_segment(calls: NewCalls) -> _CallSegment:

@@ -70,7 +70,7 @@ class LiveSamples:
         return state != self._seen and any(state[1:]) and time.monotonic() >= self._due
 
     def _state(self, dumps: Sequence[GrowingDump]) -> tuple[int, ...]:
-        return (self._codes.version, *(one.sample_records for one in dumps))
+        return (self._codes.version, *(dump.sample_records for dump in dumps))
 
     def close(self) -> None:
         """Stop looking for code."""
@@ -148,7 +148,7 @@ class _CodeLookup:
     @property
     def version(self) -> int:
         """A number that rises when code has come."""
-        for asked in [one for one in self._asked if one.done()]:
+        for asked in [future for future in self._asked if future.done()]:
             keys, found = self._asked.pop(asked), asked.result()
             self._known |= {key: found.get(key[1:]) for key in keys}
             self._version += 1

@@ -66,16 +66,16 @@ class SegmentSums:
     def look(self, segments: Iterable[Segment], begin: int | None, size: int) -> I8:
         """Return sums i8[measures, size] from ``begin`` on (None: of all), of ``size`` groups."""
         known = list(segments)
-        whole = {one for one in known if begin is None or one.first >= begin}
-        for one in self._whole - whole:
-            self._add(one.sums, -1)
-        for one in whole - self._whole:
-            self._add(one.sums, 1)
+        whole = {segment for segment in known if begin is None or segment.first >= begin}
+        for segment in self._whole - whole:
+            self._add(segment.sums, -1)
+        for segment in whole - self._whole:
+            self._add(segment.sums, 1)
         self._whole = whole
         result = _widen(self._values, size).copy()
-        for one in known:
-            if begin is not None and one.first < begin <= one.last:
-                group, values = one.since(begin)
+        for segment in known:
+            if begin is not None and segment.first < begin <= segment.last:
+                group, values = segment.since(begin)
                 result[:, group] += values
         return result
 

@@ -64,8 +64,8 @@ class WindowSums:
 
     def settle(self, gone: KeptSegments) -> None:
         """Add up for good the segments that will not be kept any longer."""
-        for one in gone.work:
-            self._settle([pair.work for pair in self._pairs()], one)
+        for segment in gone.work:
+            self._settle([pair.work for pair in self._pairs()], segment)
         for other in gone.host:
             self._settle([pair.host for pair in self._pairs()], other)
 
@@ -77,5 +77,5 @@ class WindowSums:
         whole, marked, *sliding = sums
         whole.settle(segment, None)
         marked.settle(segment, self._mark)
-        for one in sliding:
-            one.forget(segment)
+        for window in sliding:
+            window.forget(segment)

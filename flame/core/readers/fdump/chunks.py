@@ -126,7 +126,9 @@ class Chunks:
     def _find_sizes(self, header: DumpHeader) -> DumpHeader:
         """Return ``header``, with the sizes of version 1 where a chunk is found only by these."""
         usual = header._replace(header_size=USUAL_SIZE, chunk_size=USUAL_SIZE)
-        found, otherwise = (self._read_chunk(one, one.header_size) for one in (header, usual))
+        found, otherwise = (
+            self._read_chunk(candidate, candidate.header_size) for candidate in (header, usual)
+        )
         return usual if found is None and otherwise is not None else header
 
     def _read_chunk(self, header: DumpHeader, offset: int) -> Chunk | None:
@@ -160,8 +162,8 @@ class Chunks:
             if chunk is None:
                 self._absent.append(place)
             else:
-                for one in self._absent:
-                    self._add(one, None)
+                for absent in self._absent:
+                    self._add(absent, None)
                 self._add(place, chunk)
                 self._absent = []
                 self._next = place + self.header.chunk_size
@@ -188,10 +190,10 @@ class Chunks:
             self._open.append(place)
         if chunk == known:
             return
-        for one, sign in ((known, -1), (chunk, 1)):
-            if one is not None:
-                self._committed[one.type] += sign * one.committed
-                self.unreadable += sign * (one.damaged or self.key_of(one) is None)
+        for version, sign in ((known, -1), (chunk, 1)):
+            if version is not None:
+                self._committed[version.type] += sign * version.committed
+                self.unreadable += sign * (version.damaged or self.key_of(version) is None)
         if chunk is not None and (key := self.key_of(chunk)) is not None:
             self._changed[key].add(place)
 
@@ -225,7 +227,7 @@ class Chunks:
 
     def records(self) -> Records:
         """Return the records in the chunks as `update` has seen them; they are read on demand."""
-        return self.records_of(one for one in self.by_place.values() if one is not None)
+        return self.records_of(chunk for chunk in self.by_place.values() if chunk is not None)
 
     def records_of(self, chunks: Iterable[Chunk]) -> Records:
         """Return the records in some ``chunks``, as `records` does."""

@@ -32,8 +32,8 @@ def list_dumps(folder: Path) -> Iterator[Path]:
 
     Raises OSError where it cannot be read.
     """
-    found = [one for one in folder.iterdir() if one.suffix == SUFFIX and one.is_file()]
-    yield from sorted(found, key=lambda one: (_start_in_name(one), one.name))
+    found = [entry for entry in folder.iterdir() if entry.suffix == SUFFIX and entry.is_file()]
+    yield from sorted(found, key=lambda dump: (_start_in_name(dump), dump.name))
 
 
 def _start_in_name(dump: Path) -> int:
@@ -62,9 +62,9 @@ def _leave_out_empty(found: list[Path]) -> Recording:
     full: list[Path] = []
     empty: list[Path] = []
     errors: list[InputError] = []
-    for one in found:
+    for dump in found:
         try:
-            (empty if is_empty_dump(one) else full).append(one)
+            (empty if is_empty_dump(dump) else full).append(dump)
         except InputError as error:
             errors.append(error)
     if errors and not full and not empty:

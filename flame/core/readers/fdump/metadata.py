@@ -34,7 +34,7 @@ def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta
         rank=int(rank) if _RANK.fullmatch(rank) else None,
         label=f"{name} [{header.pid}]" if name else f"[{header.pid}]",
         clock=f"{fact('boot_id')} {offset}" if fact("boot_id") else "",
-        producer=", ".join(f"{title} {one}" for title, one in parts if one),
+        producer=", ".join(f"{title} {version}" for title, version in parts if version),
         schema_version=str(header.version),
         synthetic=fact("synthetic") == "yes",
         options={key: why for key, why in (("cupti", no_cupti), ("python", no_python)) if why},
@@ -68,7 +68,9 @@ def process_name(vocabulary: DumpVocabulary) -> str:
         return name
     # The system has cut it.
     paths = (vocabulary.last_fact("executable"), first, *words[:1])
-    return next((one for one in map(_file_name, paths) if one.startswith(name)), name)
+    return next(
+        (file_name for file_name in map(_file_name, paths) if file_name.startswith(name)), name
+    )
 
 
 def _script_name(words: Sequence[str]) -> str:

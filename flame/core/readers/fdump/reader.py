@@ -152,7 +152,9 @@ def _read_nodes(context: DumpContext, stages: _Stages) -> tuple[Nodes, Recorded]
 
 
 def _select_rows(table: Table, rows: Bool) -> Table:
-    return replace(table, **{one.name: getattr(table, one.name)[rows] for one in fields(table)})
+    return replace(
+        table, **{column.name: getattr(table, column.name)[rows] for column in fields(table)}
+    )
 
 
 def _read_calls(context: DumpContext, stages: _Stages) -> tuple[Calls, I4]:
@@ -181,7 +183,7 @@ def _read_ranges(
         batches.add(**rows)
         payloads.add(kept)
     table = batches.build()
-    known = {one.name: getattr(table, one.name) for one in fields(table)}
+    known = {column.name: getattr(table, column.name) for column in fields(table)}
     batches.add(**known)
     rows, _ = host.build_range_rows(context, still_open)
     context.timeless_ranges += len(still_open["start"]) - len(rows["start"])

@@ -58,7 +58,7 @@ class Records:
         pieces = self.pieces(key)
         for low in range(0, len(pieces), AT_ONCE):
             dtype = self._layouts[key].dtype
-            data = b"".join(self._rows(one, dtype) for one in pieces[low : low + AT_ONCE])
+            data = b"".join(self._rows(piece, dtype) for piece in pieces[low : low + AT_ONCE])
             yield _select_fields(np.frombuffer(data, dtype), names)
 
     def table(self, key: str, names: Sequence[str]) -> dict[str, I8]:

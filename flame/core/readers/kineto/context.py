@@ -117,10 +117,10 @@ class KinetoContext:
         keys = [
             (
                 event.name,
-                raw_bytes(one.dims),
-                detail_text(one) if one.collective or one.backend else "",
+                raw_bytes(event_args.dims),
+                detail_text(event_args) if event_args.collective or event_args.backend else "",
             )
-            for event, one in zip(events, args, strict=True)
+            for event, event_args in zip(events, args, strict=True)
         ]
         return np.array([ranges[key] for key in keys], np.int32)
 

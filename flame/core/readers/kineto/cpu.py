@@ -64,8 +64,8 @@ class PythonCalls:
             end=end,
             thread=self._context.thread_numbers(whole),
             frame=np.array([self._frames[event.name] for event in whole], np.int32),
-            call=fill_absent([one.call for one in args], 0),
-            caller=fill_absent([one.caller for one in args], 0),
+            call=fill_absent([event_args.call for event_args in args], 0),
+            caller=fill_absent([event_args.caller for event_args in args], 0),
         )
 
     def build(self) -> Functions:
@@ -91,7 +91,7 @@ class OperatorRanges:
         thread = self._context.thread_numbers(whole)
         self._rows.add(start=start, end=end, thread=thread, frame=self._context.range_frames(whole))
         codes = self._call_stacks
-        texts = [one.call_stack or "" for one in args]
+        texts = [event_args.call_stack or "" for event_args in args]
         self._stack.append(
             np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)
         )

@@ -112,7 +112,7 @@ class EventDecoder:
         whole = b"".join((b"[", text, b"]"))
         if not self._exact:
             events = self._float.decode(whole)
-            self._exact = any(type(one.ts) is float and one.ts >= EXACT_US for one in events)
+            self._exact = any(type(event.ts) is float and event.ts >= EXACT_US for event in events)
             if not self._exact:
                 return events
         return self._decimal.decode(whole)
@@ -165,9 +165,9 @@ def _replace_surrogates(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
-        return [_replace_surrogates(one) for one in value]
+        return [_replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_replace_surrogates(key): _replace_surrogates(one) for key, one in value.items()}
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
     return value
 
 

@@ -30,8 +30,8 @@ class SequenceNumbers:
 
     def add(self, args: Sequence[EventArgs]) -> None:
         """Add rows."""
-        self._number.append(fill_absent([one.sequence for one in args], NONE))
-        self._thread.append(fill_absent([one.forward_thread for one in args], 0))
+        self._number.append(fill_absent([event_args.sequence for event_args in args], NONE))
+        self._thread.append(fill_absent([event_args.forward_thread for event_args in args], 0))
 
     def link_operators(self, ranges: Ranges, process_of: I4, arrows: I8) -> I8:
         """Return the row of each row's forward operator, -1 where there is none.
@@ -46,8 +46,8 @@ class SequenceNumbers:
         backward = np.flatnonzero((number >= 0) & (home > 0))
         links = arrows.copy()
         _, group = unique_rows([process[backward], home[backward]])
-        for one in range(int(group.max(initial=NONE)) + 1):
-            rows = backward[group == one]
+        for group_number in range(int(group.max(initial=NONE)) + 1):
+            rows = backward[group == group_number]
             near = forward[process[forward] == process[rows[0]]]
             shown = ranges.thread[arrows[rows[arrows[rows] >= 0]]]
             candidates = []
@@ -57,7 +57,7 @@ class SequenceNumbers:
                 )
                 candidates.append((int((shown == thread).sum()), *_rate_fit(ranges, found), found))
             if candidates:
-                *_, found = max(candidates, key=lambda one: one[:3])
+                *_, found = max(candidates, key=lambda candidate: candidate[:3])
                 links[rows] = np.where(arrows[rows] >= 0, arrows[rows], found)
         return links
 

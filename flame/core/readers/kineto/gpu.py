@@ -73,21 +73,31 @@ class GpuActivities:
             end=end,
             process=np.full(len(whole), NONE),
             device=fit_31_bits(
-                _fill_missing([one.device for one in args], [event.pid for event in whole])
+                _fill_missing(
+                    [event_args.device for event_args in args], [event.pid for event in whole]
+                )
             ),
             stream=fit_31_bits(
-                _fill_missing([one.stream for one in args], [event.tid for event in whole])
+                _fill_missing(
+                    [event_args.stream for event_args in args], [event.tid for event in whole]
+                )
             ),
-            correlation=fill_absent([one.correlation for one in args], 0),
+            correlation=fill_absent([event_args.correlation for event_args in args], 0),
             frame=np.array([frames[event.name] for event in whole], np.int32),
             graph_node=np.full(len(whole), NONE),
         )
         configs = self._configs
         keys = [
-            (raw_bytes(one.grid), raw_bytes(one.block), one.registers, one.shared) for one in args
+            (
+                raw_bytes(event_args.grid),
+                raw_bytes(event_args.block),
+                event_args.registers,
+                event_args.shared,
+            )
+            for event_args in args
         ]
         self._config.append(np.array([configs[key] for key in keys], np.int32))
-        sizes = fill_absent([one.bytes for one in args], UNKNOWN)
+        sizes = fill_absent([event_args.bytes for event_args in args], UNKNOWN)
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
 
     def build(self) -> Activities:

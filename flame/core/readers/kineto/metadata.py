@@ -78,7 +78,7 @@ def read_devices(top: Mapping[str, bytes], numbers: I4) -> tuple[Device, ...]:
         listed = msgspec.json.decode(top.get(_DEVICES, b"[]"), type=list[_Properties])
     except (ValueError, RecursionError):
         listed = []
-    names = {one.id: one.name for one in listed}
+    names = {properties.id: properties.name for properties in listed}
     return tuple(Device(number, names.get(number, "")) for number in numbers.tolist())
 
 

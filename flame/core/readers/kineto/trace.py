@@ -90,9 +90,9 @@ class TraceBuilder:
         parts = self._parts
         for event in events:
             grouped[parts[event.cat]].append(event)
-        for part, mine in grouped.items():
+        for part, selected in grouped.items():
             if part is not None:
-                part(mine)
+                part(selected)
                 self.known |= part != self._context.learn_names
 
     def build(self, path: str, top: Mapping[str, bytes]) -> RawTrace:

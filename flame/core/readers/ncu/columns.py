@@ -66,7 +66,7 @@ class PageColumns:
         """Find the columns that ``header`` names."""
         if len(header) > _MOST_COLUMNS:
             raise WrongPageError(f"{len(header):,} columns are more than any page has; {AGAIN}")
-        names = [one.strip() for one in header]
+        names = [name.strip() for name in header]
         sources = [at for at, name in enumerate(names) if name == "Source"]
         line, address = _column_place(names, "Line No"), _column_place(names, "Address")
         return cls(

@@ -17,7 +17,7 @@ def add_source_lines(results: Sequence[NcuResult], others: Sequence[NcuResult]) 
 
     Those of ``others`` lie at the same addresses; not all instructions need be there.
     """
-    return [_add_result_lines(one, others) for one in results]
+    return [_add_result_lines(result, others) for result in results]
 
 
 def _add_result_lines(result: NcuResult, others: Sequence[NcuResult]) -> NcuResult:

@@ -50,17 +50,17 @@ class NcuFile:
 
 def result_warnings(results: Sequence[NcuResult]) -> Iterator[str]:
     """Yield what is missing from ``results``, or wrong in them; each a text without an end."""
-    bare = [one.name for one in results if not one.collected]
+    bare = [result.name for result in results if not result.collected]
     if bare:
         yield f"kernels without PC samples: {list_some_names(bare)}; profile again with {COLLECT}"
-    unknown = sum(_count_unknown(one.samples) for one in results)
+    unknown = sum(_count_unknown(result.samples) for result in results)
     if unknown:
-        whole = sum(one.samples.total for one in results)
+        whole = sum(result.samples.total for result in results)
         yield f"PC samples that are under no stall reason: {unknown:,} of {whole:,}"
-    unlike = sum(one.unlike for one in results)
+    unlike = sum(result.unlike for result in results)
     if unlike:
         yield f"instructions listed several times, unlike each other: {unlike:,}; the first counts"
-    excess = sum(one.excess for one in results)
+    excess = sum(result.excess for result in results)
     if excess:
         yield f"instructions with more samples by reason than in all: {excess:,}; reasons count"
 

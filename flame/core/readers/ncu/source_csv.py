@@ -92,15 +92,15 @@ def _parse_results(text: str, progress: Progress) -> list[NcuResult]:
         raise WrongPageError(_explain_no_result(text))
     if is_cut_off(text):
         raise WrongPageError(f"cut off: it ends within a row; {AGAIN}")
-    if not any(len(one.samples.code) for one in found):
+    if not any(len(result.samples.code) for result in found):
         raise WrongPageError(
             f"no SASS instructions in it, only source lines; export them: {EXPORT}"
         )
-    if not any(one.collected for one in found):
+    if not any(result.collected for result in found):
         raise WrongPageError(f"no PC samples were collected; profile again with: {COLLECT}")
-    if not any(one.samples.total for one in found):
+    if not any(result.samples.total for result in found):
         raise WrongPageError("no PC samples in it: its kernels ended before the first was taken")
-    if sum(float(one.samples.samples.sum(dtype=np.float64)) for one in found) >= _MOST:
+    if sum(float(result.samples.samples.sum(dtype=np.float64)) for result in found) >= _MOST:
         raise WrongPageError(f"its PC samples add up to more than there can be; {AGAIN}")
     return found
 
@@ -199,7 +199,7 @@ def _build_result(group: Sequence[PageBlock]) -> NcuResult:
         reader.add(block)
     name = _name(group[0]).strip()
     code, order = _build_code(name, reader)
-    excess = sum(one.excess > 0 for one in reader.found.values())
+    excess = sum(instruction.excess > 0 for instruction in reader.found.values())
     samples = _build_samples(code, [reader.found[address] for address in order])
     first = order[0] if order else 0
     return NcuResult(name, samples, first, reader.collected, len(reader.unlike), excess)
@@ -209,16 +209,23 @@ def _build_code(name: str, reader: _InstructionCollector) -> tuple[Code, list[in
     """Build the code of the instructions, and return their addresses in order."""
     order = sorted(reader.found)
     rows = [reader.found[address] for address in order]
-    files = tuple(dict.fromkeys(one.file for one in rows if one.file and one.line))
+    files = tuple(
+        dict.fromkeys(
+            instruction.file for instruction in rows if instruction.file and instruction.line
+        )
+    )
     place = {file: number for number, file in enumerate(files)}
     first = order[0] if order else 0
     last = order[-1] if order else 0
     code = Code(
         name,
         np.array(order, np.int64) - first,
-        _make_targets_relative([one.text for one in rows], first, last),
-        np.array([place.get(one.file, -1) if one.line else -1 for one in rows], np.int32),
-        np.array([one.line if one.file else 0 for one in rows], np.int32),
+        _make_targets_relative([instruction.text for instruction in rows], first, last),
+        np.array(
+            [place.get(instruction.file, -1) if instruction.line else -1 for instruction in rows],
+            np.int32,
+        ),
+        np.array([instruction.line if instruction.file else 0 for instruction in rows], np.int32),
         files,
         {
             (place[file], line): text
@@ -247,11 +254,11 @@ def _make_targets_relative(texts: Sequence[str], first: int, last: int) -> tuple
 
 
 def _build_samples(code: Code, rows: Sequence[PageInstruction]) -> Samples:
-    keys = list(chain.from_iterable(one.samples for one in rows))
+    keys = list(chain.from_iterable(instruction.samples for instruction in rows))
     reasons = tuple(dict.fromkeys(keys))
     number = {key: at for at, key in enumerate(reasons)}
-    sizes = np.fromiter((len(one.samples) for one in rows), np.int64, len(rows))
+    sizes = np.fromiter((len(instruction.samples) for instruction in rows), np.int64, len(rows))
     place = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
     reason = np.fromiter(map(number.__getitem__, keys), np.int32, len(keys))
-    counts = chain.from_iterable(one.samples.values() for one in rows)
+    counts = chain.from_iterable(instruction.samples.values() for instruction in rows)
     return Samples(code, place, reason, np.fromiter(counts, np.int64, len(keys)), reasons)

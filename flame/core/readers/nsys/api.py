@@ -143,8 +143,8 @@ def _build_stacks(context: NsysContext, chain: I8, frames: I4) -> tuple[I4, I4]:
             f"{too_deep:,} call chains have more than {_MAX_FRAMES} frames: the innermost left out"
         )
     for rows in _rows_by_depth(step)[:_MAX_FRAMES]:
-        for stack, mine in ((python, is_python[frames[rows]]), (native, ~is_python[frames[rows]])):
-            _push_frames(context, stack, chain[rows[mine]], frames[rows[mine]])
+        for stack, own in ((python, is_python[frames[rows]]), (native, ~is_python[frames[rows]])):
+            _push_frames(context, stack, chain[rows[own]], frames[rows[own]])
     return python, native
 
 

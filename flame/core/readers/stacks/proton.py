@@ -85,12 +85,14 @@ def _build_stacks(tree: _Tree, working: Tick) -> RawStacks:
     stacks, stack = tree.stacks(frames, working)
     metrics = _Metrics(tree)
     measures = metrics.measures()
-    rows = np.flatnonzero(sum((one.values > 0 for one in measures), np.zeros(len(stack), bool)))
+    rows = np.flatnonzero(
+        sum((measure.values > 0 for measure in measures), np.zeros(len(stack), bool))
+    )
     return RawStacks(
         frames=frames,
         stacks=stacks,
         stack=stack[rows],
-        measures=tuple(replace(one, values=one.values[rows]) for one in measures),
+        measures=tuple(replace(measure, values=measure.values[rows]) for measure in measures),
         meta=Meta(),
         warnings=metrics.warnings,
     )

@@ -112,21 +112,21 @@ def _build_all_rows(
     if not profiles:
         raise InputError("profiles: there is none")
     samples = SampleStacks(len(frames))
-    chosen = _apply_to_profiles(lambda one: _add_samples(one, samples, working), profiles)
+    chosen = _apply_to_profiles(lambda profile: _add_samples(profile, samples, working), profiles)
     indices, lengths = samples.build()
     stacks, ids = build_row_stacks(frames[indices], lengths, working)
-    spelled = [(one, ids[which]) for one, which in zip(profiles, chosen, strict=True)]
+    spelled = [(profile, ids[which]) for profile, which in zip(profiles, chosen, strict=True)]
     return stacks, _apply_to_profiles(
-        lambda one: _build_rows(*one, frames, stacks, working), spelled
+        lambda profile: _build_rows(*profile, frames, stacks, working), spelled
     )
 
 
 def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Result]:
     """Apply ``work`` to each profile; its InputErrors then begin with the profile's place."""
     done = []
-    for number, one in enumerate(profiles):
+    for number, profile in enumerate(profiles):
         try:
-            done.append(work(one))
+            done.append(work(profile))
         except InputError as error:
             raise InputError(f"profiles[{number}].{error}") from None
     return done
@@ -165,11 +165,11 @@ def _build_rows(
 
 def _frame_ids(found: Sequence[FileFrame], frames: FrameBuilder, ours: bool) -> I4:
     if ours:
-        return np.array([frames.add(_our_frame(one)) for one in found], np.int32)
+        return np.array([frames.add(_our_frame(frame)) for frame in found], np.int32)
     # The kind of a file is that of a frame which py-spy would write as text.
-    files = {one.file for one in found if one.file}
+    files = {frame.file for frame in found if frame.file}
     kinds = {file: parse_frame(f"f ({file}:1)").kind for file in files}
-    return np.array([frames.add(_frame(one, kinds)) for one in found], np.int32)
+    return np.array([frames.add(_frame(frame, kinds)) for frame in found], np.int32)
 
 
 def _our_frame(frame: FileFrame) -> Frame:

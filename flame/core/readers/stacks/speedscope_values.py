@@ -111,14 +111,19 @@ def merge_as_threads(profiles: Sequence[ProfileRows], shown: int) -> SpeedscopeT
     The quantity of the profile with the index ``shown`` is the first measure. Times count from the
     earliest start; there are none unless all profiles measure time.
     """
-    scale, warnings = _plain_scale([one for one in profiles if one.unit.quantity == PLAIN])
-    spans = [one.spans(scale if one.unit.quantity == PLAIN else one.unit.scale) for one in profiles]
-    quantities = list(dict.fromkeys(one.unit.quantity for one in profiles))
+    scale, warnings = _plain_scale(
+        [profile for profile in profiles if profile.unit.quantity == PLAIN]
+    )
+    spans = [
+        profile.spans(scale if profile.unit.quantity == PLAIN else profile.unit.scale)
+        for profile in profiles
+    ]
+    quantities = list(dict.fromkeys(profile.unit.quantity for profile in profiles))
     if 0 <= shown < len(profiles):
         quantities.sort(key=lambda quantity: quantity != profiles[shown].unit.quantity)
     thread, threads = _row_threads(profiles)
     return SpeedscopeTable(
-        stack=np.concatenate([one.stack for one in profiles]),
+        stack=np.concatenate([profile.stack for profile in profiles]),
         measures=tuple(_build_measure(quantity, profiles, spans, scale) for quantity in quantities),
         start=_row_starts(profiles, spans) if quantities == [TIME] else None,
         thread=thread,
@@ -132,8 +137,8 @@ def _build_measure(
 ) -> Measure:
     """Build the measure of a quantity; rows of profiles of another quantity have 0."""
     columns = [
-        length if one.unit.quantity == quantity else np.zeros_like(length)
-        for one, (_, length) in zip(profiles, spans, strict=True)
+        length if profile.unit.quantity == quantity else np.zeros_like(length)
+        for profile, (_, length) in zip(profiles, spans, strict=True)
     ]
     title, unit = _title_and_unit(quantity, scale)
     return Measure(title, title, unit, np.concatenate(columns))
@@ -149,7 +154,8 @@ def _title_and_unit(quantity: str, scale: int) -> tuple[str, str]:
 def _row_starts(profiles: Sequence[ProfileRows], spans: Sequence[tuple[I8, I8]]) -> I8:
     begins = [begin for begin, _ in spans]
     origins = [
-        _scale_values(number_column("startValue", [one.start]), one.unit.scale) for one in profiles
+        _scale_values(number_column("startValue", [profile.start]), profile.unit.scale)
+        for profile in profiles
     ]
     earliest = min(int(column.min()) for column in (*begins, *origins) if len(column))
     return np.concatenate(begins) - earliest
@@ -163,30 +169,34 @@ def _row_threads(profiles: Sequence[ProfileRows]) -> tuple[I4 | None, tuple[Thre
     seen: Counter[tuple[str, str]] = Counter()
     index: dict[tuple[str, int], int] = {}
     found = []
-    for one in profiles:
-        seen[one.unit.quantity, one.name] += 1
-        key = one.name, seen[one.unit.quantity, one.name]
+    for profile in profiles:
+        seen[profile.unit.quantity, profile.name] += 1
+        key = profile.name, seen[profile.unit.quantity, profile.name]
         found.append(index.setdefault(key, len(index)))
-    if max(Counter(one.unit.quantity for one in profiles).values()) == 1:
+    if max(Counter(profile.unit.quantity for profile in profiles).values()) == 1:
         return None, ()
-    lengths = [len(one.stack) for one in profiles]
+    lengths = [len(profile.stack) for profile in profiles]
     threads = tuple(Thread(NONE, tid + 1, name) for (name, _), tid in index.items())
     return np.repeat(np.array(found, np.int32), lengths), threads
 
 
 def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
     """Make every profile a measure, by its name, of the same stacks."""
-    stacks, place = distinct(np.concatenate([one.stack.astype(np.int64) for one in profiles]))
-    bounds = np.cumsum([len(one.stack) for one in profiles])[:-1]
+    stacks, place = distinct(
+        np.concatenate([profile.stack.astype(np.int64) for profile in profiles])
+    )
+    bounds = np.cumsum([len(profile.stack) for profile in profiles])[:-1]
     measures: dict[str, Measure] = {}
     warnings: list[str] = []
-    for one, rows in zip(profiles, np.split(place, bounds), strict=True):
-        plain = one.unit.quantity == PLAIN
-        scale, warned = _plain_scale([one] if plain else [])
+    for profile, rows in zip(profiles, np.split(place, bounds), strict=True):
+        plain = profile.unit.quantity == PLAIN
+        scale, warned = _plain_scale([profile] if plain else [])
         warnings += warned
-        values = sum_by(rows, one.spans(scale if plain else one.unit.scale)[1], len(stacks))
-        key = _metric_key(one.name, measures)
-        measures[key] = Measure(key, one.name, _title_and_unit(one.unit.quantity, scale)[1], values)
+        values = sum_by(rows, profile.spans(scale if plain else profile.unit.scale)[1], len(stacks))
+        key = _metric_key(profile.name, measures)
+        measures[key] = Measure(
+            key, profile.name, _title_and_unit(profile.unit.quantity, scale)[1], values
+        )
     return SpeedscopeTable(
         stacks.astype(np.int32), tuple(measures.values()), warnings=tuple(warnings)
     )
@@ -202,10 +212,10 @@ def _metric_key(title: str, taken: Container[str]) -> str:
 
 def _plain_scale(profiles: Sequence[ProfileRows]) -> tuple[int, tuple[str, ...]]:
     """Return the decimals that all numbers need, and a warning where there are too many."""
-    columns = [one.numbers.astype(np.float64) for one in profiles]
+    columns = [profile.numbers.astype(np.float64) for profile in profiles]
     values = np.concatenate([np.zeros(0), *columns])
     exact = next((scale for scale in range(MAX_DECIMALS) if _is_whole(values, scale)), MAX_DECIMALS)
-    room = _LIMIT / max(1.0, sum(one.most for one in profiles))
+    room = _LIMIT / max(1.0, sum(profile.most for profile in profiles))
     scale = min(exact, int(math.log10(max(room, 1.0))))
     counted = np.rint(values * 10.0**scale) / 10.0**scale
     if np.abs(counted - values).sum() <= _ROUNDED * np.abs(values).sum():
