@@ -47,47 +47,47 @@ class EventTables:
             self._grouped += len(new)
         return self._streams
 
-    def activity_table(self, rows: KeptRows, words: SnapshotVocabulary) -> Activities:
+    def activity_table(self, rows: KeptRows, vocabulary: SnapshotVocabulary) -> Activities:
         """Build the table of GPU activities."""
         known = self._work
         columns = _fill_columns(
             len(known),
             kind=known.column("kind"),
-            process=words.process[known.column("process")],
+            process=vocabulary.process[known.column("process")],
             **{name: known.column(name) for name in ("thread", "device", "stream")},
             **known.joined_stacks,
             **{name: known.column(name) for name in ("launch", "frame")},
         )
         columns["launched"] = known.column("launched").astype(bool)
-        return LazyActivities(rows, LazyGroups(rows, columns), words.stacks)
+        return LazyActivities(rows, LazyGroups(rows, columns), vocabulary.stacks)
 
-    def host_table(self, words: SnapshotVocabulary) -> Activities:
+    def host_table(self, vocabulary: SnapshotVocabulary) -> Activities:
         """Build the host table: it has no rows, only groups."""
         known = self._host
         columns = _fill_columns(
             len(known),
-            process=words.process[known.column("process")],
+            process=vocabulary.process[known.column("process")],
             **{name: known.column(name) for name in ("kind", "thread", "nvtx", "launch")},
         )
-        return LazyActivities(_NO_ROWS, LazyGroups(_NO_ROWS, columns), words.stacks)
+        return LazyActivities(_NO_ROWS, LazyGroups(_NO_ROWS, columns), vocabulary.stacks)
 
-    def totals(self, looked: WindowTotals, since: int) -> Totals:
+    def totals(self, window: WindowTotals, since: int) -> Totals:
         """Return the sums of a window, in which all rows ``since`` then are kept.
 
         Where a range is known only by what was in it, there is nothing to take the time of that
         from: such a place has none of its own.
         """
-        count, *values = looked.work
-        often, host = looked.host
+        count, *values = window.work
+        often, host = window.host
         by_metric = dict(zip(work.MEASURES, (count, *values), strict=True))
         by_metric["host"] = np.maximum(host, 0)
         return Totals(by_metric, {"gpu": count, "host": often}, since)
 
-    def graph_nodes(self, looked: WindowTotals) -> GraphNodes:
+    def graph_nodes(self, window: WindowTotals) -> GraphNodes:
         """Count how much of a window was replayed from graphs."""
         replayed = self._work.column("graph") > 0
         captured = replayed & (self._work.column("captured_nvtx") != EMPTY)
-        count = looked.work[0]
+        count = window.work[0]
         return GraphNodes(int(count[replayed].sum()), int(count[captured].sum()))
 
     def range_pieces(

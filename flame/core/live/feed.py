@@ -62,7 +62,7 @@ class LiveFeed:
             self._vocabulary, self._tables, self._samples, self._shared.configs
         )
         self._sums = WindowSums(clock())
-        self._dumps: list[LiveSource] = []
+        self._sources: list[LiveSource] = []
         self._files: set[tuple[int, int]] = set()
         self._turn = 0
         self._version = 0
@@ -72,7 +72,7 @@ class LiveFeed:
     @property
     def sources(self) -> tuple[GrowingDump, ...]:
         """The dumps, in the order in which they were added."""
-        return tuple(source.growing for source in self._dumps)
+        return tuple(source.growing for source in self._sources)
 
     def add(self, path: Path, fd: int | None = None) -> None:
         """Follow the dump at ``path``, or open as ``fd``; a dump is followed only once.
@@ -85,16 +85,16 @@ class LiveFeed:
             if file in self._files:
                 return
             data = DumpBytes(path, fd)
-        growing = GrowingDump(data, str(path), len(self._dumps), self._shared, self._options)
+        growing = GrowingDump(data, str(path), len(self._sources), self._shared, self._options)
         store = ActivityStore(self._work, growing.process, self._no_launch)
         spans = SpanStore(self._host, growing.process, self._vocabulary.parents)
         self._files.add(file)
-        self._dumps.append(LiveSource(growing, store, spans, Liveness(state.st_ino)))
+        self._sources.append(LiveSource(growing, store, spans, Liveness(state.st_ino)))
 
     def close(self) -> None:
         """Close all files."""
         self._samples.close()
-        for source in self._dumps:
+        for source in self._sources:
             source.growing.close()
 
     def mark(self) -> None:
@@ -114,10 +114,10 @@ class LiveFeed:
             self._turn += 1
             if time.monotonic() >= due:
                 break
-        if self._dumps and not self._version:
-            self._zero = min(source.begin for source in self._dumps)
+        if self._sources and not self._version:
+            self._zero = min(source.begin for source in self._sources)
         now = self._clock()
-        for source in self._dumps:
+        for source in self._sources:
             changed |= source.update_state(now)
         changed |= self._samples.is_due([source.growing for source in self._shown_sources()])
         self._expire()
@@ -126,8 +126,8 @@ class LiveFeed:
 
     def _in_turn(self) -> Iterator[LiveSource]:
         """Yield all dumps, then those again that have more, beginning where the last call ended."""
-        first = self._turn % max(len(self._dumps), 1)
-        dumps = (*self._dumps[first:], *self._dumps[:first])
+        first = self._turn % max(len(self._sources), 1)
+        dumps = (*self._sources[first:], *self._sources[:first])
         waiting = [source for source in dumps if not source.complete]
         while waiting:
             yield from waiting
@@ -135,17 +135,19 @@ class LiveFeed:
 
     def _now(self) -> int:
         """Return the time while anything is recorded, then that when the last recording ended."""
-        if not self._dumps or any(source.state is SourceState.RUNNING for source in self._dumps):
+        if not self._sources or any(
+            source.state is SourceState.RUNNING for source in self._sources
+        ):
             return self._clock()
-        return max(source.last for source in self._dumps)
+        return max(source.last for source in self._sources)
 
     def _expire(self) -> None:
         """Drop rows that are in no window any more, and those that are too many."""
         now = self._now()
-        for source in self._dumps:
+        for source in self._sources:
             self._sums.settle(source.expire(now - LONGEST))
-        self._shorten([source.store for source in self._dumps])
-        self._shorten([source.spans for source in self._dumps])
+        self._shorten([source.store for source in self._sources])
+        self._shorten([source.spans for source in self._sources])
 
     def _shorten(self, stores: Sequence[ActivityStore] | Sequence[SpanStore]) -> None:
         rows = sum(map(len, stores))
@@ -166,67 +168,69 @@ class LiveFeed:
             begin = max(begin, self._since)
         shown = self._shown_sources()
         extent = WindowExtent(_ALWAYS if begin is None else begin, now, self._zero)
-        looked, everything = self._sum_window(window, begin, now), self._sum_window(ALL, None, now)
-        profile = self._snapshots.build(shown, looked, everything, extent)
+        totals, totals_of_all = (
+            self._sum_window(*chosen, now) for chosen in ((window, begin), (ALL, None))
+        )
+        profile = self._snapshots.build(shown, totals, totals_of_all, extent)
         return LiveSnapshot(profile, window, self._version, profile.begin, profile.end)
 
     def _shown_sources(self) -> list[LiveSource]:
         """Return the dumps that hold anything; the first if none does."""
-        return [source for source in self._dumps if source.filled] or self._dumps[:1]
+        return [source for source in self._sources if source.filled] or self._sources[:1]
 
     def _sum_window(self, window: LiveWindow, begin: int | None, now: int) -> WindowTotals:
         """Sum up ``window``, including what is open at ``now``."""
         kept = KeptSegments(
-            [segment for source in self._dumps for segment in source.store.segments],
-            [segment for source in self._dumps for segment in source.spans.segments],
+            [segment for source in self._sources for segment in source.store.segments],
+            [segment for source in self._sources for segment in source.spans.segments],
         )
-        looked = self._sums.look(window, begin, kept, self._tables.sizes)
-        for source in self._dumps:
+        totals = self._sums.look(window, begin, kept, self._tables.sizes)
+        for source in self._sources:
             group, values = source.spans.open_rows(source.end_of_open(now)).sums(
                 _ALWAYS if begin is None else begin
             )
-            looked.host[:, group] += values
-        return looked
+            totals.host[:, group] += values
+        return totals
 
     def status(self) -> LiveStatus:
         """Return how the recording is doing."""
         now = self._now()
         late = [
             source
-            for source in self._dumps
+            for source in self._sources
             if source.growing.unread_bytes() and source.state is SourceState.RUNNING
         ]
         return LiveStatus(
             sources=tuple(self._source_statuses()),
             rates=self._rates(now),
             lag=max((now - source.newest for source in late), default=0),
-            behind=sum(source.growing.unread_bytes() for source in self._dumps if source.rest),
+            behind=sum(source.growing.unread_bytes() for source in self._sources if source.rest),
             elapsed=max(now - self._zero, 0) if self._version else 0,
             notes=tuple(self._notes(now)),
         )
 
     def _source_statuses(self) -> Iterator[SourceStatus]:
-        metas = [source.growing.meta() for source in self._dumps]
-        for source, label in zip(self._dumps, label_sources(metas) if metas else (), strict=True):
+        metas = [source.growing.meta() for source in self._sources]
+        for source, label in zip(self._sources, label_sources(metas) if metas else (), strict=True):
             header = source.growing.header
             yield SourceStatus(
                 header.pid, label, source.state, header.dropped, header.tail, source.halted
             )
 
     def _rates(self, now: int) -> Rates:
-        busy = [part.busy for source in self._dumps for part in source.store.segments]
-        launches = [source.spans.launches for source in self._dumps]
-        running = any(source.state is SourceState.RUNNING for source in self._dumps)
+        busy = [part.busy for source in self._sources for part in source.store.segments]
+        launches = [source.spans.launches for source in self._sources]
+        running = any(source.state is SourceState.RUNNING for source in self._sources)
         return compute_rates(busy, launches, self._recording_spans(now), now - SETTLED * running)
 
     def _recording_spans(self, now: int) -> Iterator[RecordingSpan]:
         gpus = Counter(device.source for device in self._shared.devices)
-        for source in self._dumps:
+        for source in self._sources:
             yield RecordingSpan(source.begin, source.end_of_open(now), gpus[source.growing.source])
 
     def _notes(self, now: int) -> Iterator[str]:
-        yield from (source.error for source in self._dumps if source.error)
-        halted = (source.growing.header.pid for source in self._dumps if source.halted)
+        yield from (source.error for source in self._sources if source.error)
+        halted = (source.growing.header.pid for source in self._sources if source.halted)
         yield from (_HALTED.format(pid) for pid in halted)
         if self._since > now - LONGEST:
             length = max(now - self._since, 0) / SECOND

@@ -41,12 +41,12 @@ class SnapshotBuilder:
 
     def __init__(
         self,
-        lexicon: LiveVocabulary,
+        vocabulary: LiveVocabulary,
         tables: EventTables,
         samples: LiveSamples,
         configs: Sequence[LaunchConfig],
     ) -> None:
-        self._lexicon = lexicon
+        self._vocabulary = vocabulary
         self._tables = tables
         self._samples = samples
         self._configs = configs
@@ -55,48 +55,48 @@ class SnapshotBuilder:
     def build(
         self,
         dumps: Sequence[LiveSource],
-        looked: WindowTotals,
-        everything: WindowTotals,
+        totals: WindowTotals,
+        totals_of_all: WindowTotals,
         extent: WindowExtent,
     ) -> Profile:
-        """Build the profile of a window with the sums ``looked``.
+        """Build the profile of a window from its ``totals``.
 
-        ``everything`` are those of all there was: gaps are told of these.
+        ``totals_of_all`` are those of all there was: warnings of gaps are on these.
         """
         tables = self._tables
         metas = [source.growing.meta() for source in dumps]
         labels = label_sources(metas) if len(dumps) > 1 else ("",) * len(dumps)
         sampling = self._samples.take([source.growing for source in dumps])
-        words = self._snapshot_vocabulary(dumps, metas, labels)
+        vocabulary = self._snapshot_vocabulary(dumps, metas, labels)
         kept = [segment for source in dumps for segment in source.store.segments]
         rows = KeptRows(kept, extent.begin, extent.zero)
         since = max((source.store.floor - extent.zero for source in dumps), default=0)
         host, ranges = (
-            tables.host_table(words),
+            tables.host_table(vocabulary),
             [part for source in dumps for part in source.ranges(extent)],
         )
         profile = Profile(
-            frames=words.frames,
-            activities=tables.activity_table(rows, words),
-            processes=words.processes,
-            threads=words.threads,
-            devices=words.devices,
-            grouping=words.grouping,
+            frames=vocabulary.frames,
+            activities=tables.activity_table(rows, vocabulary),
+            processes=vocabulary.processes,
+            threads=vocabulary.threads,
+            devices=vocabulary.devices,
+            grouping=vocabulary.grouping,
             meta=_merge_metas(dumps, metas, extent.zero),
             begin=max(extent.begin - extent.zero, 0),
             end=extent.end - extent.zero,
-            graph_nodes=tables.graph_nodes(looked),
+            graph_nodes=tables.graph_nodes(totals),
             warnings=(),
             host_builder=lambda: host,
             launches_builder=partial(rows.launches, self._all_configs()),
-            ranges_builder=partial(tables.range_pieces, ranges, words.stacks, extent),
-            sources=words.sources,
-            totals=tables.totals(looked, since),
+            ranges_builder=partial(tables.range_pieces, ranges, vocabulary.stacks, extent),
+            sources=vocabulary.sources,
+            totals=tables.totals(totals, since),
             sampling=sampling,
         )
-        gaps = findings(replace(profile, totals=tables.totals(everything, since)))
-        said = merge_warnings([source.warnings() for source in dumps], labels)
-        return replace(profile, warnings=(*said, *gaps))
+        gaps = findings(replace(profile, totals=tables.totals(totals_of_all, since)))
+        notes = merge_warnings([source.warnings() for source in dumps], labels)
+        return replace(profile, warnings=(*notes, *gaps))
 
     def _snapshot_vocabulary(
         self, dumps: Sequence[LiveSource], metas: Sequence[Meta], labels: Sequence[str]
@@ -104,7 +104,7 @@ class SnapshotBuilder:
         order = order_sources(metas)
         sources = [Source(labels[at], metas[at]) for at in order]
         numbers = [dumps[at].growing.source for at in order]
-        return self._lexicon.snapshot(numbers, sources, self._tables.streams)
+        return self._vocabulary.snapshot(numbers, sources, self._tables.streams)
 
     def _all_configs(self) -> tuple[LaunchConfig, ...]:
         if len(self._configs_then) < len(self._configs):

@@ -74,12 +74,12 @@ def _merge_own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> li
     return [metric for metric, _ in found.values()]
 
 
-def _common_unit(one: str, other: str) -> str | None:
+def _common_unit(unit: str, other: str) -> str | None:
     """Return the unit that both can be counted in."""
-    if one == other:
-        return one
-    digits = _digits(one), _digits(other)
-    return None if None in digits else max(one, other, key=lambda unit: _digits(unit) or 0)
+    if unit == other:
+        return unit
+    digits = _digits(unit), _digits(other)
+    return None if None in digits else max(unit, other, key=lambda unit: _digits(unit) or 0)
 
 
 def _digits(unit: str) -> int | None:

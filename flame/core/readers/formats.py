@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from flame.core.errors import InputError
 from flame.core.model.raw import RawStacks, RawTrace
@@ -43,13 +44,16 @@ class FileHead:
         return read_unpacked_head(self.path, _HEAD)
 
 
+_Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
+
+
 @dataclass(frozen=True)
-class Format:
+class Format(Generic[_Decoded]):
     """An input format: ``remedy`` is what to do about a file whose contents make no sense."""
 
     name: str
     matches: Callable[[FileHead], bool]
-    decode: Callable[[Path, LoadOptions, Progress], Decoded]
+    decode: Callable[[Path, LoadOptions, Progress], _Decoded]
     remedy: str = ""
 
 
@@ -81,7 +85,7 @@ def _is_ncu_report(head: FileHead) -> bool:
     return looks_like_report(head.path, head.packed)
 
 
-def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
+def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
     from flame.core.readers.ncu.report import read_report
 
     return NcuFile(path, read_report(path, progress))
@@ -157,7 +161,7 @@ def _is_ncu_csv(head: FileHead) -> bool:
     return is_source_csv(head.unpacked)
 
 
-def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
+def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
     from flame.core.readers.ncu.source_csv import read_source_csv
 
     return NcuFile(path, read_source_csv(path, progress))
@@ -165,28 +169,25 @@ def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
 
 _EXPORT_AGAIN = "; export the report again"
 
-NCU_FORMATS = (
-    Format("Nsight Compute report", _is_ncu_report, _read_ncu_report),
-    Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv),
-)
-"""PC samples, which go into the kernels of a trace; the first by content, else by suffix."""
+NCU_REPORT = Format("Nsight Compute report", _is_ncu_report, _read_ncu_report)
+NCU_PAGE = Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv)
 
-FORMATS = (
+FORMATS: tuple[Format[Decoded], ...] = (
     Format("Nsight Systems export", _is_sqlite, _read_nsys_export, _EXPORT_AGAIN),
     Format("Nsight Systems report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
-    NCU_FORMATS[0],
+    NCU_REPORT,
     Format("dump", _is_dump, _read_dump),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
     Format("PyTorch profiler", _is_kineto, _read_kineto),
     Format("folded stacks", _is_folded, _read_folded),
     Format("speedscope by its name", _is_named_speedscope, _read_speedscope),
-    NCU_FORMATS[1],
+    NCU_PAGE,
 )
-"""In the order in which they are asked, those that are told most certainly first."""
+"""In the order in which they are tried, those that are recognized most certainly first."""
 
 
-def detect_format(head: FileHead) -> Format:
+def detect_format(head: FileHead) -> Format[Decoded]:
     """Return the format of the file that begins with ``head``; InputError where flame has none."""
     if not head.packed:
         raise InputError(f"{head.path}: the file is empty")

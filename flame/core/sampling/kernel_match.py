@@ -126,12 +126,12 @@ class KernelIndex:
             return bare
         return KernelMatch(unsure=tuple(self._by_base.get(names.base, [])))
 
-    def _match_if_one(self, found: Iterable[int]) -> KernelMatch:
+    def _match_if_one(self, indices: Iterable[int]) -> KernelMatch:
         """Match several frames if they are one kernel: equal mangled names, else full ones.
 
         The same full name with several mangled ones is of several kernels.
         """
-        frames = tuple(found)
+        frames = tuple(indices)
         symbols = {self._names[at].mangled for at in frames}
         signatures = {self._names[at].signature for at in frames}
         same_name = len(signatures) < 2 and len(symbols - {""}) < 2

@@ -187,21 +187,21 @@ class _GroupUnion:
         self._parent = list(range(size))
         self.touched: set[int] = set()
 
-    def join(self, one: I8, other: I4) -> None:
-        """Unite the groups of each row; rows where ``one`` is -1 are left out."""
-        met = np.flatnonzero(one != NONE)
-        first, _ = unique_rows([one[met], other[met]])
-        pairs = zip(one[met[first]].tolist(), other[met[first]].tolist(), strict=True)
-        for left, right in pairs:
-            self.touched.add(right)
-            self._parent[self._root(left)] = self._root(right)
+    def join(self, left: I8, right: I4) -> None:
+        """Unite the groups of each row; rows where ``left`` is -1 are left out."""
+        met = np.flatnonzero(left != NONE)
+        first, _ = unique_rows([left[met], right[met]])
+        pairs = zip(left[met[first]].tolist(), right[met[first]].tolist(), strict=True)
+        for group, other in pairs:
+            self.touched.add(other)
+            self._parent[self._root(group)] = self._root(other)
 
-    def _root(self, one: int) -> int:
+    def _root(self, group: int) -> int:
         parent = self._parent
-        while parent[one] != one:
-            parent[one] = parent[parent[one]]
-            one = parent[one]
-        return one
+        while parent[group] != group:
+            parent[group] = parent[parent[group]]
+            group = parent[group]
+        return group
 
     def roots(self) -> I8:
         """Return a representative of each group's union, i8[groups]."""

@@ -104,21 +104,21 @@ def _files_and_lines(code: Code) -> tuple[list[int], list[int]]:
     return code.file.tolist(), code.line.tolist()
 
 
-def _is_sound(one: _Function) -> bool:
-    size = len(one.offset)
+def _is_sound(function: _Function) -> bool:
+    size = len(function.offset)
     return (
-        len(one.text) == len(one.file) == len(one.line) == size
-        and all(before < after for before, after in pairwise(one.offset))
-        and max(one.file, default=-1) < len(one.files)
+        len(function.text) == len(function.file) == len(function.line) == size
+        and all(before < after for before, after in pairwise(function.offset))
+        and max(function.file, default=-1) < len(function.files)
     )
 
 
-def _build_code(one: _Function) -> Code:
+def _build_code(function: _Function) -> Code:
     return Code(
-        one.name,
-        np.array(one.offset, np.int64),
-        tuple(text[:LONGEST_TEXT] for text in one.text),
-        np.array(one.file, np.int32),
-        np.array(one.line, np.int32),
-        tuple(one.files),
+        function.name,
+        np.array(function.offset, np.int64),
+        tuple(text[:LONGEST_TEXT] for text in function.text),
+        np.array(function.file, np.int32),
+        np.array(function.line, np.int32),
+        tuple(function.files),
     )

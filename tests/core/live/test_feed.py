@@ -296,7 +296,7 @@ def test_calls_that_nothing_comes_of_are_forgotten_but_for_the_latest(
         if second % 20 == 0:
             feed.add(dump.write(path))
             feed.update(60)
-            assert len(feed._dumps[0].store.calls) <= 60 + 20 + 10 + 4
+            assert len(feed._sources[0].store.calls) <= 60 + 20 + 10 + 4
     at_last = 290 * SECOND
     dump.kernel("gemm", at_last, at_last + 7, 235)
     dump.write(path)

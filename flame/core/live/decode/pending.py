@@ -98,8 +98,8 @@ def _key(thread: Column, correlation: I8) -> I8:
     return key
 
 
-def _distance(one: I8, other: I8) -> I8:
+def _distance(later: I8, earlier: I8) -> I8:
     """Return by how much ``later`` comes after ``earlier``; negative where it comes before."""
     half = _CORRELATIONS // 2
-    ahead: I8 = (one - other + half) % _CORRELATIONS - half
+    ahead: I8 = (later - earlier + half) % _CORRELATIONS - half
     return ahead

@@ -91,10 +91,12 @@ class LiveSamples:
         self._owners = np.array(owners, np.int64)
         self._known = replace(builder.build(np.zeros(0, np.int32)), most_parts=MOST_PARTS)
 
-    def _add_codes(self, dump: GrowingDump, found: DumpSamples) -> PcSamples:
+    def _add_codes(self, dump: GrowingDump, samples: DumpSamples) -> PcSamples:
         folder = Path(dump.path).parent
-        keys = [(folder, *pair) for pair in zip(found.checksums, found.rows.functions, strict=True)]
-        return replace(found.rows, codes=tuple(self._codes.codes_of(keys)))
+        keys = [
+            (folder, *pair) for pair in zip(samples.checksums, samples.rows.functions, strict=True)
+        ]
+        return replace(samples.rows, codes=tuple(self._codes.codes_of(keys)))
 
     def _distribution_of_groups(self) -> I4:
         """Return the distribution of every group, by its process and kernel."""

@@ -58,11 +58,11 @@ def read_folder(folder: Path) -> Recording:
     return _leave_out_empty(found)
 
 
-def _leave_out_empty(found: list[Path]) -> Recording:
+def _leave_out_empty(dumps: list[Path]) -> Recording:
     full: list[Path] = []
     empty: list[Path] = []
     errors: list[InputError] = []
-    for dump in found:
+    for dump in dumps:
         try:
             (empty if is_empty_dump(dump) else full).append(dump)
         except InputError as error:

@@ -135,13 +135,13 @@ def build_push_pop_rows(
     return select_rows(rows, own), select_rows(kept, own), int((~own).sum())
 
 
-def share_begin(rows: Rows, known: Rows) -> Bool:
+def share_begin(rows: Rows, others: Rows) -> Bool:
     """Return which ``rows`` began when one of ``others`` did, on the same thread."""
     thread, start = rows["thread"], rows["start"]
-    keys = pack([np.append(thread, known["thread"]), np.append(start, known["start"])])
-    wanted, others = keys[: len(start)], np.sort(keys[len(start) :])
-    found: Bool = np.append(others, NONE)[np.searchsorted(others, wanted)] == wanted
-    return found
+    keys = pack([np.append(thread, others["thread"]), np.append(start, others["start"])])
+    wanted, begins = keys[: len(start)], np.sort(keys[len(start) :])
+    shared: Bool = np.append(begins, NONE)[np.searchsorted(begins, wanted)] == wanted
+    return shared
 
 
 def select_kinds(piece: dict[str, I8], kinds: tuple[int, ...]) -> dict[str, I8]:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, runs, unique_rows
+from flame.core.columns import I8, Bool, Column, distinct, runs
 from flame.core.model.activities import NONE
 from flame.core.readers.fdump.layout import TEXT
 from flame.core.readers.fdump.records import Records
+from flame.core.readers.shared.row_ids import RowIds
 
 LOST = "[lost]"
 
@@ -74,25 +75,12 @@ def _settle(ids: I8, values: I8) -> tuple[I8, I8]:
     return ids[first], np.where(values[first] == values[last], values[first], ABSENT)
 
 
-class OptionalRowIds(dict[tuple[int, ...], int]):
-    """What stands for rows of numbers (a frame for a symbol); each is worked out once.
-
-    `NONE` alone stands for itself.
-    """
+class OptionalRowIds(RowIds):
+    """Ids of rows, among which `NONE` alone stands for no row and keeps the id `NONE`."""
 
     def __init__(self, make: Callable[..., int]) -> None:
-        super().__init__({(NONE,): NONE})
-        self._make = make
-
-    def __missing__(self, row: tuple[int, ...]) -> int:
-        found = self[row] = self._make(*row)
-        return found
-
-    def look_up(self, columns: list[Column]) -> I4:
-        """That of all rows of ``columns``."""
-        first, kind = unique_rows(columns)
-        rows = zip(*(column[first].tolist() for column in columns), strict=True)
-        return np.array([self[row] for row in rows], np.int32)[kind]
+        super().__init__(make)
+        self[(NONE,)] = NONE
 
 
 class TextTable:

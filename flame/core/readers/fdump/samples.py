@@ -146,11 +146,13 @@ def _build_samples(
     return DumpSamples(table, tuple(crc & _64_BITS for crc in rows["crc"][first].tolist()))
 
 
-def add_codes(found: DumpSamples, folder: Path, progress: Progress) -> tuple[PcSamples, list[str]]:
+def add_codes(
+    samples: DumpSamples, folder: Path, progress: Progress
+) -> tuple[PcSamples, list[str]]:
     """Add the code that ``folder`` has to samples, and return warnings about functions without."""
-    codes, warnings = find_codes(folder, found.functions_by_cubin, progress)
-    keys = zip(found.checksums, found.rows.functions, strict=True)
-    return replace(found.rows, codes=tuple(codes.get(key) for key in keys)), warnings
+    codes, warnings = find_codes(folder, samples.functions_by_cubin, progress)
+    keys = zip(samples.checksums, samples.rows.functions, strict=True)
+    return replace(samples.rows, codes=tuple(codes.get(key) for key in keys)), warnings
 
 
 def read_sampled_functions(dump: Path) -> dict[int, set[str]]:

@@ -62,9 +62,9 @@ class SequenceNumbers:
         return links
 
 
-def _rate_fit(ranges: Ranges, found: I8) -> tuple[int, int]:
+def _rate_fit(ranges: Ranges, forward: I8) -> tuple[int, int]:
     """Count the forward operators in ``found``, and return when the last of them started."""
-    starts = ranges.start[found[found >= 0]]
+    starts = ranges.start[forward[forward >= 0]]
     return len(starts), int(starts.max(initial=np.iinfo(np.int64).min))
 
 

@@ -106,9 +106,9 @@ def _parse_results(text: str, progress: Progress) -> list[NcuResult]:
 
 
 def _report_progress(
-    found: Iterable[PageBlock], size: int, progress: Progress
+    page_blocks: Iterable[PageBlock], size: int, progress: Progress
 ) -> Iterator[PageBlock]:
-    for block in found:
+    for block in page_blocks:
         if block.rows:
             progress(STAGE, block.rows[-1][0], size)
         yield block
@@ -124,14 +124,14 @@ def _explain_no_result(text: str) -> str:
     return f"not the source page of Nsight Compute as CSV, which this makes: {EXPORT}"
 
 
-def _group_by_result(found: Iterable[PageBlock]) -> Iterator[list[PageBlock]]:
+def _group_by_result(page_blocks: Iterable[PageBlock]) -> Iterator[list[PageBlock]]:
     """Group blocks by result: a changed name or a repeated file begins another result.
 
     Blocks of a kernel's further files may leave out its name.
     """
     group: list[PageBlock] = []
     known: set[tuple[str, str]] = set()
-    for block in found:
+    for block in page_blocks:
         if group and block.file:
             block.kernel = block.kernel or group[0].kernel
         place = (block.file, block.function)
@@ -187,9 +187,9 @@ class _InstructionCollector:
         self.source.setdefault((file, line), row[columns.line + 1].rstrip())
         return line
 
-    def _keep(self, place: int, one: PageInstruction) -> None:
-        known = self.found.setdefault(place, one)
-        if known.samples != one.samples:
+    def _keep(self, place: int, instruction: PageInstruction) -> None:
+        known = self.found.setdefault(place, instruction)
+        if known.samples != instruction.samples:
             self.unlike.add(place)
 
 
@@ -245,12 +245,12 @@ def _make_targets_relative(texts: Sequence[str], first: int, last: int) -> tuple
     The same kernel lies somewhere else in every process. No immediate number has so many digits.
     """
 
-    def told(found: re.Match[str]) -> str:
-        target = int(found[0], 16)
-        return hex(target - first) if first <= target <= last else found[0]
+    def relative(match: re.Match[str]) -> str:
+        target = int(match[0], 16)
+        return hex(target - first) if first <= target <= last else match[0]
 
     # All at once: most have no target, and none has a line end.
-    return tuple(_TARGET.sub(told, "\n".join(texts)).split("\n")[: len(texts)])
+    return tuple(_TARGET.sub(relative, "\n".join(texts)).split("\n")[: len(texts)])
 
 
 def _build_samples(code: Code, rows: Sequence[PageInstruction]) -> Samples:

@@ -11,7 +11,8 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import Batches, Calls
 from flame.core.model.stacks import EMPTY
 from flame.core.names.cuda import api_name
-from flame.core.readers.nsys.context import NsysContext, RowIds
+from flame.core.readers.nsys.context import NsysContext
+from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import NULL
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"

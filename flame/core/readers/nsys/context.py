@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, unique_rows
+from flame.core.columns import I4, I8, distinct
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
@@ -117,21 +116,3 @@ class NsysContext:
         """Return the thread numbers of globalTids, and register their processes."""
         self.process_numbers(keys)
         return self.threads(keys)
-
-
-class RowIds(dict[tuple[int, ...], int]):
-    """Frame ids by the columns that name a row; each combination is worked out once."""
-
-    def __init__(self, make: Callable[..., int]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, row: tuple[int, ...]) -> int:
-        frame = self[row] = self._make(*row)
-        return frame
-
-    def look_up(self, columns: list[Column]) -> I4:
-        """Frame ids of all rows of ``columns``, i4[n]."""
-        first, kind = unique_rows(columns)
-        distinct_rows = zip(*(column[first].tolist() for column in columns), strict=True)
-        return np.array([self[row] for row in distinct_rows], np.int32)[kind]

@@ -7,9 +7,10 @@ import numpy as np
 from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, Launches
-from flame.core.readers.nsys.context import TIME_LIMIT, RowIds
+from flame.core.readers.nsys.context import TIME_LIMIT
 from flame.core.readers.nsys.gpu import TABLES
 from flame.core.readers.shared.cupti import cluster_of
+from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import TableSource
 
 # In the order of the fields of `LaunchConfig`; only the clusters came later than 2020 (3.23.3).

@@ -11,8 +11,9 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import Activities, Batches, Nodes
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.readers.nsys.context import NsysContext, RowIds, process_keys
+from flame.core.readers.nsys.context import NsysContext, process_keys
 from flame.core.readers.shared.cupti import copy_name, fit_31_bits
+from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import NULL
 
 TABLES = {

@@ -10,7 +10,8 @@ from flame.core.columns import I4, Column
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import OPEN, Batches, Ranges
 from flame.core.names.nvtx import RangeName, clean_range, payload_text
-from flame.core.readers.nsys.context import NsysContext, RowIds, pid_of, process_keys
+from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys
+from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import NULL
 
 TABLE = "NVTX_EVENTS"

@@ -88,12 +88,12 @@ class PageSource:
                 self._check_count(pages, sum(len(chunk[ints[0]]) for chunk in chunks))
             yield from (chunk for chunk in chunks if len(chunk[ints[0]]))
 
-    def _check_count(self, pages: I8, found: int) -> None:
+    def _check_count(self, pages: I8, rows_read: int) -> None:
         """Raise for damage if ``pages`` hold more rows: SQLite overlooks some by rowid."""
         with suppress(UnsupportedError):
             blocks = self._read_pages(pages)
             rows = blocks[:, 3].astype(np.int64) << 8 | blocks[:, 4]
-            if (blocks[:, 0] == _LEAF).all() and rows.sum() == found:
+            if (blocks[:, 0] == _LEAF).all() and rows.sum() == rows_read:
                 return
         raise sqlite3.DatabaseError("a page is not where it belongs")
 

@@ -163,13 +163,13 @@ def _build_rows(
     return ProfileRows(profile.name, unit, start, stack, weights)
 
 
-def _frame_ids(found: Sequence[FileFrame], frames: FrameBuilder, ours: bool) -> I4:
+def _frame_ids(file_frames: Sequence[FileFrame], frames: FrameBuilder, ours: bool) -> I4:
     if ours:
-        return np.array([frames.add(_our_frame(frame)) for frame in found], np.int32)
+        return np.array([frames.add(_our_frame(frame)) for frame in file_frames], np.int32)
     # The kind of a file is that of a frame which py-spy would write as text.
-    files = {frame.file for frame in found if frame.file}
+    files = {frame.file for frame in file_frames if frame.file}
     kinds = {file: parse_frame(f"f ({file}:1)").kind for file in files}
-    return np.array([frames.add(_frame(frame, kinds)) for frame in found], np.int32)
+    return np.array([frames.add(_frame(frame, kinds)) for frame in file_frames], np.int32)
 
 
 def _our_frame(frame: FileFrame) -> Frame:
