@@ -46,7 +46,7 @@ def sampled(profile: Any, kernels: int, instructions: int) -> Any:
 
     from flame.core.model.frames import FrameBuilder
     from flame.core.model.pc_samples import Code, CodeSamples, SamplingBuilder
-    from flame.core.sampling.attach import with_sampling
+    from flame.core.sampling.attach import attach_sampling
 
     random = np.random.default_rng(1)
     frames = FrameBuilder.from_table(profile.frames)
@@ -62,7 +62,7 @@ def sampled(profile: Any, kernels: int, instructions: int) -> Any:
     groups = profile.activities.groups
     # Ranges and kernels of the trace repeat: the same of both are always one kernel here.
     of_group = ((groups.nvtx.astype(np.int64) * 7 + groups.frame) % kernels).astype(np.int32)
-    return with_sampling(profile, frames, builder.build(of_group))
+    return attach_sampling(profile, frames, builder.build(of_group))
 
 
 def median(work: Callable[[], object]) -> float:

@@ -17,7 +17,7 @@ from flame.attach.discover.model import Candidate, Discovery, FinishedRecording,
 from flame.attach.discover.permission import explain
 from flame.attach.discover.proc import command_of
 from flame.core.errors import InputError, UsageError
-from flame.core.readers.fdump.folder import SUFFIX, dumps_in
+from flame.core.readers.fdump.folder import SUFFIX, list_dumps
 from flame.core.units import format_age
 from flame.record.folder import SUFFIX as RECORDING
 
@@ -155,7 +155,7 @@ def _is_dump(path: Path) -> bool:
 
 def _dumps(folder: Path) -> Iterator[Path]:
     try:
-        yield from dumps_in(folder)
+        yield from list_dumps(folder)
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
 

@@ -13,7 +13,7 @@ from flame.attach.discover.proc import read_process
 from flame.attach.discover.process_table import ProcessTable
 from flame.attach.library.control import Control
 from flame.core.errors import InputError
-from flame.core.readers.fdump.folder import dumps_in
+from flame.core.readers.fdump.folder import list_dumps
 
 _PERIOD = 10.0
 """Seconds from one look at all processes to the next: a look at the folder mostly does."""
@@ -84,7 +84,7 @@ class DumpWatch:
             changed = folder.stat().st_mtime_ns
             if changed == self._folders[folder]:
                 return
-            whole = [self._take(path) for path in dumps_in(folder)]
+            whole = [self._take(path) for path in list_dumps(folder)]
             is_past = time.time_ns() - changed > _TICK_NS
             self._folders[folder] = changed if is_past and all(whole) else 0
 

@@ -8,7 +8,7 @@ import sys
 from flame.cli.arguments import Subparsers, new_parser, pc_mode
 from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
-from flame.core.live.window import WINDOWS, Window
+from flame.core.live.window import WINDOWS, LiveWindow
 from flame.options.config import is_in_browser, read_config
 from flame.options.selection import (
     add_selection,
@@ -118,7 +118,7 @@ def _check_pc(args: argparse.Namespace) -> None:
         raise UsageError(f"--pc: name what to sample: flame attach PID --pc {args.pc}")
 
 
-def _window_of(args: argparse.Namespace) -> Window | None:
+def _window_of(args: argparse.Namespace) -> LiveWindow | None:
     """Return the window to begin with, None if that is left to the app."""
     if args.window is None:
         return None

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from flame._version import __version__
 from flame.core.errors import FlameError
 from flame.core.model.frames import FrameBuilder
-from flame.core.readers.fdump.chunks import Bytes, Chunks
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes
 from flame.core.readers.fdump.folder import SUFFIX
-from flame.core.readers.fdump.names import Vocabulary
+from flame.core.readers.fdump.vocabulary import DumpVocabulary
 from flame.doctor.check import Check, probe
 from flame.record.environment import library_path
 
@@ -77,10 +77,10 @@ def _try(path: Path) -> _Trial:
 
 def _facts(dump: Path) -> dict[str, str]:
     """What the dump says of its process, by key."""
-    with closing(Bytes(dump)) as data:
+    with closing(DumpBytes(dump)) as data:
         chunks = Chunks(data)
         chunks.update()
-        vocabulary = Vocabulary(FrameBuilder(), clean=False)
+        vocabulary = DumpVocabulary(FrameBuilder(), clean=False)
         vocabulary.learn(chunks.records())
         return {key: values[-1] for key, values in vocabulary.facts.items()}
 

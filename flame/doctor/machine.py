@@ -49,11 +49,11 @@ def tools() -> Iterator[Check]:
 
 def _disassembler() -> Check:
     check = partial(Check, "nvdisasm", "nvdisasm")
-    if tool := nvdisasm.found():
+    if tool := nvdisasm.find_disassembler():
         return check("ok", f"{tool.version}, {tool.path}")
     without = "instructions with PC samples are shown as kernel+0x120"
-    if named := os.environ.get(nvdisasm.NAMED_BY):
-        return check("limited", f"{named} ({nvdisasm.NAMED_BY}) does not run; {without}")
+    if named := os.environ.get(nvdisasm.PATH_VARIABLE):
+        return check("limited", f"{named} ({nvdisasm.PATH_VARIABLE}) does not run; {without}")
     return check("absent", f"not installed; {without}", "pip install 'flame-view[sass]'")
 
 

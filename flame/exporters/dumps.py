@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from flame.core.errors import InputError
 from flame.core.readers.fdump.folder import SUFFIX
-from flame.core.readers.fdump.layout import Header
-from flame.core.sass.disassembly import CUBINS, code_files
+from flame.core.readers.fdump.layout import DumpHeader
+from flame.core.sass.disassembly import CUBINS, open_code_files
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -26,7 +26,7 @@ class DumpSource(Protocol):
     path: str
 
     @property
-    def header(self) -> Header: ...
+    def header(self) -> DumpHeader: ...
 
     def copy_to(self, file: BinaryIO) -> None: ...
 
@@ -81,7 +81,7 @@ def _copy_code(recordings: Iterable[Path], folder: Path) -> None:
     """Copy what ``recordings`` have of the code of kernels; what is there already is the same."""
     target = folder / CUBINS
     for recording in recordings:
-        for name, code in code_files(recording):
+        for name, code in open_code_files(recording):
             target.mkdir(0o700, exist_ok=True)
             if not (target / name).exists():
                 with open(target / name, "xb", opener=_private) as file:

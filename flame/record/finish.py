@@ -102,13 +102,13 @@ def _keep_instructions(folder: Path, quiet: bool) -> list[str]:
     Return notes on instructions that have no text.
     """
     from flame.console.progress import progress_on_stderr
-    from flame.core.sass.disassembly import CUBINS, keep
+    from flame.core.sass.disassembly import CUBINS, store_codes
 
     if not (folder / CUBINS).is_dir():
         return []
     try:
         with nullcontext(silent) if quiet else progress_on_stderr() as progress:
-            return keep(folder, _sampled_functions(folder), progress)
+            return store_codes(folder, _sampled_functions(folder), progress)
     except OSError as error:
         reason = error.strerror or error
         return [f"instructions cannot be kept in {folder / CUBINS}: {reason}"]
@@ -116,13 +116,13 @@ def _keep_instructions(folder: Path, quiet: bool) -> list[str]:
 
 def _sampled_functions(folder: Path) -> dict[int, set[str]]:
     """The functions that the dumps in ``folder`` have sampled, by the CRC of their cubin."""
-    from flame.core.readers.fdump.folder import dumps_in
-    from flame.core.readers.fdump.samples import sampled_functions
+    from flame.core.readers.fdump.folder import list_dumps
+    from flame.core.readers.fdump.samples import read_sampled_functions
 
     functions: dict[int, set[str]] = {}
-    for dump in dumps_in(folder):
+    for dump in list_dumps(folder):
         with suppress(InputError):  # Whoever opens it is told.
-            for crc, names in sampled_functions(dump).items():
+            for crc, names in read_sampled_functions(dump).items():
                 functions.setdefault(crc, set()).update(names)
     return functions
 

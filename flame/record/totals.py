@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.readers.fdump.folder import SUFFIX
-from flame.core.readers.fdump.tally import Counts, Tally
+from flame.core.readers.fdump.tally import DumpCounts, Tally
 from flame.core.units import format_bytes, format_count
 
 
@@ -64,7 +64,7 @@ class RecordedDumps:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tallies: dict[str, Tally] = {}
-        self._counts: dict[str, Counts] = {}
+        self._counts: dict[str, DumpCounts] = {}
 
     def update(self) -> RecordingTotals:
         """Total what they hold now. A dump that cannot be read (yet) is left out."""
@@ -93,7 +93,7 @@ class RecordedDumps:
             self._tallies.popitem()[1].close()
 
 
-def _sum(all_counts: Iterable[Counts]) -> RecordingTotals:
+def _sum(all_counts: Iterable[DumpCounts]) -> RecordingTotals:
     counts = list(all_counts)
     return RecordingTotals(
         dumps=len(counts),

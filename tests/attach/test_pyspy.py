@@ -16,7 +16,7 @@ import pytest
 from flame.attach.pyspy import run as pyspy
 from flame.attach.pyspy.feed import CpuFeed
 from flame.core.errors import FlameError, InputError, UsageError
-from flame.core.live.status import State
+from flame.core.live.status import SourceState
 from flame.core.live.window import ALL, LAST_10, SECOND, SINCE_MARK
 from flame.core.model.profile import Profile
 from tests.attach.conftest import Start, as_nobody, needs_root, wait_until
@@ -123,11 +123,11 @@ def test_who_runs_is_seen_for_as_long_as_it_runs(
     process = start(sys.executable, "-c", ALONE, "600")
     feed = CpuFeed(process.pid)
     feeds.append(feed)
-    assert feed.status().sources[0].state is State.RUNNING
+    assert feed.status().sources[0].state is SourceState.RUNNING
     wait_until(lambda: len(taken) > 2 and functions(feed.snapshot(ALL).profile)["<module>"] > 200)
     process.kill()
     process.wait()
-    wait_until(lambda: feed.status().sources[0].state is State.ENDED)
+    wait_until(lambda: feed.status().sources[0].state is SourceState.ENDED)
     assert all(later[0] <= sooner[1] for sooner, later in pairwise(taken))  # without a gap
     sampled = sum(end - begin for begin, end in taken) / SECOND
     seen = functions(feed.snapshot(ALL).profile)
@@ -177,7 +177,7 @@ def test_an_update_says_whether_there_is_something_new(start: Start, feeds: list
     assert len(versions) == 2
     process.kill()
     process.wait()
-    wait_until(lambda: feed.status().sources[0].state is State.ENDED)
+    wait_until(lambda: feed.status().sources[0].state is SourceState.ENDED)
     assert feed.update()
     ended = feed.snapshot(ALL)
     assert ended.end == feed.snapshot(ALL).end
@@ -221,7 +221,7 @@ def test_a_run_that_is_killed_is_missed_and_said(start: Start, feeds: list[CpuFe
     wait_until(is_killed)
     before = total(feed)
     wait_until(lambda: total(feed) > before)
-    assert feed.status().sources[0].state is State.RUNNING
+    assert feed.status().sources[0].state is SourceState.RUNNING
 
 
 def test_without_py_spy_it_says_how_to_get_it(
@@ -268,7 +268,7 @@ def test_a_py_spy_that_fails_later(
     )
     feed = CpuFeed(process.pid)
     feeds.append(feed)
-    wait_until(lambda: feed.status().sources[0].state is State.STOPPED)
+    wait_until(lambda: feed.status().sources[0].state is SourceState.STOPPED)
     assert "nothing more is sampled: py-spy has failed (worn out)" in feed.status().notes
     assert total(feed) > 0
     assert process.poll() is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flame.attach.pyspy.samples import CpuSamples
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
-from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK, Window
+from flame.core.live.window import ALL, LAST_10, LAST_60, SECOND, SINCE_MARK, LiveWindow
 from flame.core.model.meta import Meta
 from flame.core.model.profile import Profile
 from tests.attach.speedscope_runs import Sample, speedscope
@@ -61,7 +61,7 @@ def seen(profile: Profile) -> Counter[tuple[int, int, tuple[tuple[str, int], ...
 
 
 @given(recordings(), st.sampled_from([ALL, LAST_10, LAST_60, SINCE_MARK]))
-def test_windows_hold_what_a_plain_count_finds(parts: list[Part], window: Window) -> None:
+def test_windows_hold_what_a_plain_count_finds(parts: list[Part], window: LiveWindow) -> None:
     samples, mark = CpuSamples(), 0
     for part in parts:
         samples.add(speedscope(part.samples), part.begin, part.end)

@@ -63,7 +63,7 @@ def alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def tool() -> str:
-    found = nvdisasm.found()
+    found = nvdisasm.find_disassembler()
     if found is None:
         pytest.skip("nvdisasm is not here")
     return found.path
@@ -89,7 +89,7 @@ def test_the_recording_brings_the_text_of_its_instructions(
     assert len(list((folder / "run" / "cubins").glob("*.sass"))) == 1
     # On a machine without nvdisasm, and without the cubins.
     shutil.rmtree(folder / "cache")
-    monkeypatch.setenv(nvdisasm.NAMED_BY, "/none")
+    monkeypatch.setenv(nvdisasm.PATH_VARIABLE, "/none")
     for cubin in (folder / "run" / "cubins").glob("*.cubin"):
         cubin.unlink()
     profile = load_all([folder / "run"])
@@ -109,7 +109,7 @@ def test_the_recording_brings_the_text_of_its_instructions(
 def test_without_nvdisasm_it_is_told_how_to_get_it(
     record: Record, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(nvdisasm.NAMED_BY, "/none")
+    monkeypatch.setenv(nvdisasm.PATH_VARIABLE, "/none")
     done = record("--pc", "continuous", "-o", "run", *PYTHON, PROGRAM)
     assert done.returncode == 0
     assert any("pip install 'flame-view[sass]'" in line for line in said(done))

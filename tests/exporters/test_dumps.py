@@ -12,12 +12,12 @@ from typing import BinaryIO
 import pytest
 
 from flame.core.errors import CancelledError, InputError
-from flame.core.live.decode.growing import Growing
+from flame.core.live.decode.growing import GrowingDump
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump.chunks import Bytes, named
-from flame.core.readers.fdump.context import Shared
-from flame.core.readers.fdump.layout import Header, header_of
+from flame.core.readers.fdump.chunks import DumpBytes, prefix_errors
+from flame.core.readers.fdump.context import SharedTables
+from flame.core.readers.fdump.layout import DumpHeader, parse_header
 from flame.exporters.dumps import copy_dumps
 from tests.support.writers.fdumpfile import SIZE, DumpFile
 
@@ -28,7 +28,7 @@ class Dump:
     def __init__(self, data: bytes, pieces: int = 3, path: str = "nowhere/1-1.fdump") -> None:
         self.data = data
         self.path = path
-        self.header: Header = header_of(data)
+        self.header: DumpHeader = parse_header(data)
         self._pieces = pieces
 
     def copy_to(self, file: BinaryIO) -> None:
@@ -72,7 +72,7 @@ def test_a_copy_opens_with_the_same_sums(tmp_path: Path) -> None:
 def test_a_dump_that_grows_and_is_gone_is_copied_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "7-a.fdump"
     path.write_bytes(dump(7, 2).data)
-    growing = Growing(Bytes(path), str(path), 0, Shared(), LoadOptions())
+    growing = GrowingDump(DumpBytes(path), str(path), 0, SharedTables(), LoadOptions())
     path.write_bytes(dump(7, 5).data)
     path.unlink()
     copy_dumps([growing], str(tmp_path / "run.flame"), silent)
@@ -141,7 +141,7 @@ class Named(Dump):
     """A dump that says of every error that it is its own."""
 
     def copy_to(self, file: BinaryIO) -> None:
-        with named("7.fdump"):
+        with prefix_errors("7.fdump"):
             super().copy_to(file)
 
 

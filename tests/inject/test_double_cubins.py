@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.sass.cubin import functions_in
+from flame.core.sass.cubin import find_functions
 from samples import make_six_levels, tiny_llm
 from tests.support.project_tree import project_tree
 from tests.support.waiting import PATIENCE
@@ -66,7 +66,7 @@ def sizes(cubin: Path) -> dict[str, int]:
     with cubin.open("rb") as file:
         return {
             name: one.size
-            for name, one in functions_in(file.fileno(), KERNELS, lambda: None).items()
+            for name, one in find_functions(file.fileno(), KERNELS, lambda: None).items()
         }
 
 

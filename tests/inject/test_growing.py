@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.live.decode.growing import Growing
+from flame.core.live.decode.growing import GrowingDump
 from flame.core.loading.many import load
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump.chunks import Bytes
-from flame.core.readers.fdump.context import Shared
+from flame.core.readers.fdump.chunks import DumpBytes
+from flame.core.readers.fdump.context import SharedTables
 from flame.core.readers.fdump.layout import RUNNING
 from tests.core.live.test_growing import Seen
 from tests.core.readers.fdump.test_oracle import rows_of
@@ -26,23 +26,23 @@ ACTIONS = 1500
 TIMEOUT_S = PATIENCE
 
 
-def appearing(folder: Path) -> Growing:
+def appearing(folder: Path) -> GrowingDump:
     """The dump of the process that has just been started."""
     until = time.monotonic() + TIMEOUT_S
     while time.monotonic() < until:
         for path in folder.glob("*.fdump"):
             try:
-                return Growing(Bytes(path), str(path), 0, Shared(), LoadOptions())
+                return GrowingDump(DumpBytes(path), str(path), 0, SharedTables(), LoadOptions())
             except InputError:
                 continue
         time.sleep(0.005)
     raise AssertionError("no dump")
 
 
-def read_to_its_end(dump: Growing, program: subprocess.Popen[bytes]) -> Iterator[None]:
+def read_to_its_end(dump: GrowingDump, program: subprocess.Popen[bytes]) -> Iterator[None]:
     """Looks as often as it can; the last one is after the end."""
     until = time.monotonic() + TIMEOUT_S
-    while dump.header.state == RUNNING or dump.behind():
+    while dump.header.state == RUNNING or dump.unread_bytes():
         assert time.monotonic() < until
         assert program.poll() in (None, 0)
         yield
@@ -63,10 +63,10 @@ def test_what_is_seen_bit_by_bit_is_what_there_is(
     assert program.returncode == 0
     assert sum(not batch.empty for batch in seen.batches) > 10
     assert seen.work() == sorted(rows_of(load(dump.path)))
-    at_once = Growing(Bytes(Path(dump.path)), dump.path, 0, Shared(), LoadOptions())
+    at_once = GrowingDump(DumpBytes(Path(dump.path)), dump.path, 0, SharedTables(), LoadOptions())
     whole = Seen(at_once.shared, seen.start)
     whole.add(at_once.read(most=1 << 40))
     assert (seen.calls(), seen.ended()) == (whole.calls(), whole.ended())
-    assert (seen.open(), dump.remarks()) == ([], ())
+    assert (seen.open(), dump.warnings()) == ([], ())
     dump.close()
     at_once.close()

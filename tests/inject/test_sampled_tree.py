@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flame.core.loading.file import profile_of
+from flame.core.loading.file import build_profile
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawTrace
@@ -29,8 +29,8 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, injected_env: Env) -> Sa
 
 
 def opened(run: Sampled) -> tuple[RawTrace, Profile]:
-    raw = reader.read(run.path, LoadOptions(), silent)
-    return raw, profile_of(raw)
+    raw = reader.read_dump(run.path, LoadOptions(), silent)
+    return raw, build_profile(raw)
 
 
 def given(run: Sampled, correlations: bool) -> dict[int, Found]:

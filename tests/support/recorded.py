@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from flame.core.columns import I8
-from flame.core.loading.file import profile_of
+from flame.core.loading.file import build_profile
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Device, Meta, Process, Thread
 from flame.core.model.metrics import metric_of
@@ -179,7 +179,7 @@ class Recorded:
 
     def profile(self, meta: Meta | None = None) -> Profile:
         """The trace, attributed."""
-        return profile_of(
+        return build_profile(
             RawTrace(
                 self._table(RawActivities),
                 self._table(RawCalls),

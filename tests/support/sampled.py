@@ -11,7 +11,7 @@ from flame.core.columns import I8, sum_by
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.pc_samples import Code, CodeSamples, Sampling, SamplingBuilder
 from flame.core.model.profile import Profile
-from flame.core.sampling.attach import with_sampling
+from flame.core.sampling.attach import attach_sampling
 from tests.support.oracles.naive_samples import Launch
 from tests.support.recorded import Recorded
 
@@ -53,7 +53,7 @@ class Run:
         size = len(plain.activities.groups)
         chosen = [self.of_group[at % len(self.of_group)] for at in range(size)]
         of_group = np.minimum(np.array(chosen, np.int32), len(self.distributions) - 1)
-        return with_sampling(plain, frames, builder.build(of_group))
+        return attach_sampling(plain, frames, builder.build(of_group))
 
     def _recorded(self) -> Recorded:
         trace = Recorded()

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 
-from flame.core.live.feed import Feed
-from flame.core.live.snapshot import Snapshot
-from flame.core.live.status import State, Status
-from flame.core.live.window import Window
+from flame.core.live.feed import LiveFeed
+from flame.core.live.snapshot import LiveSnapshot
+from flame.core.live.status import LiveStatus, SourceState
+from flame.core.live.window import LiveWindow
 from flame.core.options import LoadOptions
 from tests.support.writers.fdumpfile import API, STALL_REASON, DumpFile
 
@@ -29,7 +29,7 @@ _REASON = 4
 class Recording:
     """What the app follows: one dump, at the time ``now`` (ns since it began).
 
-    Everything but `run`, `sample`, `wait` and `end` is what `flame.core.live.feed.Feed` does.
+    Everything but `run`, `sample`, `wait` and `end` is what `flame.core.live.feed.LiveFeed` does.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,11 +46,11 @@ class Recording:
             # A dump that nobody has mapped is nobody's any more.
             self._map = mmap.mmap(file.fileno(), 4096)
         self._launches = 0
-        self._state: State | None = None
+        self._state: SourceState | None = None
         self.now = 0
         self.updates = 0
         self.closed = False
-        self._feed = Feed(LoadOptions(), lambda: start + self.now)
+        self._feed = LiveFeed(LoadOptions(), lambda: start + self.now)
         self._feed.add(self._path)
 
     # What the process does
@@ -78,7 +78,7 @@ class Recording:
         with self._lock:
             self.now += ns
 
-    def end(self, state: State = State.ENDED) -> None:
+    def end(self, state: SourceState = SourceState.ENDED) -> None:
         """The process is gone, or records no more."""
         with self._lock:
             self._state = state
@@ -100,11 +100,11 @@ class Recording:
         with self._lock:
             self._feed.mark()
 
-    def snapshot(self, window: Window) -> Snapshot:
+    def snapshot(self, window: LiveWindow) -> LiveSnapshot:
         with self._lock:
             return self._feed.snapshot(window)
 
-    def status(self) -> Status:
+    def status(self) -> LiveStatus:
         with self._lock:
             status = self._feed.status()
             if self._state is None:

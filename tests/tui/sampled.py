@@ -15,7 +15,7 @@ from flame.core.model.pc_samples import Code, CodeSamples, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
-from flame.core.sampling.attach import with_sampling
+from flame.core.sampling.attach import attach_sampling
 from flame.options.config import DEFAULTS, Config
 from flame.tui.main.app import FlameApp
 from flame.tui.sass.screen import SassScreen
@@ -110,7 +110,7 @@ def sampled(path: Path, exact: bool = False) -> Profile:
             if exact or name not in known:
                 known[name] = builder.add(gemm() if name == "gemm" else flash(), exact)
             of_group[group] = known[name]
-    return with_sampling(profile, frames, builder.build(of_group))
+    return attach_sampling(profile, frames, builder.build(of_group))
 
 
 def shown(profile: Profile, selection: Selection | None = None) -> Projection:

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.errors import InputError
-from flame.core.readers.fdump.chunks import named, opened
+from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import (
     CHUNK_HEADER,
     HEADER_SIZE,
     RUNNING,
     Chunk,
-    Header,
-    chunk_of,
-    header_of,
+    DumpHeader,
+    parse_chunk,
+    parse_header,
 )
 
 UNKNOWN = -1
@@ -61,20 +61,20 @@ class OpenDump:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.counted = False
-        self._data, self._chunks = opened(path)
+        self._data, self._chunks = open_dump(path)
 
     def close(self) -> None:
         """Close the file."""
         self._data.close()
 
-    def header(self) -> Header:
+    def header(self) -> DumpHeader:
         """Read its header as it is now."""
-        with named(self._path):
-            return header_of(self._data.read(0, HEADER_SIZE))
+        with prefix_errors(self._path):
+            return parse_header(self._data.read(0, HEADER_SIZE))
 
     def count(self) -> DumpCount:
         """Count what is in it now: in all chunks the first time, later in those that grow."""
-        with named(self._path):
+        with prefix_errors(self._path):
             self._chunks.update()
             self.counted = True
             numbers = {key: self._chunks.count(key) for key in _CONTENT}
@@ -83,11 +83,11 @@ class OpenDump:
 
     def glance(self) -> DumpCount:
         """Read only how recent what was written last is."""
-        with named(self._path):
+        with prefix_errors(self._path):
             header = self._chunks.header
             size, tail = header.chunk_size, self.header().tail
             places = range(header.header_size, tail, size)[-_LAST_CHUNKS:]
-            chunks = (chunk_of(self._data.read(at, CHUNK_HEADER), at, size) for at in places)
+            chunks = (parse_chunk(self._data.read(at, CHUNK_HEADER), at, size) for at in places)
             return DumpCount(newest=self._newest(filter(None, chunks)))
 
     def _newest(self, chunks: Iterable[Chunk]) -> int:
@@ -108,7 +108,7 @@ class OpenDump:
         return max((int(record[name]) for name in names), default=0)
 
 
-def is_fresh(header: Header) -> bool:
+def is_fresh(header: DumpHeader) -> bool:
     """Tell whether some process says that it goes on recording."""
     age = time.monotonic_ns() - max(header.start_monotonic, header.end_monotonic)
     return header.state == RUNNING and 0 <= age < _ALIVE

@@ -14,18 +14,18 @@ from pathlib import Path
 from flame.attach.discover.dump_counts import DumpCount, DumpCounter, total
 from flame.attach.discover.model import FinishedRecording, job_name
 from flame.core.errors import InputError
-from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
-from flame.core.readers.fdump.folder import dumps_in
-from flame.core.readers.fdump.ids import Texts
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes, piece_of, prefix_errors
+from flame.core.readers.fdump.folder import list_dumps
+from flame.core.readers.fdump.ids import TextTable
 from flame.core.readers.fdump.layout import (
     CHUNK_HEADER,
     HEADER_SIZE,
     RUNNING,
-    Header,
-    chunk_of,
-    header_of,
+    DumpHeader,
+    parse_chunk,
+    parse_header,
 )
-from flame.core.readers.fdump.records import Piece, Records
+from flame.core.readers.fdump.records import RecordPiece, Records
 
 MOST = 20
 """Recordings that are offered; who wants an older one knows its path."""
@@ -40,7 +40,7 @@ class DumpInfo:
     """Hold the header of a dump and what its process has said of itself, by key."""
 
     path: Path
-    header: Header
+    header: DumpHeader
     facts: dict[str, str]
 
     @property
@@ -103,7 +103,7 @@ class DumpFolder:
             if why := reason_to_distrust(self.path):
                 self.notes = (f"{self.path}: {why}: left out",)
                 return []
-            return list(dumps_in(self.path))[-_MOST_DUMPS:]
+            return list(list_dumps(self.path))[-_MOST_DUMPS:]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -119,24 +119,24 @@ class DumpFolder:
         return None
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path) -> DumpHeader:
     """Read the header of a dump; InputError if it is none."""
-    with named(path), closing(Bytes(path)) as data:
-        return header_of(data.read(0, HEADER_SIZE))
+    with prefix_errors(path), closing(DumpBytes(path)) as data:
+        return parse_header(data.read(0, HEADER_SIZE))
 
 
 def read_dump_info(path: Path) -> DumpInfo:
     """Read the header and the facts of a dump; InputError if it is none."""
-    with named(path), closing(Bytes(path)) as data:
+    with prefix_errors(path), closing(DumpBytes(path)) as data:
         chunks = Chunks(data)
         return DumpInfo(path, chunks.header, _facts(data, chunks))
 
 
-def _facts(data: Bytes, chunks: Chunks) -> dict[str, str]:
+def _facts(data: DumpBytes, chunks: Chunks) -> dict[str, str]:
     header, keys = chunks.header, {layout.type: key for key, layout in chunks.layouts.items()}
-    pieces: dict[str, list[Piece]] = {}
+    pieces: dict[str, list[RecordPiece]] = {}
     for place in range(header.header_size, header.tail, header.chunk_size)[:_FIRST_CHUNKS]:
-        chunk = chunk_of(data.read(place, CHUNK_HEADER), place, header.chunk_size)
+        chunk = parse_chunk(data.read(place, CHUNK_HEADER), place, header.chunk_size)
         key = keys.get(chunk.type, "") if chunk else ""
         if chunk and key and chunk.record_size == chunks.layouts[key].size:
             pieces.setdefault(key, []).append(piece_of(chunk))
@@ -144,10 +144,10 @@ def _facts(data: Bytes, chunks: Chunks) -> dict[str, str]:
 
 
 def _meta(records: Records) -> dict[str, str]:
-    texts = Texts()
+    texts = TextTable()
     texts.learn(records)
     table = records.table("meta", ("key", "value"))
-    known = texts.of(*table.values())
+    known = texts.look_up(*table.values())
     rows = zip(*(column.tolist() for column in table.values()), strict=True)
     return {known[key]: known[value] for key, value in rows}
 

@@ -16,9 +16,9 @@ from flame.attach.pyspy.run import RATE
 from flame.attach.pyspy.samples import CpuSamples
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
-from flame.core.live.snapshot import Snapshot
-from flame.core.live.status import Rates, SourceStatus, State, Status
-from flame.core.live.window import SECOND, Window
+from flame.core.live.snapshot import LiveSnapshot
+from flame.core.live.status import LiveStatus, Rates, SourceState, SourceStatus
+from flame.core.live.window import SECOND, LiveWindow
 from flame.core.model.meta import Meta
 
 _FORMAT = "py-spy"
@@ -67,7 +67,7 @@ class CpuFeed:
             self._samples.mark(time.monotonic_ns())
         self._rotation.cut()
 
-    def snapshot(self, window: Window) -> Snapshot:
+    def snapshot(self, window: LiveWindow) -> LiveSnapshot:
         """Make a profile of resolved stacks of what was sampled in ``window``."""
         with self._lock:
             now = self._now()
@@ -76,12 +76,14 @@ class CpuFeed:
                 self._samples.stacks(window, now, meta, [_NOTE, *self._notes()])
             )
             begin = max(now - window.length, self._begin) if window.length else self._begin
-            return Snapshot(profile, window, self._version, begin - self._begin, now - self._begin)
+            return LiveSnapshot(
+                profile, window, self._version, begin - self._begin, now - self._begin
+            )
 
-    def status(self) -> Status:
+    def status(self) -> LiveStatus:
         """Return how it is doing. There are no rates: nothing of the GPU is known."""
         nothing = np.zeros(0, np.int64)
-        return Status(
+        return LiveStatus(
             sources=(SourceStatus(self._pid, "", self._state(), 0, 0),),
             rates=Rates(SECOND, nothing.astype(np.float64), nothing),
             lag=0,
@@ -98,10 +100,10 @@ class CpuFeed:
         """Now, or when it ended."""
         return time.monotonic_ns() if self._rotation.running else self._end
 
-    def _state(self) -> State:
+    def _state(self) -> SourceState:
         if self._rotation.running:
-            return State.RUNNING
-        return State.STOPPED if self._rotation.error else State.ENDED
+            return SourceState.RUNNING
+        return SourceState.STOPPED if self._rotation.error else SourceState.ENDED
 
     def _notes(self) -> Iterator[str]:
         rotation = self._rotation

@@ -13,16 +13,16 @@ import numpy as np
 
 from flame.core.columns import I4, I8, distinct, sum_by
 from flame.core.errors import InputError
-from flame.core.live.window import LONGEST, Window
+from flame.core.live.window import LONGEST, LiveWindow
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
-from flame.core.readers.shared.frame_text import frame_of
-from flame.core.readers.shared.stack_rows import spelled_stacks
-from flame.core.readers.stacks.speedscope_schema import Frame as FileFrame
-from flame.core.readers.stacks.speedscope_schema import Sampled, decode
+from flame.core.readers.shared.frame_text import parse_frame
+from flame.core.readers.shared.stack_rows import build_row_stacks
+from flame.core.readers.stacks.speedscope_schema import SampledProfile, decode_file
+from flame.core.readers.stacks.speedscope_schema import SpeedscopeFrame as FileFrame
 
 METRIC = "samples"
 _TITLE = "CPU samples"
@@ -96,18 +96,18 @@ class CpuSamples:
 
     def add(self, data: bytes, begin: int, end: int) -> None:
         """Count the samples in the speedscope file ``data``. InputError if it is damaged."""
-        file = decode(data)
+        file = decode_file(data)
         names = [frame.name if not frame.file else "" for frame in file.shared.frames]
         ids = np.array([self._frames.add(_frame(frame)) for frame in file.shared.frames], np.int32)
         parts = [
             self._count(profile, names, ids)
             for profile in file.profiles
-            if isinstance(profile, Sampled)
+            if isinstance(profile, SampledProfile)
         ]
         self._segments.append(_Segment(begin, end, _together(parts)))
         self._forget(end - LONGEST)
 
-    def _count(self, profile: Sampled, names: Sequence[str], ids: I4) -> _StackCounts:
+    def _count(self, profile: SampledProfile, names: Sequence[str], ids: I4) -> _StackCounts:
         """The samples of one thread; the first frames of each say which process and thread it is.
 
         ``names`` of the file's frames that have no source file, else empty.
@@ -121,7 +121,7 @@ class CpuSamples:
         paths = [stack[size:] for stack in sampled]
         lengths = np.array([len(path) for path in paths], np.int64)
         spelled = np.fromiter(chain.from_iterable(paths), np.int64, int(lengths.sum()))
-        built, place = spelled_stacks(ids[spelled], lengths, _go_on)
+        built, place = build_row_stacks(ids[spelled], lengths, _go_on)
         same = np.arange(len(self._frames), dtype=np.int32)
         stack = self._stacks.absorb(built.build(), same)[place].astype(np.int64)
         counts = np.fromiter(sampled.values(), np.int64, len(sampled))
@@ -152,7 +152,7 @@ class CpuSamples:
             if first.begin >= self._mark:
                 self._older_marked = _together([self._older_marked, first.counts])
 
-    def stacks(self, window: Window, now: int, meta: Meta, warnings: list[str]) -> RawStacks:
+    def stacks(self, window: LiveWindow, now: int, meta: Meta, warnings: list[str]) -> RawStacks:
         """Return what was sampled in ``window``, which lasts up to ``now``."""
         counts = self._within(window, now)
         return RawStacks(
@@ -167,7 +167,7 @@ class CpuSamples:
             warnings=warnings,
         )
 
-    def _within(self, window: Window, now: int) -> _StackCounts:
+    def _within(self, window: LiveWindow, now: int) -> _StackCounts:
         older, since = self._older, 0
         if window.marked:
             older = self._older_marked
@@ -179,7 +179,7 @@ class CpuSamples:
         return _together([older, *(part.counts for part in wanted)])
 
 
-def _stacks_of(profile: Sampled, frames: int) -> list[tuple[int, ...]]:
+def _stacks_of(profile: SampledProfile, frames: int) -> list[tuple[int, ...]]:
     """The samples, frames outermost first. InputError where a frame is none of ``frames``."""
     try:
         stacks = _STACKS.decode(profile.samples)
@@ -193,7 +193,7 @@ def _stacks_of(profile: Sampled, frames: int) -> list[tuple[int, ...]]:
 
 def _frame(frame: FileFrame) -> Frame:
     if not frame.file:
-        return frame_of(frame.name)
+        return parse_frame(frame.name)
     return Frame(Kind.PYTHON, frame.name, frame.file, max(int(frame.line or 0), 0))
 
 

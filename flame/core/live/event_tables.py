@@ -1,4 +1,4 @@
-"""The event tables of snapshots, from the groups of all rows there ever were."""
+"""Build the event tables of snapshots from the groups of all rows there ever were."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from flame.core.attribution.nvtx_ranges import range_pieces
 from flame.core.columns import I8, Column, distinct
 from flame.core.live.lazy_rows import KeptRows, LazyActivities, LazyGroups
-from flame.core.live.lexicon import Words
 from flame.core.live.sums import activities as work
 from flame.core.live.sums import host_spans as spans
-from flame.core.live.sums.groups import HostGroups, WorkGroups
-from flame.core.live.sums.segment import Extent
-from flame.core.live.sums.window_sums import Looked
+from flame.core.live.sums.groups import ActivityGroups, HostGroups
+from flame.core.live.sums.segment import WindowExtent
+from flame.core.live.sums.window_sums import WindowTotals
+from flame.core.live.vocabulary import SnapshotVocabulary
 from flame.core.model.activities import NONE, Activities, GroupTotals, RangePieces
 from flame.core.model.meta import GraphNodes
 from flame.core.model.raw import RawRanges
@@ -24,10 +24,10 @@ from flame.core.model.stacks import EMPTY, StackTable
 _NO_ROWS = KeptRows((), 0, 0)
 
 
-class Tables:
-    """Makes tables whose groups are ``work_groups`` and ``host_groups``."""
+class EventTables:
+    """Builds tables whose groups are ``work_groups`` and ``host_groups``."""
 
-    def __init__(self, work_groups: WorkGroups, host_groups: HostGroups) -> None:
+    def __init__(self, work_groups: ActivityGroups, host_groups: HostGroups) -> None:
         self._work = work_groups
         self._host = host_groups
         self._streams: I8 = np.zeros(0, np.int64)
@@ -35,66 +35,66 @@ class Tables:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Numbers of groups of GPU work, and of calls and ranges."""
+        """The numbers of groups of GPU work, and of calls and ranges."""
         return len(self._work), len(self._host)
 
     @property
     def streams(self) -> I8:
-        """All streams that anything ran on."""
+        """The ids of all streams that anything ran on."""
         new = self._work.column("stream")[self._grouped :]
         if len(new):
             self._streams, _ = distinct(np.append(self._streams, new[new >= 0]))
             self._grouped += len(new)
         return self._streams
 
-    def activities(self, rows: KeptRows, words: Words) -> Activities:
-        """The table of GPU activities."""
+    def activity_table(self, rows: KeptRows, vocabulary: SnapshotVocabulary) -> Activities:
+        """Build the table of GPU activities."""
         known = self._work
-        columns = _columns(
+        columns = _fill_columns(
             len(known),
             kind=known.column("kind"),
-            process=words.process[known.column("process")],
+            process=vocabulary.process[known.column("process")],
             **{name: known.column(name) for name in ("thread", "device", "stream")},
-            **known.whole,
+            **known.joined_stacks,
             **{name: known.column(name) for name in ("launch", "frame")},
         )
         columns["launched"] = known.column("launched").astype(bool)
-        return LazyActivities(rows, LazyGroups(rows, columns), words.stacks)
+        return LazyActivities(rows, LazyGroups(rows, columns), vocabulary.stacks)
 
-    def host(self, words: Words) -> Activities:
-        """The host table: it has no rows, only groups."""
+    def host_table(self, vocabulary: SnapshotVocabulary) -> Activities:
+        """Build the host table: it has no rows, only groups."""
         known = self._host
-        columns = _columns(
+        columns = _fill_columns(
             len(known),
-            process=words.process[known.column("process")],
+            process=vocabulary.process[known.column("process")],
             **{name: known.column(name) for name in ("kind", "thread", "nvtx", "launch")},
         )
-        return LazyActivities(_NO_ROWS, LazyGroups(_NO_ROWS, columns), words.stacks)
+        return LazyActivities(_NO_ROWS, LazyGroups(_NO_ROWS, columns), vocabulary.stacks)
 
-    def totals(self, looked: Looked, since: int) -> GroupTotals:
-        """The sums of a window, of which there are all rows ``since`` then.
+    def totals(self, window: WindowTotals, since: int) -> GroupTotals:
+        """Return the sums of a window, in which all rows ``since`` then are kept.
 
         Where a range is known only by what was in it, there is nothing to take the time of that
         from: such a place has none of its own.
         """
-        count, *values = looked.work
-        often, host = looked.host
+        count, *values = window.work
+        often, host = window.host
         by_metric = dict(zip(work.MEASURES, (count, *values), strict=True))
         by_metric["host"] = np.maximum(host, 0)
         return GroupTotals(by_metric, {"gpu": count, "host": often}, since)
 
-    def graph_nodes(self, looked: Looked) -> GraphNodes:
-        """How much of a window was replayed from graphs."""
+    def graph_nodes(self, window: WindowTotals) -> GraphNodes:
+        """Count how much of a window was replayed from graphs."""
         replayed = self._work.column("graph") > 0
         captured = replayed & (self._work.column("captured_nvtx") != EMPTY)
-        count = looked.work[0]
+        count = window.work[0]
         return GraphNodes(int(count[replayed].sum()), int(count[captured].sum()))
 
-    def pieces(
-        self, parts: Sequence[spans.Rows], stacks: StackTable, extent: Extent
+    def range_pieces(
+        self, parts: Sequence[spans.SpanRows], stacks: StackTable, extent: WindowExtent
     ) -> RangePieces:
-        """The ranges among the rows of ``parts`` as a time line has them."""
-        rows, zero = spans.Rows.joined(parts), extent.zero
+        """Build the pieces of the ranges among the rows of ``parts``, as a timeline has them."""
+        rows, zero = spans.SpanRows.concatenate(parts), extent.zero
         is_range = self._host.column("launch") == NONE
         ranges = rows.take((rows.end > extent.begin) & is_range[rows.group])
         path = self._host.column("nvtx")[ranges.group]
@@ -103,8 +103,8 @@ class Tables:
         return range_pieces(RawRanges(start, end, on, stacks.frame[path]), int(end.max(initial=0)))
 
 
-def _columns(size: int, **known: Column) -> dict[str, Any]:
-    """All columns of groups but ``of``: what is not ``known`` is nothing."""
+def _fill_columns(size: int, **known: Column) -> dict[str, Any]:
+    """Return all columns of groups but ``of``, empty where they are not ``known``."""
     none, empty = np.full(size, NONE, np.int32), np.full(size, EMPTY, np.int32)
     columns: dict[str, Any] = {
         **dict.fromkeys(("device", "stream", "frame"), none),

@@ -1,4 +1,4 @@
-"""Whether the process behind a dump still records."""
+"""Find out whether the process behind a dump still records."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import time
 from pathlib import Path
 
-from flame.core.live.status import State
+from flame.core.live.status import SourceState
 from flame.core.live.window import SECOND
-from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED, Header
+from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED, DumpHeader
 
 _PROC = Path("/proc")
 _SILENT = 3 * SECOND
@@ -16,7 +16,7 @@ _STARTED = 19  # field 22 of /proc/PID/stat, counted from the state on
 
 
 class Liveness:
-    """Of the process that writes the dump with the number ``inode``.
+    """Watches the process that writes the dump with the number ``inode``.
 
     A dump says now and then that it goes on. When it has been silent for longer than usual, the
     process is looked at: it may have ended without saying so. One of another PID namespace cannot
@@ -30,21 +30,21 @@ class Liveness:
         self._gone = False
         self.halted = False
 
-    def state(self, header: Header, beat: int, now: int) -> State:
-        """How the recording is doing at ``now``, ns of any steady clock.
+    def state(self, header: DumpHeader, beat: int, now: int) -> SourceState:
+        """Return how the recording is doing at ``now``, ns of any steady clock.
 
         ``beat``: when it last said that it goes on, which ``header`` may be too old to tell.
         """
         if header.flags & FULL:
-            return State.FULL
+            return SourceState.FULL
         if header.flags & STOPPED:
-            return State.STOPPED
+            return SourceState.STOPPED
         if header.state != RUNNING:
-            return State.ENDED
+            return SourceState.ENDED
         self._listen(header, beat, now)
-        return State.KILLED if self._gone else State.RUNNING
+        return SourceState.KILLED if self._gone else SourceState.RUNNING
 
-    def _listen(self, header: Header, beat: int, now: int) -> None:
+    def _listen(self, header: DumpHeader, beat: int, now: int) -> None:
         if beat != self._beat:
             self._pause = max(self._pause, now - self._heard) if self._beat >= 0 else 0
             self._beat, self._heard, self._gone = beat, now, False
@@ -63,7 +63,7 @@ def _is_halted(pid: int) -> bool:
 
 
 def _is_writing(pid: int, since: int, inode: int) -> bool:
-    """Whether process ``pid`` is one that was there at ``since`` and has the file mapped."""
+    """Return whether process ``pid`` existed at ``since`` and has the file mapped."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
         # It counts time asleep, too, of which there may have been less at that time.
@@ -79,6 +79,6 @@ def _is_writing(pid: int, since: int, inode: int) -> bool:
 
 
 def _maps(pid: int, inode: int) -> bool:
-    """Whether it has mapped the file: after an exec it has not."""
+    """Return whether the process has mapped the file: after an exec it has not."""
     with (_PROC / str(pid) / "maps").open("rb") as lines:
         return any(line.split(maxsplit=5)[4] == b"%d" % inode for line in lines)

@@ -1,4 +1,4 @@
-"""Snapshots of a live recording: profiles that nothing changes any more."""
+"""Take snapshots of a live recording: profiles that nothing changes any more."""
 
 from __future__ import annotations
 
@@ -7,97 +7,104 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from flame.core.attribution.gaps import describe_gaps
-from flame.core.live.event_tables import Tables
+from flame.core.live.event_tables import EventTables
 from flame.core.live.lazy_rows import KeptRows
-from flame.core.live.lexicon import Lexicon, Words
 from flame.core.live.source import LiveSource
 from flame.core.live.sums.samples import LiveSamples
-from flame.core.live.sums.segment import Extent
-from flame.core.live.sums.window_sums import Looked
-from flame.core.live.window import Window
-from flame.core.loading.merge import common_meta, warnings_of_all
-from flame.core.loading.source_labels import in_order, labels_of
+from flame.core.live.sums.segment import WindowExtent
+from flame.core.live.sums.window_sums import WindowTotals
+from flame.core.live.vocabulary import LiveVocabulary, SnapshotVocabulary
+from flame.core.live.window import LiveWindow
+from flame.core.loading.merge import merge_metas, merge_warnings
+from flame.core.loading.source_labels import label_sources, order_sources
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Meta, Source
 from flame.core.model.profile import Profile
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class LiveSnapshot:
     """One window of a recording. ``begin`` and ``end``: of the window, ns as in ``profile``.
 
     Snapshots of a window with equal ``version`` differ in nothing but time.
     """
 
     profile: Profile
-    window: Window
+    window: LiveWindow
     version: int
     begin: int
     end: int
 
 
-class Pictures:
-    """Takes snapshots; what has not changed is the same object in all of them."""
+class SnapshotBuilder:
+    """Builds profiles of windows; what has not changed is the same object in all of them."""
 
     def __init__(
         self,
-        lexicon: Lexicon,
-        tables: Tables,
+        vocabulary: LiveVocabulary,
+        tables: EventTables,
         samples: LiveSamples,
         configs: Sequence[LaunchConfig],
     ) -> None:
-        self._lexicon = lexicon
+        self._vocabulary = vocabulary
         self._tables = tables
         self._samples = samples
         self._configs = configs
         self._configs_then: tuple[LaunchConfig, ...] = ()
 
-    def take(
-        self, dumps: Sequence[LiveSource], looked: Looked, everything: Looked, extent: Extent
+    def build(
+        self,
+        dumps: Sequence[LiveSource],
+        totals: WindowTotals,
+        totals_of_all: WindowTotals,
+        extent: WindowExtent,
     ) -> Profile:
-        """The profile of a window of which ``looked`` are the sums.
+        """Build the profile of a window from its ``totals``.
 
-        ``everything`` are those of all there was: gaps are told of these.
+        ``totals_of_all`` are those of all there was: warnings of gaps are on these.
         """
         tables = self._tables
-        metas = [one.growing.meta() for one in dumps]
-        labels = labels_of(metas) if len(dumps) > 1 else ("",) * len(dumps)
-        sampling = self._samples.take([one.growing for one in dumps])
-        words = self._words(dumps, metas, labels)
-        kept = [segment for one in dumps for segment in one.store.segments]
+        metas = [source.growing.meta() for source in dumps]
+        labels = label_sources(metas) if len(dumps) > 1 else ("",) * len(dumps)
+        sampling = self._samples.take([source.growing for source in dumps])
+        vocabulary = self._snapshot_vocabulary(dumps, metas, labels)
+        kept = [segment for source in dumps for segment in source.store.segments]
         rows = KeptRows(kept, extent.begin, extent.zero)
-        since = max((one.store.floor - extent.zero for one in dumps), default=0)
-        host, ranges = tables.host(words), [part for one in dumps for part in one.ranges(extent)]
+        since = max((source.store.floor - extent.zero for source in dumps), default=0)
+        host, ranges = (
+            tables.host_table(vocabulary),
+            [part for source in dumps for part in source.ranges(extent)],
+        )
         profile = Profile(
-            frames=words.frames,
-            activities=tables.activities(rows, words),
-            processes=words.processes,
-            threads=words.threads,
-            devices=words.devices,
-            grouping=words.grouping,
-            meta=_meta(dumps, metas, extent.zero),
+            frames=vocabulary.frames,
+            activities=tables.activity_table(rows, vocabulary),
+            processes=vocabulary.processes,
+            threads=vocabulary.threads,
+            devices=vocabulary.devices,
+            grouping=vocabulary.grouping,
+            meta=_merge_metas(dumps, metas, extent.zero),
             begin=max(extent.begin - extent.zero, 0),
             end=extent.end - extent.zero,
-            graph_nodes=tables.graph_nodes(looked),
+            graph_nodes=tables.graph_nodes(totals),
             warnings=(),
             host_builder=lambda: host,
             launches_builder=partial(rows.launches, self._all_configs()),
-            ranges_builder=partial(tables.pieces, ranges, words.stacks, extent),
-            sources=words.sources,
-            totals=tables.totals(looked, since),
+            ranges_builder=partial(tables.range_pieces, ranges, vocabulary.stacks, extent),
+            sources=vocabulary.sources,
+            totals=tables.totals(totals, since),
             sampling=sampling,
         )
-        gaps = describe_gaps(replace(profile, totals=tables.totals(everything, since)))
-        said = warnings_of_all([one.remarks() for one in dumps], labels)
-        return replace(profile, warnings=(*said, *gaps))
+        gaps = describe_gaps(replace(profile, totals=tables.totals(totals_of_all, since)))
+        notes = merge_warnings([source.warnings() for source in dumps], labels)
+        return replace(profile, warnings=(*notes, *gaps))
 
-    def _words(
+    def _snapshot_vocabulary(
         self, dumps: Sequence[LiveSource], metas: Sequence[Meta], labels: Sequence[str]
-    ) -> Words:
-        order = in_order(metas)
+    ) -> SnapshotVocabulary:
+        order = order_sources(metas)
         sources = [Source(labels[at], metas[at]) for at in order]
         numbers = [dumps[at].growing.source for at in order]
-        return self._lexicon.words(numbers, sources, self._tables.streams)
+        return self._vocabulary.snapshot(numbers, sources, self._tables.streams)
 
     def _all_configs(self) -> tuple[LaunchConfig, ...]:
         if len(self._configs_then) < len(self._configs):
@@ -105,10 +112,10 @@ class Pictures:
         return self._configs_then
 
 
-def _meta(dumps: Sequence[LiveSource], metas: Sequence[Meta], zero: int) -> Meta:
-    """What is known of all dumps; its origin is the time of day at ``zero``."""
+def _merge_metas(dumps: Sequence[LiveSource], metas: Sequence[Meta], zero: int) -> Meta:
+    """Merge the metadata of all dumps; the origin is the time of day at ``zero``."""
     if not dumps:
         return Meta(format="fdump")
     header = dumps[0].growing.header
     origin = header.start_unix + zero - header.start_monotonic
-    return replace(metas[0], origin=origin) if len(metas) == 1 else common_meta(metas, origin)
+    return replace(metas[0], origin=origin) if len(metas) == 1 else merge_metas(metas, origin)

@@ -1,4 +1,4 @@
-"""How a live recording is doing: what the app says besides the flame graph."""
+"""Describe how a live recording is doing: what the app says besides the flame graph."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from enum import Enum
 from flame.core.columns import I8, Column
 
 
-class State(Enum):
-    """Of one recorded process."""
+class SourceState(Enum):
+    """The state of one recorded process."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -23,14 +23,14 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class SourceStatus:
-    """One dump: ``label`` as on the level rank, ``dropped`` records, ``bytes`` of the file.
+    """The status of one dump: its ``label`` on level rank, ``dropped`` records, ``bytes`` of it.
 
     ``halted``: a signal or a debugger has stopped its process, for now.
     """
 
     pid: int
     label: str
-    state: State
+    state: SourceState
     dropped: int
     bytes: int
     halted: bool = False
@@ -38,7 +38,7 @@ class SourceStatus:
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """The last minute in steps of ``step`` ns, oldest first, the last one just over.
+    """Rates of the last minute in steps of ``step`` ns, oldest first, the last one just over.
 
     While anything is recorded a minute that ended a second ago: of that not all is known yet.
 
@@ -54,8 +54,8 @@ class Rates:
 
 
 @dataclass(frozen=True, eq=False)
-class Status:
-    """Of a whole recording.
+class LiveStatus:
+    """The status of a whole recording.
 
     ``lag`` ns: how old the newest thing shown can be, 0 when all has been read. ``behind`` bytes
     of the dumps that are not read yet. ``elapsed`` ns since the first process began to record.
@@ -70,16 +70,16 @@ class Status:
 
     @property
     def dropped(self) -> int:
-        """Records that could not be written, of all processes."""
-        return sum(one.dropped for one in self.sources)
+        """The number of records that could not be written, of all processes."""
+        return sum(source.dropped for source in self.sources)
 
     @property
     def running(self) -> int:
-        """How many processes still record."""
-        return sum(one.state is State.RUNNING for one in self.sources)
+        """The number of processes that still record."""
+        return sum(source.state is SourceState.RUNNING for source in self.sources)
 
     @property
     def halted(self) -> bool:
-        """Whether all that still record stand still."""
-        running = [one for one in self.sources if one.state is State.RUNNING]
-        return bool(running) and all(one.halted for one in running)
+        """Whether all processes that still record are halted."""
+        running = [source for source in self.sources if source.state is SourceState.RUNNING]
+        return bool(running) and all(source.halted for source in running)

@@ -1,4 +1,4 @@
-"""Which part of a live recording is shown."""
+"""Define the windows of a live recording, of which one is shown."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Window:
-    """``key`` as options spell it, ``title`` as people do; ``length`` ns up to now, 0: all.
+class LiveWindow:
+    """A window: ``key`` as in options, ``title`` for people; ``length`` ns up to now, 0: all.
 
     ``marked``: since the mark.
     """
@@ -20,10 +20,10 @@ class Window:
     marked: bool = False
 
 
-LAST_10 = Window("10s", "last 10 s", 10 * SECOND)
-LAST_60 = Window("60s", "last 60 s", 60 * SECOND)
-ALL = Window("all", "all")
-SINCE_MARK = Window("mark", "since mark", marked=True)
+LAST_10 = LiveWindow("10s", "last 10 s", 10 * SECOND)
+LAST_60 = LiveWindow("60s", "last 60 s", 60 * SECOND)
+ALL = LiveWindow("all", "all")
+SINCE_MARK = LiveWindow("mark", "since mark", marked=True)
 WINDOWS = (LAST_10, LAST_60, ALL, SINCE_MARK)
 LONGEST = LAST_60.length
 """For so long single activities are kept; what is older is only in the sums."""

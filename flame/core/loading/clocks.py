@@ -1,4 +1,4 @@
-"""One clock for several traces: the Unix time, where they know it and were recorded together."""
+"""Align several traces on one clock: the Unix time, if they know it and were recorded together."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
-class Clock:
-    """What is added to each trace's times, ns, and the first and last time there is then.
+class CommonClock:
+    """The shift of each trace's times, ns, and the first and last time there is then.
 
     ``origin`` is the Unix time at which the common clock is 0, None if it stands for no such time.
     """
@@ -26,7 +26,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class _Span:
+class _TraceSpan:
     """When one trace was recorded, on its own clock, which is 0 at ``origin``.
 
     Those with equal ``clock`` are of one recording.
@@ -39,89 +39,95 @@ class _Span:
     origin: int | None
     clock: str
 
-    def shifted(self, shift: int) -> _Span:
+    def shift_by(self, shift: int) -> _TraceSpan:
         return replace(self, begin=self.begin + shift, end=self.end + shift)
 
 
-def align(profiles: Sequence[Profile], labels: Sequence[str]) -> Clock:
-    """The clock of the earliest of ``profiles``, or one on which each begins at 0, and why.
+def align_clocks(profiles: Sequence[Profile], labels: Sequence[str]) -> CommonClock:
+    """Return the clock of the earliest of ``profiles``, or one on which each begins at 0, and why.
 
     Profiles with no times at all have no say. Those of one recording stay as far apart as they are.
     """
     spans = [
-        _Span(place, label, one.begin, one.end, one.meta.origin, one.meta.clock)
-        for place, (one, label) in enumerate(zip(profiles, labels, strict=True))
-        if one.timed and (one.begin or one.end)
+        _TraceSpan(
+            place, label, profile.begin, profile.end, profile.meta.origin, profile.meta.clock
+        )
+        for place, (profile, label) in enumerate(zip(profiles, labels, strict=True))
+        if profile.timed and (profile.begin or profile.end)
     ]
     size = len(profiles)
     if len(spans) < 2:
-        return _clock(size, spans, [0], spans[0].origin if spans else None)
-    origins = [one.origin for one in spans if one.origin is not None]
+        return _build_clock(size, spans, [0], spans[0].origin if spans else None)
+    origins = [span.origin for span in spans if span.origin is not None]
     if len(origins) < len(spans):
-        unknown = [one.label for one in spans if one.origin is None]
-        return _each_at_zero(size, spans, f"no time of day is known of {_named(unknown)}")
+        unknown = [span.label for span in spans if span.origin is None]
+        return _start_each_at_zero(
+            size, spans, f"no time of day is known of {_list_labels(unknown)}"
+        )
     shifts = [origin - min(origins) for origin in origins]
-    moved = [one.shifted(shift) for one, shift in zip(spans, shifts, strict=True)]
-    apart = _apart([_whole(one) for one in _recordings(moved)])
+    moved = [span.shift_by(shift) for span, shift in zip(spans, shifts, strict=True)]
+    apart = _explain_apart([_join_spans(recording) for recording in _group_by_recording(moved)])
     if apart:
-        return _each_at_zero(size, spans, apart)
-    return _clock(size, spans, shifts, min(origins))
+        return _start_each_at_zero(size, spans, apart)
+    return _build_clock(size, spans, shifts, min(origins))
 
 
-def _clock(size: int, spans: Sequence[_Span], shifts: Sequence[int], origin: int | None) -> Clock:
+def _build_clock(
+    size: int, spans: Sequence[_TraceSpan], shifts: Sequence[int], origin: int | None
+) -> CommonClock:
     of_all = [0] * size
-    for one, shift in zip(spans, shifts, strict=False):
-        of_all[one.place] = shift
-    moved = [one.shifted(of_all[one.place]) for one in spans]
-    begin = min((one.begin for one in moved), default=0)
-    return Clock(tuple(of_all), begin, max((one.end for one in moved), default=0), origin)
+    for span, shift in zip(spans, shifts, strict=False):
+        of_all[span.place] = shift
+    moved = [span.shift_by(of_all[span.place]) for span in spans]
+    begin = min((span.begin for span in moved), default=0)
+    return CommonClock(tuple(of_all), begin, max((span.end for span in moved), default=0), origin)
 
 
-def _each_at_zero(size: int, spans: Sequence[_Span], reason: str) -> Clock:
+def _start_each_at_zero(size: int, spans: Sequence[_TraceSpan], reason: str) -> CommonClock:
     shifts: dict[int, int] = {}
-    for recording in _recordings(spans):
-        first = min(one.origin or 0 for one in recording)
-        moved = [one.shifted((one.origin or 0) - first) for one in recording]
-        begin = min(one.begin for one in moved)
+    for recording in _group_by_recording(spans):
+        first = min(span.origin or 0 for span in recording)
+        moved = [span.shift_by((span.origin or 0) - first) for span in recording]
+        begin = min(span.begin for span in moved)
         shifts |= {
             new.place: new.begin - begin - old.begin
             for old, new in zip(recording, moved, strict=True)
         }
-    clock = _clock(size, spans, [shifts[one.place] for one in spans], None)
-    what = "trace" if len(_recordings(spans)) == len(spans) else "recording"
+    clock = _build_clock(size, spans, [shifts[span.place] for span in spans], None)
+    what = "trace" if len(_group_by_recording(spans)) == len(spans) else "recording"
     return replace(clock, warnings=(f"times are not aligned, each {what} begins at 0: {reason}",))
 
 
-def _recordings(spans: Sequence[_Span]) -> list[list[_Span]]:
-    """The traces of each recording together."""
-    found: dict[str | int, list[_Span]] = {}
-    for one in spans:
-        found.setdefault(one.clock or one.place, []).append(one)
+def _group_by_recording(spans: Sequence[_TraceSpan]) -> list[list[_TraceSpan]]:
+    """Group the traces of each recording."""
+    found: dict[str | int, list[_TraceSpan]] = {}
+    for span in spans:
+        found.setdefault(span.clock or span.place, []).append(span)
     return list(found.values())
 
 
-def _whole(recording: Sequence[_Span]) -> _Span:
-    """From the beginning of the first of its traces to the end of the last."""
-    begin, end = min(one.begin for one in recording), max(one.end for one in recording)
-    label = _named([one.label for one in recording])
+def _join_spans(recording: Sequence[_TraceSpan]) -> _TraceSpan:
+    """Span from the beginning of the first trace of a recording to the end of the last."""
+    begin, end = min(span.begin for span in recording), max(span.end for span in recording)
+    label = _list_labels([span.label for span in recording])
     return replace(recording[0], label=label, begin=begin, end=end)
 
 
-def _apart(spans: Sequence[_Span]) -> str:
-    """Why these were not recorded together, if they were not."""
-    ordered = sorted(spans, key=lambda one: one.begin)
+def _explain_apart(spans: Sequence[_TraceSpan]) -> str:
+    """Say why these were not recorded together; empty if they may have been."""
+    ordered = sorted(spans, key=lambda span: span.begin)
     reach = ordered[0].end
-    for number, one in enumerate(ordered):
-        if one.begin > reach:
-            earlier, later = ([part.label for part in ordered[:number]], one.label)
-            return f"{_named(earlier)} had ended when {later} began"
-        reach = max(reach, one.end)
+    for number, span in enumerate(ordered):
+        if span.begin > reach:
+            earlier, later = ([part.label for part in ordered[:number]], span.label)
+            return f"{_list_labels(earlier)} had ended when {later} began"
+        reach = max(reach, span.end)
     if max(abs(ordered[0].begin), abs(reach)) >= _TIME_LIMIT:
         return "their times are centuries away"
     return ""
 
 
-def _named(labels: Sequence[str]) -> str:
-    """The first of ``labels``, and how many more there are."""
+def _list_labels(labels: Sequence[str]) -> str:
+    """List the first of ``labels``, and how many more there are."""
     more = len(labels) - _MOST_NAMED
     return ", ".join(labels[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")

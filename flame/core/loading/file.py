@@ -1,4 +1,4 @@
-"""Open one file: tell its format, decode it, make a profile of it."""
+"""Open one file: detect its format, decode it, make a profile of it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from flame.core.errors import InputError
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, Progress, silent
-from flame.core.readers.formats import Decoded, FileHead, format_of
+from flame.core.readers.formats import Decoded, FileHead, detect_format
 from flame.core.readers.ncu.result import NcuFile
-from flame.core.sampling.recorded import with_recorded
+from flame.core.sampling.recorded import attach_recorded_samples
 
 
 def load_file(path: Path, options: LoadOptions, progress: Progress) -> Profile:
@@ -25,24 +25,24 @@ def load_file(path: Path, options: LoadOptions, progress: Progress) -> Profile:
     CancelledError when ``progress`` does.
     """
     try:
-        format_ = format_of(FileHead(path))
+        format_ = detect_format(FileHead(path))
         decoded = format_.decode(path, options, progress)
         try:
-            return profile_of(decoded, progress)
+            return build_profile(decoded, progress)
         except InputError as error:
             raise InputError(f"{path}: {error}{format_.remedy}") from None
     except MemoryError:
         raise InputError(f"{path}: there is not enough memory to read it") from None
 
 
-def profile_of(decoded: Decoded, progress: Progress = silent) -> Profile:
+def build_profile(decoded: Decoded, progress: Progress = silent) -> Profile:
     """Make a profile of what a reader has decoded; InputError where its times make no sense."""
     if isinstance(decoded, RawStacks):
         return resolve_stacks(decoded)
     if isinstance(decoded, NcuFile):
-        from flame.core.sampling.ncu_alone import profile_of_ncu
+        from flame.core.sampling.ncu_alone import build_ncu_profile
 
-        return profile_of_ncu(decoded)
+        return build_ncu_profile(decoded)
     attributed = attribute(decoded, progress)
-    profile, notes = with_recorded(attributed, decoded)
+    profile, notes = attach_recorded_samples(attributed, decoded)
     return replace(profile, warnings=(*attributed.warnings, *notes, *describe_gaps(profile)))

@@ -1,4 +1,4 @@
-"""What several files are called when they are shown together."""
+"""Name the files that are opened together, for titles and for files written of them."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flame.core.loading.source_labels import _absolute, path_labels
-from flame.core.readers.fdump.folder import dumps_in, is_folder
+from flame.core.loading.source_labels import absolute_path, label_paths
+from flame.core.readers.fdump.folder import is_folder, list_dumps
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that are opened together, as they were named; ``name``: what they are called."""
+    """The files that are opened together, as they were given; ``name``: what they are called."""
 
     paths: tuple[Path, ...]
     name: str = ""
 
     @property
     def title(self) -> str:
-        """The file's name; of several how many they are, and the first and last label."""
+        """The file's name; of several files their number, and the first and last label."""
         if self.name:
             return self.name
         if len(self.paths) == 1:
-            return _absolute(self.paths[0]).name or str(self.paths[0])
-        labels = path_labels(self.paths)
+            return absolute_path(self.paths[0]).name or str(self.paths[0])
+        labels = label_paths(self.paths)
         between = ", " if len(labels) == 2 else "…"
         return f"{len(labels)} traces: {labels[0]}{between}{labels[-1]}"
 
     @property
     def stem(self) -> str:
-        """What files that are written of them are called, before the suffix."""
+        """The name, without suffix, of files that are written of them."""
         if self.name:
             return re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "recording"
         if len(self.paths) == 1:
             return Path(self.title).stem
-        first = Path(path_labels(self.paths)[0]).name
+        first = Path(label_paths(self.paths)[0]).name
         return f"{first}-and-{len(self.paths) - 1}-more"
 
     def hold(self, path: Path) -> bool:
-        """Whether ``path`` is one of the files, under whatever name."""
-        for one in self._files():
+        """Return whether ``path`` is one of the files, under whatever name."""
+        for file in self._files():
             with suppress(OSError):
-                if path.samefile(one):
+                if path.samefile(file):
                     return True
         return False
 
     def _files(self) -> Iterator[Path]:
-        """The files, those in folders too."""
-        for one in self.paths:
-            yield one
-            if is_folder(one):
+        """Yield the files, those in folders too."""
+        for path in self.paths:
+            yield path
+            if is_folder(path):
                 with suppress(OSError):
-                    yield from dumps_in(one)
+                    yield from list_dumps(path)

@@ -1,4 +1,4 @@
-"""Open traces: one in this process, several each in a process of its own and merged into one."""
+"""Open traces: one in this process, several each in a process of its own, and merge them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from threading import Lock
 from flame.core.errors import CancelledError, InputError, UsageError
 from flame.core.loading.file import load_file
 from flame.core.loading.merge import merge_profiles
-from flame.core.loading.ncu import check_traces, read_ncu_files
-from flame.core.loading.source_labels import in_order, labels_of
+from flame.core.loading.ncu import read_ncu_files, refuse_ncu_files
+from flame.core.loading.source_labels import label_sources, order_sources
 from flame.core.loading.worker import GRACE, LoadProcess
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress, silent
@@ -47,15 +47,15 @@ def load_all(
     read, UsageError for a file named twice, CancelledError when ``progress`` does, which is always
     called from here.
     """
-    recordings = [_recording(Path(path)) for path in paths]
-    files = [file for one in recordings for file in one.dumps]
-    notes = [note for one in recordings for note in one.notes]
+    recordings = [_list_files(Path(path)) for path in paths]
+    files = [file for recording in recordings for file in recording.dumps]
+    notes = [note for recording in recordings for note in recording.notes]
     profile = _load_files(files, options or LoadOptions(), progress)
     return replace(profile, warnings=(*notes, *profile.warnings)) if notes else profile
 
 
-def _recording(path: Path) -> Recording:
-    """The dumps of a folder; a file stands for itself."""
+def _list_files(path: Path) -> Recording:
+    """List the dumps of a folder; a file stands for itself."""
     return read_folder(path) if is_folder(path) else Recording((path,), ())
 
 
@@ -63,32 +63,32 @@ def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress)
     if len(files) == 1:
         _refuse_pattern(files[0])
     else:
-        _check(files)
-        check_traces(files)
+        _check_files(files)
+        refuse_ncu_files(files)
     samples = read_ncu_files(options.ncu, progress)
     options = replace(options, ncu=())
     if len(files) == 1:
         return join_samples(load_file(files[0], options, progress), samples)
-    profiles = _read_all(files, options, progress)
+    profiles = _load_in_processes(files, options, progress)
     progress("merging", 0, 0)
-    return join_samples(_merged(profiles), samples)
+    return join_samples(_merge(profiles), samples)
 
 
-def _merged(profiles: Sequence[Profile]) -> Profile:
-    """One profile of all, by rank where that is what they are called by."""
-    metas = [one.meta for one in profiles]
-    labels, order = labels_of(metas), in_order(metas)
+def _merge(profiles: Sequence[Profile]) -> Profile:
+    """Merge profiles, ordered by rank where their labels are ranks."""
+    metas = [profile.meta for profile in profiles]
+    labels, order = label_sources(metas), order_sources(metas)
     return merge_profiles([profiles[at] for at in order], [labels[at] for at in order])
 
 
 def _refuse_pattern(file: Path) -> None:
-    """InputError for a pattern that the shell has left as it was."""
+    """Raise InputError for a pattern that the shell has left as it was."""
     if _PATTERN & set(str(file)) and not file.exists():
         raise InputError(f"{file}: no file here matches that pattern")
 
 
-def _check(files: Sequence[Path]) -> None:
-    """Before anything is read: all are there, and each once."""
+def _check_files(files: Sequence[Path]) -> None:
+    """Check, before anything is read, that all files are there, and each once."""
     first: dict[tuple[int, int], Path] = {}
     for file in files:
         try:
@@ -104,47 +104,49 @@ def _check(files: Sequence[Path]) -> None:
             raise UsageError(f"{file}: {same}")
 
 
-def _size(file: Path) -> int:
+def _size_or_one(file: Path) -> int:
     try:
         return max(file.stat().st_size, 1)
     except (OSError, ValueError):
         return 1
 
 
-def _read_all(files: Sequence[Path], options: LoadOptions, progress: Progress) -> list[Profile]:
-    reading = _Reading(files, options)
+def _load_in_processes(
+    files: Sequence[Path], options: LoadOptions, progress: Progress
+) -> list[Profile]:
+    reading = _ParallelLoad(files, options)
     try:
-        with ThreadPoolExecutor(min(len(files), _cores())) as pool:
-            futures = [pool.submit(reading.read, place) for place in range(len(files))]
+        with ThreadPoolExecutor(min(len(files), _available_cores())) as pool:
+            futures = [pool.submit(reading.load_file, place) for place in range(len(files))]
             try:
-                return _results(futures, reading, progress)
+                return _wait_for_profiles(futures, reading, progress)
             finally:
                 reading.stop()
     finally:
         reading.close()
 
 
-def _cores() -> int:
-    """Processors that this process may run on."""
+def _available_cores() -> int:
+    """Return the number of processors that this process may run on."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
-def _results(
-    futures: Sequence[Future[Profile]], reading: _Reading, progress: Progress
+def _wait_for_profiles(
+    futures: Sequence[Future[Profile]], reading: _ParallelLoad, progress: Progress
 ) -> list[Profile]:
-    """What all have read, once they have; raises what the first that fails raises."""
+    """Wait for all profiles; raise what the first failing process raises."""
     pending = set(futures)
     while pending:
-        progress(*reading.state())
+        progress(*reading.progress())
         done, pending = wait(pending, _POLL, FIRST_EXCEPTION)
         for future in done:
             future.result()
     return [future.result() for future in futures]
 
 
-class _Reading:
-    """The processes that read ``files``, and how far each is. `read` is called by several threads.
+class _ParallelLoad:
+    """Loads ``files`` in processes, and knows how far each is. Several threads call `load_file`.
 
     Files are weighed by size: what formats count (rows, bytes, events) does not compare.
     """
@@ -152,7 +154,7 @@ class _Reading:
     def __init__(self, files: Sequence[Path], options: LoadOptions) -> None:
         self._files = files
         self._options = options
-        self._size = [_size(file) for file in files]
+        self._size = [_size_or_one(file) for file in files]
         self._part = [0.0] * len(files)
         self._stage = [""] * len(files)
         self._lock = Lock()
@@ -160,17 +162,17 @@ class _Reading:
         self._idle: list[LoadProcess] = []
         self._stopped = False
 
-    def read(self, place: int) -> Profile:
-        """The profile of one of the files."""
+    def load_file(self, place: int) -> Profile:
+        """Load the profile of one of the files."""
         file = self._files[place]
-        process = self._process(file)
-        profile = process.load(file, self._options, partial(self._report, place))
+        process = self._take_process(file)
+        profile = process.load(file, self._options, partial(self._note_progress, place))
         self._part[place], self._stage[place] = 1.0, ""
         self._idle.append(process)
         return profile
 
-    def _process(self, file: Path) -> LoadProcess:
-        """One that has nothing to do: starting one takes longer than reading a small trace."""
+    def _take_process(self, file: Path) -> LoadProcess:
+        """Return a process with nothing to do: starting one takes longer than a small trace."""
         with self._lock:
             if self._stopped:
                 raise CancelledError("stopped")
@@ -183,13 +185,13 @@ class _Reading:
                 raise InputError(f"{file}: no process can be started for it: {reason}") from None
             return self._processes[-1]
 
-    def _report(self, place: int, stage: str, done: int, expected: int) -> None:
+    def _note_progress(self, place: int, stage: str, done: int, expected: int) -> None:
         self._stage[place] = stage
         if expected > 0:
             self._part[place] = min(done / expected, 1.0)
 
-    def state(self) -> tuple[str, int, int]:
-        """How far all are together: a stage, bytes read, bytes there are."""
+    def progress(self) -> tuple[str, int, int]:
+        """Return how far all are together: a stage, bytes read, bytes there are."""
         whole = sum(self._size)
         done = sum(size * part for size, part in zip(self._size, self._part, strict=True))
         stage = next(filter(None, self._stage), "")
@@ -209,6 +211,6 @@ class _Reading:
                 process.kill(due - time.monotonic())
 
     def close(self) -> None:
-        """Leave nothing of the processes, once nobody reads from them any more."""
+        """Close the processes, once nobody reads from them any more."""
         for process in self._processes:
             process.close()

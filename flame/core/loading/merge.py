@@ -1,4 +1,4 @@
-"""Several profiles as one, in which everything still knows of which it is."""
+"""Merge the profiles of several files into one, keeping which file each activity is from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 
 from flame.core.columns import I4, Column
-from flame.core.loading.clocks import align
-from flame.core.loading.merge_metrics import differences, joined_measures, joined_metrics, scales
+from flame.core.loading.clocks import align_clocks
+from flame.core.loading.merge_metrics import (
+    measure_scales,
+    merge_measures,
+    merge_metrics,
+    metric_warnings,
+)
 from flame.core.model.activities import NONE, Activities, RangePieces, has_times
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
@@ -19,15 +24,15 @@ from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, ProfilerSteps, Source, Thread
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
-from flame.core.sampling.merge import joined_samplings
+from flame.core.sampling.merge import merge_samplings
 
 _STACKS = ("python", "native", "nvtx", "stack")
 _AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched")
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """One of the profiles, as the new numbers of all that it has; ``shift`` moves its times.
+class _ProfilePart:
+    """A merged profile as the new numbers of all that it has; ``shift`` moves its times.
 
     The last of ``frames``, ``process``, ``thread`` and ``device`` is for what is unknown (-1).
     ``scales`` are the factors of its own measures. The builders are the profile's, which has
@@ -47,22 +52,22 @@ class _Part:
 
 
 def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profile:
-    """One profile of all ``profiles``, called ``labels`` on the level ``rank``.
+    """Merge ``profiles`` into one; ``labels`` are their names on the level ``rank``.
 
     Processes, threads and GPUs stay apart, however equal their numbers are. The sum of a metric is
     the sum of the profiles' own, exactly. Times are those of one clock where all traces know the
     time of day and were recorded together; else each begins at 0, and a warning says so. Raises
     InputError where they have nothing in common to be measured by.
     """
-    metrics = joined_metrics(profiles, labels)
-    clock, who = align(profiles, labels), _Who()
+    metrics = merge_metrics(profiles, labels)
+    clock, who = align_clocks(profiles, labels), _MergedNames()
     parts = [
-        who.add(one, number, shift, scales(one, metrics))
-        for number, (one, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
+        who.add(profile, number, shift, measure_scales(profile, metrics))
+        for number, (profile, shift) in enumerate(zip(profiles, clock.shifts, strict=True))
     ]
-    table = _joined(parts, [one.activities for one in profiles])
-    sources = tuple(map(Source, labels, (one.meta for one in profiles)))
-    warnings = warnings_of_all([one.warnings for one in profiles], labels)
+    table = _merge_tables(parts, [profile.activities for profile in profiles])
+    sources = tuple(map(Source, labels, (profile.meta for profile in profiles)))
+    warnings = merge_warnings([profile.warnings for profile in profiles], labels)
     listed = tuple(who.processes), tuple(who.threads), tuple(who.devices)
     grouping = add_grouping(who.frames, *listed, table.stream, sources)
     return Profile(
@@ -70,24 +75,26 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         table,
         *listed,
         grouping=grouping,
-        meta=common_meta([one.meta for one in profiles], clock.origin),
+        meta=merge_metas([profile.meta for profile in profiles], clock.origin),
         begin=clock.begin,
         end=clock.end,
-        graph_nodes=_graph_nodes(profiles),
-        warnings=(*clock.warnings, *differences(profiles, labels), *warnings),
-        host_builder=partial(_host, parts),
-        launches_builder=partial(_launches, parts) if any(p.launches for p in parts) else None,
-        ranges_builder=partial(_ranges, parts) if any(p.ranges for p in parts) else None,
+        graph_nodes=_sum_graph_nodes(profiles),
+        warnings=(*clock.warnings, *metric_warnings(profiles, labels), *warnings),
+        host_builder=partial(_merge_host_tables, parts),
+        launches_builder=partial(_merge_launches, parts)
+        if any(p.launches for p in parts)
+        else None,
+        ranges_builder=partial(_merge_ranges, parts) if any(p.ranges for p in parts) else None,
         sources=sources,
-        steps=_steps(profiles, parts),
+        steps=_merge_steps(profiles, parts),
         own_metrics=metrics,
-        timed=all(one.timed for one in profiles),
-        sampling=joined_samplings(profiles, [part.frames for part in parts], table.groups),
+        timed=all(profile.timed for profile in profiles),
+        sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
     )
 
 
-class _Who:
-    """The frames of all profiles, interned, and what was traced, one profile after the other."""
+class _MergedNames:
+    """Collects the frames, processes, threads and GPUs of all profiles, with new numbers."""
 
     def __init__(self) -> None:
         self.frames = FrameBuilder()
@@ -95,14 +102,16 @@ class _Who:
         self.threads: list[Thread] = []
         self.devices: list[Device] = []
 
-    def add(self, profile: Profile, source: int, shift: int, scales: Mapping[str, int]) -> _Part:
-        """Add what ``profile`` has; where it has gone."""
+    def add(
+        self, profile: Profile, source: int, shift: int, scales: Mapping[str, int]
+    ) -> _ProfilePart:
+        """Add what ``profile`` has, and return its new numbers."""
         process = self._add_processes(profile, source)
-        thread = _numbers(len(self.threads), len(profile.threads))
-        device = _numbers(len(self.devices), len(profile.devices))
+        thread = _new_numbers(len(self.threads), len(profile.threads))
+        device = _new_numbers(len(self.devices), len(profile.devices))
         self.threads += [replace(t, process=int(process[t.process])) for t in profile.threads]
-        self.devices += [replace(one, source=source) for one in profile.devices]
-        return _Part(
+        self.devices += [replace(gpu, source=source) for gpu in profile.devices]
+        return _ProfilePart(
             self._add_frames(profile),
             process,
             thread,
@@ -116,7 +125,7 @@ class _Who:
         )
 
     def _add_processes(self, profile: Profile, source: int) -> I4:
-        """Their new numbers. What is nobody's gets a process too: every row has its rank.
+        """Add processes, one for rows without any too: every row has its rank.
 
         That is the only one where there is but one.
         """
@@ -128,7 +137,7 @@ class _Who:
         if threads or bool((profile.activities.process < 0).any()):
             self.processes.append(Process(NONE, "unknown process", source))
             return np.arange(first, first + size + 1, dtype=np.int32)
-        return _numbers(first, size)
+        return _new_numbers(first, size)
 
     def _add_frames(self, profile: Profile) -> I4:
         ids = [*map(self.frames.add, profile.frames.frames), NONE]
@@ -138,27 +147,29 @@ class _Who:
         return np.array(ids, np.int32)
 
 
-def _numbers(first: int, size: int) -> I4:
-    """``size`` numbers from ``first`` on, and -1 for what is unknown."""
+def _new_numbers(first: int, size: int) -> I4:
+    """Return ``size`` numbers from ``first`` on, and -1 for what is unknown."""
     return np.append(np.arange(first, first + size), NONE).astype(np.int32)
 
 
 # Tables
 
 
-def _joined(parts: Sequence[_Part], tables: Sequence[Activities]) -> Activities:
-    """One table of all ``tables``, in the numbers of the parts that they are of."""
+def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -> Activities:
+    """Concatenate ``tables``, in the numbers of the parts that they are of."""
     stacks = StackBuilder()
-    columns = [_columns(*pair, stacks) for pair in zip(parts, tables, strict=True)]
+    columns = [_renumber_columns(*pair, stacks) for pair in zip(parts, tables, strict=True)]
     joined: dict[str, Any] = {
-        name: np.concatenate([one[name] for one in columns]) for name in columns[0]
+        name: np.concatenate([table[name] for table in columns]) for name in columns[0]
     }
-    measures = joined_measures(tables, [part.scales for part in parts])
+    measures = merge_measures(tables, [part.scales for part in parts])
     return Activities(**joined, stacks=stacks.build(), measures=measures)
 
 
-def _columns(part: _Part, table: Activities, stacks: StackBuilder) -> dict[str, Column]:
-    """The columns of ``table`` in new numbers; its stacks are added to ``stacks``."""
+def _renumber_columns(
+    part: _ProfilePart, table: Activities, stacks: StackBuilder
+) -> dict[str, Column]:
+    """Return the columns of ``table`` in new numbers; its stacks are added to ``stacks``."""
     ids = stacks.absorb(table.stacks, part.frames)
     columns = {name: getattr(table, name) for name in _AS_RECORDED}
     columns |= {name: ids[getattr(table, name)] for name in _STACKS}
@@ -174,12 +185,12 @@ def _columns(part: _Part, table: Activities, stacks: StackBuilder) -> dict[str, 
     return columns
 
 
-def _host(parts: Sequence[_Part]) -> Activities:
-    return _joined(parts, [part.host() for part in parts])
+def _merge_host_tables(parts: Sequence[_ProfilePart]) -> Activities:
+    return _merge_tables(parts, [part.host() for part in parts])
 
 
-def _launches(parts: Sequence[_Part]) -> LaunchDetails:
-    """How all activities were launched; unknown where a part does not know."""
+def _merge_launches(parts: Sequence[_ProfilePart]) -> LaunchDetails:
+    """Concatenate how all activities were launched; unknown where a part does not know."""
     configs: list[LaunchConfig] = []
     config, size = [], []
     for part in parts:
@@ -196,21 +207,21 @@ def _launches(parts: Sequence[_Part]) -> LaunchDetails:
     )
 
 
-def _ranges(parts: Sequence[_Part]) -> RangePieces:
-    """The ranges of all parts; still ordered by thread, for threads follow their parts' order."""
+def _merge_ranges(parts: Sequence[_ProfilePart]) -> RangePieces:
+    """Concatenate ranges of all parts; still ordered by thread, for threads follow parts' order."""
     found: list[RangePieces] = []
     before = 0
     for part in parts:
         if part.ranges and (pieces := part.ranges()) is not None:
-            found.append(_pieces(part, pieces, before))
+            found.append(_renumber_pieces(part, pieces, before))
             before += len(pieces)
     names = ("thread", "depth", "frame", "start", "end", "parent")
-    columns = {name: [getattr(one, name) for one in found] for name in names}
+    columns = {name: [getattr(table, name) for table in found] for name in names}
     return RangePieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
 
 
-def _pieces(part: _Part, pieces: RangePieces, before: int) -> RangePieces:
-    """``pieces`` in new numbers, behind ``before`` others."""
+def _renumber_pieces(part: _ProfilePart, pieces: RangePieces, before: int) -> RangePieces:
+    """Return ``pieces`` in new numbers, behind ``before`` others."""
     return RangePieces(
         thread=part.thread[pieces.thread],
         depth=pieces.depth,
@@ -221,7 +232,9 @@ def _pieces(part: _Part, pieces: RangePieces, before: int) -> RangePieces:
     )
 
 
-def _steps(profiles: Sequence[Profile], parts: Sequence[_Part]) -> ProfilerSteps | None:
+def _merge_steps(
+    profiles: Sequence[Profile], parts: Sequence[_ProfilePart]
+) -> ProfilerSteps | None:
     found = [
         ProfilerSteps(
             one.number, part.process[one.process], one.start + part.shift, one.end + part.shift
@@ -232,36 +245,38 @@ def _steps(profiles: Sequence[Profile], parts: Sequence[_Part]) -> ProfilerSteps
     if not found:
         return None
     names = ("number", "process", "start", "end")
-    columns = [np.concatenate([getattr(one, name) for one in found]) for name in names]
+    columns = [np.concatenate([getattr(table, name) for table in found]) for name in names]
     return ProfilerSteps(*columns)
 
 
 # What is known besides
 
 
-def common_meta(metas: Sequence[Meta], origin: int | None) -> Meta:
-    """What all of ``metas`` have in common, several of what they have not; 0 is at ``origin``."""
+def merge_metas(metas: Sequence[Meta], origin: int | None) -> Meta:
+    """Merge what ``metas`` have in common, and list what differs; 0 is at ``origin``."""
     # A process may have had less of what another had: a worker without Python frames.
-    producers = dict.fromkeys(part for one in metas for part in one.producer.split(", ") if part)
-    versions = dict.fromkeys(one.schema_version for one in metas if one.schema_version)
-    common = set.intersection(*(set(one.options.items()) for one in metas))
+    producers = dict.fromkeys(part for meta in metas for part in meta.producer.split(", ") if part)
+    versions = dict.fromkeys(meta.schema_version for meta in metas if meta.schema_version)
+    common = set.intersection(*(set(meta.options.items()) for meta in metas))
     return Meta(
-        format=", ".join(dict.fromkeys(one.format for one in metas)),
+        format=", ".join(dict.fromkeys(meta.format for meta in metas)),
         origin=origin,
         producer=", ".join(producers),
         schema_version=", ".join(versions),
-        synthetic=any(one.synthetic for one in metas),
+        synthetic=any(meta.synthetic for meta in metas),
         options=dict(sorted(common)),
     )
 
 
-def _graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
-    nodes = [one.graph_nodes for one in profiles]
-    return GraphNodes(sum(one.activities for one in nodes), sum(one.captured for one in nodes))
+def _sum_graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
+    nodes = [profile.graph_nodes for profile in profiles]
+    return GraphNodes(
+        sum(counts.activities for counts in nodes), sum(counts.captured for counts in nodes)
+    )
 
 
-def warnings_of_all(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
-    """The warnings of several profiles, each once, with the labels of those that have it."""
+def merge_warnings(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
+    """Merge warnings of several profiles, each once, with the labels of those that have it."""
     of: dict[str, list[str]] = {}
     for own, label in zip(warnings, labels, strict=True):
         for warning in dict.fromkeys(own):

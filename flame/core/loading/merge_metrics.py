@@ -1,4 +1,4 @@
-"""What several profiles can be weighed by together."""
+"""Merge the metrics of several profiles, and their measures in common units."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ _SUM_LIMIT = 1 << 62
 _MOST_TOLD = 4
 
 
-def joined_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[Metric, ...] | None:
-    """The metrics of files of resolved stacks, each once; None for traces, which have no own.
+def merge_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[Metric, ...] | None:
+    """Merge the metrics of files of resolved stacks; None for traces, which have none of their own.
 
     Plain numbers are counted in the smallest of their parts. Raises InputError where a metric has
     different units, for traces among such files, which nothing measures as well, and for sums that
     do not fit 64 bits.
     """
-    if all(one.own_metrics is None for one in profiles):
+    if all(profile.own_metrics is None for profile in profiles):
         found = None
     else:
-        found = tuple(_own_metrics(profiles, labels))
+        found = tuple(_merge_own_metrics(profiles, labels))
     for metric in found or profiles[0].metrics:
-        if metric.table == "gpu" and sum(_sum(one, metric) for one in profiles) >= _SUM_LIMIT:
+        if (
+            metric.table == "gpu"
+            and sum(_sum(profile, metric) for profile in profiles) >= _SUM_LIMIT
+        ):
             raise InputError(f"the {metric.title} of these files adds up to more than 64 bits hold")
     return found
 
 
-def differences(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[str]:
-    """That files of stacks measure different things, where they do: a file may show nothing."""
-    titles = [tuple(metric.title for metric in one.own_metrics or ()) for one in profiles]
+def metric_warnings(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[str]:
+    """Warn that files of stacks measure different things: a file may show nothing."""
+    titles = [tuple(metric.title for metric in profile.own_metrics or ()) for profile in profiles]
     if len(set(titles)) < 2:
         return
     first: dict[tuple[str, ...], str] = {}
@@ -50,15 +53,15 @@ def differences(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[
     )
 
 
-def _own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> list[Metric]:
+def _merge_own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> list[Metric]:
     found: dict[str, tuple[Metric, str]] = {}
-    for one, label in zip(profiles, labels, strict=True):
-        if one.own_metrics is None:
+    for profile, label in zip(profiles, labels, strict=True):
+        if profile.own_metrics is None:
             raise InputError(
                 f"{label} is a trace, others are only stacks: they have no metric in common, "
                 "open them one by one"
             )
-        for metric in one.own_metrics:
+        for metric in profile.own_metrics:
             known, first = found.get(metric.key, (metric, label))
             unit = _common_unit(known.unit, metric.unit)
             if unit is None:
@@ -71,16 +74,16 @@ def _own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> list[Met
     return [metric for metric, _ in found.values()]
 
 
-def _common_unit(one: str, other: str) -> str | None:
-    """The unit that both can be counted in."""
-    if one == other:
-        return one
-    digits = _digits(one), _digits(other)
-    return None if None in digits else max(one, other, key=lambda unit: _digits(unit) or 0)
+def _common_unit(unit: str, other: str) -> str | None:
+    """Return the unit that both can be counted in."""
+    if unit == other:
+        return unit
+    digits = _digits(unit), _digits(other)
+    return None if None in digits else max(unit, other, key=lambda unit: _digits(unit) or 0)
 
 
 def _digits(unit: str) -> int | None:
-    """Decimals of a plain number that is counted in ``unit``; None for what is no plain number."""
+    """Return decimals of a plain number counted in ``unit``; None for what is no plain number."""
     if unit == "count":
         return 0
     return int(unit.removeprefix("1e-")) if unit.startswith("1e-") else None
@@ -90,12 +93,12 @@ def _sum(profile: Profile, metric: Metric) -> float:
     if profile.own_metrics is None:
         return float(metric.values(profile.activities).sum(dtype=np.float64))
     own = profile.activities.measures.get(metric.key)
-    scale = scales(profile, [metric]).get(metric.key, 1)
+    scale = measure_scales(profile, [metric]).get(metric.key, 1)
     return 0.0 if own is None else float(own.sum(dtype=np.float64)) * scale
 
 
-def scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[str, int]:
-    """What the profile's own measures are to be multiplied by to be in the units of ``metrics``.
+def measure_scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[str, int]:
+    """Return the factors that bring the profile's own measures to the units of ``metrics``.
 
     Those of traces (None) are as they are.
     """
@@ -109,11 +112,11 @@ def scales(profile: Profile, metrics: Sequence[Metric] | None) -> dict[str, int]
     }
 
 
-def joined_measures(
+def merge_measures(
     tables: Sequence[Activities], factors: Sequence[Mapping[str, int]]
 ) -> dict[str, I8]:
-    """The measures of all ``tables`` in a row, each times its factor; 0 where there is none."""
-    keys = dict.fromkeys(key for one in tables for key in one.measures)
+    """Concatenate the measures of all ``tables``, each times its factor; 0 where there is none."""
+    keys = dict.fromkeys(key for table in tables for key in table.measures)
     return {
         key: np.concatenate(
             [

@@ -7,41 +7,39 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flame.core.errors import InputError, UsageError
-from flame.core.options import Progress
-from flame.core.readers.formats import NCU_FORMATS, FileHead
+from flame.core.options import LoadOptions, Progress
+from flame.core.readers.formats import NCU_PAGE, NCU_REPORT, FileHead
 from flame.core.readers.ncu.result import NcuFile
 
 
 def read_ncu(path: Path, progress: Progress) -> NcuFile:
     """Read the results in a report of Nsight Compute, or in its source page as CSV; InputError."""
-    from flame.core.readers.ncu import report, source_csv
-
     head = FileHead(path)
     if not head.packed:
         raise InputError(f"{path}: the file is empty")
-    is_report = report.looks_like_report(path, head.packed)
-    read = report.read_report if is_report else source_csv.read_source_csv
+    # What is no report is read as a page: its reader says best what else the file is.
+    format_ = NCU_REPORT if NCU_REPORT.matches(head) else NCU_PAGE
     try:
-        return NcuFile(path, read(path, progress))
+        return format_.decode(path, LoadOptions(), progress)
     except MemoryError:
         raise InputError(f"{path}: there is not enough memory to read it") from None
 
 
-def check_traces(paths: Sequence[Path]) -> None:
-    """UsageError for a file of Nsight Compute among several traces: it is of one of their runs."""
+def refuse_ncu_files(paths: Sequence[Path]) -> None:
+    """Raise UsageError for a file of Nsight Compute among several traces: it is of one of them."""
     for path in paths:
         others = [str(other) for other in paths if other != path]
         if _is_ncu(path):
             words = ["flame", "view", *others, "--ncu", str(path)]
-            said = "a file of Nsight Compute: its samples go into the kernels of a trace"
-            raise UsageError(f"{path}: {said}: {shlex.join(words)}")
+            reason = "a file of Nsight Compute: its samples go into the kernels of a trace"
+            raise UsageError(f"{path}: {reason}: {shlex.join(words)}")
 
 
 def _is_ncu(path: Path) -> bool:
-    """Whether `read_ncu` reads the file at ``path``; False where it cannot be read."""
+    """Return whether `read_ncu` reads the file at ``path``; False where it cannot be read."""
     head = FileHead(path)
     try:
-        return any(format_.matches(head) for format_ in NCU_FORMATS)
+        return any(format_.matches(head) for format_ in (NCU_REPORT, NCU_PAGE))
     except InputError:
         return False  # Its reader says why.
 

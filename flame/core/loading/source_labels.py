@@ -10,35 +10,35 @@ from pathlib import Path
 from flame.core.model.meta import Meta
 
 
-def labels_of(metas: Sequence[Meta]) -> tuple[str, ...]:
-    """A name for each of several files: ``rank 3`` where all know their rank and no two share one.
+def label_sources(metas: Sequence[Meta]) -> tuple[str, ...]:
+    """Label several files: ``rank 3`` where all know their rank and no two share one.
 
     Else what they call themselves, behind their folder if there are several and numbered where they
-    say the same; where they do not say that, what tells their paths apart, see `path_labels`.
+    say the same; where they do not say that, what tells their paths apart, see `label_paths`.
     """
-    ranks = [one.rank for one in metas]
+    ranks = [meta.rank for meta in metas]
     if None not in ranks and len(set(ranks)) == len(ranks):
         return tuple(f"rank {rank}" for rank in ranks)
-    if all(one.label for one in metas):
-        return _numbered(_own_labels(metas))
-    return path_labels([one.path for one in metas])
+    if all(meta.label for meta in metas):
+        return _number_equal_names(_own_labels(metas))
+    return label_paths([meta.path for meta in metas])
 
 
 def _own_labels(metas: Sequence[Meta]) -> tuple[str, ...]:
-    folders = [_absolute(one.path).parent for one in metas]
+    folders = [absolute_path(meta.path).parent for meta in metas]
     # A worker process has the rank of the one that started it.
-    ranks = Counter(zip(folders, (one.rank for one in metas), strict=True))
+    ranks = Counter(zip(folders, (meta.rank for meta in metas), strict=True))
     names = [
-        " ".join(_names(one, alone=ranks[folder, one.rank] == 1))
-        for folder, one in zip(folders, metas, strict=True)
+        " ".join(_name_parts(meta, alone=ranks[folder, meta.rank] == 1))
+        for folder, meta in zip(folders, metas, strict=True)
     ]
     if len(set(folders)) == 1:
         return tuple(names)
-    return tuple(map(" ".join, zip(path_labels(folders), names, strict=True)))
+    return tuple(map(" ".join, zip(label_paths(folders), names, strict=True)))
 
 
-def _numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """``names``, those after the first of several equal ones with a number.
+def _number_equal_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return ``names``; those after the first of several equal ones get a number.
 
     The programs that one process becomes all have its pid.
     """
@@ -50,54 +50,55 @@ def _numbered(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _names(meta: Meta, alone: bool) -> Iterator[str]:
-    """The rank, unless it has none, and its own name, unless the rank is all its own."""
+def _name_parts(meta: Meta, alone: bool) -> Iterator[str]:
+    """Yield the rank, if there is one, and the file's own name, unless the rank is all its own."""
     if meta.rank is not None:
         yield f"rank {meta.rank}"
     if meta.rank is None or not alone:
         yield meta.label
 
 
-def in_order(metas: Sequence[Meta]) -> list[int]:
-    """Places of ``metas``: by rank where that is what they are called by, else as they are."""
+def order_sources(metas: Sequence[Meta]) -> list[int]:
+    """Return the order of ``metas``: by rank where they are labelled by it, else as they are."""
     places = list(range(len(metas)))
-    if all(one.label for one in metas):
-        folders = list(dict.fromkeys(_absolute(one.path).parent for one in metas))
-        of = [folders.index(_absolute(one.path).parent) for one in metas]
-        return sorted(places, key=lambda at: (of[at], *_by_rank(metas[at])))
-    if labels_of(metas) == tuple(f"rank {one.rank}" for one in metas):
-        return sorted(places, key=lambda at: _by_rank(metas[at]))
+    if all(meta.label for meta in metas):
+        folders = list(dict.fromkeys(absolute_path(meta.path).parent for meta in metas))
+        of = [folders.index(absolute_path(meta.path).parent) for meta in metas]
+        return sorted(places, key=lambda at: (of[at], *_rank_key(metas[at])))
+    if label_sources(metas) == tuple(f"rank {meta.rank}" for meta in metas):
+        return sorted(places, key=lambda at: _rank_key(metas[at]))
     return places
 
 
-def _by_rank(meta: Meta) -> tuple[bool, int]:
+def _rank_key(meta: Meta) -> tuple[bool, int]:
     return meta.rank is None, meta.rank or 0
 
 
-def path_labels(paths: Sequence[str | Path]) -> tuple[str, ...]:
-    """The shortest ends of ``paths`` that tell them apart, without what all of them end with.
+def label_paths(paths: Sequence[str | Path]) -> tuple[str, ...]:
+    """Return the shortest ends of ``paths`` that tell them apart, without a common ending.
 
     ``run/rank0.json.gz`` and ``run/rank1.json.gz`` are ``rank0`` and ``rank1``, ``a/trace.json``
     and ``b/trace.json`` are ``a`` and ``b``.
     """
-    parts = [_absolute(path).parts for path in paths]
+    parts = [absolute_path(path).parts for path in paths]
     length = 1
-    while len({one[-length:] for one in parts}) < len(set(parts)):
+    while len({part[-length:] for part in parts}) < len(set(parts)):
         length += 1
-    tails = [one[-length:] for one in parts]
-    while len({one[-1] for one in tails}) == 1 and min(map(len, tails)) > 1:
-        tails = [one[:-1] for one in tails]
-    return tuple(_without_suffix([str(Path(*one)) for one in tails]))
+    tails = [part[-length:] for part in parts]
+    while len({tail[-1] for tail in tails}) == 1 and min(map(len, tails)) > 1:
+        tails = [tail[:-1] for tail in tails]
+    return tuple(_strip_common_suffix([str(Path(*tail)) for tail in tails]))
 
 
-def _absolute(path: str | Path) -> Path:
+def absolute_path(path: str | Path) -> Path:
+    """Return the absolute path of a file; links are kept."""
     return Path(os.path.abspath(path))  # noqa: PTH100 (keeps links)
 
 
-def _without_suffix(names: Sequence[str]) -> list[str]:
-    """``names`` without the ends, from a dot on, that all of them have; none gets empty."""
+def _strip_common_suffix(names: Sequence[str]) -> list[str]:
+    """Strip from ``names`` the ends, from a dot on, that all of them have; none gets empty."""
     parts = [name.split(".") for name in names]
-    while len({one[-1] for one in parts}) == 1 and min(map(len, parts)) > 1:
-        parts = [one[:-1] for one in parts]
-    shorter = [".".join(one) for one in parts]
+    while len({part[-1] for part in parts}) == 1 and min(map(len, parts)) > 1:
+        parts = [part[:-1] for part in parts]
+    shorter = [".".join(part) for part in parts]
     return shorter if all(Path(name).name for name in shorter) else list(names)

@@ -1,4 +1,4 @@
-"""Reading traces in another process: both ends of the pipes between it and this one."""
+"""Read traces in another process: both ends of the pipes between it and this one."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ class LoadProcess:
         self._answers = cast("BinaryIO", self._process.stdout)
 
     def load(self, path: Path, options: LoadOptions, progress: Progress) -> Profile:
-        """The profile of the trace at ``path``; ``progress`` is handed on.
+        """Load the profile of the trace at ``path``; ``progress`` is handed on.
 
         Raises what reading it has raised, InputError where the process has died.
         """
         try:
             pickle.dump((path, options), self._requests)
             self._requests.flush()
-            return self._answer(progress)
+            return self._read_answers(progress)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-            raise self._death(path) from None
+            raise self._explain_death(path) from None
 
-    def _answer(self, progress: Progress) -> Profile:
+    def _read_answers(self, progress: Progress) -> Profile:
         while True:
             what, *details = pickle.load(self._answers)
             if what == "progress":
                 progress(*details)
             elif what == "profile":
-                return _received(self._answers, *details)
+                return _receive_profile(self._answers, *details)
             else:
                 raise details[0]
 
-    def _death(self, path: Path) -> InputError:
-        """Why there is no answer."""
+    def _explain_death(self, path: Path) -> InputError:
+        """Say why there is no answer."""
         code = self._process.wait()
         if code < 0:
             name = signal.strsignal(-code) or f"signal {-code}"
@@ -89,31 +89,31 @@ class LoadProcess:
         return InputError(f"{path}: the process reading it failed: {reason[:_LONGEST_REASON]}")
 
     def stop(self) -> None:
-        """Ask it to clean up and end."""
+        """Ask the process to clean up and end."""
         self._process.terminate()
 
     def kill(self, patience: float) -> None:
-        """End it for certain, after ``patience`` seconds."""
+        """End the process for certain, after ``patience`` seconds."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(max(patience, 0))
         self._process.kill()
 
     def close(self) -> None:
-        """Wait for its end, which has been seen to."""
+        """Wait for the end of the process, which has been seen to."""
         self._process.wait()
         for file in (self._said, self._requests, self._answers):
             with suppress(BrokenPipeError):
                 file.close()
 
 
-def _received(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
-    """The profile whose pickle of ``size`` bytes and columns of ``sizes`` bytes follow."""
-    data, *columns = (_bytes(answers, number) for number in (size, *sizes))
+def _receive_profile(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
+    """Receive the profile whose pickle of ``size`` bytes and columns of ``sizes`` follow."""
+    data, *columns = (_receive_bytes(answers, number) for number in (size, *sizes))
     return cast("Profile", pickle.loads(data, buffers=columns))
 
 
-def _bytes(answers: BinaryIO, size: int) -> Any:
-    """The next ``size`` bytes, in memory that nothing has been written to before."""
+def _receive_bytes(answers: BinaryIO, size: int) -> Any:
+    """Receive the next ``size`` bytes, into memory that nothing has been written to before."""
     found = np.empty(size, np.uint8).data
     at = 0
     while at < size:
@@ -134,15 +134,15 @@ def serve() -> None:
     os.dup2(2, 1)  # Whatever else is printed is no answer.
     with suppress(KeyboardInterrupt, CancelledError, BrokenPipeError, EOFError):
         while True:
-            _answer(answers, *pickle.load(sys.stdin.buffer))
+            _answer_request(answers, *pickle.load(sys.stdin.buffer))
             answers.flush()
     # As it is: what is still buffered is for nobody.
     os._exit(0)
 
 
-def _answer(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
+def _answer_request(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
     try:
-        profile = load_file(path, options, _Reporter(answers))
+        profile = load_file(path, options, _ProgressSender(answers))
     except (CancelledError, BrokenPipeError):
         raise
     except FlameError as error:
@@ -152,10 +152,10 @@ def _answer(answers: BinaryIO, path: Path, options: LoadOptions) -> None:
         crash.add_note(traceback.format_exc())
         pickle.dump(("error", crash), answers)
     else:
-        _send(answers, profile)
+        _send_profile(answers, profile)
 
 
-def _send(answers: BinaryIO, profile: Profile) -> None:
+def _send_profile(answers: BinaryIO, profile: Profile) -> None:
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(profile, protocol=5, buffer_callback=buffers.append)
     columns = [buffer.raw() for buffer in buffers]
@@ -164,8 +164,8 @@ def _send(answers: BinaryIO, profile: Profile) -> None:
     answers.writelines(columns)
 
 
-class _Reporter:
-    """Sends on how far the load is: every new stage, else twenty times a second."""
+class _ProgressSender:
+    """Sends how far the load is: every new stage, else twenty times a second."""
 
     def __init__(self, answers: BinaryIO) -> None:
         self._answers = answers

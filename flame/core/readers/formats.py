@@ -1,4 +1,4 @@
-"""Register the input formats: how each is told from the others, and how it is decoded.
+"""Register the input formats: how a file of each is recognized, and how it is decoded.
 
 A reader is imported when its format is asked for: most take longer to import than to ask.
 """
@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from flame.core.errors import InputError
 from flame.core.model.raw import RawStacks, RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.ncu.result import NcuFile
-from flame.core.readers.shared.heads import head_of, unpacked_head
+from flame.core.readers.shared.heads import read_head, read_unpacked_head
 from flame.core.readers.sqlite.connection import MAGIC as SQLITE
 
 _HEAD = 1 << 16
@@ -25,7 +26,7 @@ Decoded = RawTrace | RawStacks | NcuFile
 
 @dataclass(frozen=True)
 class FileHead:
-    """The beginning of the file at ``path``, by which its format is told.
+    """The beginning of the file at ``path``, by which its format is recognized.
 
     Raises InputError where the file cannot be read.
     """
@@ -34,22 +35,25 @@ class FileHead:
 
     @cached_property
     def packed(self) -> bytes:
-        """The first bytes as they lie in the file."""
-        return head_of(self.path)
+        """Read the first bytes as they lie in the file."""
+        return read_head(self.path)
 
     @cached_property
     def unpacked(self) -> bytes:
-        """The first 64 KiB, unpacked where the file is gzipped."""
-        return unpacked_head(self.path, _HEAD)
+        """Read the first 64 KiB, unpacked where the file is gzipped."""
+        return read_unpacked_head(self.path, _HEAD)
+
+
+_Decoded = TypeVar("_Decoded", bound=Decoded, covariant=True)
 
 
 @dataclass(frozen=True)
-class Format:
-    """An input format; ``remedy`` is what to do about a file whose contents make no sense."""
+class Format(Generic[_Decoded]):
+    """An input format: ``remedy`` is what to do about a file whose contents make no sense."""
 
     name: str
     matches: Callable[[FileHead], bool]
-    decode: Callable[[Path, LoadOptions, Progress], Decoded]
+    decode: Callable[[Path, LoadOptions, Progress], _Decoded]
     remedy: str = ""
 
 
@@ -81,28 +85,28 @@ def _is_ncu_report(head: FileHead) -> bool:
     return looks_like_report(head.path, head.packed)
 
 
-def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
+def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
     from flame.core.readers.ncu.report import read_report
 
     return NcuFile(path, read_report(path, progress))
 
 
 def _is_dump(head: FileHead) -> bool:
-    from flame.core.readers.fdump.reader import looks_like
+    from flame.core.readers.fdump.reader import is_dump
 
-    return looks_like(head.unpacked)
+    return is_dump(head.unpacked)
 
 
 def _read_dump(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.fdump.reader import read
+    from flame.core.readers.fdump.reader import read_dump
 
-    return read(path, options, progress)
+    return read_dump(path, options, progress)
 
 
 def _is_speedscope(head: FileHead) -> bool:
-    from flame.core.readers.stacks.speedscope import looks_like
+    from flame.core.readers.stacks.speedscope import is_speedscope
 
-    return looks_like(head.unpacked)
+    return is_speedscope(head.unpacked)
 
 
 def _is_named_speedscope(head: FileHead) -> bool:
@@ -110,54 +114,54 @@ def _is_named_speedscope(head: FileHead) -> bool:
 
 
 def _read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.stacks.speedscope import read
+    from flame.core.readers.stacks.speedscope import read_speedscope
 
-    return read(path, options, progress)
+    return read_speedscope(path, options, progress)
 
 
 def _is_proton(head: FileHead) -> bool:
-    from flame.core.readers.stacks.proton import looks_like
+    from flame.core.readers.stacks.proton import is_proton
 
-    return looks_like(head.unpacked)
+    return is_proton(head.unpacked)
 
 
 def _read_proton(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.stacks.proton import read
+    from flame.core.readers.stacks.proton import read_proton
 
-    return read(path, options, progress)
+    return read_proton(path, options, progress)
 
 
 def _is_kineto(head: FileHead) -> bool:
-    from flame.core.readers.kineto.reader import looks_like
+    from flame.core.readers.kineto.reader import is_chrome_trace
 
-    return looks_like(head.unpacked)
+    return is_chrome_trace(head.unpacked)
 
 
 def _read_kineto(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.kineto.reader import read
+    from flame.core.readers.kineto.reader import read_kineto
 
-    return read(path, options, progress)
+    return read_kineto(path, options, progress)
 
 
 def _is_folded(head: FileHead) -> bool:
-    from flame.core.readers.stacks.folded import looks_like
+    from flame.core.readers.stacks.folded import is_folded
 
-    return looks_like(head.unpacked)
+    return is_folded(head.unpacked)
 
 
 def _read_folded(path: Path, options: LoadOptions, progress: Progress) -> Decoded:
-    from flame.core.readers.stacks.folded import read
+    from flame.core.readers.stacks.folded import read_folded
 
-    return read(path, options, progress)
+    return read_folded(path, options, progress)
 
 
 def _is_ncu_csv(head: FileHead) -> bool:
-    from flame.core.readers.ncu.source_csv import looks_like
+    from flame.core.readers.ncu.source_csv import is_source_csv
 
-    return looks_like(head.unpacked)
+    return is_source_csv(head.unpacked)
 
 
-def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
+def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
     from flame.core.readers.ncu.source_csv import read_source_csv
 
     return NcuFile(path, read_source_csv(path, progress))
@@ -165,34 +169,31 @@ def _read_ncu_csv(path: Path, _: LoadOptions, progress: Progress) -> Decoded:
 
 _EXPORT_AGAIN = "; export the report again"
 
-NCU_FORMATS = (
-    Format("Nsight Compute report", _is_ncu_report, _read_ncu_report),
-    Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv),
-)
-"""PC samples, which go into the kernels of a trace; the first by content, else by suffix."""
+NCU_REPORT = Format("Nsight Compute report", _is_ncu_report, _read_ncu_report)
+NCU_PAGE = Format("Nsight Compute source page", _is_ncu_csv, _read_ncu_csv)
 
-FORMATS = (
+FORMATS: tuple[Format[Decoded], ...] = (
     Format("Nsight Systems export", _is_sqlite, _read_nsys_export, _EXPORT_AGAIN),
     Format("Nsight Systems report", _is_nsys_report, _read_nsys_report, _EXPORT_AGAIN),
-    NCU_FORMATS[0],
+    NCU_REPORT,
     Format("dump", _is_dump, _read_dump),
     Format("speedscope", _is_speedscope, _read_speedscope),
     Format("Proton", _is_proton, _read_proton),
     Format("PyTorch profiler", _is_kineto, _read_kineto),
     Format("folded stacks", _is_folded, _read_folded),
     Format("speedscope by its name", _is_named_speedscope, _read_speedscope),
-    NCU_FORMATS[1],
+    NCU_PAGE,
 )
-"""In the order in which they are asked, those that are told most certainly first."""
+"""In the order in which they are tried, those that are recognized most certainly first."""
 
 
-def format_of(head: FileHead) -> Format:
-    """Tell the format of the file that begins with ``head``; InputError where it is none."""
+def detect_format(head: FileHead) -> Format[Decoded]:
+    """Return the format of the file that begins with ``head``; InputError where flame has none."""
     if not head.packed:
         raise InputError(f"{head.path}: the file is empty")
     for format_ in FORMATS:
         if format_.matches(head):
             return format_
-    from flame.core.readers.unsupported import advice
+    from flame.core.readers.unsupported import unsupported_advice
 
-    raise InputError(f"{head.path}: {advice(head.unpacked, head.path.name)}")
+    raise InputError(f"{head.path}: {unsupported_advice(head.unpacked, head.path.name)}")

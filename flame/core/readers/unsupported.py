@@ -1,4 +1,4 @@
-"""What to do with a file that flame does not read: a line of advice for each format known by sight.
+"""Advise on files that flame does not read: a line for each format that is known by sight.
 
 Most formats are those of https://github.com/jlfwong/speedscope/tree/main/src/import.
 """
@@ -15,15 +15,15 @@ _READS = (
 _BY_SPEEDSCOPE = "open it at https://www.speedscope.app and save it there, flame reads that"
 
 
-class _Format(NamedTuple):
-    """A format: what its files have in their beginning, all of it, and what to do."""
+class _UnsupportedFormat(NamedTuple):
+    """A format: what its files have in their beginning, all of it, and what to do with them."""
 
     advice: str
     signs: tuple[re.Pattern[bytes], ...]
 
 
-def _format(advice: str, *signs: bytes) -> _Format:
-    return _Format(advice, tuple(re.compile(sign, re.MULTILINE) for sign in signs))
+def _format(advice: str, *signs: bytes) -> _UnsupportedFormat:
+    return _UnsupportedFormat(advice, tuple(re.compile(sign, re.MULTILINE) for sign in signs))
 
 
 _JSON = rb"\A(?:\xef\xbb\xbf)?\s*[\[{]"
@@ -89,14 +89,14 @@ _BY_SUFFIX = {
 }
 
 
-def advice(head: bytes, name: str) -> str:
-    """What the file called ``name`` that begins with ``head`` is, and what to do with it.
+def unsupported_advice(head: bytes, name: str) -> str:
+    """Say what the file ``name``, which begins with ``head``, is and what to do with it.
 
     One line, for a file in none of the formats that flame reads; ``head`` is unpacked where the
     file is gzipped.
     """
-    for one in _FORMATS:
-        if all(sign.search(head) for sign in one.signs):
-            return one.advice
+    for format_ in _FORMATS:
+        if all(sign.search(head) for sign in format_.signs):
+            return format_.advice
     by_suffix = (text for suffix, text in _BY_SUFFIX.items() if name.endswith(suffix))
     return next(by_suffix, f"not a trace flame knows; {_READS}")

@@ -1,4 +1,4 @@
-"""A loaded profile with PC samples: its frames, its levels and its metric for them."""
+"""Attach PC samples to a loaded profile: its frames, its levels and its metric for them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 
 
-def with_sampling(
+def attach_sampling(
     profile: Profile, frames: FrameBuilder, sampling: Sampling, samples: I8 | None = None
 ) -> Profile:
-    """``profile`` with what ``sampling`` says of its kernels.
+    """Return ``profile`` with the samples that ``sampling`` has for its kernels.
 
     ``frames`` are those of the profile (see `FrameBuilder.of`), and the new ones after them.
     ``samples`` i8[activities] where it is known how many each has; else time tells.
     """
     table = profile.activities
     if samples is None:
-        samples = spread_over_rows(
+        samples = split_over_rows(
             sampling.of_group[table.groups.of_row], sampling.totals, table.duration
         )
     activities = replace(table, measures={**table.measures, STALLS.key: samples})
@@ -34,7 +34,9 @@ def with_sampling(
         profile,
         frames=frames.build(),
         activities=activities,
-        grouping=replace(profile.grouping, shapes=_padded(profile.grouping.shapes, len(frames))),
+        grouping=replace(
+            profile.grouping, shapes=_pad_shapes(profile.grouping.shapes, len(frames))
+        ),
         sampling=sampling,
     )
     before = set(describe_unsampled(profile))
@@ -42,12 +44,12 @@ def with_sampling(
     return replace(found, warnings=(*told, *describe_unsampled(found)))
 
 
-def _padded(of_frame: I4, size: int) -> I4:
+def _pad_shapes(of_frame: I4, size: int) -> I4:
     return np.append(of_frame, np.full(size - len(of_frame), NONE, np.int32))
 
 
-def spread_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
-    """``totals`` (i8[d]) spread over the rows of each, in proportion to ``weight``, i8[rows].
+def split_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
+    """Split ``totals`` (i8[d]) over the rows of each, in proportion to ``weight``, i8[rows].
 
     ``of_row`` i4[rows] says which total a row is of, -1 for none. What each row has ends where the
     sum up to it, rounded down, does: so that all rows of one have its total exactly. Rows that

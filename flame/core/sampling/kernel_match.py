@@ -1,4 +1,4 @@
-"""Which kernels of a trace a name from another tool means: tools spell one kernel differently."""
+"""Match kernel names from another tool, often spelled differently, with a trace's kernels."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
-class Names:
-    """All names of one kernel that are known; empty where one is not."""
+class KernelNames:
+    """All known names of one kernel; empty where a name is not known."""
 
     mangled: str
     full: str
     base: str
 
     @classmethod
-    def of_frame(cls, frame: Frame) -> Names:
-        """Those of a trace's kernel."""
+    def from_frame(cls, frame: Frame) -> KernelNames:
+        """Return the names of a trace's kernel."""
         mangled, full = frame.get("mangled"), frame.get("demangled")
         return cls(mangled, full or (frame.name if _is_full(frame.name) else ""), frame.name)
 
     @classmethod
-    def of_text(cls, name: str) -> Names:
-        """Those that follow from ``name``, whichever it is."""
+    def from_text(cls, name: str) -> KernelNames:
+        """Return the names that follow from ``name``, whichever it is."""
         full = demangle(name)
         mangled = name if full != name else ""
         return cls(mangled, full if _is_full(full) else "", kernel_base(full))
@@ -42,27 +42,27 @@ class Names:
     @property
     def signature(self) -> str:
         """The full name, however a tool spells it: white space, casts and truth values alike."""
-        return _alike(self.full)
+        return _normalize_spelling(self.full)
 
     @property
     def function(self) -> str:
-        """The same without parameters, whose types not every demangler resolves."""
-        return without_parameters(self.signature)
+        """The signature without parameters, whose types not every demangler resolves."""
+        return strip_parameters(self.signature)
 
 
 def _is_full(name: str) -> bool:
-    """Whether ``name`` has more than a function's base name has."""
+    """Return whether ``name`` has more than a function's base name has."""
     return any(mark in name for mark in ("(", "<", "::"))
 
 
-def _alike(full: str) -> str:
+def _normalize_spelling(full: str) -> str:
     text = _SUFFIX.sub(r"\1", _CAST.sub("", _RETURNS.sub("", full.strip())))
     text = _SPACE.sub("", text.replace("<unnamed>", "(anonymous namespace)"))
     return _TRUTH.sub(lambda found: "1" if found[0] == "true" else "0", text)
 
 
-def without_parameters(signature: str) -> str:
-    """``signature`` up to its last parenthesis outside of all other brackets."""
+def strip_parameters(signature: str) -> str:
+    """Cut ``signature`` off at its last parenthesis outside of all other brackets."""
     if not signature.endswith(")"):
         return signature
     depth = 0
@@ -74,14 +74,14 @@ def without_parameters(signature: str) -> str:
 
 
 @dataclass(frozen=True)
-class Match:
+class KernelMatch:
     """Ids of the frames that a name means; ``unsure`` are those of kernels that it may mean."""
 
     frames: tuple[int, ...] = ()
     unsure: tuple[int, ...] = ()
 
 
-_Key = Callable[[Names], str]
+_Key = Callable[[KernelNames], str]
 
 _KEYS: tuple[_Key, ...] = (
     lambda names: names.mangled,
@@ -92,48 +92,48 @@ _KEYS: tuple[_Key, ...] = (
 """The surest first. Of what only a later one fits there must not be several kernels."""
 
 
-class Kernels:
-    """The kernels of a trace by all their names."""
+class KernelIndex:
+    """Finds the kernels of a trace by any of their names."""
 
     def __init__(self, frames: Mapping[int, Frame]) -> None:
-        self._names = {index: Names.of_frame(frame) for index, frame in frames.items()}
+        self._names = {index: KernelNames.from_frame(frame) for index, frame in frames.items()}
         self._by_key = [self._index(key, self._names) for key in _KEYS]
         self._by_base = self._index(lambda names: names.base, self._names)
         bare = {at: names for at, names in self._names.items() if not (names.full or names.mangled)}
         self._bare = self._index(lambda names: names.base, bare)
 
-    def _index(self, key: _Key, names: Mapping[int, Names]) -> dict[str, list[int]]:
+    def _index(self, key: _Key, names: Mapping[int, KernelNames]) -> dict[str, list[int]]:
         found: dict[str, list[int]] = defaultdict(list)
-        for index, one in names.items():
-            if text := key(one):
+        for index, kernel_names in names.items():
+            if text := key(kernel_names):
                 found[text].append(index)
         return found
 
-    def match(self, name: str) -> Match:
-        """The kernels called ``name``, be it mangled, demangled or a base name.
+    def match(self, name: str) -> KernelMatch:
+        """Find the kernels called ``name``, be it mangled, demangled or a base name.
 
         A base name decides only where one side has no more than that. Demangled names that fit
         nothing may be a matter of spelling (lambdas, constants): what has their base is unsure.
         """
-        names = Names.of_text(name)
+        names = KernelNames.from_text(name)
         for key, known in zip(_KEYS, self._by_key, strict=True):
             if (text := key(names)) and (found := known.get(text)):
-                return self._sure(found)
+                return self._match_if_one(found)
         if not names.full:
-            return self._sure(self._by_base.get(names.base, []))
-        bare = self._sure(self._bare.get(names.base, []))
+            return self._match_if_one(self._by_base.get(names.base, []))
+        bare = self._match_if_one(self._bare.get(names.base, []))
         if bare.frames or names.mangled:
             return bare
-        return Match(unsure=tuple(self._by_base.get(names.base, [])))
+        return KernelMatch(unsure=tuple(self._by_base.get(names.base, [])))
 
-    def _sure(self, found: Iterable[int]) -> Match:
-        """Several frames are one kernel if their mangled names are the same, else their full ones.
+    def _match_if_one(self, indices: Iterable[int]) -> KernelMatch:
+        """Match several frames if they are one kernel: equal mangled names, else full ones.
 
         The same full name with several mangled ones is of several kernels.
         """
-        frames = tuple(found)
+        frames = tuple(indices)
         symbols = {self._names[at].mangled for at in frames}
         signatures = {self._names[at].signature for at in frames}
         same_name = len(signatures) < 2 and len(symbols - {""}) < 2
         one = same_name or (len(symbols) == 1 and "" not in symbols)
-        return Match(frames) if one else Match(unsure=frames)
+        return KernelMatch(frames) if one else KernelMatch(unsure=frames)

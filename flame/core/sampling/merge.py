@@ -1,4 +1,4 @@
-"""The PC samples of several profiles as those of one."""
+"""Merge the PC samples of several profiles."""
 
 from __future__ import annotations
 
@@ -13,43 +13,45 @@ from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
 
 
-def joined_samplings(
+def merge_samplings(
     profiles: Sequence[Profile], frames: Sequence[I4], groups: Groups
 ) -> Sampling | None:
-    """The samples of all ``profiles``, whose activities follow each other in ``groups``.
+    """Merge the samples of all ``profiles``, whose activities follow each other in ``groups``.
 
     ``frames`` are for each profile the new ids of its frames. None where nobody has any.
     """
-    if all(one.sampling is None for one in profiles):
+    if all(profile.sampling is None for profile in profiles):
         return None
-    parts = [one.sampling or _nothing(one) for one in profiles]
+    parts = [profile.sampling or _empty_sampling(profile) for profile in profiles]
     renamed = [
-        replace(one, sass=ids[one.sass], stall=ids[one.stall])
-        for one, ids in zip(parts, frames, strict=True)
+        replace(part, sass=ids[part.sass], stall=ids[part.stall])
+        for part, ids in zip(parts, frames, strict=True)
     ]
-    return concatenated(renamed, _of_group(profiles, parts, groups))
+    return concatenate_samplings(renamed, _distribution_of_groups(profiles, parts, groups))
 
 
-def concatenated(parts: Sequence[Sampling], of_group: I4) -> Sampling:
-    """The distributions of all ``parts``, which share frames, in a row; ``of_group`` as given."""
-    codes = np.cumsum([0, *(len(one.codes) for one in parts)])
-    sizes = np.concatenate([np.diff(one.bounds) for one in parts])
+def concatenate_samplings(parts: Sequence[Sampling], of_group: I4) -> Sampling:
+    """Concatenate the distributions of ``parts``, which share frames; set ``of_group``."""
+    codes = np.cumsum([0, *(len(part.codes) for part in parts)])
+    sizes = np.concatenate([np.diff(part.bounds) for part in parts])
     numbered = zip(parts, codes.tolist(), strict=False)
     return Sampling(
-        codes=tuple(code for one in parts for code in one.codes),
+        codes=tuple(code for part in parts for code in part.codes),
         of_group=of_group,
         bounds=np.concatenate([[0], np.cumsum(sizes)]),
-        code=np.concatenate([one.code + np.int32(first) for one, first in numbered]),
-        place=np.concatenate([one.place for one in parts]),
-        sass=np.concatenate([one.sass for one in parts]),
-        stall=np.concatenate([one.stall for one in parts]),
-        samples=np.concatenate([one.samples for one in parts]),
-        exact=np.concatenate([one.exact for one in parts]),
+        code=np.concatenate([part.code + np.int32(first) for part, first in numbered]),
+        place=np.concatenate([part.place for part in parts]),
+        sass=np.concatenate([part.sass for part in parts]),
+        stall=np.concatenate([part.stall for part in parts]),
+        samples=np.concatenate([part.samples for part in parts]),
+        exact=np.concatenate([part.exact for part in parts]),
     )
 
 
-def _of_group(profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Groups) -> I4:
-    """The distribution of each of the new groups, all of whose rows were in one group before."""
+def _distribution_of_groups(
+    profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Groups
+) -> I4:
+    """Return the distribution of each new group: its rows were in one group before."""
     first = 0
     found = np.full(len(groups), NONE, np.int32)
     of_rows = []
@@ -61,7 +63,7 @@ def _of_group(profiles: Sequence[Profile], parts: Sequence[Sampling], groups: Gr
     return found
 
 
-def _nothing(profile: Profile) -> Sampling:
+def _empty_sampling(profile: Profile) -> Sampling:
     none, empty = np.zeros(0, np.int32), np.zeros(0, np.int64)
     of_group = np.full(len(profile.activities.groups), NONE, np.int32)
     start = np.zeros(1, np.int64)

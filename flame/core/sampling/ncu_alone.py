@@ -1,4 +1,4 @@
-"""A file of Nsight Compute without a trace: its kernels, weighed by their PC samples."""
+"""Make a profile of a file of Nsight Compute alone: its kernels, weighed by their PC samples."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ from flame.core.model.pc_samples import SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
 from flame.core.names.cuda import demangle
-from flame.core.readers.ncu.result import NcuFile, NcuResult, remarks
-from flame.core.sampling.attach import with_sampling
-from flame.core.sampling.ncu_join import summed
+from flame.core.readers.ncu.result import NcuFile, NcuResult, result_warnings
+from flame.core.sampling.attach import attach_sampling
+from flame.core.sampling.ncu_join import sum_samples
 
 _METRIC = replace(STALLS, levels=("kernel",), noun="profiled launches")
 
 
-def profile_of_ncu(file: NcuFile) -> Profile:
-    """The profile of ``file``: a row per result, without times, with PC samples as its metric."""
+def build_ncu_profile(file: NcuFile) -> Profile:
+    """Build the profile of ``file``: a row per result, without times, weighed by PC samples."""
     frames = FrameBuilder()
-    frame = np.array([frames.add(_frame(one)) for one in file.results], np.int32)
-    profile = _unsampled(file, frames, frame)
+    frame = np.array([frames.add(_kernel_frame(result)) for result in file.results], np.int32)
+    profile = _build_unsampled(file, frames, frame)
     builder = SamplingBuilder(frames)
     groups = profile.activities.groups
     of_group = np.full(len(groups), -1, np.int32)
-    results = _by_frame(file.results, frame)
+    results = _group_by_frame(file.results, frame)
     for at, kernel in enumerate(groups.frame.tolist()):
         own = results[kernel]
-        if any(one.samples.total for one in own):
-            of_group[at] = builder.add(summed(own, own[0].name), exact=True)
-    samples: I8 = np.array([one.samples.total for one in file.results], np.int64)
-    return with_sampling(profile, frames, builder.build(of_group), samples)
+        if any(result.samples.total for result in own):
+            of_group[at] = builder.add(sum_samples(own, own[0].name), exact=True)
+    samples: I8 = np.array([result.samples.total for result in file.results], np.int64)
+    return attach_sampling(profile, frames, builder.build(of_group), samples)
 
 
-def _by_frame(results: Sequence[NcuResult], frame: I4) -> dict[int, list[NcuResult]]:
+def _group_by_frame(results: Sequence[NcuResult], frame: I4) -> dict[int, list[NcuResult]]:
     found: dict[int, list[NcuResult]] = {}
-    for one, kernel in zip(results, frame.tolist(), strict=True):
-        found.setdefault(kernel, []).append(one)
+    for result, kernel in zip(results, frame.tolist(), strict=True):
+        found.setdefault(kernel, []).append(result)
     return found
 
 
-def _frame(result: NcuResult) -> Frame:
+def _kernel_frame(result: NcuResult) -> Frame:
     full = demangle(result.name)
     names = (("demangled", full), ("mangled", result.name if full != result.name else ""))
     return Frame(Kind.KERNEL, result.base, extra=tuple(pair for pair in names if pair[1]))
 
 
-def _unsampled(file: NcuFile, frames: FrameBuilder, frame: I4) -> Profile:
+def _build_unsampled(file: NcuFile, frames: FrameBuilder, frame: I4) -> Profile:
     meta = Meta(str(file.path), "ncu", producer="Nsight Compute")
     sources = (Source("", meta),)
     streams: I4 = np.zeros(0, np.int32)
     grouping = add_grouping(frames, (), (), (), streams, sources)
-    table = _table(frame)
+    table = _build_table(frame)
     return Profile(
         frames=frames.build(),
         activities=table,
@@ -72,15 +72,15 @@ def _unsampled(file: NcuFile, frames: FrameBuilder, frame: I4) -> Profile:
         begin=0,
         end=0,
         graph_nodes=GraphNodes(),
-        warnings=tuple(remarks(file.results)),
-        host_builder=partial(_same, table),
+        warnings=tuple(result_warnings(file.results)),
+        host_builder=partial(_return_table, table),
         sources=sources,
         own_metrics=(_METRIC,),
         timed=False,
     )
 
 
-def _table(frame: I4) -> Activities:
+def _build_table(frame: I4) -> Activities:
     size = len(frame)
     no_time: I8 = np.zeros(size, np.int64)
     known = {
@@ -92,5 +92,5 @@ def _table(frame: I4) -> Activities:
     return Activities(**off_gpu_columns(size) | known, stacks=StackBuilder().build())
 
 
-def _same(table: Activities) -> Activities:
+def _return_table(table: Activities) -> Activities:
     return table

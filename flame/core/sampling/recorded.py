@@ -1,4 +1,4 @@
-"""PC samples of a recording: whose each of them is, by its launch or else by its kernel."""
+"""Attach PC samples of a recording to their launches, or else to their kernels."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from flame.core.model.pc_samples import Code, CodeSamples, SamplingBuilder
 from flame.core.model.profile import Profile
 from flame.core.model.raw import RawPcSamples, RawTrace
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.sampling.attach import spread_over_rows, with_sampling
+from flame.core.sampling.attach import attach_sampling, split_over_rows
 
 _LISTED = 3
 _LONGEST_NAME = 60
 
 
-def with_recorded(profile: Profile, raw: RawTrace) -> tuple[Profile, list[str]]:
-    """``profile``, made of ``raw``, with its PC samples; and what is to be said of those left out.
+def attach_recorded_samples(profile: Profile, raw: RawTrace) -> tuple[Profile, list[str]]:
+    """Return ``profile``, made of ``raw``, with its PC samples; and warnings on the rest.
 
     Samples that know their launch are of it alone, unless the kernel has others in the process that
     do not: then all are of all its launches. So are those of launches that were not recorded, if no
@@ -30,19 +30,19 @@ def with_recorded(profile: Profile, raw: RawTrace) -> tuple[Profile, list[str]]:
     pc = raw.pc_samples
     if pc is None:
         return profile, []
-    owners = _Owners(profile, raw, pc)
+    owners = _SampleOwners(profile, raw, pc)
     warnings = list(owners.warnings())
     if not owners.exact:
         return profile, warnings
     builder = SamplingBuilder(raw.frames)
-    for parts, exact in zip(distributions(pc, owners.of_sample), owners.exact, strict=True):
+    for parts, exact in zip(build_distributions(pc, owners.of_sample), owners.exact, strict=True):
         builder.add(parts, exact)
     sampling = builder.build(owners.of_group)
-    return with_sampling(profile, raw.frames, sampling, owners.per_row), warnings
+    return attach_sampling(profile, raw.frames, sampling, owners.per_row), warnings
 
 
-class _Owners:
-    """Whose each sample is.
+class _SampleOwners:
+    """Finds the owner of each sample: a distribution of launches or of a kernel.
 
     ``of_sample`` i4 and ``of_group`` i4 (groups of the activities) are distributions, -1 for none;
     ``exact`` is whether each is of its launches alone. ``per_row`` i8[activities] are samples.
@@ -52,7 +52,7 @@ class _Owners:
         self._pc = pc
         self._table, self._groups = profile.activities, profile.activities.groups
         self._correlation = raw.activities.correlation
-        self._name, self._of_frame = names_of(pc.functions, profile.frames.frames)
+        self._name, self._of_frame = number_names(pc.functions, profile.frames.frames)
         self._is_kernel = np.isin(self._name, self._of_frame)[pc.function]
         size = len(self._groups)
         self.of_sample: I4 = np.full(len(pc.samples), NONE, np.int32)
@@ -60,15 +60,15 @@ class _Owners:
         self.per_row: I8 = np.zeros(len(self._table), np.int64)
         self.exact: list[bool] = []
         self._nowhere = self._unlaunched = np.zeros(0, np.int64)
-        self._by_launch()
-        self._by_kernel()
+        self._own_by_launch()
+        self._own_by_kernel()
 
-    def _by_launch(self) -> None:
+    def _own_by_launch(self) -> None:
         pc, table = self._pc, self._table
-        known = (pc.correlation > 0) & ~self._of_all(pc.process, self._name[pc.function])
+        known = (pc.correlation > 0) & ~self._lack_launches(pc.process, self._name[pc.function])
         name = self._of_frame[table.frame]
-        kernels = np.flatnonzero(self._is_launched() & ~self._of_all(table.process, name))
-        union = _Union(len(self._groups))
+        kernels = np.flatnonzero(self._is_launched() & ~self._lack_launches(table.process, name))
+        union = _GroupUnion(len(self._groups))
         # Those of a function that is called, not launched, are of the kernel that was.
         for chosen, own in ((known & self._is_kernel, True), (known & ~self._is_kernel, False)):
             rows = np.flatnonzero(chosen)
@@ -77,30 +77,32 @@ class _Owners:
             if own:
                 left.append(self._name[pc.function[rows]])
                 right.append(name[kernels])
-            of_left, of_right, size = _matched(left, right)
-            self.of_sample[rows] = self._share(union, rows, kernels, of_left, of_right, size)
-        self._number(union)
+            of_left, of_right, size = _number_common_rows(left, right)
+            self.of_sample[rows] = self._share_among_kernels(
+                union, rows, kernels, of_left, of_right, size
+            )
+        self._number_distributions(union)
 
-    def _of_all(self, process: I4, name: I4) -> Bool:
-        """Which kernels, by process and name, have samples that do not know their launch."""
+    def _lack_launches(self, process: I4, name: I4) -> Bool:
+        """Return which kernels, by process and name, have samples without their launch."""
         pc = self._pc
         rows = np.flatnonzero((pc.correlation <= 0) & self._is_kernel)
         others = [pc.process[rows], self._name[pc.function[rows]]]
-        found: Bool = _matched([process, name], others)[0] != NONE
+        found: Bool = _number_common_rows([process, name], others)[0] != NONE
         return found
 
     def _is_launched(self) -> Bool:
-        """Which activities are kernels with a launch that samples know."""
+        """Return which activities are kernels with a launch that samples know."""
         known: Bool = (self._table.kind == Kind.KERNEL) & (self._correlation > 0)
         return known & np.isin(self._correlation, self._pc.correlation)
 
-    def _share(
-        self, union: _Union, rows: I8, kernels: I8, of_left: I4, of_right: I4, size: int
+    def _share_among_kernels(
+        self, union: _GroupUnion, rows: I8, kernels: I8, of_left: I4, of_right: I4, size: int
     ) -> I4:
-        """Give the samples ``rows`` to ``kernels`` of the same launch; the first group of each."""
+        """Give samples to kernels of their launch; return the first group of each."""
         met, group = of_left >= 0, self._groups.of_row[kernels]
         totals = sum_by(of_left[met], self._pc.samples[rows[met]], size)
-        self.per_row[kernels] += spread_over_rows(of_right, totals, self._table.duration[kernels])
+        self.per_row[kernels] += split_over_rows(of_right, totals, self._table.duration[kernels])
         first = np.full(size + 1, len(self._groups))
         np.minimum.at(first, of_right, group)
         first[size] = NONE
@@ -108,20 +110,20 @@ class _Owners:
         found: I4 = first[of_left].astype(np.int32)
         return found
 
-    def _number(self, union: _Union) -> None:
-        """Number the distributions: several groups have one where a launch is of several."""
+    def _number_distributions(self, union: _GroupUnion) -> None:
+        """Number the distributions: groups of one launch share one."""
         touched = np.array(sorted(union.touched), np.int64)
         roots, number = distinct(union.roots()[touched])
         self.of_group[touched] = number
         self.exact += (np.bincount(number, minlength=len(roots)) == 1).tolist()
         self.of_sample = np.append(self.of_group, np.int32(NONE))[self.of_sample]
 
-    def _by_kernel(self) -> None:
+    def _own_by_kernel(self) -> None:
         pc, groups = self._pc, self._groups
         rest = np.flatnonzero(self.of_sample == NONE)
         name = np.where(groups.kind == Kind.KERNEL, self._of_frame[groups.frame], NONE)
         left = [pc.process[rest], self._name[pc.function[rest]]]
-        of_left, of_right, size = _matched(left, [groups.process, name])
+        of_left, of_right, size = _number_common_rows(left, [groups.process, name])
         taken = np.zeros(size + 1, bool)
         taken[of_right[self.of_group != NONE]] = True
         taken[size] = False
@@ -132,28 +134,28 @@ class _Owners:
         shared = number[of_right]
         self.of_group = np.where(shared != NONE, shared, self.of_group).astype(np.int32)
         self.exact += [False] * int((~taken[:size]).sum())
-        self._spread(shared)
+        self._split_by_time(shared)
 
-    def _spread(self, shared: I8) -> None:
-        """Samples of all launches, by the time that these took."""
+    def _split_by_time(self, shared: I8) -> None:
+        """Split samples of all launches by the time that these took."""
         met = self.of_sample != NONE
         totals = sum_by(self.of_sample[met], self._pc.samples[met], len(self.exact))
         of_row = shared[self._groups.of_row].astype(np.int32)
-        self.per_row += spread_over_rows(of_row, totals, self._table.duration)
+        self.per_row += split_over_rows(of_row, totals, self._table.duration)
 
     def warnings(self) -> Iterator[str]:
-        """What has no owner."""
+        """Yield warnings on samples without an owner."""
         pc = self._pc
         if count := int(pc.samples[self._nowhere].sum()):
             numbers = np.unique(pc.function[self._nowhere]).tolist()
-            names = _listed(list(dict.fromkeys(pc.functions[number] for number in numbers)))
+            names = _list_names(list(dict.fromkeys(pc.functions[number] for number in numbers)))
             yield f"{count:,} PC samples are in functions of no recorded kernel ({names}): left out"
         if count := int(pc.samples[self._unlaunched].sum()):
             yield f"{count:,} PC samples are of launches that were not recorded: left out"
 
 
-def names_of(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4, I4]:
-    """Numbers of the names of ``functions``, and of the kernels among ``frames``, -1 for others."""
+def number_names(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4, I4]:
+    """Number the names of ``functions``, and of the kernels among ``frames``, -1 for others."""
     names: dict[str, int] = {}
     own = [names.setdefault(name, len(names)) for name in functions]
     of_frame = [
@@ -165,8 +167,8 @@ def names_of(functions: Sequence[str], frames: Sequence[Frame]) -> tuple[I4, I4]
     return np.array(own, np.int32), np.array(of_frame, np.int32)
 
 
-def _matched(left: Sequence[Column], right: Sequence[Column]) -> tuple[I4, I4, int]:
-    """What the rows of ``left`` and ``right`` have in common: numbers of it, and how many.
+def _number_common_rows(left: Sequence[Column], right: Sequence[Column]) -> tuple[I4, I4, int]:
+    """Number the rows that ``left`` and ``right`` have in common; and count them.
 
     -1 where a row has nothing on the other side.
     """
@@ -178,71 +180,73 @@ def _matched(left: Sequence[Column], right: Sequence[Column]) -> tuple[I4, I4, i
     return number[place[:size]], number[place[size:]], len(both)
 
 
-class _Union:
+class _GroupUnion:
     """Groups that cannot be told apart; ``touched`` are those that have samples at all."""
 
     def __init__(self, size: int) -> None:
         self._parent = list(range(size))
         self.touched: set[int] = set()
 
-    def join(self, one: I8, other: I4) -> None:
-        """Let ``one`` and ``other`` of each row be of one; where ``one`` is -1 nothing is."""
-        met = np.flatnonzero(one != NONE)
-        first, _ = unique_rows([one[met], other[met]])
-        pairs = zip(one[met[first]].tolist(), other[met[first]].tolist(), strict=True)
-        for left, right in pairs:
-            self.touched.add(right)
-            self._parent[self._root(left)] = self._root(right)
+    def join(self, left: I8, right: I4) -> None:
+        """Unite the groups of each row; rows where ``left`` is -1 are left out."""
+        met = np.flatnonzero(left != NONE)
+        first, _ = unique_rows([left[met], right[met]])
+        pairs = zip(left[met[first]].tolist(), right[met[first]].tolist(), strict=True)
+        for group, other in pairs:
+            self.touched.add(other)
+            self._parent[self._root(group)] = self._root(other)
 
-    def _root(self, one: int) -> int:
+    def _root(self, group: int) -> int:
         parent = self._parent
-        while parent[one] != one:
-            parent[one] = parent[parent[one]]
-            one = parent[one]
-        return one
+        while parent[group] != group:
+            parent[group] = parent[parent[group]]
+            group = parent[group]
+        return group
 
     def roots(self) -> I8:
-        """One group for all that are of one, i8[groups]."""
-        return np.array([self._root(one) for one in self._parent], np.int64)
+        """Return a representative of each group's union, i8[groups]."""
+        return np.array([self._root(group) for group in self._parent], np.int64)
 
 
 # What they are
 
 
-def distributions(pc: RawPcSamples, owner: I4) -> Iterator[list[CodeSamples]]:
-    """The samples of every distribution, one part for each function."""
+def build_distributions(pc: RawPcSamples, owner: I4) -> Iterator[list[CodeSamples]]:
+    """Yield the samples of every distribution, one part for each function."""
     rows = np.flatnonzero(owner != NONE)
     keys: list[Column] = [owner[rows], pc.function[rows], pc.offset[rows], pc.reason[rows]]
     first, kind = unique_rows(keys)
     samples = sum_by(kind, pc.samples[rows], len(first))
     owners, function, offset, reason = (column[first] for column in keys)
     codes = {
-        number: _covering(pc.codes[number], pc.functions[number], np.unique(offset[one]))
-        for number, one in _by_value(function)
+        number: _code_with_offsets(
+            pc.codes[number], pc.functions[number], np.unique(offset[part_rows])
+        )
+        for number, part_rows in _rows_by_value(function)
     }
-    for _, mine in _by_value(owners):
+    for _, own_rows in _rows_by_value(owners):
         yield [
             CodeSamples(
                 codes[number],
-                np.searchsorted(codes[number].offset, offset[mine[one]]).astype(np.int32),
-                reason[mine[one]],
-                samples[mine[one]],
+                np.searchsorted(codes[number].offset, offset[own_rows[part_rows]]).astype(np.int32),
+                reason[own_rows[part_rows]],
+                samples[own_rows[part_rows]],
                 pc.reasons,
             )
-            for number, one in _by_value(function[mine])
+            for number, part_rows in _rows_by_value(function[own_rows])
         ]
 
 
-def _by_value(column: Column) -> Iterator[tuple[int, I8]]:
-    """Each value of ``column``, in order, and the rows that have it."""
+def _rows_by_value(column: Column) -> Iterator[tuple[int, I8]]:
+    """Yield each value of ``column``, in order, and the rows that have it."""
     order = np.argsort(column, kind="stable")
     bounds = [*run_starts(column[order]).tolist(), len(order)]
     for low, high in pairwise(bounds):
         yield int(column[order[low]]), order[low:high]
 
 
-def _covering(known: Code | None, name: str, offsets: I8) -> Code:
-    """The code of a function with all ``offsets``: some may be of no instruction that is known."""
+def _code_with_offsets(known: Code | None, name: str, offsets: I8) -> Code:
+    """Return the code of a function, extended to all ``offsets``: some may be unknown."""
     if known is None:
         return Code.unknown(name, offsets)
     more = Code.unknown(name, np.setdiff1d(offsets, known.offset))
@@ -261,6 +265,6 @@ def _covering(known: Code | None, name: str, offsets: I8) -> Code:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     short = [kernel_base(demangle(name))[:_LONGEST_NAME] for name in names[:_LISTED]]
     return ", ".join([*short, "…"] if len(names) > _LISTED else short)

@@ -1,4 +1,4 @@
-"""Instructions that nvdisasm has printed once, by the content of the cubin."""
+"""Cache instructions that nvdisasm has printed, by the content of the cubin."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MOST = 2_000
 """Files: some hundred megabytes, of dozens of programs."""
 
 
-class Cache:
-    """What is known of the cubin open as ``cubin``, by nvdisasm of this ``version``."""
+class CodeCache:
+    """The cached code of the cubin open as ``cubin``, by nvdisasm of this ``version``."""
 
     def __init__(self, cubin: BufferedReader, version: str) -> None:
         cubin.seek(0)
@@ -29,37 +29,37 @@ class Cache:
         self._name = f"{content[:32]}-{version}{_SUFFIX}"
 
     def read(self) -> dict[str, Code]:
-        """The code of functions by name; none where nothing is kept."""
-        with suppress(OSError, RuntimeError), _opened() as folder:
+        """Read the code of functions by name; nothing where none is kept."""
+        with suppress(OSError, RuntimeError), _open_folder() as folder:
             return read_codes(folder, self._name)
         return {}
 
     def write(self, codes: Mapping[str, Code]) -> None:
-        """Keep ``codes``, where there is a place for them."""
+        """Write ``codes``, where there is a place for them."""
         with suppress(OSError, RuntimeError):
-            _place().mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _opened() as folder:
+            _folder_path().mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _open_folder() as folder:
                 write_codes(folder, self._name, self._version, codes)
-                _forget_oldest(folder)
+                _remove_oldest(folder)
 
 
-def _place() -> Path:
-    """The cache folder; RuntimeError where nobody's home is known."""
+def _folder_path() -> Path:
+    """Return the cache folder; RuntimeError where nobody's home is known."""
     return cache_folder() / _FOLDER
 
 
 @contextmanager
-def _opened() -> Iterator[int]:
-    folder = os.open(_place(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _open_folder() -> Iterator[int]:
+    folder = os.open(_folder_path(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield folder
     finally:
         os.close(folder)
 
 
-def _forget_oldest(folder: int) -> None:
+def _remove_oldest(folder: int) -> None:
     with os.scandir(folder) as entries:
-        known = [(one.stat().st_mtime_ns, one.name) for one in entries]
+        known = [(entry.stat().st_mtime_ns, entry.name) for entry in entries]
     for _, name in sorted(known)[:-_MOST]:
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Instructions as they are kept in a file: beside a cubin, or in the cache.
+"""Read and write files of instructions: beside a cubin, or in the cache.
 
 A JSON object: ``format`` is ``flame-sass``, ``version`` 1, ``disassembler`` nvdisasm's version.
 ``functions`` has an object for each: its ``name``, as the cubin has it, and for every instruction
@@ -49,7 +49,7 @@ class _File(msgspec.Struct):
 
 
 def read_codes(folder: int, name: str) -> dict[str, Code]:
-    """The code of each function in the file ``name`` in a folder that is open as ``folder``.
+    """Read the code of each function in the file ``name`` in a folder that is open as ``folder``.
 
     Nothing where there is none, or it is no such file: then the cubin tells.
     """
@@ -60,14 +60,18 @@ def read_codes(folder: int, name: str) -> dict[str, Code]:
         return {}
     if (kept.format, kept.version) != (_FORMAT, _VERSION):
         return {}
-    return {one.name: _code(one) for one in kept.functions if _is_sound(one)}
+    return {
+        function.name: _build_code(function) for function in kept.functions if _is_sound(function)
+    }
 
 
 def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, Code]) -> None:
-    """Write such a file; it appears whole or not at all. Raises OSError."""
+    """Write a file of instructions; it appears whole or not at all. Raises OSError."""
     functions = [
-        _Function(key, list(one.files), one.offset.tolist(), list(one.text), *_lines(one))
-        for key, one in codes.items()
+        _Function(
+            key, list(code.files), code.offset.tolist(), list(code.text), *_files_and_lines(code)
+        )
+        for key, code in codes.items()
     ]
     data = msgspec.json.encode(_File(_FORMAT, _VERSION, disassembler, functions))
     if len(data) > _LARGEST:
@@ -85,7 +89,7 @@ def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, C
 
 
 def open_regular(folder: int, name: str, largest: int) -> BufferedReader:
-    """The file ``name`` in ``folder``; OSError where it is a link, no file, or too large."""
+    """Open the file ``name`` in ``folder``; OSError where it is a link, no file, or too large."""
     # A pipe would be waited for.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.fdopen(os.open(name, flags, dir_fd=folder), "rb")
@@ -96,25 +100,25 @@ def open_regular(folder: int, name: str, largest: int) -> BufferedReader:
     raise OSError(errno.EINVAL, "no regular file, or too large")
 
 
-def _lines(code: Code) -> tuple[list[int], list[int]]:
+def _files_and_lines(code: Code) -> tuple[list[int], list[int]]:
     return code.file.tolist(), code.line.tolist()
 
 
-def _is_sound(one: _Function) -> bool:
-    size = len(one.offset)
+def _is_sound(function: _Function) -> bool:
+    size = len(function.offset)
     return (
-        len(one.text) == len(one.file) == len(one.line) == size
-        and all(before < after for before, after in pairwise(one.offset))
-        and max(one.file, default=-1) < len(one.files)
+        len(function.text) == len(function.file) == len(function.line) == size
+        and all(before < after for before, after in pairwise(function.offset))
+        and max(function.file, default=-1) < len(function.files)
     )
 
 
-def _code(one: _Function) -> Code:
+def _build_code(function: _Function) -> Code:
     return Code(
-        one.name,
-        np.array(one.offset, np.int64),
-        tuple(text[:LONGEST_TEXT] for text in one.text),
-        np.array(one.file, np.int32),
-        np.array(one.line, np.int32),
-        tuple(one.files),
+        function.name,
+        np.array(function.offset, np.int64),
+        tuple(text[:LONGEST_TEXT] for text in function.text),
+        np.array(function.file, np.int32),
+        np.array(function.line, np.int32),
+        tuple(function.files),
     )

@@ -1,4 +1,4 @@
-"""Cubins: where in which section a function lies, as the tables of the ELF file say."""
+"""Find functions in cubins: their sections and places, by the tables of the ELF file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Tick = Callable[[], None]
 """Called again and again by what may take long; may raise to stop it."""
 
 
-class Function(NamedTuple):
+class CubinFunction(NamedTuple):
     """A function: the number of its symbol, its section, and its bytes there.
 
     ``start`` 0 is a kernel, and all of its section is its own.
@@ -55,19 +55,19 @@ class Function(NamedTuple):
     size: int
 
 
-def functions_in(file: int, wanted: Iterable[str], tick: Tick) -> dict[str, Function]:
-    """Those of the ``wanted`` functions that the cubin open as ``file`` has, by name.
+def find_functions(file: int, wanted: Iterable[str], tick: Tick) -> dict[str, CubinFunction]:
+    """Find those of the ``wanted`` functions that the cubin open as ``file`` has, by name.
 
     Each of them calls ``tick``, which may raise to stop it. Raises InputError where it is no cubin,
     or its tables are damaged.
     """
     try:
-        return dict(_functions(_Tables(file), wanted, tick))
+        return dict(_find_functions(_ElfTables(file), wanted, tick))
     except (struct.error, ValueError, IndexError, OverflowError):
         raise InputError("a damaged cubin: its tables cannot be read") from None
 
 
-class _Tables:
+class _ElfTables:
     """The sections of an ELF file, and their bytes."""
 
     def __init__(self, file: int) -> None:
@@ -91,41 +91,41 @@ class _Tables:
         return os.pread(self._file, size, place)
 
     def content(self, section: Any) -> bytes:
-        """The bytes of a section that is a table."""
+        """Read the bytes of a section that is a table."""
         return self._read(int(section["offset"]), int(section["size"]))
 
     def name(self, section: int) -> str:
-        """What the section with this number is called."""
+        """Return the name of the section with this number."""
         at = int(self.sections[section]["name"])
         return self._names[at : at + _LONGEST_NAME].partition(b"\0")[0].decode("utf-8", "replace")
 
     def of_type(self, kind: int) -> Iterator[Any]:
-        """The sections of a type."""
+        """Return the sections of a type."""
         return iter(self.sections[self.sections["type"] == kind])
 
     def table(self, section: Any, dtype: Any) -> Any:
-        """The rows in a section."""
+        """Read the rows in a section."""
         data = self.content(section)
         size = np.dtype(dtype).itemsize
         return np.frombuffer(data[: len(data) // size * size], dtype)
 
 
-def _functions(
-    tables: _Tables, wanted: Iterable[str], tick: Tick
-) -> Iterator[tuple[str, Function]]:
+def _find_functions(
+    tables: _ElfTables, wanted: Iterable[str], tick: Tick
+) -> Iterator[tuple[str, CubinFunction]]:
     for section in tables.of_type(_SYMBOLS):
         symbols = tables.table(section, _SYMBOL)
-        sections = _sections(tables, symbols)
+        sections = _symbol_sections(tables, symbols)
         rows = np.flatnonzero((symbols["info"] & 0xF == _FUNCTION) & (sections > 0))
         names = tables.content(tables.sections[int(section["link"])])
         for name in wanted:
             tick()
-            for row in rows[np.isin(symbols["name"][rows], _places(names, name))][:1].tolist():
-                yield name, _function(tables, symbols[row], int(sections[row]), row)
+            for row in rows[np.isin(symbols["name"][rows], _name_places(names, name))][:1].tolist():
+                yield name, _build_function(tables, symbols[row], int(sections[row]), row)
 
 
-def _sections(tables: _Tables, symbols: Any) -> Any:
-    """The number of every symbol's section."""
+def _symbol_sections(tables: _ElfTables, symbols: Any) -> Any:
+    """Return the number of every symbol's section."""
     found = symbols["section"].astype(np.int64)
     for section in tables.of_type(_INDICES):
         other = tables.table(section, "<u4")[: len(found)]
@@ -135,8 +135,8 @@ def _sections(tables: _Tables, symbols: Any) -> Any:
     return np.where(found < len(tables.sections), found, 0)
 
 
-def _places(names: bytes, name: str) -> list[int]:
-    """Where ``name`` stands among ``names``, which end with a zero each."""
+def _name_places(names: bytes, name: str) -> list[int]:
+    """Return where ``name`` stands among ``names``, which end with a zero each."""
     wanted, found = name.encode("utf-8", "surrogateescape") + b"\0", []
     at = names.find(wanted)
     while at >= 0:
@@ -145,8 +145,8 @@ def _places(names: bytes, name: str) -> list[int]:
     return found
 
 
-def _function(tables: _Tables, symbol: Any, section: int, row: int) -> Function:
+def _build_function(tables: _ElfTables, symbol: Any, section: int, row: int) -> CubinFunction:
     start = int(symbol["value"]) - int(tables.sections[section]["address"])
     if start < 0:
         raise ValueError(start)
-    return Function(row, tables.name(section), start, int(symbol["size"]))
+    return CubinFunction(row, tables.name(section), start, int(symbol["size"]))

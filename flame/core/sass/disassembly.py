@@ -1,4 +1,4 @@
-"""The code of sampled functions: kept beside their cubins, in the cache, or by nvdisasm."""
+"""Find the code of sampled functions: kept beside their cubins, in the cache, or by nvdisasm."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from flame.core.errors import InputError
 from flame.core.model.pc_samples import Code
 from flame.core.options import Progress
 from flame.core.sass import nvdisasm
-from flame.core.sass.cache import Cache
+from flame.core.sass.cache import CodeCache
 from flame.core.sass.code_files import open_regular, read_codes, write_codes
-from flame.core.sass.cubin import functions_in
+from flame.core.sass.cubin import find_functions
 
 CUBINS = "cubins"
 """The folder beside the dumps of a recording that has the cubins, and their instructions."""
@@ -30,43 +30,43 @@ _PATIENCE = 600.0
 """Seconds for all cubins together."""
 _MOST_REASONS = 3
 
-Wanted = Mapping[int, AbstractSet[str]]
+WantedFunctions = Mapping[int, AbstractSet[str]]
 """Names of functions by the checksum of the cubin they are of; 0: that was not recorded."""
 
 
-def codes_of(
-    folder: Path, wanted: Wanted, progress: Progress
+def find_codes(
+    folder: Path, wanted: WantedFunctions, progress: Progress
 ) -> tuple[dict[tuple[int, str], Code], list[str]]:
-    """The code of the ``wanted`` functions, whose dumps lie in ``folder``.
+    """Find the code of the ``wanted`` functions, whose dumps lie in ``folder``.
 
     By checksum and name, where it is known; and what is to be said of the others.
     """
     found: dict[tuple[int, str], Code] = {}
-    with _opened(folder / CUBINS) as cubins:
-        search = _Search(folder / CUBINS, cubins, len(wanted), progress)
+    with _open_folder(folder / CUBINS) as cubins:
+        search = _CodeSearch(folder / CUBINS, cubins, len(wanted), progress)
         for crc, names in wanted.items():
             found |= {(crc, name): code for name, code in search.codes(crc, names).items()}
     return found, list(search.warnings())
 
 
-def keep(folder: Path, wanted: Wanted, progress: Progress) -> list[str]:
-    """Put the code of the ``wanted`` functions beside their cubins, and say what there is not.
+def store_codes(folder: Path, wanted: WantedFunctions, progress: Progress) -> list[str]:
+    """Write the code of the ``wanted`` functions beside their cubins; return warnings on others.
 
     Whoever opens the recording then needs no nvdisasm. Raises OSError where nothing can be written.
     """
-    with _opened(folder / CUBINS) as cubins:
-        search = _Search(folder / CUBINS, cubins, len(wanted), progress)
+    with _open_folder(folder / CUBINS) as cubins:
+        search = _CodeSearch(folder / CUBINS, cubins, len(wanted), progress)
         for crc, names in wanted.items():
-            known = {} if cubins is None else read_codes(cubins, _kept_name(crc))
+            known = {} if cubins is None else read_codes(cubins, _stored_name(crc))
             more = search.codes(crc, names - known.keys())
             if more and cubins is not None:
-                write_codes(cubins, _kept_name(crc), search.version, known | more)
+                write_codes(cubins, _stored_name(crc), search.version, known | more)
     return list(search.warnings())
 
 
-def code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
-    """The cubins of the recording in ``folder`` and what is kept beside them, by name, open."""
-    with _opened(folder / CUBINS) as cubins:
+def open_code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
+    """Open the cubins of the recording in ``folder`` and what is kept beside them, by name."""
+    with _open_folder(folder / CUBINS) as cubins:
         if cubins is None:
             return
         with os.scandir(cubins) as found:
@@ -77,8 +77,8 @@ def code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[int | None]:
-    """The folder, None where there is none; no link is followed."""
+def _open_folder(folder: Path) -> Iterator[int | None]:
+    """Open the folder; None where there is none. No link is followed."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         opened = os.open(folder, flags)
@@ -91,12 +91,12 @@ def _opened(folder: Path) -> Iterator[int | None]:
         os.close(opened)
 
 
-def _kept_name(crc: int) -> str:
+def _stored_name(crc: int) -> str:
     return f"{crc:016x}.sass"
 
 
-class _Search:
-    """Looks for code in a folder, open as ``cubins``; ``version`` is that of nvdisasm."""
+class _CodeSearch:
+    """Finds code in a folder, open as ``cubins``; ``version`` is that of nvdisasm."""
 
     def __init__(self, place: Path, cubins: int | None, expected: int, progress: Progress) -> None:
         self._place = place
@@ -108,25 +108,25 @@ class _Search:
         self._missing: Counter[str] = Counter()
 
     def codes(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
-        """The code of some functions of a cubin, as far as it is known."""
-        self._tell()
-        found = {} if self._cubins is None else read_codes(self._cubins, _kept_name(crc))
+        """Return the code of some functions of a cubin, as far as it is known."""
+        self._report_progress()
+        found = {} if self._cubins is None else read_codes(self._cubins, _stored_name(crc))
         found = {name: found[name] for name in names & found.keys()}
         if rest := names - found.keys():
             try:
-                found |= self._of_cubin(crc, rest)
+                found |= self._codes_of_cubin(crc, rest)
             except InputError as error:
                 self._missing[str(error)] += len(rest)
         self._done += 1
         return found
 
     def warnings(self) -> Iterator[str]:
-        """Why there is no code of how many functions."""
+        """Yield why there is no code, and of how many functions."""
         reasons = self._missing.most_common()
         for reason, count in reasons[:_MOST_REASONS]:
-            yield f"the instructions of {_functions(count)} have no text: {reason}"
+            yield f"the instructions of {_format_count(count)} have no text: {reason}"
         if rest := sum(count for _, count in reasons[_MOST_REASONS:]):
-            yield f"the instructions of {_functions(rest)} have no text, for other reasons"
+            yield f"the instructions of {_format_count(rest)} have no text, for other reasons"
 
     @property
     def version(self) -> str:
@@ -134,23 +134,23 @@ class _Search:
 
     @cached_property
     def _tool(self) -> nvdisasm.Disassembler | None:
-        return nvdisasm.found()
+        return nvdisasm.find_disassembler()
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         self._progress("disassembling kernels", self._done, self._expected)
 
     def _tick(self) -> None:
-        self._tell()
+        self._report_progress()
         if time.monotonic() > self._due:
             raise InputError(f"all of it takes longer than {_PATIENCE:.0f} s")
 
-    def _of_cubin(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
-        with self._cubin(crc) as cubin:
+    def _codes_of_cubin(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
+        with self._open_cubin(crc) as cubin:
             if self._tool is None:
                 raise InputError(nvdisasm.ADVICE)
-            cache = Cache(cubin, self._tool.version)
+            cache = CodeCache(cubin, self._tool.version)
             known = cache.read()
-            more = self._disassembled(crc, cubin, names - known.keys())
+            more = self._disassemble(crc, cubin, names - known.keys())
             if more:
                 cache.write(known | more)
         known |= more
@@ -159,8 +159,8 @@ class _Search:
         return {name: known[name] for name in names & known.keys()}
 
     @contextmanager
-    def _cubin(self, crc: int) -> Iterator[BufferedReader]:
-        """The cubin; InputError where it is not there."""
+    def _open_cubin(self, crc: int) -> Iterator[BufferedReader]:
+        """Open the cubin; InputError where it is not there."""
         if not crc:
             raise InputError("which cubin they are of was not recorded")
         try:
@@ -172,18 +172,18 @@ class _Search:
         with file:
             yield file
 
-    def _disassembled(
+    def _disassemble(
         self, crc: int, cubin: BufferedReader, names: AbstractSet[str]
     ) -> dict[str, Code]:
         if not names or self._tool is None:
             return {}
-        functions = functions_in(cubin.fileno(), sorted(names), self._tick)
+        functions = find_functions(cubin.fileno(), sorted(names), self._tick)
         path = self._place / f"{crc:016x}.cubin"
         try:
-            return self._tool.codes(path, functions, self._tick) if functions else {}
+            return self._tool.disassemble(path, functions, self._tick) if functions else {}
         except OSError as error:
             raise InputError(f"nvdisasm cannot be run: {error.strerror or error}") from None
 
 
-def _functions(count: int) -> str:
+def _format_count(count: int) -> str:
     return "1 function" if count == 1 else f"{count:,} functions"

@@ -1,4 +1,4 @@
-"""NVIDIA's disassembler nvdisasm, where the user has it."""
+"""Run NVIDIA's disassembler nvdisasm, where the user has it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from typing import BinaryIO
 from flame.core.errors import InputError
 from flame.core.external import find_reason, read_head, start_group
 from flame.core.model.pc_samples import Code
-from flame.core.sass.cubin import Function, Tick
-from flame.core.sass.nvdisasm_output import Section, sections_in
+from flame.core.sass.cubin import CubinFunction, Tick
+from flame.core.sass.nvdisasm_output import CodeSection, parse_sections
 
-NAMED_BY = "FLAME_NVDISASM"
+PATH_VARIABLE = "FLAME_NVDISASM"
 ADVICE = "nvdisasm is not here: pip install 'flame-view[sass]'"
 
 _WHEEL = "nvidia/*/bin/nvdisasm"
@@ -43,52 +43,56 @@ _END = 1 << 62
 
 @dataclass(frozen=True)
 class Disassembler:
-    """The program at ``path``."""
+    """The nvdisasm at ``path``."""
 
     path: str
     version: str
 
-    def codes(self, cubin: Path, functions: Mapping[str, Function], tick: Tick) -> dict[str, Code]:
-        """The instructions of some ``functions`` of a cubin, of those that it prints.
+    def disassemble(
+        self, cubin: Path, functions: Mapping[str, CubinFunction], tick: Tick
+    ) -> dict[str, Code]:
+        """Disassemble some ``functions`` of a cubin; those that it does not print are left out.
 
         Raises InputError that says why there are none.
         """
         due = time.monotonic() + _PATIENCE
         found: dict[str, Code] = {}
-        for some in _batches(functions):
-            sections = self._sections(cubin, some.values(), tick, due)
-            for name, one in some.items():
-                section = sections.get(one.section, Section())
+        for batch in _batches(functions):
+            sections = self._sections(cubin, batch.values(), tick, due)
+            for name, function in batch.items():
+                section = sections.get(function.section, CodeSection())
                 if section.in_doubt:
-                    section = self._sections(cubin, [one], tick, due).get(one.section, section)
+                    section = self._sections(cubin, [function], tick, due).get(
+                        function.section, section
+                    )
                 if section.rows:
-                    end = one.start + one.size if one.start else _END
-                    found[name] = section.code(name, one.start, end)
+                    end = function.start + function.size if function.start else _END
+                    found[name] = section.function_code(name, function.start, end)
         return found
 
     def _sections(
-        self, cubin: Path, functions: Iterable[Function], tick: Tick, due: float
-    ) -> dict[str, Section]:
-        numbers = ",".join(str(one.symbol) for one in functions)
+        self, cubin: Path, functions: Iterable[CubinFunction], tick: Tick, due: float
+    ) -> dict[str, CodeSection]:
+        numbers = ",".join(str(function.symbol) for function in functions)
         command = [self.path, "-c", "-g", "-fun", numbers, str(cubin.absolute())]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
             code = _run(command, out, said, tick, due)
             if code:
-                raise InputError(_failure(code, said))
+                raise InputError(_describe_failure(code, said))
             out.seek(0)
-            return sections_in(line.decode("utf-8", "replace").rstrip("\n") for line in out)
+            return parse_sections(line.decode("utf-8", "replace").rstrip("\n") for line in out)
 
 
-def _batches(functions: Mapping[str, Function]) -> Iterator[dict[str, Function]]:
+def _batches(functions: Mapping[str, CubinFunction]) -> Iterator[dict[str, CubinFunction]]:
     rest = iter(functions.items())
     while some := dict(islice(rest, _MOST_AT_ONCE)):
         yield some
 
 
 def _run(command: list[str], out: BinaryIO, said: BinaryIO, tick: Tick, due: float) -> int:
-    """The exit code; InputError where it takes too long, or prints too much."""
+    """Run a command, return its exit code; InputError where it takes or prints too much."""
     with start_group(command, out, said) as process:
-        _limit(process.pid)
+        _limit_resources(process.pid)
         while process.poll() is None:
             tick()
             if time.monotonic() > due:
@@ -106,7 +110,7 @@ def _check_size(out: BinaryIO) -> None:
         raise InputError("nvdisasm prints without end")
 
 
-def _limit(pid: int) -> None:
+def _limit_resources(pid: int) -> None:
     """Keep what a damaged cubin makes of it from filling memory and disk, even without us."""
     if sys.platform == "linux":
         import resource
@@ -121,24 +125,24 @@ def _limit(pid: int) -> None:
                 resource.prlimit(pid, which, (most, most))
 
 
-def _failure(code: int, said: BinaryIO) -> str:
+def _describe_failure(code: int, said: BinaryIO) -> str:
     reason = find_reason(read_head(said))
     return f"nvdisasm failed ({reason or f'exit {code}'})"
 
 
-def found() -> Disassembler | None:
-    """The first nvdisasm that runs: FLAME_NVDISASM, on PATH, of a wheel, of a toolkit.
+def find_disassembler() -> Disassembler | None:
+    """Find the first nvdisasm that runs: FLAME_NVDISASM, on PATH, of a wheel, of a toolkit.
 
     Where FLAME_NVDISASM names one, no other is taken. It is told apart by its version.
     """
     for path in _candidates():
-        if version := _version(path):
+        if version := _read_version(path):
             return Disassembler(path, version)
     return None
 
 
 def _candidates() -> Iterator[str]:
-    if named := os.environ.get(NAMED_BY):
+    if named := os.environ.get(PATH_VARIABLE):
         yield named
         return
     if on_path := shutil.which("nvdisasm"):
@@ -148,17 +152,17 @@ def _candidates() -> Iterator[str]:
     yield from map(str, sorted(Path("/usr/local").glob(_TOOLKIT), reverse=True))
 
 
-def _version(path: str) -> str:
-    """What the program says of itself, whatever it is; empty where it says no version."""
+def _read_version(path: str) -> str:
+    """Ask the program for its version, whatever it is; empty where it says none."""
     due = time.monotonic() + _PATIENCE_FOR_VERSION
     try:
         with tempfile.TemporaryFile() as out:
-            _run([path, "--version"], out, out, _wait_on, due)
+            _run([path, "--version"], out, out, _never_stop, due)
             version = _VERSION.search(read_head(out))
     except (OSError, ValueError, InputError):
         return ""
     return version[1] if version else ""
 
 
-def _wait_on() -> None:
-    """Nothing stops it before it is due."""
+def _never_stop() -> None:
+    """Do nothing: the version is only limited by its due time."""

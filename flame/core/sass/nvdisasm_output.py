@@ -1,4 +1,4 @@
-"""What nvdisasm prints with ``-c -g``, section by section."""
+"""Parse what nvdisasm prints with ``-c -g``, section by section."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,15})\*/\s+(\S.*?)\s*;?\s*")
 _TARGET = re.compile(r"`\(([^()]*)\)")
 _USED_LABEL = re.compile(r"\.L_x_\d+")
 
-Row = tuple[int, str, str, int]
+InstructionRow = tuple[int, str, str, int]
 """Of an instruction: offset, text, file ("" unknown), line."""
 
 
 @dataclass
-class Section:
+class CodeSection:
     """The instructions of a section.
 
     ``in_doubt``: those at the beginning have no line, but the same line may have been printed last,
     for the section before: nvdisasm says a line only where it changes.
     """
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[InstructionRow] = field(default_factory=list)
     in_doubt: bool = False
 
-    def code(self, name: str, start: int, end: int) -> Code:
-        """The code of the function ``name``, which has the bytes from ``start`` to ``end``."""
+    def function_code(self, name: str, start: int, end: int) -> Code:
+        """Return the code of the function ``name`` in the bytes from ``start`` to ``end``."""
         rows = {row[0] - start: row for row in self.rows if start <= row[0] < end}
-        return code_of(name, ((offset, *rows[offset][1:]) for offset in sorted(rows)))
+        return build_code(name, ((offset, *rows[offset][1:]) for offset in sorted(rows)))
 
 
-def code_of(name: str, rows: Iterable[Row]) -> Code:
-    """The code with these instructions, which are in order."""
+def build_code(name: str, rows: Iterable[InstructionRow]) -> Code:
+    """Build the code of these instructions, which are in order."""
     files: dict[str, int] = {"": -1}
     offsets, texts, of_file, lines = [], [], [], []
     for offset, text, file, line in rows:
@@ -57,21 +57,21 @@ def code_of(name: str, rows: Iterable[Row]) -> Code:
     )
 
 
-def sections_in(printed: Iterable[str]) -> dict[str, Section]:
-    """The sections in the lines of nvdisasm, by name (``.text.gemm``).
+def parse_sections(printed: Iterable[str]) -> dict[str, CodeSection]:
+    """Parse the sections in the lines of nvdisasm, by name (``.text.gemm``).
 
     Labels that are jumped to become offsets: ``BRA 0x1f0``.
     """
-    reading = _Reading()
+    reading = _OutputParser()
     for line in printed:
         reading.add(line)
-    return reading.resolved()
+    return reading.resolve_labels()
 
 
-class _Reading:
+class _OutputParser:
     def __init__(self) -> None:
-        self._found: dict[str, Section] = {}
-        self._section = Section()
+        self._found: dict[str, CodeSection] = {}
+        self._section = CodeSection()
         self._place = ("", 0)
         self._waiting: list[str] = []
         self._labels: dict[str, int] = {}
@@ -85,7 +85,7 @@ class _Reading:
         elif found := _LABEL.fullmatch(line):
             self._waiting.append(found[1])
         elif found := _SECTION.fullmatch(line):
-            self._section = self._found.setdefault(found[1], Section())
+            self._section = self._found.setdefault(found[1], CodeSection())
             self._place, self._waiting = ("", 0), []
 
     def _add(self, offset: int, text: str) -> None:
@@ -95,12 +95,14 @@ class _Reading:
         self._waiting = []
         self._section.rows.append((offset, text, *self._place))
 
-    def resolved(self) -> dict[str, Section]:
+    def resolve_labels(self) -> dict[str, CodeSection]:
         for section in self._found.values():
-            section.rows = [(row[0], self._readable(row[1]), *row[2:]) for row in section.rows]
+            section.rows = [
+                (row[0], self._replace_labels(row[1]), *row[2:]) for row in section.rows
+            ]
         return self._found
 
-    def _readable(self, text: str) -> str:
+    def _replace_labels(self, text: str) -> str:
         if "`" in text:
             text = _TARGET.sub(r"\1", text)
         return _USED_LABEL.sub(self._target, text) if ".L_x_" in text else text

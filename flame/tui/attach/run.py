@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flame.core.live.window import ALL, LAST_10, Window
+from flame.core.live.window import ALL, LAST_10, LiveWindow
 
 if TYPE_CHECKING:
     from flame.attach.discover.model import FinishedRecording, Job
@@ -19,7 +19,7 @@ def run(
     what: str | None,
     options: LoadOptions,
     selection: Selection,
-    window: Window | None,
+    window: LiveWindow | None,
     config: Config,
 ) -> int:
     """Attach to ``what``, or to what the user chooses; the exit code.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.screen import Screen
 
-from flame.core.live.window import LAST_10, Window
+from flame.core.live.window import LAST_10, LiveWindow
 from flame.options.config import DEFAULTS, Config
 from flame.tui.live.feed import DumpWatch, LiveFeed
 from flame.tui.live.waiting_screen import WaitingScreen
@@ -26,7 +26,7 @@ def run_live(
     title: str,
     options: LoadOptions,
     selection: Selection,
-    window: Window = LAST_10,
+    window: LiveWindow = LAST_10,
     config: Config = DEFAULTS,
 ) -> int:
     """Follow ``feed``, and what ``watch`` finds besides, until the user leaves.
@@ -50,7 +50,7 @@ class LiveApp(BaseApp):
         title: str,
         options: LoadOptions,
         selection: Selection,
-        window: Window = LAST_10,
+        window: LiveWindow = LAST_10,
         config: Config = DEFAULTS,
     ) -> None:
         from flame.tui.shell.commands import LIVE_COMMANDS

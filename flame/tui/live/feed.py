@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from flame.core.live.status import Status
-from flame.core.live.window import Window
+from flame.core.live.status import LiveStatus
+from flame.core.live.window import LiveWindow
 from flame.core.model.profile import Profile
 from flame.exporters.dumps import DumpSource
 
@@ -18,13 +18,13 @@ class LiveFeed(Protocol):
     def update(self, budget: float) -> bool:
         """Read what is new, for about ``budget`` seconds; whether anything is."""
 
-    def snapshot(self, window: Window) -> LiveSnapshot:
+    def snapshot(self, window: LiveWindow) -> LiveSnapshot:
         """What is in ``window``; nothing changes it any more."""
 
     def mark(self) -> None:
         """Begin the window "since the mark"."""
 
-    def status(self) -> Status:
+    def status(self) -> LiveStatus:
         """How the recording is doing."""
 
     def close(self) -> None:

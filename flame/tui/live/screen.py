@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widget import Widget
 
-from flame.core.live.status import Status
-from flame.core.live.window import SINCE_MARK, WINDOWS, Window
+from flame.core.live.status import LiveStatus
+from flame.core.live.window import SINCE_MARK, WINDOWS, LiveWindow
 from flame.core.model.tree import Order
 from flame.core.units import format_bytes
 from flame.exporters.dumps import DumpSource
@@ -34,7 +34,7 @@ class Follower(Protocol):
     def sources(self) -> Sequence[DumpSource]:
         """The dumps, to be saved."""
 
-    def turn(self, window: Window) -> None:
+    def turn(self, window: LiveWindow) -> None:
         """Show ``window`` from now on."""
 
     def pause(self, paused: bool) -> None:
@@ -97,7 +97,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
     # What the follower brings
 
-    def tell(self, status: Status) -> None:
+    def tell(self, status: LiveStatus) -> None:
         """Say how the recording is doing."""
         note, self._recording.status = news(self._recording.status, status), status
         self._recording_line.update()
@@ -147,7 +147,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
             self._search(self.finder.query)
 
     @property
-    def _window(self) -> Window:
+    def _window(self) -> LiveWindow:
         """The window that is on screen."""
         session = self.session
         assert isinstance(session, LiveSession)
@@ -180,7 +180,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self._turn(windows[(windows.index(self._recording.window) + step) % len(windows)])
         self._show(self._recording.window.title)
 
-    def _turn(self, window: Window) -> None:
+    def _turn(self, window: LiveWindow) -> None:
         self._recording.window = window
         self._follower.turn(window)
         self._recording_line.update()
@@ -209,7 +209,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
         self.app.push_screen(dialog, lambda note: self._show(note or ""))
 
 
-def _catching_up(status: Status) -> list[Line]:
+def _catching_up(status: LiveStatus) -> list[Line]:
     """What stands in place of a picture while what was recorded before is being read."""
     text = f"Reading what was recorded before: {format_bytes(status.behind)} to go."
     ways: Line = [Piece("W", "key"), Piece(" another window: all shows what has been read so far")]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flame.core.errors import NoMatchError
-from flame.core.live.window import ALL, Window
+from flame.core.live.window import ALL, LiveWindow
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -23,7 +23,7 @@ from flame.tui.session.tree_view import TreeView
 class LiveSession(Session):
     """Hold one window of a recording; ``usual`` is the metric of selections that name none."""
 
-    window: Window = ALL
+    window: LiveWindow = ALL
     usual: str = "gpu"
 
     @property

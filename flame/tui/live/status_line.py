@@ -10,8 +10,8 @@ import numpy as np
 from rich.style import Style
 
 from flame.core.columns import Column
-from flame.core.live.status import Rates, State, Status
-from flame.core.live.window import SECOND, Window
+from flame.core.live.status import LiveStatus, Rates, SourceState
+from flame.core.live.window import SECOND, LiveWindow
 from flame.core.model.frames import Kind
 from flame.core.units import (
     format_bytes,
@@ -44,11 +44,11 @@ _STATES = 17
 """Cells that the state keeps, so that what follows it stands still."""
 
 _ENDS = {
-    State.ENDED: "ended",
-    State.KILLED: "killed",
-    State.FULL: "full",
-    State.STOPPED: "stopped",
-    State.UNREADABLE: "unreadable",
+    SourceState.ENDED: "ended",
+    SourceState.KILLED: "killed",
+    SourceState.FULL: "full",
+    SourceState.STOPPED: "stopped",
+    SourceState.UNREADABLE: "unreadable",
 }
 
 
@@ -59,8 +59,8 @@ class LiveStatusLine:
     ``paused`` is since when (monotonic seconds); None: it goes on.
     """
 
-    status: Status
-    window: Window
+    status: LiveStatus
+    window: LiveWindow
     paused: float | None = None
     gpus: bool = True
 
@@ -103,11 +103,13 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def news(before: Status, status: Status) -> str:
+def news(before: LiveStatus, status: LiveStatus) -> str:
     """What has become of the processes since ``before``: one short sentence, mostly none."""
     states = {(source.pid, source.label): source.state for source in before.sources}
-    ended = [now for now in status.sources if states.get((now.pid, now.label)) is State.RUNNING]
-    ended = [now for now in ended if now.state is not State.RUNNING]
+    ended = [
+        now for now in status.sources if states.get((now.pid, now.label)) is SourceState.RUNNING
+    ]
+    ended = [now for now in ended if now.state is not SourceState.RUNNING]
     if ended and not status.running:
         return _all_ended(ended[-1].state, len(status.sources))
     if ended:
@@ -117,13 +119,13 @@ def news(before: Status, status: Status) -> str:
     return f"{_named(new[0].label, len(new))} joined" if new and before.sources else ""
 
 
-def _all_ended(state: State, number: int) -> str:
+def _all_ended(state: SourceState, number: int) -> str:
     who = "the process" if number == 1 else f"all {number} processes"
     return f"{_became(who, state)}; what is shown stays, S saves it"
 
 
-def _became(who: str, state: State) -> str:
-    gone = state in (State.ENDED, State.KILLED)
+def _became(who: str, state: SourceState) -> str:
+    gone = state in (SourceState.ENDED, SourceState.KILLED)
     return f"{who} {state.value}" if gone else f"{who}: {state.value}"
 
 
@@ -156,7 +158,7 @@ class _Part(NamedTuple):
         ]
 
 
-def rates_line(status: Status, palette: Palette, width: int, gpus: bool = True) -> Line:
+def rates_line(status: LiveStatus, palette: Palette, width: int, gpus: bool = True) -> Line:
     """What GPUs and program did within the last minute and do now, and what goes wrong.
 
     ``gpus``: whether anything has run on a GPU. Nothing is said of rates that nobody knows, as of
@@ -214,13 +216,13 @@ def _steps_of_now(rates: Rates) -> int:
     return max(round(SECOND / rates.step), 1)
 
 
-def _wrong(status: Status) -> Line:
+def _wrong(status: LiveStatus) -> Line:
     """What is missing from the picture, and how old it is."""
     words = []
     if status.dropped:
         records = "record" if status.dropped == 1 else "records"
         words.append(f"{format_count(status.dropped)} {records} dropped")
-    full = sum(source.state is State.FULL for source in status.sources)
+    full = sum(source.state is SourceState.FULL for source in status.sources)
     if full:
         whose = "" if full == len(status.sources) else f" for {full} of {len(status.sources)}"
         words.append(f"no more room{whose}: recording has stopped")

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
 
-from flame.core.live.status import Status
+from flame.core.live.status import LiveStatus
 from flame.core.units import format_count
 from flame.tui.live.status_line import clock
 from flame.tui.toolkit.lines import Line, Lines, Piece
@@ -34,13 +34,13 @@ class WaitingScreen(Screen[None]):
     def __init__(self, title: str) -> None:
         super().__init__()
         self._title = title
-        self._status: Status | None = None
+        self._status: LiveStatus | None = None
         self._over = False
 
     def compose(self) -> ComposeResult:
         yield Lines(self._lines, id="loading")
 
-    def tell(self, status: Status, over: bool) -> None:
+    def tell(self, status: LiveStatus, over: bool) -> None:
         """Show how the recording is doing; ``over``: there will be none."""
         self._status = status
         self._over = over or bool(status.sources and not status.running)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from textual.message import Message
 
 from flame.core.errors import InputError
-from flame.core.live.status import Status
-from flame.core.live.window import ALL, WINDOWS, Window
+from flame.core.live.status import LiveStatus
+from flame.core.live.window import ALL, WINDOWS, LiveWindow
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
@@ -56,7 +56,11 @@ class Renewed(Message):
     """Bring a later state of the recording, or another window; the app has to call `taken`."""
 
     def __init__(
-        self, session: LiveSession, latest: Projection, found: SearchResult | None, status: Status
+        self,
+        session: LiveSession,
+        latest: Projection,
+        found: SearchResult | None,
+        status: LiveStatus,
     ) -> None:
         super().__init__()
         self.session = session
@@ -71,7 +75,7 @@ class StatusChanged(Message):
     ``over``: there is none, nor will there be one.
     """
 
-    def __init__(self, status: Status, over: bool = False) -> None:
+    def __init__(self, status: LiveStatus, over: bool = False) -> None:
         super().__init__()
         self.status = status
         self.over = over
@@ -97,7 +101,7 @@ class LiveWorker:
         watch: DumpWatch | None,
         name: str,
         options: LoadOptions,
-        window: Window,
+        window: LiveWindow,
         wish: Callable[[], LiveRequest],
         post: Callable[[Message], object],
     ) -> None:
@@ -140,7 +144,7 @@ class LiveWorker:
         if self._thread.is_alive():
             self._thread.join(patience)
 
-    def turn(self, window: Window) -> None:
+    def turn(self, window: LiveWindow) -> None:
         """Show ``window``, from now on."""
         with self._lock:
             self._window, self._stale = window, True
@@ -248,7 +252,7 @@ class LiveWorker:
         elif not self._frozen:
             self._frozen = {window.key: self._feed.snapshot(window) for window in WINDOWS}
 
-    def _show(self, status: Status) -> None:
+    def _show(self, status: LiveStatus) -> None:
         """Hand in what the app wants to show, if it may differ from what it shows."""
         now = monotonic()
         with self._lock:
@@ -265,7 +269,7 @@ class LiveWorker:
             over = not status.sources and self._watch is not None and self._watch.over
             hand_in(StatusChanged(status, over), self._post)
 
-    def _status(self) -> Status:
+    def _status(self) -> LiveStatus:
         status = self._feed.status()
         return replace(status, notes=(*status.notes, *self._notes)) if self._notes else status
 
@@ -274,7 +278,7 @@ class LiveWorker:
         metric = self._wish().selection.metric or self._usual
         return (bool(self._window.length) and not self._bare) or metric == "host"
 
-    def _hand_in(self, status: Status) -> None:
+    def _hand_in(self, status: LiveStatus) -> None:
         with self._lock:
             window, self._stale, self._changed = self._window, False, False
             frozen = self._frozen if self._paused else {}
@@ -291,7 +295,7 @@ class LiveWorker:
             self._waiting = True
         hand_in(Renewed(session, latest, result, status), self._post)
 
-    def _session(self, profile: Profile, window: Window) -> LiveSession:
+    def _session(self, profile: Profile, window: LiveWindow) -> LiveSession:
         if profile.default_metric != "host" or not self._usual:
             self._usual = profile.default_metric
         inputs, metrics = Inputs(tuple(self._paths), self._name), metrics_of(profile)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flame.core.model.frames import Kind
 from flame.core.names.cuda import demangle
-from flame.core.sampling.kernel_match import without_parameters
+from flame.core.sampling.kernel_match import strip_parameters
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.sampling.subject import Subject
 from flame.tui.toolkit.lines import Line, Piece, line_width
@@ -59,7 +59,7 @@ def _which(subject: Subject, version: int) -> str:
     share = format_percent(subject.versions[version].total, subject.samples)
     if len({other.code.name for other in subject.versions}) == 1:
         return f"version {place}, {share} of the samples"
-    name = without_parameters(demangle(subject.versions[version].code.name)).removeprefix("void ")
+    name = strip_parameters(demangle(subject.versions[version].code.name)).removeprefix("void ")
     return f"code {place}: {cut(name, _LONGEST_NAME)}, {share} of the samples"
 
 

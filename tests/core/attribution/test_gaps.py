@@ -9,7 +9,7 @@ import numpy as np
 from flame.core.attribution.gaps import describe_gaps
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.meta import Meta
-from flame.core.sampling.attach import with_sampling
+from flame.core.sampling.attach import attach_sampling
 from tests.support.recorded import Recorded
 from tests.support.sampled import Run
 
@@ -244,6 +244,6 @@ def test_samples_that_are_added_later_take_back_what_was_said() -> None:
     profile = sampled(70).profile()
     assert profile.sampling is not None
     everywhere = replace(profile.sampling, of_group=np.zeros_like(profile.sampling.of_group))
-    after = with_sampling(profile, FrameBuilder.from_table(profile.frames), everywhere)
+    after = attach_sampling(profile, FrameBuilder.from_table(profile.frames), everywhere)
     assert [line for line in after.warnings if "PC samples" in line] == []
     assert set(after.warnings) < set(profile.warnings)

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from flame.core.columns import I8, Column
 from flame.core.errors import InputError
-from flame.core.live.decode.batch import Batch, Calls, Spans, Work
+from flame.core.live.decode.batch import DumpBatch, NewActivities, NewCalls, NewRanges
 from flame.core.live.sums import activity_store as store_module
 from flame.core.live.sums import host_spans as spans_module
 from flame.core.live.sums import pending_calls as calls_module
-from flame.core.live.sums.activity_store import Store
-from flame.core.live.sums.groups import HostGroups, Interned, WorkGroups
+from flame.core.live.sums.activity_store import ActivityStore
+from flame.core.live.sums.groups import ActivityGroups, HostGroups, RowInterner
 from flame.core.live.sums.host_spans import SpanStore
-from flame.core.live.sums.segment import Kept
+from flame.core.live.sums.segment import KeptSegments
 from flame.core.live.sums.window_sums import WindowSums
-from flame.core.live.window import ALL, LAST_10, SINCE_MARK, Window
+from flame.core.live.window import ALL, LAST_10, SINCE_MARK, LiveWindow
 from flame.core.model.frames import FrameBuilder, Kind
 from flame.core.model.stack_joins import StackJoiner
 from flame.core.model.stacks import StackBuilder
@@ -32,7 +32,7 @@ PARENTS = (0, 0, 1, 2, 1)
 """The path around each path of ranges."""
 
 
-def work_of(rows: Sequence[Activity]) -> Work:
+def work_of(rows: Sequence[Activity]) -> NewActivities:
     """The rows as a dump's decoder hands them over."""
     size = len(rows)
 
@@ -41,7 +41,7 @@ def work_of(rows: Sequence[Activity]) -> Work:
 
     nothing = np.zeros(size, np.int32)
     kinds = [Kind.MEMCPY if one.copy else Kind.KERNEL for one in rows]
-    return Work(
+    return NewActivities(
         kind=np.array(kinds, np.uint8),
         start=column("start", np.int64),
         end=column("end", np.int64),
@@ -60,13 +60,13 @@ def work_of(rows: Sequence[Activity]) -> Work:
     )
 
 
-def calls_of(rows: Sequence[Call]) -> Calls:
+def calls_of(rows: Sequence[Call]) -> NewCalls:
     """The same of API calls."""
 
     def column(name: str, kind: type = np.int32) -> Column:
         return np.array([getattr(one, name) for one in rows], kind)
 
-    return Calls(
+    return NewCalls(
         start=column("start", np.int64),
         end=column("end", np.int64),
         thread=column("thread"),
@@ -77,11 +77,11 @@ def calls_of(rows: Sequence[Call]) -> Calls:
     )
 
 
-def spans_of(rows: Sequence[Span]) -> Spans:
+def spans_of(rows: Sequence[Span]) -> NewRanges:
     """The same of ranges."""
     columns = np.array([(one.start, one.end, one.thread, one.path) for one in rows], np.int64)
     start, end, thread, path = columns.reshape(-1, 4).T
-    return Spans(start, end, thread.astype(np.int32), path.astype(np.int32))
+    return NewRanges(start, end, thread.astype(np.int32), path.astype(np.int32))
 
 
 def batch(
@@ -89,40 +89,42 @@ def batch(
     calls: Sequence[Call] = (),
     ended: Sequence[Span] = (),
     still_open: Sequence[Span] = (),
-) -> Batch:
+) -> DumpBatch:
     """What has come at one look."""
-    return Batch(0, work_of(work), calls_of(calls), spans_of(ended), spans_of(still_open), False, 0)
+    return DumpBatch(
+        0, work_of(work), calls_of(calls), spans_of(ended), spans_of(still_open), False, 0
+    )
 
 
 class Recording:
     """A dump's stores and the sums of all windows of it."""
 
     def __init__(self, mark: int = 0) -> None:
-        self.work = WorkGroups(StackJoiner(FrameBuilder(), StackBuilder()))
+        self.work = ActivityGroups(StackJoiner(FrameBuilder(), StackBuilder()))
         self.host = HostGroups()
-        self.store = Store(self.work, 0, -1)
+        self.store = ActivityStore(self.work, 0, -1)
         self.spans = SpanStore(self.host, 0, lambda: np.array(PARENTS, np.int32))
         self.sums = WindowSums(mark)
 
-    def add(self, new: Batch) -> None:
+    def add(self, new: DumpBatch) -> None:
         """What comes of it, as the feed does it."""
         self.spans.add(new)
-        self.sums.settle(Kept(self.store.add(new.work, new.calls), ()))
+        self.sums.settle(KeptSegments(self.store.add(new.work, new.calls), ()))
 
     def expire(self, horizon: int) -> None:
         """Let go of what is older."""
-        self.sums.settle(Kept(self.store.expire(horizon), self.spans.expire(horizon)))
+        self.sums.settle(KeptSegments(self.store.expire(horizon), self.spans.expire(horizon)))
 
-    def look(self, window: Window, begin: int | None) -> tuple[Sums, Sums]:
+    def look(self, window: LiveWindow, begin: int | None) -> tuple[Sums, Sums]:
         """The sums of GPU work and of host time, as the naive ones."""
         sizes = len(self.work), len(self.host)
-        kept = Kept(self.store.segments, self.spans.segments)
+        kept = KeptSegments(self.store.segments, self.spans.segments)
         work, host = self.sums.look(window, begin, kept, sizes)
         of_work = _by(self.work, ("thread", "launch", "nvtx", "frame", "device"), work)
         return of_work, _by(self.host, ("thread", "nvtx", "launch"), host)
 
 
-def _by(groups: Interned, names: Sequence[str], sums: I8) -> Sums:
+def _by(groups: RowInterner, names: Sequence[str], sums: I8) -> Sums:
     """Sums by the columns ``names`` of the groups."""
     found: Sums = {}
     keys = zip(*(groups.column(name).tolist() for name in names), strict=True)
@@ -165,7 +167,7 @@ class Step(NamedTuple):
     work: list[Activity]
     calls: list[Call]
     ended: list[Span]
-    windows: list[tuple[Window, int]]
+    windows: list[tuple[LiveWindow, int]]
     horizon: int
 
 
@@ -300,9 +302,9 @@ def test_equal_groups_have_one_number_whatever_came_between() -> None:
     groups = HostGroups()
     rows = [(thread, path) for path in (3, 1, 2) for thread in (1, 0)]
     thread, path = np.array(rows, np.int32).T
-    first = groups.of_ranges(0, thread[:3], path[:3])
+    first = groups.intern_ranges(0, thread[:3], path[:3])
     column = groups.column("nvtx")
-    everything = groups.of_ranges(0, thread, path)
+    everything = groups.intern_ranges(0, thread, path)
     assert everything[:3].tolist() == first.tolist()
     assert sorted(everything.tolist()) == list(range(len(rows)))
     assert groups.column("nvtx")[everything].tolist() == path.tolist()

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from flame.core.errors import InputError, NoMatchError
 from flame.core.live import feed as feed_module
-from flame.core.live.feed import Feed
-from flame.core.live.status import State
+from flame.core.live.feed import LiveFeed
+from flame.core.live.status import SourceState
 from flame.core.live.sums import activity_store as store_module
 from flame.core.live.sums import host_spans as spans_module
 from flame.core.live.sums import pending_calls as calls_module
@@ -55,8 +55,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def feed(clock: Clock) -> Iterator[Feed]:
-    feed = Feed(LoadOptions(), clock)
+def feed(clock: Clock) -> Iterator[LiveFeed]:
+    feed = LiveFeed(LoadOptions(), clock)
     yield feed
     feed.close()
 
@@ -126,7 +126,7 @@ def test_all_of_a_dump_is_what_a_load_of_it_shows(
     dump = DumpFile(rows=rows)
     dump.ended = False
     program = Program(dump)
-    feed = Feed(LoadOptions(), Clock())
+    feed = LiveFeed(LoadOptions(), Clock())
     feed.add(dump.write(path))
     for at, (name, *values) in enumerate(script):
         getattr(program, name)(*values)
@@ -143,7 +143,7 @@ def test_all_of_a_dump_is_what_a_load_of_it_shows(
 
 
 def test_every_window_is_what_a_filter_by_time_leaves(
-    feed: Feed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: LiveFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "_SEGMENT", 20)
     dump, path = running(), tmp_path / "100-1.fdump"
@@ -177,7 +177,9 @@ def test_every_window_is_what_a_filter_by_time_leaves(
     assert feed.snapshot(ALL).profile.rows_begin > 60 * SECOND
 
 
-def test_rows_of_a_window_are_those_of_the_trace(feed: Feed, clock: Clock, tmp_path: Path) -> None:
+def test_rows_of_a_window_are_those_of_the_trace(
+    feed: LiveFeed, clock: Clock, tmp_path: Path
+) -> None:
     dump = at(running(), 100, 300, 20 * SECOND, 20 * SECOND + 50, device=2)
     dump.memop(20 * SECOND + 80, 20 * SECOND + 90, 9, bytes=77, device=2)
     dump.ended, dump.end = True, 25 * SECOND
@@ -195,13 +197,13 @@ def test_rows_of_a_window_are_those_of_the_trace(feed: Feed, clock: Clock, tmp_p
     assert feed.snapshot(ALL).profile.activities.start.tolist() == other.start.tolist()
 
 
-def test_a_filter_by_time_works_on_the_rows_of_a_window(feed: Feed, tmp_path: Path) -> None:
+def test_a_filter_by_time_works_on_the_rows_of_a_window(feed: LiveFeed, tmp_path: Path) -> None:
     feed.add(at(DumpFile(), 100, 200, 300).write(tmp_path / "100-1.fdump"))
     feed.update()
     assert project_tree(feed.snapshot(ALL).profile, where=(Time(150, 250),)).total[0] == 10
 
 
-def test_a_snapshot_stays_what_it_was(feed: Feed, clock: Clock, tmp_path: Path) -> None:
+def test_a_snapshot_stays_what_it_was(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
     dump, path = at(running(), 100, 400), tmp_path / "100-1.fdump"
     feed.add(dump.write(path))
     clock.now = START + SECOND
@@ -220,7 +222,7 @@ def test_a_snapshot_stays_what_it_was(feed: Feed, clock: Clock, tmp_path: Path) 
     assert tree_of(before.profile, "idle")
 
 
-def test_nothing_new_is_no_change(feed: Feed, clock: Clock, tmp_path: Path) -> None:
+def test_nothing_new_is_no_change(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
     feed.add(at(running(), 100).write(tmp_path / "100-1.fdump"))
     assert feed.update()
     clock.now += SECOND
@@ -234,7 +236,7 @@ def test_nothing_new_is_no_change(feed: Feed, clock: Clock, tmp_path: Path) -> N
 
 
 def test_work_that_comes_minutes_late_is_in_the_sums_of_all(
-    feed: Feed, clock: Clock, tmp_path: Path
+    feed: LiveFeed, clock: Clock, tmp_path: Path
 ) -> None:
     dump, path = at(running(), 100 * SECOND, 170 * SECOND), tmp_path / "100-1.fdump"
     feed.add(dump.write(path))
@@ -247,7 +249,7 @@ def test_work_that_comes_minutes_late_is_in_the_sums_of_all(
     assert feed.snapshot(SINCE_MARK).profile.size == 3
 
 
-def _long_kernel_among_others(feed: Feed, clock: Clock, path: Path) -> None:
+def _long_kernel_among_others(feed: LiveFeed, clock: Clock, path: Path) -> None:
     """A kernel runs for 100 s beside a short one every second, and 9 more of these."""
     dump = running()
     dump.launch(0, 10, 1000, api=LAUNCH)
@@ -263,7 +265,7 @@ def _long_kernel_among_others(feed: Feed, clock: Clock, path: Path) -> None:
 
 
 def test_a_kernel_of_minutes_has_its_call_and_has_kept_its_gpu_busy(
-    feed: Feed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: LiveFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "_SEGMENT", 2)
     monkeypatch.setattr(calls_module, "_PART", 4)
@@ -283,7 +285,7 @@ def test_a_kernel_of_minutes_has_its_call_and_has_kept_its_gpu_busy(
 
 
 def test_calls_that_nothing_comes_of_are_forgotten_but_for_the_latest(
-    feed: Feed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: LiveFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls_module, "_PART", 4)
     monkeypatch.setattr(calls_module, "_MOST_WAITING", 10)
@@ -295,7 +297,7 @@ def test_calls_that_nothing_comes_of_are_forgotten_but_for_the_latest(
         if second % 20 == 0:
             feed.add(dump.write(path))
             feed.update(60)
-            assert len(feed._dumps[0].store.calls) <= 60 + 20 + 10 + 4
+            assert len(feed._sources[0].store.calls) <= 60 + 20 + 10 + 4
     at_last = 290 * SECOND
     dump.kernel("gemm", at_last, at_last + 7, 235)
     dump.write(path)
@@ -315,7 +317,7 @@ def labels_of_leaves(profile: Profile, metric: str) -> list[tuple[str, str, int]
     ]
 
 
-def test_open_ranges_last_until_now(feed: Feed, clock: Clock, tmp_path: Path) -> None:
+def test_open_ranges_last_until_now(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
     dump = running()
     dump.open_range(["step"], 5 * SECOND)
     dump.open_range(["step", "layer"], 25 * SECOND)
@@ -337,7 +339,7 @@ def test_open_ranges_last_until_now(feed: Feed, clock: Clock, tmp_path: Path) ->
     assert pieces.end.tolist() == [30 * SECOND] * 2
 
 
-def test_host_time_of_ended_ranges_is_that_of_a_load(feed: Feed, tmp_path: Path) -> None:
+def test_host_time_of_ended_ranges_is_that_of_a_load(feed: LiveFeed, tmp_path: Path) -> None:
     dump = DumpFile()
     dump.name(API, LAUNCH, "cuLaunchKernel")
     dump.launch(20, 30, 1, api=LAUNCH, nvtx=dump.nvtx("step", "layer"))
@@ -349,7 +351,7 @@ def test_host_time_of_ended_ranges_is_that_of_a_load(feed: Feed, tmp_path: Path)
     assert tree_of(feed.snapshot(ALL).profile, "host") == tree_of(loaded, "host")
 
 
-def test_several_dumps_are_called_what_a_load_calls_them(feed: Feed, tmp_path: Path) -> None:
+def test_several_dumps_are_called_what_a_load_calls_them(feed: LiveFeed, tmp_path: Path) -> None:
     for rank in (1, 0):
         dump = at(DumpFile(100 + rank, start=START + rank), 100, 200 + rank)
         dump.meta("rank", str(rank))
@@ -368,7 +370,7 @@ def test_several_dumps_are_called_what_a_load_calls_them(feed: Feed, tmp_path: P
 
 
 def test_no_level_for_ranks_before_a_second_process_has_done_anything(
-    feed: Feed, clock: Clock, tmp_path: Path
+    feed: LiveFeed, clock: Clock, tmp_path: Path
 ) -> None:
     feed.add(at(running(), 100).write(tmp_path / "100-1.fdump"))
     second, path = running(200), tmp_path / "200-2.fdump"
@@ -381,7 +383,7 @@ def test_no_level_for_ranks_before_a_second_process_has_done_anything(
     assert len(feed.snapshot(ALL).profile.sources) == 2
 
 
-def test_a_dump_is_followed_once(feed: Feed, tmp_path: Path) -> None:
+def test_a_dump_is_followed_once(feed: LiveFeed, tmp_path: Path) -> None:
     path = at(DumpFile(), 100).write(tmp_path / "100-1.fdump")
     feed.add(path)
     (tmp_path / "other.fdump").hardlink_to(path)
@@ -392,7 +394,7 @@ def test_a_dump_is_followed_once(feed: Feed, tmp_path: Path) -> None:
     assert len(feed.sources) == 1 and feed.snapshot(ALL).profile.size == 1
 
 
-def test_what_is_no_dump_is_refused_and_may_become_one(feed: Feed, tmp_path: Path) -> None:
+def test_what_is_no_dump_is_refused_and_may_become_one(feed: LiveFeed, tmp_path: Path) -> None:
     path = tmp_path / "100-1.fdump"
     with pytest.raises(InputError, match="100-1"):
         feed.add(path)
@@ -404,14 +406,16 @@ def test_what_is_no_dump_is_refused_and_may_become_one(feed: Feed, tmp_path: Pat
     assert feed.snapshot(ALL).profile.size == 1
 
 
-def test_a_feed_of_nothing(feed: Feed) -> None:
+def test_a_feed_of_nothing(feed: LiveFeed) -> None:
     assert not feed.update()
     profile = feed.snapshot(LAST_10).profile
     assert profile.size == 0 and profile.gpu_time == 0
     assert feed.status().sources == () and feed.status().elapsed == 0
 
 
-def test_times_of_centuries_end_the_reading_of_that_dump_only(feed: Feed, tmp_path: Path) -> None:
+def test_times_of_centuries_end_the_reading_of_that_dump_only(
+    feed: LiveFeed, tmp_path: Path
+) -> None:
     dump = DumpFile()
     for number in range(200):
         dump.kernel("gemm", number, number + (1 << 52) + (1 << 51), number + 1)
@@ -424,7 +428,7 @@ def test_times_of_centuries_end_the_reading_of_that_dump_only(feed: Feed, tmp_pa
 
 
 def test_with_too_many_rows_windows_are_shorter_and_sums_of_all_are_whole(
-    feed: Feed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: LiveFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "MOST_ROWS", 50)
     monkeypatch.setattr(store_module, "_SEGMENT", 10)
@@ -442,7 +446,7 @@ def test_with_too_many_rows_windows_are_shorter_and_sums_of_all_are_whole(
     assert any("windows show the last 5 s" in note for note in feed.status().notes)
 
 
-def test_rates_of_the_last_minute(feed: Feed, clock: Clock, tmp_path: Path) -> None:
+def test_rates_of_the_last_minute(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
     dump = running(start=0)
     at(dump, 2 * SECOND, length=SECOND)
     at(dump, 2 * SECOND + SECOND // 4, length=SECOND // 2, first=2)  # Busy already.
@@ -458,7 +462,7 @@ def test_rates_of_the_last_minute(feed: Feed, clock: Clock, tmp_path: Path) -> N
 
 
 def test_a_gpu_is_as_busy_as_before_when_its_process_is_started_again(
-    feed: Feed, clock: Clock, tmp_path: Path
+    feed: LiveFeed, clock: Clock, tmp_path: Path
 ) -> None:
     for pid, begin in ((100, 0), (101, 2 * SECOND)):
         dump = at(running(pid, START + begin), 5, length=2 * SECOND - 10)
@@ -473,7 +477,7 @@ def test_a_gpu_is_as_busy_as_before_when_its_process_is_started_again(
 # How a recording is doing
 
 
-def test_states(feed: Feed, clock: Clock, tmp_path: Path) -> None:
+def test_states(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
     for number, (ended, flags) in enumerate([(True, 0), (True, 1), (True, 2), (False, 0)], 1):
         dump = at(DumpFile(number << 22), 100)  # A pid that no process has.
         dump.ended, dump.flags, dump.dropped = ended, flags, number
@@ -481,19 +485,21 @@ def test_states(feed: Feed, clock: Clock, tmp_path: Path) -> None:
     feed.update()
     status = feed.status()
     assert [one.state for one in status.sources] == [
-        State.ENDED,
-        State.FULL,
-        State.STOPPED,
-        State.RUNNING,
+        SourceState.ENDED,
+        SourceState.FULL,
+        SourceState.STOPPED,
+        SourceState.RUNNING,
     ]
     assert status.dropped == 10 and status.running == 1 and status.behind == 0 and status.lag == 0
     clock.now += 4 * SECOND
     feed.update()
-    assert feed.status().sources[-1].state is State.KILLED
+    assert feed.status().sources[-1].state is SourceState.KILLED
     assert feed.snapshot(ALL).end == 110
 
 
-def test_a_recording_lasts_until_its_last_word(feed: Feed, clock: Clock, tmp_path: Path) -> None:
+def test_a_recording_lasts_until_its_last_word(
+    feed: LiveFeed, clock: Clock, tmp_path: Path
+) -> None:
     dump = at(DumpFile(), 100)
     dump.end = 5 * SECOND
     feed.add(dump.write(tmp_path / "100-1.fdump"))
@@ -514,12 +520,12 @@ os.execlp("sleep", "sleep", "60")
 
 
 def test_a_process_that_is_there_and_says_nothing_is_running_until_an_exec(
-    feed: Feed, tmp_path: Path
+    feed: LiveFeed, tmp_path: Path
 ) -> None:
     path = tmp_path / "1.fdump"
     clock = Clock()
     clock.now = feed_module.monotonic()
-    feed = Feed(LoadOptions(), clock)
+    feed = LiveFeed(LoadOptions(), clock)
     path.write_bytes(b"x")
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -530,17 +536,17 @@ def test_a_process_that_is_there_and_says_nothing_is_running_until_an_exec(
             assert process.stdout is not None and process.stdin is not None
             assert process.stdout.readline() == "held\n"
             feed.add(path)
-            assert state_after(feed, clock, 20) is State.RUNNING
+            assert state_after(feed, clock, 20) is SourceState.RUNNING
             process.stdin.write("\n")
             process.stdin.flush()
             wait_until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
-            assert state_after(feed, clock, 20) is State.KILLED
+            assert state_after(feed, clock, 20) is SourceState.KILLED
         finally:
             process.kill()
     feed.close()
 
 
-def state_after(feed: Feed, clock: Clock, seconds: int) -> State:
+def state_after(feed: LiveFeed, clock: Clock, seconds: int) -> SourceState:
     """The state once ``seconds`` have passed without a word."""
     feed.update()
     clock.now += seconds * SECOND

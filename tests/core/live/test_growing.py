@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 
 from flame.core.errors import InputError
 from flame.core.live.decode import growing
-from flame.core.live.decode.batch import Batch
-from flame.core.live.decode.growing import Growing
+from flame.core.live.decode.batch import DumpBatch
+from flame.core.live.decode.growing import GrowingDump
 from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Device, Process
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump.chunks import Bytes
-from flame.core.readers.fdump.context import Shared
+from flame.core.readers.fdump.chunks import DumpBytes
+from flame.core.readers.fdump.context import SharedTables
 from flame.core.readers.fdump.layout import RUNNING
 from tests.core.readers.fdump.test_oracle import rows_of
 from tests.support.oracles.naive_fdump import Dump, PyFrame, RangeFrame, Row
@@ -106,14 +106,14 @@ class Film(DumpFile):
 class Seen:
     """All rows that a growing dump has given, as the plain reader spells them."""
 
-    def __init__(self, shared: Shared, start: int = START) -> None:
+    def __init__(self, shared: SharedTables, start: int = START) -> None:
         self.shared = shared
         self.start = start
         self._stacks = shared.stacks.build()
-        self.batches: list[Batch] = []
+        self.batches: list[DumpBatch] = []
         self._calls: dict[tuple[int, int], dict[str, Any]] = {}
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: DumpBatch) -> None:
         """One batch; of the calls with one id the earliest launches."""
         self.batches.append(batch)
         for row in table(batch.calls):
@@ -197,12 +197,12 @@ def range_frame(frame: Frame) -> RangeFrame:
 class Viewer:
     """Reads the dump at ``path``, which the test writes as it grows."""
 
-    def __init__(self, path: Path, data: bytes, shared: Shared | None = None) -> None:
+    def __init__(self, path: Path, data: bytes, shared: SharedTables | None = None) -> None:
         path.write_bytes(data)
         self.path = path
-        self.shared = shared or Shared()
+        self.shared = shared or SharedTables()
         source = len(self.shared.processes)
-        self.dump = Growing(Bytes(path), str(path), source, self.shared, LoadOptions())
+        self.dump = GrowingDump(DumpBytes(path), str(path), source, self.shared, LoadOptions())
         self.seen = Seen(self.shared)
 
     def write(self, data: bytes) -> None:
@@ -211,18 +211,18 @@ class Viewer:
             os.pwrite(file.fileno(), data[SIZE:], SIZE)
             os.pwrite(file.fileno(), data[:SIZE], 0)
 
-    def read(self, most: int = ALL_AT_ONCE, last: bool = False) -> Batch:
+    def read(self, most: int = ALL_AT_ONCE, last: bool = False) -> DumpBatch:
         """Read until there is no more; the last batch."""
         while True:
             batch = self.dump.read(most, last)
             self.seen.add(batch)
             if not batch.rest:
-                assert self.dump.behind() == 0
+                assert self.dump.unread_bytes() == 0
                 return batch
 
 
 @contextmanager
-def viewed(data: bytes, shared: Shared | None = None) -> Iterator[Viewer]:
+def viewed(data: bytes, shared: SharedTables | None = None) -> Iterator[Viewer]:
     with TemporaryDirectory() as folder:
         viewer = Viewer(Path(folder) / "x.fdump", data, shared)
         try:
@@ -291,7 +291,7 @@ def test_however_growth_is_cut_the_rows_are_those_of_the_plain_reading(
         assert viewer.seen.calls() == expected_calls(viewer.path)
         assert viewer.seen.ended() == expected_ranges(viewer.path, "range")
         assert viewer.seen.open() == expected_ranges(viewer.path, "open_range")
-        assert viewer.dump.remarks() == load(viewer.path).warnings[: len(viewer.dump.remarks())]
+        assert viewer.dump.warnings() == load(viewer.path).warnings[: len(viewer.dump.warnings())]
 
 
 @examples(0.6)
@@ -318,7 +318,7 @@ def assert_work_follows_its_calls(seen: Seen, path: Path) -> None:
         assert set(batch.work.correlation.tolist()) & exist <= known
 
 
-class Racing(Bytes):
+class Racing(DumpBytes):
     """A dump that goes on growing while it is read, by some records with every access."""
 
     def __init__(self, film: Film, path: Path, speed: int) -> None:
@@ -360,9 +360,9 @@ def test_it_may_grow_while_it_is_read(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.fdump"
         data = Racing(film, path, speed)
-        dump = Growing(data, str(path), 0, Shared(), LoadOptions())
+        dump = GrowingDump(data, str(path), 0, SharedTables(), LoadOptions())
         seen = Seen(dump.shared)
-        while dump.header.state == RUNNING or dump.behind():
+        while dump.header.state == RUNNING or dump.unread_bytes():
             seen.add(dump.read(most))
         dump.close()
         film.ended = True
@@ -370,7 +370,7 @@ def test_it_may_grow_while_it_is_read(
         assert seen.work() == sorted(Dump(path).rows())
         assert seen.calls() == expected_calls(path)
         assert seen.ended() == expected_ranges(path, "range")
-        assert dump.remarks() == ()
+        assert dump.warnings() == ()
         assert_work_follows_its_calls(seen, path)
 
 
@@ -460,11 +460,11 @@ def test_times_are_of_the_monotonic_clock_and_0_where_the_gpu_said_none(film: Fi
             (0, 0),
             (START + 8, START + 8),
         ]
-        assert [r for r in viewer.dump.remarks() if "2 GPU activities were recorded without" in r]
+        assert [r for r in viewer.dump.warnings() if "2 GPU activities were recorded without" in r]
 
 
 def test_dumps_share_one_vocabulary(tmp_path: Path) -> None:
-    shared = Shared()
+    shared = SharedTables()
     viewers = []
     for pid in (100, 200):
         film = Film()
@@ -567,11 +567,11 @@ def test_work_does_not_wait_for_ever_and_what_was_too_late_is_said(film: Film) -
     film.launch(3 * SECOND, 3 * SECOND + 1, 3, tid=101, api=307)
     with viewed(film.data()) as viewer:
         assert viewer.read().work.correlation.tolist() == [7]
-        assert viewer.dump.remarks() == ()
+        assert viewer.dump.warnings() == ()
         film.launch(-5, 4 * SECOND, 7, api=307)
         viewer.write(film.data())
         viewer.read()
-        assert viewer.dump.remarks() == (
+        assert viewer.dump.warnings() == (
             "1 GPU activities are shown without their call, which took very long",
         )
 
@@ -588,7 +588,7 @@ def test_what_is_read_late_has_not_waited_for_long() -> None:
     with viewed(film.data()) as viewer:
         viewer.read(most=1)
         assert_work_follows_its_calls(viewer.seen, viewer.path)
-        assert viewer.dump.remarks() == ()
+        assert viewer.dump.warnings() == ()
 
 
 # Ranges
@@ -653,7 +653,7 @@ def test_ranges_without_a_path_of_their_own_count_in_those_around_them(film: Fil
     with viewed(film.data()) as viewer:
         viewer.read()
         assert [len(path) for *_, path in viewer.seen.ended()] == [249]
-        assert viewer.dump.remarks() == (
+        assert viewer.dump.warnings() == (
             "2 NVTX ranges are nested too deep: their time counts in the range around them",
         )
 
@@ -665,7 +665,7 @@ def test_ranges_without_times_are_counted_once(film: Film) -> None:
         for _ in range(2):
             viewer.read()
         assert len(viewer.seen.ended()) == 1
-        assert viewer.dump.remarks() == ("1 NVTX ranges have no time that makes sense: left out",)
+        assert viewer.dump.warnings() == ("1 NVTX ranges have no time that makes sense: left out",)
 
 
 def test_payloads_are_kept_as_examples(film: Film) -> None:
@@ -719,7 +719,7 @@ def test_a_node_may_be_seen_before_its_parent(film: Film) -> None:
         viewer.write(film.data())
         (row,) = table(viewer.read().work)
         assert [frame.name for frame in viewer.seen.path(row["python"])] == ["f", "f", "f"]
-        assert viewer.dump.remarks() == ()
+        assert viewer.dump.warnings() == ()
 
 
 def test_a_parent_that_never_comes_is_lost(film: Film) -> None:
@@ -727,7 +727,7 @@ def test_a_parent_that_never_comes_is_lost(film: Film) -> None:
     with viewed(film.data()) as viewer:
         viewer.read()
         viewer.read()
-        assert viewer.dump.remarks() == (
+        assert viewer.dump.warnings() == (
             "1 stacks are not whole: [lost] stands for what is missing",
         )
         film.kernel("k", 0, 1, 0, python=9, tid=100)
@@ -759,7 +759,7 @@ def test_a_copy_has_no_room_made_ahead_and_nothing_that_is_not_committed(film: F
         assert copy.getvalue() == data
 
 
-class Rewritten(Bytes):
+class Rewritten(DumpBytes):
     """A dump that changes after some accesses."""
 
     def __init__(self, path: Path, before: bytes, after: bytes, count: int) -> None:
@@ -781,7 +781,7 @@ def test_a_copy_knows_what_its_open_ranges_are_called(film: Film, tmp_path: Path
     found: set[tuple[Any, ...]] = set()
     for count in range(100):
         data = Rewritten(tmp_path / "x.fdump", before, after, count)
-        dump = Growing(data, "x.fdump", 0, Shared(), LoadOptions())
+        dump = GrowingDump(data, "x.fdump", 0, SharedTables(), LoadOptions())
         copy = io.BytesIO()
         dump.copy_to(copy)
         dump.close()
@@ -806,10 +806,10 @@ def test_a_descriptor_is_enough(film: Film, tmp_path: Path) -> None:
     film.kernel("k", 0, 5, 0)
     path = film.write(tmp_path / "x.fdump")
     descriptor = os.open(path, os.O_RDONLY)
-    data = Bytes(path, descriptor)
+    data = DumpBytes(path, descriptor)
     os.close(descriptor)
     path.unlink()
-    dump = Growing(data, str(path), 0, Shared(), LoadOptions())
+    dump = GrowingDump(data, str(path), 0, SharedTables(), LoadOptions())
     assert len(dump.read().work) == 1
     dump.close()
 
@@ -818,9 +818,9 @@ def test_a_descriptor_is_enough(film: Film, tmp_path: Path) -> None:
 def test_what_is_no_dump_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.fdump"
     path.write_bytes(content)
-    data, shared = Bytes(path), Shared()
+    data, shared = DumpBytes(path), SharedTables()
     with pytest.raises(InputError, match=r"x\.fdump: "):
-        Growing(data, str(path), 0, shared, LoadOptions())
+        GrowingDump(data, str(path), 0, shared, LoadOptions())
     assert shared.processes == []
     with pytest.raises(OSError, match="Bad file descriptor"):
         data.size()
@@ -829,7 +829,7 @@ def test_what_is_no_dump_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.fdump")
     with pytest.raises(InputError, match="not a regular file"):
-        Bytes(tmp_path / "x.fdump")
+        DumpBytes(tmp_path / "x.fdump")
 
 
 def test_a_dump_written_over_by_another_is_refused(film: Film) -> None:
@@ -851,7 +851,7 @@ def test_a_dump_that_is_cut_off_is_told_so(film: Film) -> None:
         viewer.write(film.data())
         os.truncate(viewer.path, size)
         assert viewer.read().empty
-        assert [one for one in viewer.dump.remarks() if one.startswith("cut off: ")]
+        assert [one for one in viewer.dump.warnings() if one.startswith("cut off: ")]
         os.truncate(viewer.path, 10)
         with pytest.raises(InputError, match="cut off within its header"):
             viewer.read()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flame.core.live import source
-from flame.core.live.feed import Feed
-from flame.core.live.status import State
+from flame.core.live.feed import LiveFeed
+from flame.core.live.status import SourceState
 from flame.core.live.window import SECOND
 from flame.core.options import LoadOptions
 from tests.support.writers.fdumpfile import START, DumpFile
@@ -34,15 +34,15 @@ def test_the_end_is_seen_soon_although_much_had_to_be_read(
     dump.ended = False
     for call in range(CALLS):
         dump.launch(call, call + 1, call + 1)
-    feed = Feed(LoadOptions(), lambda: now)
+    feed = LiveFeed(LoadOptions(), lambda: now)
     feed.add(dump.write(path))
     for second in range(CALLS):
         now = START + second * SECOND
         dump.end = second * SECOND
         dump.write(path)
         feed.update(0)
-        assert feed.status().sources[0].state is State.RUNNING
+        assert feed.status().sources[0].state is SourceState.RUNNING
     now += 5 * SECOND
     feed.update(0)
-    assert feed.status().sources[0].state is State.KILLED
+    assert feed.status().sources[0].state is SourceState.KILLED
     feed.close()

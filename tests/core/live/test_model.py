@@ -9,13 +9,13 @@ import pytest
 
 from flame.core.errors import NoMatchError
 from flame.core.live import source as source_module
-from flame.core.live.feed import Feed
-from flame.core.live.snapshot import Snapshot
-from flame.core.live.status import State
+from flame.core.live.feed import LiveFeed
+from flame.core.live.snapshot import LiveSnapshot
+from flame.core.live.status import SourceState
 from flame.core.live.sums import activity_store as store_module
 from flame.core.live.sums import host_spans as spans_module
 from flame.core.live.sums import pending_calls as calls_module
-from flame.core.live.window import ALL, LAST_10, LAST_60, SINCE_MARK, Window
+from flame.core.live.window import ALL, LAST_10, LAST_60, SINCE_MARK, LiveWindow
 from flame.core.loading.many import load_all
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.profile import Profile
@@ -97,7 +97,7 @@ class Watch:
             for number, life in enumerate(lives)
         ]
         self.now = self.mark = START
-        self.feed = Feed(LoadOptions(), lambda: self.now)
+        self.feed = LiveFeed(LoadOptions(), lambda: self.now)
 
     def go_on(self, time: int) -> None:
         """Let the processes run until ``time``, and read what they have written."""
@@ -119,20 +119,20 @@ class Watch:
         states = [one.state for one in self.feed.status().sources]
         said = [one.header.end_monotonic for one in self.feed.sources]
         pairs = zip(states, said, strict=True)
-        return [now if state is State.RUNNING else end for state, end in pairs]
+        return [now if state is SourceState.RUNNING else end for state, end in pairs]
 
     def model(self, patient: bool = True) -> Moment:
         """What has been written so far; ``patient``: without what waits for its call."""
         paths = [Path(one.path) for one in self.feed.sources]
         states = [one.state for one in self.feed.status().sources]
-        running = [patient and one is State.RUNNING for one in states]
+        running = [patient and one is SourceState.RUNNING for one in states]
         waits = [self.now - PATIENCE if one else None for one in running]
         shown = self.feed.snapshot(ALL).profile.sources
         labels = {Path(one.meta.path): one.label for one in shown}
         return Moment([(path, labels.get(path, "")) for path in paths], waits)
 
 
-def check(watch: Watch, model: Moment, window: Window, begin: int | None) -> None:
+def check(watch: Watch, model: Moment, window: LiveWindow, begin: int | None) -> None:
     """What ``window`` shows is what the model says."""
     snapshot = watch.feed.snapshot(window)
     profile, rows = snapshot.profile, model.rows(begin)
@@ -144,7 +144,7 @@ def check(watch: Watch, model: Moment, window: Window, begin: int | None) -> Non
         check_a_part(snapshot, rows, watch.random)
 
 
-def check_rows(snapshot: Snapshot, rows: list[Row]) -> None:
+def check_rows(snapshot: LiveSnapshot, rows: list[Row]) -> None:
     """There is a row of all that is not too old, with the same times."""
     table, profile = snapshot.profile.activities, snapshot.profile
     if profile.rows_begin == profile.begin:
@@ -157,7 +157,7 @@ def check_rows(snapshot: Snapshot, rows: list[Row]) -> None:
     assert [one for one in found if one[0] >= begin] == [one for one in wanted if one[0] >= begin]
 
 
-def check_a_part(snapshot: Snapshot, rows: list[Row], random: Random) -> None:
+def check_a_part(snapshot: LiveSnapshot, rows: list[Row], random: Random) -> None:
     """A filter by time leaves what the model says; times are those of the profile."""
     first = max(random.choice(rows).start - START, snapshot.profile.rows_begin)
     part = [row for row in rows if first <= row.start - START < first + 5 * SECOND]

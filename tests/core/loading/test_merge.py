@@ -16,7 +16,7 @@ from flame.core.errors import InputError, NoMatchError
 from flame.core.loading.inputs import Inputs
 from flame.core.loading.many import load
 from flame.core.loading.merge import merge_profiles
-from flame.core.loading.source_labels import labels_of, path_labels
+from flame.core.loading.source_labels import label_paths, label_sources
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
 from flame.core.model.meta import Device, Meta, ProfilerSteps
@@ -72,7 +72,7 @@ def test_ranks_are_chosen_by_number_or_name(ranks: str, left: set[tuple[str, ...
         replace(one, meta=replace(one.meta, rank=rank))
         for rank, one in enumerate([trace(), trace(gemm="relu")])
     ]
-    whole = merge_profiles(parts, labels_of([one.meta for one in parts]))
+    whole = merge_profiles(parts, label_sources([one.meta for one in parts]))
     assert set(leaves(project_tree(whole, levels="rank,kernel", where=where(rank=ranks)))) == left
 
 
@@ -413,12 +413,12 @@ def test_what_cannot_be_shown_together_is_said_in_one_line(
     ],
 )
 def test_labels_are_what_tells_paths_apart(paths: list[str], labels: list[str]) -> None:
-    assert list(path_labels(paths)) == labels
+    assert list(label_paths(paths)) == labels
 
 
 def test_ranks_are_labels_where_all_are_known_and_differ() -> None:
     def labels(*ranks: int | None) -> tuple[str, ...]:
-        return labels_of([Meta(path=f"{n}.json", rank=rank) for n, rank in enumerate(ranks)])
+        return label_sources([Meta(path=f"{n}.json", rank=rank) for n, rank in enumerate(ranks)])
 
     assert labels(3, 1) == ("rank 3", "rank 1")
     assert labels(0, 0) == labels(0, None) == ("0", "1")

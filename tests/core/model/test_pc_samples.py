@@ -15,7 +15,7 @@ from flame.core.model.pc_samples import Code, CodeSamples, Sampling, SamplingBui
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import default_levels, recorded_levels
-from flame.core.sampling.attach import with_sampling
+from flame.core.sampling.attach import attach_sampling
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, i8
 from tests.support.sampled import CODES, REASONS, Run, per_instruction, runs
@@ -49,7 +49,9 @@ def sampled(*, exact: bool = False, own: list[int] | None = None) -> Profile:
     builder.add([samples(GEMM, (0, 0, 4), (3, 3, 1)), samples(SOFTMAX, (1, 0, 2))], exact)
     names = [plain.frames[frame].name for frame in plain.activities.groups.frame.tolist()]
     of_group = np.array([0 if name == "gemm" else -1 for name in names], np.int32)
-    return with_sampling(plain, frames, builder.build(of_group), None if own is None else i8(*own))
+    return attach_sampling(
+        plain, frames, builder.build(of_group), None if own is None else i8(*own)
+    )
 
 
 # Code

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from flame.core.readers.unsupported import advice
+from flame.core.readers.unsupported import unsupported_advice
 
 KNOWN = {
     "zip": (b"PK\x03\x04\x14\0", "zip archive: unpack"),
@@ -39,7 +39,7 @@ KNOWN = {
 @pytest.mark.parametrize("kind", KNOWN)
 def test_a_known_format_is_named_with_what_to_do(kind: str) -> None:
     head, expected = KNOWN[kind]
-    assert expected in advice(head, "file")
+    assert expected in unsupported_advice(head, "file")
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_a_known_format_is_named_with_what_to_do(kind: str) -> None:
     ],
 )
 def test_anything_else_is_told_what_flame_reads(head: bytes) -> None:
-    text = advice(head, "file.txt")
+    text = unsupported_advice(head, "file.txt")
     assert text.startswith("not a trace flame knows; flame reads its own recordings, Nsight")
 
 
 def test_one_is_known_by_its_name_alone() -> None:
-    assert "QdstrmImporter" in advice(b"", "a.qdstrm")
+    assert "QdstrmImporter" in unsupported_advice(b"", "a.qdstrm")
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_one_is_known_by_its_name_alone() -> None:
 )
 def test_a_head_of_almost_signs_takes_no_time(piece: bytes) -> None:
     # A search that began anew at each of them would take minutes.
-    assert "\n" not in advice(piece * ((1 << 16) // len(piece)), "file")
+    assert "\n" not in unsupported_advice(piece * ((1 << 16) // len(piece)), "file")

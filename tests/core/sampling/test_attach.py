@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.sampling.attach import spread_over_rows
+from flame.core.sampling.attach import split_over_rows
 from tests.support.recorded import i8
 
 weights = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 10**12))
@@ -19,7 +19,7 @@ huge = st.integers(2**53, 2**62 - 1)
 
 
 def spread(of_row: list[int], totals: list[int], weight: list[int]) -> list[int]:
-    found: list[int] = spread_over_rows(
+    found: list[int] = split_over_rows(
         np.array(of_row, np.int32), i8(*totals), i8(*weight)
     ).tolist()
     return found

@@ -7,7 +7,7 @@ import pytest
 from flame.core.loading.many import load
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.sampling.kernel_match import Kernels, Match
+from flame.core.sampling.kernel_match import KernelIndex, KernelMatch
 from tests.conftest import NSYS_TRACES, TRACES
 
 MANGLED = "_Z4gemmILi128ELb1EEvPfPKfm"
@@ -26,11 +26,11 @@ def only(name: str) -> Frame:
     return Frame(Kind.KERNEL, name)
 
 
-def match(name: str, *frames: Frame) -> Match:
-    return Kernels(dict(enumerate(frames, 5))).match(name)
+def match(name: str, *frames: Frame) -> KernelMatch:
+    return KernelIndex(dict(enumerate(frames, 5))).match(name)
 
 
-SURE = Match((5,))
+SURE = KernelMatch((5,))
 
 
 @pytest.mark.parametrize("name", [MANGLED, OURS, THEIRS, "gemm"])
@@ -71,39 +71,39 @@ def test_other_arguments_are_another_kernel(name: str, frame: str) -> None:
 
 
 def test_a_mangled_name_that_is_not_there_is_missing() -> None:
-    assert match(MANGLED, kernel("void gemm<64, true>(float*)")) == Match()
-    assert match("nothing_like_it", kernel(OURS)) == Match()
+    assert match(MANGLED, kernel("void gemm<64, true>(float*)")) == KernelMatch()
+    assert match("nothing_like_it", kernel(OURS)) == KernelMatch()
 
 
 def test_a_demangled_name_that_fits_nothing_is_unsure_of_its_base() -> None:
-    assert match("void gemm<64>(float *)", kernel(OURS), kernel("k()")) == Match(unsure=(5,))
+    assert match("void gemm<64>(float *)", kernel(OURS), kernel("k()")) == KernelMatch(unsure=(5,))
 
 
 def test_a_base_name_of_several_kernels_is_unsure() -> None:
     frames = [kernel("void gemm<1>(int)"), kernel("void gemm<2>(int)"), kernel("k()")]
-    assert match("gemm", *frames) == Match(unsure=(5, 6))
-    assert match("k", *frames) == Match((7,))
+    assert match("gemm", *frames) == KernelMatch(unsure=(5, 6))
+    assert match("k", *frames) == KernelMatch((7,))
 
 
 def test_overloads_are_told_apart_by_parameters() -> None:
     frames = [kernel("k(float *)"), kernel("k(double *)")]
-    assert match("k(double*)", *frames) == Match((6,))
-    assert match("k(T1)", *frames) == Match(unsure=(5, 6))
+    assert match("k(double*)", *frames) == KernelMatch((6,))
+    assert match("k(T1)", *frames) == KernelMatch(unsure=(5, 6))
 
 
 def test_one_name_for_two_symbols_is_unsure() -> None:
     frames = [kernel("k(int)", "_ZN12_GLOBAL__N_11kEi"), kernel("k(int)", "_Z1ki")]
-    assert match("k(int)", *frames) == Match(unsure=(5, 6))
-    assert match("_Z1ki", *frames) == Match((6,))
+    assert match("k(int)", *frames) == KernelMatch(unsure=(5, 6))
+    assert match("_Z1ki", *frames) == KernelMatch((6,))
 
 
 def test_several_frames_of_one_kernel_are_all_meant() -> None:
-    assert match(MANGLED, kernel(OURS, MANGLED), kernel(THEIRS, MANGLED)) == Match((5, 6))
+    assert match(MANGLED, kernel(OURS, MANGLED), kernel(THEIRS, MANGLED)) == KernelMatch((5, 6))
 
 
 @pytest.mark.parametrize("name", ["", "()", "<", "operator()", "_Z", "x" * 50_000, "((((", "a b"])
 def test_strange_names(name: str) -> None:
-    assert match(name, kernel(OURS), only("other")) == Match()
+    assert match(name, kernel(OURS), only("other")) == KernelMatch()
 
 
 @pytest.mark.parametrize("name", NSYS_TRACES)
@@ -111,7 +111,7 @@ def test_kernels_of_real_traces_are_found_by_all_their_names(name: str) -> None:
     """Names of another demangler than the trace's may find nothing, but never another kernel."""
     frames = load(TRACES / "nsys" / name).frames
     kernels = {at: one for at, one in enumerate(frames.frames) if one.kind == Kind.KERNEL}
-    known = Kernels(kernels)
+    known = KernelIndex(kernels)
     for at, frame in kernels.items():
         if mangled := frame.get("mangled"):
             assert known.match(mangled).frames == (at,)

@@ -18,7 +18,7 @@ from flame.core.model.pc_samples import Code, CodeSamples, Sampling, SamplingBui
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.ncu.result import NcuFile
-from flame.core.sampling.attach import with_sampling
+from flame.core.sampling.attach import attach_sampling
 from flame.core.sampling.ncu_join import join_samples
 from tests.conftest import TRACES
 from tests.support.project_tree import project_tree
@@ -281,7 +281,7 @@ def with_recorded(profile: Profile, stream: int, kernel: str) -> Profile:
     builder.add([CodeSamples(code, place, place, np.array([200]), ("wait",))], exact=True)
     sampling = builder.build(np.where(mine, 0, -1).astype(np.int32))
     each = np.where(mine[groups.of_row], 100, 0)
-    return with_sampling(profile, frames, sampling, each)
+    return attach_sampling(profile, frames, sampling, each)
 
 
 def test_a_file_named_twice_would_count_twice(trace: Path) -> None:

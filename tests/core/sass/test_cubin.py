@@ -12,28 +12,28 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.sass.cubin import Function, functions_in
+from flame.core.sass.cubin import CubinFunction, find_functions
 from tests.support.paths import SAMPLES
 
 CUBIN = SAMPLES / "llm_kernels.cubin"
 SLOW_DIVISION = "$__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath"
 # As readelf -sSW shows them.
 FUNCTIONS = {
-    "_ZN3llm12add_rms_normEPfPKfS2_S0_i": Function(
+    "_ZN3llm12add_rms_normEPfPKfS2_S0_i": CubinFunction(
         20, ".text._ZN3llm12add_rms_normEPfPKfS2_S0_i", 0, 3584
     ),
-    "_ZN3llm7softmaxEPKfPfi": Function(21, ".text._ZN3llm7softmaxEPKfPfi", 0, 3840),
-    SLOW_DIVISION: Function(6, ".text._ZN3llm12add_rms_normEPfPKfS2_S0_i", 0x6C0, 1856),
+    "_ZN3llm7softmaxEPKfPfi": CubinFunction(21, ".text._ZN3llm7softmaxEPKfPfi", 0, 3840),
+    SLOW_DIVISION: CubinFunction(6, ".text._ZN3llm12add_rms_normEPfPKfS2_S0_i", 0x6C0, 1856),
 }
 SECTIONS_AT = 40  # in the header
 
 
-def functions(data: bytes, folder: Path, *names: str) -> dict[str, Function]:
+def functions(data: bytes, folder: Path, *names: str) -> dict[str, CubinFunction]:
     path = folder / "x.cubin"
     path.write_bytes(data)
     file = os.open(path, os.O_RDONLY)
     try:
-        return functions_in(file, names or FUNCTIONS, lambda: None)
+        return find_functions(file, names or FUNCTIONS, lambda: None)
     finally:
         os.close(file)
 

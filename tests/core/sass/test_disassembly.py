@@ -18,7 +18,7 @@ from flame.core.options import silent
 from flame.core.sass import code_files as kept
 from flame.core.sass import disassembly as codes_module
 from flame.core.sass import nvdisasm
-from flame.core.sass.disassembly import codes_of, keep
+from flame.core.sass.disassembly import find_codes, store_codes
 from tests.support.paths import SAMPLES
 from tests.support.waiting import PATIENCE
 
@@ -51,11 +51,11 @@ class Recording:
         path = self.folder.parent / "program"
         path.write_text(f"#!/bin/sh\n{text}")
         path.chmod(0o700)
-        self._patch.setenv(nvdisasm.NAMED_BY, str(path))
+        self._patch.setenv(nvdisasm.PATH_VARIABLE, str(path))
         return path
 
     def real(self) -> None:
-        found = nvdisasm.found()
+        found = nvdisasm.find_disassembler()
         if found is None:
             pytest.skip("nvdisasm is not here")
         log = f'[ "$1" = --version ] || echo "$*" >> {self._log}'
@@ -65,7 +65,7 @@ class Recording:
         return len(self._log.read_text().splitlines()) if self._log.exists() else 0
 
     def codes(self, wanted: Wanted) -> tuple[dict[tuple[int, str], Code], list[str]]:
-        return codes_of(self.folder, wanted, silent)
+        return find_codes(self.folder, wanted, silent)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_of_nvdisasm_of_the_cache_and_kept_are_the_same(recording: Recording) ->
     assert softmax.text[0].startswith("LDC R1, ") and softmax.line[0] > 0
     runs = recording.runs()
     assert plain(recording.codes(wanted)[0]) == plain(first)
-    assert keep(recording.folder, wanted, silent) == []
+    assert store_codes(recording.folder, wanted, silent) == []
     assert recording.runs() == runs, "the cache knows it"
     shutil.rmtree(recording.folder.parent / "cache")
     cubin.unlink()
@@ -119,9 +119,9 @@ def test_instances_of_a_template_each_have_the_lines_they_have_alone(recording: 
 def test_what_is_asked_for_later_is_added(recording: Recording) -> None:
     recording.real()
     cubin = recording.add()
-    keep(recording.folder, {CRC: {SOFTMAX}}, silent)
+    store_codes(recording.folder, {CRC: {SOFTMAX}}, silent)
     runs = recording.runs()
-    assert keep(recording.folder, {CRC: {SOFTMAX, *GEMMS}}, silent) == []
+    assert store_codes(recording.folder, {CRC: {SOFTMAX, *GEMMS}}, silent) == []
     assert recording.runs() > runs
     cubin.unlink()
     codes, warnings = recording.codes({CRC: {SOFTMAX, *GEMMS}})
@@ -158,10 +158,10 @@ def test_without_nvdisasm(
     program: str, recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording.add()
-    monkeypatch.setenv(nvdisasm.NAMED_BY, program)
+    monkeypatch.setenv(nvdisasm.PATH_VARIABLE, program)
     advice = "nvdisasm is not here: pip install 'flame-view[sass]'"
     assert recording.codes({CRC: GEMMS}) == ({}, [NO_TEXT.format("2 functions have") + advice])
-    assert keep(recording.folder, {CRC: {SOFTMAX}}, silent) == [
+    assert store_codes(recording.folder, {CRC: {SOFTMAX}}, silent) == [
         NO_TEXT.format("1 function have") + advice
     ]
 
@@ -228,8 +228,8 @@ def test_a_program_that_says_no_version(
     monkeypatch.setattr(nvdisasm, "_LARGEST_OUTPUT", 1 << 20)
     recording.program(text)
     begin = time.monotonic()
-    assert nvdisasm.found() is None
-    assert time.monotonic() - begin < PATIENCE
+    assert nvdisasm.find_disassembler() is None
+    assert time.monotonic() - begin < 20
 
 
 def test_it_is_stopped_with_the_load(recording: Recording) -> None:
@@ -242,7 +242,7 @@ def test_it_is_stopped_with_the_load(recording: Recording) -> None:
             raise CancelledError("stopped")
 
     with pytest.raises(CancelledError):
-        codes_of(recording.folder, {CRC: {SOFTMAX}}, progress)
+        find_codes(recording.folder, {CRC: {SOFTMAX}}, progress)
     pid = int((recording.folder / "pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -375,7 +375,7 @@ def test_where_nothing_can_be_kept_nothing_is_left(recording: Recording) -> None
     recording.add()
     (recording.cubins / f"{CRC:016x}.sass").mkdir()
     with pytest.raises(OSError, match="directory"):
-        keep(recording.folder, {CRC: {SOFTMAX}}, silent)
+        store_codes(recording.folder, {CRC: {SOFTMAX}}, silent)
     assert len(list(recording.cubins.iterdir())) == 2
 
 
@@ -386,8 +386,8 @@ def test_the_package_that_pip_installs_is_found(
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\n{VERSION}")
     program.chmod(0o700)
-    monkeypatch.delenv(nvdisasm.NAMED_BY, raising=False)
+    monkeypatch.delenv(nvdisasm.PATH_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", "/none")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    found = nvdisasm.found()
+    found = nvdisasm.find_disassembler()
     assert found == nvdisasm.Disassembler(str(program), "13.5.37")

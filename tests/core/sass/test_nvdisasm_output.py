@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flame.core.sass import nvdisasm
-from flame.core.sass.nvdisasm_output import Section, sections_in
+from flame.core.sass.nvdisasm_output import CodeSection, parse_sections
 from tests.support.paths import SAMPLES
 
 CUBIN = SAMPLES / "llm_kernels.cubin"
@@ -46,8 +46,8 @@ first:
 FILE, INNER = "/src/a b.cu", "/src/inner.h"
 
 
-def read(text: str) -> dict[str, Section]:
-    return sections_in(text.splitlines())
+def read(text: str) -> dict[str, CodeSection]:
+    return parse_sections(text.splitlines())
 
 
 def test_instructions_with_their_lines_and_targets() -> None:
@@ -75,12 +75,12 @@ def test_a_line_of_one_section_is_none_of_the_next() -> None:
 
 def test_code_of_a_part_of_a_section() -> None:
     section = read(PRINTED)[".text.first"]
-    whole = section.code("first", 0, 1 << 62)
+    whole = section.function_code("first", 0, 1 << 62)
     assert whole.offset.tolist() == list(range(0, 0x70, 0x10))
     assert whole.files == (FILE, INNER)
     assert whole.file.tolist() == [0, 0, 1, 1, 1, 1, 1]
     assert whole.line.tolist() == [14, 14, 3, 3, 3, 3, 3]
-    part = section.code("cos", 0x30, 0x50)
+    part = section.function_code("cos", 0x30, 0x50)
     assert part.offset.tolist() == [0, 0x10]
     assert part.files == (INNER,)
     assert part.instruction(0) == "+0x0000 CALL.REL.NOINC $first$_Z4cosff"
@@ -92,7 +92,7 @@ def test_what_is_no_listing_has_no_sections() -> None:
 
 @pytest.fixture
 def tool() -> nvdisasm.Disassembler:
-    found = nvdisasm.found()
+    found = nvdisasm.find_disassembler()
     if found is None:
         pytest.skip("nvdisasm is not here")
     return found

@@ -49,7 +49,7 @@ def opened(data: bytes, progress: Callable[[str, int, int], None] = silent) -> R
     with TemporaryDirectory() as folder:
         path = Path(folder) / "profile.json"
         path.write_bytes(data)
-        return speedscope.read(path, LoadOptions(), progress)
+        return speedscope.read_speedscope(path, LoadOptions(), progress)
 
 
 def refusal(data: bytes) -> str:

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.selection import Selection
-from flame.core.readers.fdump.layout import header_of
+from flame.core.readers.fdump.layout import parse_header
 from flame.tui.dialogs.save_recording import SaveDialog
 from flame.tui.session.session import Projection, project
 from tests.support.writers.fdumpfile import DumpFile
@@ -30,7 +30,7 @@ class Dump:
         made.kernel("gemm", 120, 190, 1, tid=pid)
         self.data = made.data()
         self.path = f"nowhere/{pid}-1.fdump"
-        self.header = header_of(self.data)
+        self.header = parse_header(self.data)
         self.gate = threading.Event()
         self.gate.set()
 

@@ -17,10 +17,10 @@ from textual.keys import _character_to_key
 
 from flame.attach.watch import DumpWatch
 from flame.core.errors import UsageError
-from flame.core.live.feed import Feed
-from flame.core.live.status import Rates, State
+from flame.core.live.feed import LiveFeed
+from flame.core.live.status import Rates, SourceState
 from flame.core.live.sums import samples as live_samples
-from flame.core.live.window import ALL, LAST_10, SECOND, Window
+from flame.core.live.window import ALL, LAST_10, SECOND, LiveWindow
 from flame.core.model.tree import Arrangement
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
@@ -78,7 +78,7 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def follow(
     recording: Recording,
-    window: Window = ALL,
+    window: LiveWindow = ALL,
     size: tuple[int, int] = (120, 40),
     config: Config = DEFAULTS,
     selection: Selection = BY_NAME,
@@ -129,7 +129,7 @@ async def test_it_says_that_a_process_has_ended_before_it_has_recorded_anything(
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         pass
     gone = DumpWatch([process.pid])
-    app = LiveApp(Feed(LoadOptions()), gone, "train.py", LoadOptions(), BY_NAME, ALL, DEFAULTS)
+    app = LiveApp(LiveFeed(LoadOptions()), gone, "train.py", LoadOptions(), BY_NAME, ALL, DEFAULTS)
     async with app.run_test() as pilot:
         user = Viewer(app, pilot)
         await user.until(lambda: "It has ended, and no CUDA call" in user.read("loading"))
@@ -409,7 +409,7 @@ async def test_a_mark_in_a_pause_counts_from_that_moment(recording: Recording) -
 async def test_the_end_is_told_and_what_is_there_stays(recording: Recording) -> None:
     async with follow(recording) as user:
         recording.run(ATTN)
-        recording.end(State.KILLED)
+        recording.end(SourceState.KILLED)
         await user.until(lambda: "killed" in user.read("recording"))
         await user.shows(4 * MS)
         assert "ended without saying so" in user.read("status")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from flame.core.live.status import State
+from flame.core.live.status import SourceState
 from flame.core.live.window import SECOND, WINDOWS
 from flame.tui.live import worker as live_worker
 from flame.tui.shell.commands import LIVE_COMMANDS
@@ -40,7 +40,7 @@ class LiveMonkey(Monkey):
             stack = self.random.choices(NAMES, k=self.random.randrange(1, 6))
             self.recording.run(tuple(stack), each=self.random.choice((1, MS, 300 * MS)))
         if self.random.random() < 0.02:
-            self.recording.end(self.random.choice(list(State)))
+            self.recording.end(self.random.choice(list(SourceState)))
 
     def _check(self) -> None:
         self.totals.clear()  # What a selection shows changes all the time.

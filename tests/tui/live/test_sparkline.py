@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
 
-from flame.core.live.status import Rates, SourceStatus, State, Status
+from flame.core.live.status import LiveStatus, Rates, SourceState, SourceStatus
 from flame.core.live.window import SECOND
 from flame.tui.live.status_line import rates_line, sparkline
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
@@ -27,8 +27,8 @@ def status(
     dropped: int = 0,
     lag: int = 0,
     behind: int = 0,
-    states: tuple[State, ...] = (State.RUNNING,),
-) -> Status:
+    states: tuple[SourceState, ...] = (SourceState.RUNNING,),
+) -> LiveStatus:
     """A recording of as many processes as ``states``, the first of which has ``dropped``."""
     rates = Rates(
         step,
@@ -39,7 +39,7 @@ def status(
         SourceStatus(100 + place, "", state, 0 if place else dropped, 1)
         for place, state in enumerate(states)
     )
-    return Status(sources, rates, lag, behind, SECOND)
+    return LiveStatus(sources, rates, lag, behind, SECOND)
 
 
 def text(line: Line) -> str:
@@ -132,9 +132,9 @@ def test_of_much_that_is_to_be_read_it_is_said_how_much() -> None:
 
 
 def test_a_recording_without_room_is_told_from_one_of_many() -> None:
-    one = rates_line(status(states=(State.FULL,)), PALETTE, 120)
+    one = rates_line(status(states=(SourceState.FULL,)), PALETTE, 120)
     assert warnings(one) == "no more room: recording has stopped"
-    some = rates_line(status(states=(State.RUNNING, State.FULL)), PALETTE, 120)
+    some = rates_line(status(states=(SourceState.RUNNING, SourceState.FULL)), PALETTE, 120)
     assert warnings(some) == "no more room for 1 of 2: recording has stopped"
 
 

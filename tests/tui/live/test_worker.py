@@ -12,7 +12,7 @@ import pytest
 from textual.message import Message
 
 from flame.core.errors import InputError
-from flame.core.live.window import ALL, LAST_10, SECOND, Window
+from flame.core.live.window import ALL, LAST_10, SECOND, LiveWindow
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.tui.live import worker as live_worker
@@ -28,7 +28,7 @@ class Desk:
     """A worker and what it posts."""
 
     def __init__(
-        self, recording: Recording, window: Window = ALL, watch: Watched | None = None
+        self, recording: Recording, window: LiveWindow = ALL, watch: Watched | None = None
     ) -> None:
         self.inbox: queue.Queue[Message] = queue.Queue()
         self.wish = LiveRequest(Selection())
@@ -120,7 +120,7 @@ def desks() -> Iterator[list[Desk]]:
         desk.worker.stop()
 
 
-def desk(desks: list[Desk], recording: Recording, *args: Window | Watched) -> Desk:
+def desk(desks: list[Desk], recording: Recording, *args: LiveWindow | Watched) -> Desk:
     desks.append(Desk(recording, *args))  # type: ignore[arg-type]
     return desks[-1]
 

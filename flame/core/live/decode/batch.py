@@ -1,4 +1,4 @@
-"""What one look at a growing dump has brought: new rows only, in a vocabulary shared by all."""
+"""Hold the new rows of a growing dump, in a vocabulary shared by all dumps."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from flame.core.columns import I4, I8, U1, Bool
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
-    """GPU activities, one row each. Times are ns of CLOCK_MONOTONIC.
+class NewActivities:
+    """New GPU activities, one row each. Times are ns of CLOCK_MONOTONIC.
 
     | column | dtype | meaning |
     |---|---|---|
     | kind | u1 | `Kind` of the leaf |
     | start, end | i8 | ns; both 0 where the GPU did not say when |
-    | device | i4 | index into `Shared.devices` |
+    | device | i4 | index into `SharedTables.devices` |
     | stream | i4 | stream id |
     | correlation | i8 | of the launching call in the same process; <= 0: none |
     | frame | i4 | frame id of the kernel, copy or set |
     | thread, python, nvtx | i4 | of the launch as the library saw it; -1, stacks 0: unknown |
     | captured_python, captured_nvtx | i4 | stacks of the graph node's capture, marked; 0: none |
     | graph | bool | whether it was replayed from a CUDA graph node |
-    | config | i4 | index into `Shared.configs`, -1 for copies and sets |
+    | config | i4 | index into `SharedTables.configs`, -1 for copies and sets |
     | bytes | i8 | what a copy or set moved, -1 for kernels |
     """
 
@@ -47,8 +47,8 @@ class Work:
 
 
 @dataclass(frozen=True, eq=False)
-class Calls:
-    """CUDA API calls: ns of CLOCK_MONOTONIC, index of the thread, stacks (0: empty), frame id."""
+class NewCalls:
+    """New API calls: ns of CLOCK_MONOTONIC, index of the thread, stacks (0: empty), frame id."""
 
     start: I8
     end: I8
@@ -63,8 +63,8 @@ class Calls:
 
 
 @dataclass(frozen=True, eq=False)
-class Spans:
-    """Push/pop NVTX ranges: ns of CLOCK_MONOTONIC, thread, ``nvtx``: the path with the range."""
+class NewRanges:
+    """New push/pop ranges: ns of CLOCK_MONOTONIC, thread, ``nvtx``: the path with the range."""
 
     start: I8
     end: I8
@@ -76,7 +76,7 @@ class Spans:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class DumpBatch:
     """New rows of one dump (``source`` is its number), and the ranges that are open on it now.
 
     Every activity's call is in this batch or in an earlier one. ``open``: ``end`` is meaningless.
@@ -85,10 +85,10 @@ class Batch:
     """
 
     source: int
-    work: Work
-    calls: Calls
-    ended: Spans
-    open: Spans
+    work: NewActivities
+    calls: NewCalls
+    ended: NewRanges
+    open: NewRanges
     rest: bool
     newest: int
 

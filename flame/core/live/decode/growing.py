@@ -1,4 +1,4 @@
-"""Reads a dump while it grows: at every look what has come since the last."""
+"""Read a dump while it grows: at every look the records that have come since the last."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import numpy as np
 
 from flame.core.columns import I8, Bool, unique_rows
 from flame.core.errors import InputError
-from flame.core.live.decode.batch import Batch, Calls, Spans, Work
-from flame.core.live.decode.captures import Captures
-from flame.core.live.decode.pending import Rows, Told
-from flame.core.live.decode.snapshot_copy import copy
+from flame.core.live.decode.batch import DumpBatch, NewActivities, NewCalls, NewRanges
+from flame.core.live.decode.captures import GraphCaptures
+from flame.core.live.decode.pending import DeliveredCalls, PendingRows
+from flame.core.live.decode.snapshot_copy import copy_dump
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Meta
 from flame.core.model.raw import TableBuilder
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump import gpu, host, machine
-from flame.core.readers.fdump.chunks import Bytes, Chunks, named, piece_of
-from flame.core.readers.fdump.context import Context, Shared
+from flame.core.readers.fdump import gpu, host, metadata
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes, piece_of, prefix_errors
+from flame.core.readers.fdump.context import DumpContext, SharedTables
 from flame.core.readers.fdump.layout import (
     HEADER_SIZE,
     RUNNING,
     TEXT,
     Chunk,
-    Header,
-    header_of,
+    DumpHeader,
+    parse_header,
 )
-from flame.core.readers.fdump.records import Piece, Records
-from flame.core.readers.fdump.remarks import Losses, remarks_so_far
+from flame.core.readers.fdump.records import RecordPiece, Records
 from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
-from flame.core.readers.fdump.samples import SAMPLES, Sampled, SampleRows
+from flame.core.readers.fdump.samples import SAMPLES, DumpSamples, SampleRows
+from flame.core.readers.fdump.warnings import Losses, growing_dump_warnings
 
 # In the order in which it is learnt: what refers to something comes after it.
 _VOCABULARY = (TEXT, "name", "meta", "drop", "frame", "range_name", "node", gpu.NODES, SAMPLES)
@@ -59,8 +59,8 @@ _MOST_DEVICES = 1 << 10
 _DEAR, _USUAL = 8, 48
 
 
-class Growing:
-    """A dump that may be growing, one of those that are spelled with ``shared``.
+class GrowingDump:
+    """A dump that may be growing; its rows refer to the tables in ``shared``.
 
     ``header`` is as old as the last look at the file: all that was in the file then has been read
     when `read` says that there is no ``rest``. ``process`` is the index of its process. InputError
@@ -69,91 +69,95 @@ class Growing:
     """
 
     def __init__(
-        self, data: Bytes, path: str, source: int, shared: Shared, options: LoadOptions
+        self, data: DumpBytes, path: str, source: int, shared: SharedTables, options: LoadOptions
     ) -> None:
         self.path = path
         self.source = source
         self.shared = shared
         self._data = data
-        with named(path):
+        with prefix_errors(path):
             try:
                 self._chunks = Chunks(data)
             except BaseException:
                 data.close()
                 raise
-        self.header: Header = self._chunks.header
-        self._context = Context(self.header, shared, options, 0, source)
+        self.header: DumpHeader = self._chunks.header
+        self._context = DumpContext(self.header, shared, options, 0, source)
         self.process = self._context.process
         self._work, self._calls = gpu.GpuRows(self._context), host.CallRows(self._context)
         self._payloads = host.Payloads(self._context)
         self._samples = SampleRows(self._context.vocabulary)
         self.sample_records = 0
-        self._captures, self._losses, self._told = Captures(shared), Losses(), Told()
+        self._captures, self._losses, self._delivered = (
+            GraphCaptures(shared),
+            Losses(),
+            DeliveredCalls(),
+        )
         self._taken: dict[int, int] = {}
-        self._queue: deque[tuple[str, Piece]] = deque()
+        self._queue: deque[tuple[str, RecordPiece]] = deque()
         self._behind = 0
         self._seen_open: dict[str, I8] | None = None
         nothing = self._chunks.records_in({})
-        self._open, *_ = host.span_rows(self._context, _open_table(nothing))
+        self._open, *_ = host.build_push_pop_rows(self._context, _read_open_ranges(nothing))
         self._last_ended: host.Rows = {name: np.zeros(0, np.int64) for name in ("thread", "start")}
         self._open_chunks: dict[int, Chunk] = {}
-        self._held_work, self._held_calls = Rows(Work), Rows(Calls)
-        self._held_ended = Rows(Spans)
+        self._held_work, self._held_calls = PendingRows(NewActivities), PendingRows(NewCalls)
+        self._held_ended = PendingRows(NewRanges)
         self._waiting = 0
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._data.close()
 
-    def read(self, most: int = 8 << 20, last: bool = False) -> Batch:
-        """What is new: about ``most`` bytes of it, less where these name what comes after them.
+    def read(self, most: int = 8 << 20, last: bool = False) -> DumpBatch:
+        """Read about ``most`` bytes of new records, less where these name what comes after them.
 
         ``last``: the process is gone; then nothing waits for what would come.
         """
-        with named(self.path):
+        with prefix_errors(self.path):
             if not self._queue:
                 self._look()
-            self._consume(most)
+            self._read_pieces(most)
         over = not self._queue and (last or self.header.state != RUNNING)
-        work, calls, ended = self._due(over)
+        work, calls, ended = self._take_due(over)
         rest, newest = bool(self._queue), self._context.last_time
-        return Batch(self.source, work, calls, ended, self._still_open(), rest, newest)
+        return DumpBatch(self.source, work, calls, ended, self._open_ranges(), rest, newest)
 
-    def behind(self) -> int:
-        """Bytes that had been written at the last look and have not been read."""
+    def unread_bytes(self) -> int:
+        """Return the bytes that had been written at the last look and have not been read."""
         return self._behind
 
-    def beat(self) -> int:
-        """When the process last said that it goes on, ns; of now, however old ``header`` is."""
+    def read_heartbeat(self) -> int:
+        """Read when the process last said that it goes on, ns; now, however old ``header`` is."""
         with suppress(InputError, OSError):
-            return header_of(self._data.read(0, HEADER_SIZE)).end_monotonic
+            return parse_header(self._data.read(0, HEADER_SIZE)).end_monotonic
         return self.header.end_monotonic
 
-    def sampled(self) -> Sampled | None:
-        """The PC samples so far, of all launches of each kernel; None where there are none."""
+    def build_samples(self) -> DumpSamples | None:
+        """Build the PC samples so far, of all launches of each kernel; None without any."""
         return self._samples.build(self.process)
 
     def meta(self) -> Meta:
-        """What is known of the recording so far."""
-        return machine.read_meta(self.header, self._context.vocabulary, self.path)
+        """Return the metadata of the recording so far."""
+        return metadata.read_meta(self.header, self._context.vocabulary, self.path)
 
-    def remarks(self) -> tuple[str, ...]:
-        """What the reader of a flame graph has to know of the dump so far."""
-        late = self._told.late
-        notes = remarks_so_far(self._chunks, self._context, self._losses)
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the reader of a flame graph has to know of the dump so far."""
+        late = self._delivered.late
+        notes = growing_dump_warnings(self._chunks, self._context, self._losses)
         more = f"{late:,} GPU activities are shown without their call, which took very long"
         return (*notes, *([more] if late else []))
 
     def copy_to(self, file: BinaryIO) -> None:
         """Write the dump as it is now, which may be more than has been read; raises OSError too."""
-        with named(self.path):
-            copy(self._data, file, _LOOKS)
+        with prefix_errors(self.path):
+            copy_dump(self._data, file, _LOOKS)
 
     # A look at the file
 
     def _look(self) -> None:
-        """See what is there: vocabulary is read first, and events in the order of the file."""
-        pieces: dict[str, list[Piece]] = {}
+        """Look at the file: queue new vocabulary first, then events in the order of the file."""
+        pieces: dict[str, list[RecordPiece]] = {}
         beyond_tail = self.header.state != RUNNING
         for keys in _LOOKS:
             self._chunks.update(beyond_tail, keys)
@@ -161,25 +165,29 @@ class Growing:
                 self.header = self._chunks.header
                 self._seen_open = self._open_records()
             else:
-                pieces |= {key: self._new(key) for key in keys}
+                pieces |= {key: self._take_new_pieces(key) for key in keys}
         self._queue.extend((key, piece) for key in _VOCABULARY for piece in pieces[key])
         events = ((key, piece) for key in _EVENTS for piece in pieces[key])
-        self._queue.extend(sorted(events, key=lambda one: one[1].begin))
+        self._queue.extend(sorted(events, key=lambda queued: queued[1].begin))
         self._behind = sum(piece.end - piece.begin for _, piece in self._queue)
 
     def _open_records(self) -> dict[str, I8]:
-        """The records of ranges that are open, which are rewritten in place."""
-        self._open_chunks |= {one.offset: one for one in self._chunks.changed(host.OPEN_RANGES)}
-        self._open_chunks = {at: one for at, one in self._open_chunks.items() if one.committed}
-        if sum(one.committed for one in self._open_chunks.values()) > _MOST_OPEN:
+        """Read the records of ranges that are open, which are rewritten in place."""
+        self._open_chunks |= {
+            chunk.offset: chunk for chunk in self._chunks.take_changed(host.OPEN_RANGES)
+        }
+        self._open_chunks = {
+            at: chunk for at, chunk in self._open_chunks.items() if chunk.committed
+        }
+        if sum(chunk.committed for chunk in self._open_chunks.values()) > _MOST_OPEN:
             raise InputError("damaged: more ranges are open than in any program")
-        return _open_table(self._chunks.records_of(self._open_chunks.values()))
+        return _read_open_ranges(self._chunks.records_of(self._open_chunks.values()))
 
-    def _new(self, key: str) -> list[Piece]:
-        """The records of a kind that have come since this was last asked."""
+    def _take_new_pieces(self, key: str) -> list[RecordPiece]:
+        """Take the records of a kind that have come since the last call."""
         size = max(self._chunks.layouts[key].size, 1) if key in self._chunks.layouts else 1
         found = []
-        for chunk in self._chunks.changed(key):
+        for chunk in self._chunks.take_changed(key):
             low, high = self._taken.pop(chunk.offset, 0), chunk.committed // size * size
             if high > low:
                 found.append(piece_of(chunk, low))
@@ -189,58 +197,58 @@ class Growing:
 
     # What it has shown
 
-    def _consume(self, most: int) -> None:
+    def _read_pieces(self, most: int) -> None:
         """Read about ``most`` bytes of what the last look has shown."""
-        records = self._chunks.records_in(self._next(most))
+        records = self._chunks.records_in(self._next_pieces(most))
         if self._seen_open is not None:
             self._learn(records)
-        if self._seen_open is not None and not self._learns:
-            self._open, *_ = host.span_rows(self._context, self._seen_open)
+        if self._seen_open is not None and not self._is_learning:
+            self._open, *_ = host.build_push_pop_rows(self._context, self._seen_open)
             self._seen_open = None
-            self._end(self._last_ended)
+            self._close_ranges(self._last_ended)
         self._read_events(records)
         self._check_size()
 
-    def _next(self, most: int) -> dict[str, list[Piece]]:
-        """The pieces whose turn it is."""
-        pieces: dict[str, list[Piece]] = {}
+    def _next_pieces(self, most: int) -> dict[str, list[RecordPiece]]:
+        """Take the next pieces from the queue, about ``most`` bytes."""
+        pieces: dict[str, list[RecordPiece]] = {}
         while self._queue and most > 0:
             key, piece = self._queue.popleft()
             pieces.setdefault(key, []).append(piece)
-            most -= self._work_of(key, piece)
+            most -= self._estimate_cost(key, piece)
             self._behind -= piece.end - piece.begin
         return pieces
 
-    def _work_of(self, key: str, piece: Piece) -> int:
-        """What it takes to read ``piece``, in bytes of usual events."""
+    def _estimate_cost(self, key: str, piece: RecordPiece) -> int:
+        """Estimate what it takes to read ``piece``, in bytes of usual events."""
         size = piece.end - piece.begin
         if key in _VOCABULARY:
             return size * _DEAR
         return max(size, size // self._chunks.layouts[key].size * _USUAL)
 
     @property
-    def _learns(self) -> bool:
+    def _is_learning(self) -> bool:
         """Whether vocabulary is still to be read."""
         return bool(self._queue) and self._queue[0][0] in _VOCABULARY
 
     def _learn(self, records: Records) -> None:
-        context, more = self._context, self._learns
+        context, more = self._context, self._is_learning
         context.learn(records, last=self.header.state != RUNNING and not more, more=more)
         self._losses.learn(records)
         if records.pieces("name"):
-            self._calls.rename()
+            self._calls.forget_names()
         for piece in records.columns(gpu.NODES, gpu.FIELDS[gpu.NODES]):
-            self._captures.learn(gpu.node_rows(context, piece))
+            self._captures.learn(gpu.build_node_rows(context, piece))
         for piece in records.columns(SAMPLES, SAMPLE_FIELDS):
             self._add_samples(piece)
 
     def _add_samples(self, piece: dict[str, I8]) -> None:
-        """Whose launch they are of is left out: single launches are not kept for good."""
+        """Add samples without their launch: single launches are not kept for good."""
         self._samples.add(piece | {"correlation": np.zeros_like(piece["correlation"])})
         self.sample_records += len(piece["samples"])
 
     def _check_size(self) -> None:
-        """InputError where it names more than any program does: what is named is kept for good."""
+        """Raise InputError where the dump names more than any program: names are kept for good."""
         shared, names = self.shared, len(self._context.vocabulary)
         lists = len(shared.threads), len(shared.configs), len(shared.frames), len(shared.stacks)
         if max(*lists, names, len(self._samples)) > _MOST_NAMED:
@@ -250,68 +258,68 @@ class Growing:
 
     def _read_events(self, records: Records) -> None:
         for table in records.columns(host.CALLS, host.FIELDS[host.CALLS]):
-            self._held_calls.add(self._calls.rows(table))
+            self._held_calls.add(self._calls.call_rows(table))
         for table in records.columns(host.RANGES, host.FIELDS[host.RANGES]):
-            self._add_ended(host.of_kinds(table, (host.PUSH_POP,)))
+            self._add_ended(host.select_kinds(table, (host.PUSH_POP,)))
         for table in records.columns(gpu.KERNELS, gpu.FIELDS[gpu.KERNELS]):
-            self._add_work(self._work.kernels(table))
+            self._add_work(self._work.kernel_rows(table))
         for table in records.columns(gpu.COPIES, gpu.FIELDS[gpu.COPIES]):
-            self._add_work(self._work.copies(table))
+            self._add_work(self._work.copy_rows(table))
 
     def _add_ended(self, table: dict[str, I8]) -> None:
         context = self._context
-        rows, kept, deep = host.span_rows(context, table)
+        rows, kept, deep = host.build_push_pop_rows(context, table)
         context.deep_ranges += deep
         context.timeless_ranges += len(table["start"]) - len(rows["start"]) - deep
         self._payloads.add(kept)
         self._held_ended.add(rows)
-        self._end(rows)
+        self._close_ranges(rows)
         both = {name: np.append(self._last_ended[name], rows[name]) for name in self._last_ended}
         latest, _ = unique_rows([both["thread"][::-1]])
         self._last_ended = {name: column[::-1][latest] for name, column in both.items()}
 
-    def _end(self, rows: host.Rows) -> None:
-        """These ranges are open no more, although they may be seen so for a moment."""
-        self._open = host.chosen(self._open, ~host.began_with(self._open, rows))
+    def _close_ranges(self, rows: host.Rows) -> None:
+        """Note that these ranges are no longer open, although they may look so for a moment."""
+        self._open = host.select_rows(self._open, ~host.share_begin(self._open, rows))
 
-    def _still_open(self) -> Spans:
-        rows = TableBuilder(Spans)
+    def _open_ranges(self) -> NewRanges:
+        rows = TableBuilder(NewRanges)
         rows.add(**self._open, end=self._open["start"])
         return rows.build()
 
     def _add_work(self, rows: gpu.Rows) -> None:
-        python, nvtx = self._captures.of(rows["graph_node"])
+        python, nvtx = self._captures.stacks_of(rows["graph_node"])
         captured = {"captured_python": python, "captured_nvtx": nvtx}
         self._held_work.add(rows | captured | {"graph": rows["graph_node"] != NONE})
 
     # What is due
 
-    def _due(self, over: bool) -> tuple[Work, Calls, Spans]:
-        """What has been read and need not wait; nothing does when the dump is ``over``.
+    def _take_due(self, over: bool) -> tuple[NewActivities, NewCalls, NewRanges]:
+        """Take the rows that have been read and need not wait; all when the dump is ``over``.
 
         What is not read yet began to be written after ``upto``: up to then it is complete.
         """
         all_at_once = over or not self._queue or self._waiting > _MOST_WAITING
         upto = _EVER if all_at_once else min(self._queue[0][1].made, _EVER)
-        if self._learns:
+        if self._is_learning:
             upto = 0
         calls, later = self._held_calls.take(lambda rows: rows.end <= upto)
         ended, more = self._held_ended.take(lambda rows: rows.end <= upto)
-        self._told.learn(calls)
+        self._delivered.learn(calls)
         everything = over or self._waiting > _MOST_WAITING
-        work, most = self._held_work.take(lambda rows: self._ready(rows, upto) | everything)
+        work, most = self._held_work.take(lambda rows: self._need_no_call(rows, upto) | everything)
         self._waiting = later + more + most
         return work, calls, ended
 
-    def _ready(self, work: Work, upto: int) -> Bool:
-        """Which rows need not wait for their calls."""
+    def _need_no_call(self, work: NewActivities, upto: int) -> Bool:
+        """Return which rows need not wait for their calls."""
         past = work.end <= upto
-        told = self._told.of(work)
+        told = self._delivered.are_delivered(work)
         now = min(upto, max(self._context.last_time, self.header.end_monotonic))
         alone = ~told & past & (work.end < now - _PATIENCE)
-        self._told.give_alone(work, alone)
+        self._delivered.deliver_without_call(work, alone)
         return (told & past) | alone
 
 
-def _open_table(records: Records) -> dict[str, I8]:
+def _read_open_ranges(records: Records) -> dict[str, I8]:
     return records.table(host.OPEN_RANGES, host.FIELDS[host.OPEN_RANGES])

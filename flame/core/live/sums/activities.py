@@ -1,4 +1,4 @@
-"""Rows of GPU activities, and segments of them."""
+"""Hold rows of GPU activities in segments, each with its sums."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.columns import I4, I8, distinct
-from flame.core.live.sums.column_table import Table
-from flame.core.live.sums.rates import Bins
+from flame.core.live.sums.column_table import ColumnTable
+from flame.core.live.sums.rates import TimeBins
 from flame.core.live.sums.segment import GroupSums
 
 MEASURES = ("count", "gpu", "launch", "queue", "idle")
@@ -18,11 +18,11 @@ MEASURES = ("count", "gpu", "launch", "queue", "idle")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Table):
+class ActivityRows(ColumnTable):
     """GPU activities by start. Times are ns of CLOCK_MONOTONIC.
 
     ``launch_start`` and ``launch_end`` are -1 without a launch; ``share`` is the activity's part of
-    that call, ``idle`` how long its GPU was empty before it, ns. ``group`` is of `WorkGroups`.
+    that call, ``idle`` how long its GPU was empty before it, ns. ``group`` is of `ActivityGroups`.
     """
 
     start: I8
@@ -38,26 +38,26 @@ class Rows(Table):
 
     @property
     def queue(self) -> I8:
-        """How long each waited from the end of its launch to its start, ns; 0 without a launch."""
+        """How long each activity waited after its launch had ended, ns; 0 without a launch."""
         return np.where(self.launch_end < 0, 0, np.maximum(self.start - self.launch_end, 0))
 
     def sums(self) -> GroupSums:
-        """The sums of all `MEASURES`."""
+        """Sum all `MEASURES` by group."""
         ones = np.ones(len(self), np.int64)
         measures = (ones, self.duration, self.share, self.queue, self.idle)
-        return GroupSums.of(self.group, measures)
+        return GroupSums.sum_rows(self.group, measures)
 
 
 @dataclass(frozen=True, eq=False)
-class WorkSegment:
+class ActivitySegment:
     """Rows in order. ``busy_until``: when each GPU is done with these and all rows before them.
 
     ``busy``: for how long it ran something, of all GPUs together.
     """
 
-    rows: Rows
+    rows: ActivityRows
     busy_until: Mapping[int, int]
-    busy: Bins
+    busy: TimeBins
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -78,37 +78,39 @@ class WorkSegment:
         return self.rows.sums()
 
     def since(self, begin: int) -> GroupSums:
-        """The sums of the rows that start at ``begin`` or later."""
+        """Sum the rows that start at ``begin`` or later."""
         return self.rows_since(begin).sums()
 
-    def rows_since(self, begin: int) -> Rows:
-        """The rows that start at ``begin`` or later."""
+    def rows_since(self, begin: int) -> ActivityRows:
+        """Return the rows that start at ``begin`` or later."""
         low = int(np.searchsorted(self.rows.start, begin))
         return self.rows.take(slice(low, None)) if low else self.rows
 
 
-def segments(
-    rows: Rows, device: I8, busy_until: Mapping[int, int], most: int
-) -> Iterator[WorkSegment]:
-    """``rows`` in pieces of up to ``most``, with ``idle`` after GPUs were busy ``until``."""
+def split_segments(
+    rows: ActivityRows, device: I8, busy_until: Mapping[int, int], most: int
+) -> Iterator[ActivitySegment]:
+    """Split ``rows`` into segments of up to ``most``; fill in ``idle`` after ``busy_until``."""
     for low in range(0, len(rows), most):
         piece, on = rows.take(slice(low, low + most)), device[low : low + most]
-        busy_until, since = _busy(piece, on, busy_until)
+        busy_until, since = _fill_idle(piece, on, busy_until)
         end = piece.start + piece.duration
-        yield WorkSegment(piece, busy_until, Bins.covered(since, end))
+        yield ActivitySegment(piece, busy_until, TimeBins.measure_intervals(since, end))
 
 
-def _busy(rows: Rows, device: I8, before: Mapping[int, int]) -> tuple[dict[int, int], I8]:
-    """Fill in ``idle``; until when GPUs are busy, and from when on each row alone makes them so."""
+def _fill_idle(
+    rows: ActivityRows, device: I8, before: Mapping[int, int]
+) -> tuple[dict[int, int], I8]:
+    """Fill in ``idle``; return until when GPUs are busy, and when each row alone makes them so."""
     until, since = dict(before), rows.start.copy()
     end = rows.start + rows.duration
-    for one in distinct(device)[0].tolist():
-        mine = np.flatnonzero(device == one)
+    for gpu in distinct(device)[0].tolist():
+        mine = np.flatnonzero(device == gpu)
         start = rows.start[mine]
-        known = before.get(one, int(start[0]))
+        known = before.get(gpu, int(start[0]))
         reach = np.maximum(np.maximum.accumulate(end[mine]), known)
         already = np.append(known, reach[:-1])
         rows.idle[mine] = np.maximum(start - already, 0)
         since[mine] = np.maximum(start, already)
-        until[one] = int(reach[-1])
+        until[gpu] = int(reach[-1])
     return until, since

@@ -1,4 +1,4 @@
-"""Tables of columns of one length, which are cut and put together as wholes."""
+"""Define tables of columns of one length, which are cut and concatenated as wholes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from flame.core.columns import Column
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """All fields of a subclass are columns of the same length."""
+class ColumnTable:
+    """A table: all fields of a subclass are columns of the same length."""
 
     def __len__(self) -> int:
         return len(getattr(self, next(iter(self.__dataclass_fields__))))
 
     def columns(self) -> list[Column]:
-        """All columns in the order of their declaration."""
+        """Return all columns in the order of their declaration."""
         return [getattr(self, name) for name in self.__dataclass_fields__]
 
     def take(self, rows: Column | slice) -> Self:
-        """The rows that ``rows`` (indices, a mask or a slice) chooses."""
+        """Return the rows that ``rows`` (indices, a mask or a slice) selects."""
         return type(self)(*(column[rows] for column in self.columns()))
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """The rows of all ``parts``, of which there is at least one, one after the other."""
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """Concatenate the rows of all ``parts``, of which there is at least one."""
         if len(parts) == 1:
             return parts[0]
         return cls(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))

@@ -1,4 +1,4 @@
-"""Groups of rows that differ in nothing but time, by numbers that never change."""
+"""Group rows that differ in nothing but time, by numbers that never change."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MOST = 1 << 22
 """They are kept for good: with more there is no memory for them."""
 
 
-class Interned:
-    """Numbers for rows of whole numbers: equal rows have one, in the order of first appearance.
+class RowInterner:
+    """Numbers rows of whole numbers: equal rows have one number, in order of first appearance.
 
     A program may have a million: a row is known by its bytes, which take far less room than a tuple
     of its numbers. What is known of a row stays in its place, so that nobody needs a copy. With too
@@ -33,8 +33,8 @@ class Interned:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def of(self, columns: Sequence[Column]) -> I4:
-        """The numbers of rows, i4[n]; ``columns`` (of 32 bits) are in the order of the names."""
+    def intern(self, columns: Sequence[Column]) -> I4:
+        """Return the numbers of rows, i4[n]; ``columns`` (32 bits) are in the order of names."""
         first, kind = unique_rows(columns)
         rows = np.array([column[first] for column in columns], np.int32)
         keys: list[bytes] = rows.T.copy().view(f"V{4 * len(rows)}").ravel().tolist()
@@ -55,7 +55,7 @@ class Interned:
         self._table[:, size - rows.shape[1] : size] = rows
 
     def column(self, name: str) -> I4:
-        """One column of all rows there are, by number."""
+        """Return a column of all rows there are, by number."""
         found: I4 = self._table[self._names.index(name), : len(self)]
         return found
 
@@ -66,7 +66,7 @@ WORK_COLUMNS = (
 )
 
 
-class WorkGroups(Interned):
+class ActivityGroups(RowInterner):
     """Groups of GPU activities.
 
     ``whole``: their stacks ``python`` and ``nvtx``, with those of captures on top, i4[groups] each.
@@ -75,18 +75,20 @@ class WorkGroups(Interned):
     def __init__(self, joiner: StackJoiner) -> None:
         super().__init__(WORK_COLUMNS)
         self._joiner = joiner
-        self.whole = {name: np.zeros(0, np.int32) for name in ("python", "nvtx")}
+        self.joined_stacks = {name: np.zeros(0, np.int32) for name in ("python", "nvtx")}
 
-    def of(self, columns: Sequence[Column]) -> I4:
-        """As `Interned.of`."""
-        numbers = super().of(columns)
-        for name, known in self.whole.items():
+    def intern(self, columns: Sequence[Column]) -> I4:
+        """Return the numbers of rows as `RowInterner.intern`, and join stacks of new groups."""
+        numbers = super().intern(columns)
+        for name, known in self.joined_stacks.items():
             if len(known) < len(self):
-                self.whole[name] = np.concatenate([known, self._stacks(name, len(known))])
+                self.joined_stacks[name] = np.concatenate(
+                    [known, self._join_stacks(name, len(known))]
+                )
         return numbers
 
-    def _stacks(self, name: str, known: int) -> I4:
-        """Where groups stand that are not ``known`` yet."""
+    def _join_stacks(self, name: str, known: int) -> I4:
+        """Join the stacks of groups that are not ``known`` yet with those of captures."""
         outer = self.column(name)[known:].copy()
         inner = self.column(f"captured_{name}")[known:]
         rows = np.flatnonzero(inner != EMPTY)
@@ -95,25 +97,25 @@ class WorkGroups(Interned):
         return outer
 
 
-class HostGroups(Interned):
-    """Groups of API calls and of push/pop ranges: ``launch`` is -1 for these."""
+class HostGroups(RowInterner):
+    """Groups of API calls and of push/pop ranges: ``launch`` is -1 for ranges."""
 
     def __init__(self) -> None:
         super().__init__(("kind", "process", "thread", "nvtx", "launch"))
 
-    def of_ranges(self, process: int, thread: Column, nvtx: Column) -> I4:
-        """The groups of ranges with the paths ``nvtx``; -1 for the empty path."""
+    def intern_ranges(self, process: int, thread: Column, nvtx: Column) -> I4:
+        """Return the groups of ranges with the paths ``nvtx``; -1 for the empty path."""
         size = len(thread)
         kind, none = np.full(size, int(Kind.NVTX)), np.full(size, NONE)
         found = np.full(size, NONE, np.int32)
         rows = np.flatnonzero(nvtx != EMPTY)
         columns = (kind, np.full(size, process), thread, nvtx, none)
         if len(rows):
-            found[rows] = self.of([column[rows] for column in columns])
+            found[rows] = self.intern([column[rows] for column in columns])
         return found
 
-    def of_calls(self, process: int, thread: Column, nvtx: Column, frame: Column) -> I4:
-        """The groups of API calls made within the paths ``nvtx``."""
+    def intern_calls(self, process: int, thread: Column, nvtx: Column, frame: Column) -> I4:
+        """Return the groups of API calls made within the paths ``nvtx``."""
         size = len(thread)
         kind = np.full(size, int(Kind.LAUNCH))
-        return self.of((kind, np.full(size, process), thread, nvtx, frame))
+        return self.intern((kind, np.full(size, process), thread, nvtx, frame))

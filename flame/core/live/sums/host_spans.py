@@ -1,4 +1,4 @@
-"""What the threads of one growing dump did: API calls and ranges, added up as they end.
+"""Keep the API calls and ranges of one growing dump, added up as they end.
 
 Host time is additive: whatever is open charges its place, and takes as much from the place around
 it. So each call and range can be counted by itself, in whichever order they come.
@@ -14,11 +14,11 @@ import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.errors import InputError
-from flame.core.live.decode.batch import Batch, Calls, Spans
-from flame.core.live.sums.column_table import Table
+from flame.core.live.decode.batch import DumpBatch, NewCalls, NewRanges
+from flame.core.live.sums.column_table import ColumnTable
 from flame.core.live.sums.groups import HostGroups
-from flame.core.live.sums.rates import Bins
-from flame.core.live.sums.segment import GroupSums, Kept
+from flame.core.live.sums.rates import TimeBins
+from flame.core.live.sums.segment import GroupSums, KeptSegments
 from flame.core.live.window import SECOND
 from flame.core.model.activities import NONE
 from flame.core.model.stacks import EMPTY
@@ -32,7 +32,7 @@ _SUM_LIMIT = float(1 << 60)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Table):
+class SpanRows(ColumnTable):
     """Calls and ranges: ns of CLOCK_MONOTONIC, their group, and that around them (-1: none)."""
 
     start: I8
@@ -41,20 +41,20 @@ class Rows(Table):
     parent: I4
 
     def sums(self, begin: int) -> GroupSums:
-        """The sums of both `MEASURES`, of the time from ``begin`` on."""
+        """Sum both `MEASURES` by group, of the time from ``begin`` on."""
         rows = self.take(self.end > begin)
         time = rows.end - np.maximum(rows.start, begin)
         inside = np.flatnonzero(rows.parent != NONE)
         group = np.append(rows.group, rows.parent[inside])
         count = np.append(np.ones(len(rows), np.int64), np.zeros(len(inside), np.int64))
-        return GroupSums.of(group, (count, np.append(time, -time[inside])))
+        return GroupSums.sum_rows(group, (count, np.append(time, -time[inside])))
 
 
 @dataclass(frozen=True, eq=False)
 class SpanSegment:
-    """Some rows, by end."""
+    """Some rows, ordered by end."""
 
-    rows: Rows
+    rows: SpanRows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,7 +75,7 @@ class SpanSegment:
         return self.rows.sums(self.first)
 
     def since(self, begin: int) -> GroupSums:
-        """The sums of the time from ``begin`` on."""
+        """Sum the time from ``begin`` on."""
         return self.rows.sums(begin)
 
 
@@ -91,86 +91,86 @@ class SpanStore:
         self.short: list[SpanSegment] = []
         self.long: list[SpanSegment] = []
         self.newest = 0
-        self.launches = Bins.none()
+        self.launches = TimeBins.empty()
         self._groups = groups
         self._process = process
         self._parents = parents
-        self._open = Rows(*(np.zeros(0, np.int64),) * 2, *(np.zeros(0, np.int32),) * 2)
+        self._open = SpanRows(*(np.zeros(0, np.int64),) * 2, *(np.zeros(0, np.int32),) * 2)
         self._weight = 0.0
 
     def __len__(self) -> int:
-        return sum(len(one) for one in self.segments)
+        return sum(len(segment) for segment in self.segments)
 
     @property
     def segments(self) -> list[SpanSegment]:
-        """All that is kept of what has ended."""
+        """The segments of calls and ranges that have ended."""
         return [*self.long, *self.short]
 
-    def add(self, batch: Batch) -> None:
-        """Add what has ended, and know what is open now; InputError as `Store.add`."""
-        self._open = self._ranges(batch.open)
+    def add(self, batch: DumpBatch) -> None:
+        """Add rows that have ended, replace the open ones; InputError as `ActivityStore.add`."""
+        self._open = self._range_rows(batch.open)
         if batch.empty:
             return
-        rows = Rows.joined([self._ranges(batch.ended), self._calls(batch.calls)])
+        rows = SpanRows.concatenate([self._range_rows(batch.ended), self._call_rows(batch.calls)])
         rows = rows.take(rows.end > rows.start)
         self._weight += float((rows.end - rows.start).sum(dtype=np.float64))
         if self._weight >= _SUM_LIMIT:
             raise InputError("damaged: the times in it add up to more than a century")
         long = rows.end - rows.start >= _LONG
         self.newest = max(self.newest, int(rows.end.max(initial=0)))
-        self.long = _with(self.long, rows.take(long))
-        self.short = _with(self.short, rows.take(~long))
-        self.launches = self.launches.joined(Bins.counted(batch.calls.start))
+        self.long = _append_rows(self.long, rows.take(long))
+        self.short = _append_rows(self.short, rows.take(~long))
+        self.launches = self.launches.add(TimeBins.count_times(batch.calls.start))
 
     def expire(self, horizon: int) -> list[SpanSegment]:
         """Take out the segments that had ended at ``horizon``."""
-        gone = [one for one in self.segments if one.last <= horizon]
-        self.long = [one for one in self.long if one.last > horizon]
-        self.short = [one for one in self.short if one.last > horizon]
+        gone = [segment for segment in self.segments if segment.last <= horizon]
+        self.long = [segment for segment in self.long if segment.last > horizon]
+        self.short = [segment for segment in self.short if segment.last > horizon]
         self.launches = self.launches.since(horizon)
         return gone
 
     @property
     def oldest(self) -> int:
-        """When the segment ends that ends first."""
-        return min(one.last for one in self.segments)
+        """The end of the segment that ends first."""
+        return min(segment.last for segment in self.segments)
 
-    def drop_oldest(self) -> Kept:
+    def drop_oldest(self) -> KeptSegments:
         """Take out the segment that ends first."""
-        return Kept((), self.expire(self.oldest))
+        return KeptSegments((), self.expire(self.oldest))
 
-    def open(self, end: int) -> Rows:
-        """What is open, as if it were over at ``end``."""
+    def open_rows(self, end: int) -> SpanRows:
+        """Return the ranges that are open, as if they ended at ``end``."""
         rows = self._open.take(self._open.start < end)
-        return Rows(rows.start, np.full(len(rows), end), rows.group, rows.parent)
+        return SpanRows(rows.start, np.full(len(rows), end), rows.group, rows.parent)
 
     @property
-    def is_open(self) -> bool:
+    def has_open(self) -> bool:
         """Whether any range is open."""
         return len(self._open) > 0
 
-    def _ranges(self, spans: Spans) -> Rows:
+    def _range_rows(self, spans: NewRanges) -> SpanRows:
         known = np.flatnonzero((spans.thread >= 0) & (spans.nvtx != EMPTY))
         path, on = spans.nvtx[known], spans.thread[known]
-        own = self._groups.of_ranges(self._process, on, path)
-        around = self._groups.of_ranges(self._process, on, self._parents()[path])
-        return Rows(spans.start[known], spans.end[known], own, around)
+        own = self._groups.intern_ranges(self._process, on, path)
+        around = self._groups.intern_ranges(self._process, on, self._parents()[path])
+        return SpanRows(spans.start[known], spans.end[known], own, around)
 
-    def _calls(self, calls: Calls) -> Rows:
+    def _call_rows(self, calls: NewCalls) -> SpanRows:
         known = np.flatnonzero(calls.thread >= 0)
         on, path = calls.thread[known], calls.nvtx[known]
-        own = self._groups.of_calls(self._process, on, path, calls.frame[known])
-        around = self._groups.of_ranges(self._process, on, path)
-        return Rows(calls.start[known], calls.end[known], own, around)
+        own = self._groups.intern_calls(self._process, on, path, calls.frame[known])
+        around = self._groups.intern_ranges(self._process, on, path)
+        return SpanRows(calls.start[known], calls.end[known], own, around)
 
 
-def _with(known: list[SpanSegment], rows: Rows) -> list[SpanSegment]:
-    """``known`` and ``rows``, in the last segment if there is room for them."""
+def _append_rows(known: list[SpanSegment], rows: SpanRows) -> list[SpanSegment]:
+    """Append ``rows`` to ``known``, in the last segment if there is room for them."""
     if not len(rows):
         return known
     if known and len(known[-1]) + len(rows) <= _SEGMENT:
         *known, last = known
-        rows = Rows.joined([last.rows, rows])
+        rows = SpanRows.concatenate([last.rows, rows])
     rows = rows.take(np.argsort(rows.end, kind="stable"))
     pieces = [rows.take(slice(low, low + _SEGMENT)) for low in range(0, len(rows), _SEGMENT)]
     return [*known, *map(SpanSegment, pieces)]

@@ -1,4 +1,4 @@
-"""CUDA API calls by correlation id, for GPU work that comes after them."""
+"""Find CUDA API calls by correlation id, for GPU work that comes after them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, run_starts
-from flame.core.live.decode.batch import Calls
-from flame.core.live.sums.column_table import Table
+from flame.core.live.decode.batch import NewCalls
+from flame.core.live.sums.column_table import ColumnTable
 from flame.core.model.activities import NONE
 
 _PART = 1 << 15
@@ -21,8 +21,8 @@ NEVER = (1 << 63) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class _Part(Table):
-    """Calls ordered by correlation id. ``uses``: activities so far; ``first``: the earliest kept.
+class _CallSegment(ColumnTable):
+    """Calls by correlation id. ``uses``: activities so far; ``first``: the earliest kept.
 
     These two columns change in place.
     """
@@ -39,7 +39,7 @@ class _Part(Table):
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """The least id, and the one behind the greatest."""
+        """The least id, and the id behind the greatest."""
         return int(self.correlation[0]), int(self.correlation[-1]) + 1
 
     @cached_property
@@ -49,56 +49,56 @@ class _Part(Table):
 
 
 class CallTable:
-    """The calls of one process. Of several with one id the earliest launches, the longest on ties.
+    """The calls of one process. Of several with an id the earliest launches, the longest on ties.
 
     Places that `find` gives hold until the next `add` or `expire`. Of very many the oldest expire.
     """
 
     def __init__(self) -> None:
-        self._waiting: _Part | None = None
+        self._waiting: _CallSegment | None = None
         self._set_parts([])
 
-    def _set_parts(self, parts: list[_Part]) -> None:
+    def _set_parts(self, parts: list[_CallSegment]) -> None:
         self._parts = parts
         self._ends: I8 = np.cumsum([len(part) for part in parts], dtype=np.int64)
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if self._parts else 0
 
-    def add(self, calls: Calls) -> None:
+    def add(self, calls: NewCalls) -> None:
         """Add new calls; those without an id launch nothing."""
-        part = _part(calls)
+        part = _build_segment(calls)
         if not len(part):
             return
         parts = self._parts
         if parts and len(parts[-1]) + len(part) <= _PART:
             *parts, last = parts
-            part = _ordered(_Part.joined([last, part]))
+            part = _order_calls(_CallSegment.concatenate([last, part]))
         self._set_parts([*parts, part])
         if len(self) > _MOST:
             self.expire(self._parts[len(self._parts) // 8].latest + 1)
 
     def expire(self, horizon: int) -> None:
-        """Forget calls that began before ``horizon``, but for the latest that nothing has come of.
+        """Forget calls that began before ``horizon``, except the latest that launched nothing yet.
 
         These are few: a kernel may run for minutes, and is only known when it is over.
         """
         old = [part for part in self._parts if part.latest < horizon]
         if all(part is self._waiting for part in old):
             return
-        self._waiting = _unused(old)
+        self._waiting = _latest_unused(old)
         recent = [part for part in self._parts if part.latest >= horizon]
         self._set_parts([*filter(len, [self._waiting]), *recent])
 
     def find(self, correlation: I8) -> I8:
-        """The place of each call, `NONE` where there is none."""
+        """Return the place of the call with each id, `NONE` where there is none."""
         ids, of = distinct(correlation)
         found = np.full(len(ids), NONE, np.int64)
         best = np.full((2, len(ids)), NEVER, np.int64)
         for part, end in zip(self._parts, self._ends.tolist(), strict=True):
             low, high = np.searchsorted(ids, part.span, "left")
             if low < high:
-                place = among(ids[low:high], part.correlation)
+                place = find_places(ids[low:high], part.correlation)
                 rows, place = np.flatnonzero(place != NONE) + low, place[place != NONE]
                 start, longest = part.start[place], part.start[place] - part.end[place]
                 earliest, most = best[:, rows]
@@ -109,7 +109,7 @@ class CallTable:
         return found[of]
 
     def take(self, place: I8, *names: str) -> list[I8]:
-        """Columns of the calls at ``place``, `NONE` where that is `NONE`."""
+        """Return columns of the calls at ``place``, `NONE` where that is `NONE`."""
         columns = [np.full(len(place), NONE, np.int64) for _ in names]
         for part, rows, of_part in self._split(place):
             for column, name in zip(columns, names, strict=True):
@@ -122,19 +122,19 @@ class CallTable:
             np.add.at(part.uses, of_part, 1)
             np.minimum.at(part.first, of_part, start[rows])
 
-    def _split(self, place: I8) -> Iterator[tuple[_Part, I8, I8]]:
-        """By part: the indices in ``place`` that are of it, and their rows in it."""
+    def _split(self, place: I8) -> Iterator[tuple[_CallSegment, I8, I8]]:
+        """Split ``place`` by segment: yield the indices into it, and their rows in the segment."""
         known = np.flatnonzero(place != NONE)
         number = np.searchsorted(self._ends, place[known], "right")
-        for one in np.flatnonzero(np.bincount(number)).tolist():
-            part, rows = self._parts[one], known[number == one]
-            yield part, rows, place[rows] - (self._ends[one] - len(part))
+        for at in np.flatnonzero(np.bincount(number)).tolist():
+            part, rows = self._parts[at], known[number == at]
+            yield part, rows, place[rows] - (self._ends[at] - len(part))
 
 
-def _part(calls: Calls) -> _Part:
-    """One part of all calls that have an id."""
+def _build_segment(calls: NewCalls) -> _CallSegment:
+    """Build a segment of all calls that have an id."""
     nothing = np.zeros(len(calls), np.int64)
-    part = _Part(
+    part = _CallSegment(
         calls.correlation,
         calls.start,
         calls.end,
@@ -145,32 +145,32 @@ def _part(calls: Calls) -> _Part:
         nothing,
         nothing + NEVER,
     )
-    return _ordered(part.take(part.correlation > 0))
+    return _order_calls(part.take(part.correlation > 0))
 
 
-def _ordered(part: _Part) -> _Part:
-    """By id, of several with one only the first."""
+def _order_calls(part: _CallSegment) -> _CallSegment:
+    """Order calls by id, and of several with one id keep only the first."""
     if (part.correlation[1:] > part.correlation[:-1]).all():
         return part
     part = part.take(np.lexsort((part.start - part.end, part.start, part.correlation)))
     return part.take(run_starts(part.correlation))
 
 
-def _unused(parts: list[_Part]) -> _Part:
-    """The latest calls that nothing has come of."""
-    part = _Part.joined(parts)
+def _latest_unused(parts: list[_CallSegment]) -> _CallSegment:
+    """Select the latest calls that have launched nothing."""
+    part = _CallSegment.concatenate(parts)
     waiting = np.flatnonzero(part.uses == 0)
     latest = waiting[np.argsort(part.start[waiting], kind="stable")[-_MOST_WAITING:]]
-    return _ordered(part.take(latest))
+    return _order_calls(part.take(latest))
 
 
-def ids_of(calls: Calls) -> I8:
-    """The ids of ``calls``, in order."""
+def correlation_ids(calls: NewCalls) -> I8:
+    """Return the ids of ``calls``, in order."""
     ids, _ = distinct(calls.correlation[calls.correlation > 0])
     return ids
 
 
-def among(values: Column, ordered: I8) -> I8:
-    """The place of each of ``values`` in ``ordered``, `NONE` where it is not there."""
+def find_places(values: Column, ordered: I8) -> I8:
+    """Return the place of each of ``values`` in ``ordered``, `NONE` where it is not there."""
     place = np.searchsorted(ordered, values)
     return np.where(np.append(ordered, NONE)[place] == values, place, NONE)

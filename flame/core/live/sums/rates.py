@@ -1,4 +1,4 @@
-"""How much happened in each step of the last minute."""
+"""Count how much happened in each step of the last minute."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ SETTLED = SECOND
 _STEPS = LONGEST // STEP
 
 
-class Bins(NamedTuple):
+class TimeBins(NamedTuple):
     """Amounts by step of time: step ``number`` begins at ``number * STEP``, ns."""
 
     number: I8
     amount: I8
 
     @classmethod
-    def none(cls) -> Bins:
-        """Nothing in any step."""
+    def empty(cls) -> TimeBins:
+        """Return bins without any step."""
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
-    def of(cls, number: I8, amount: I8) -> Bins:
-        """``amount`` summed by step."""
+    def sum_amounts(cls, number: I8, amount: I8) -> TimeBins:
+        """Sum ``amount`` by step."""
         numbers, place = distinct(number)
         return cls(numbers, sum_by(place, amount, len(numbers)))
 
     @classmethod
-    def counted(cls, time: I8) -> Bins:
-        """How many of ``time`` lie in each step."""
-        return cls.of(time // STEP, np.ones(len(time), np.int64))
+    def count_times(cls, time: I8) -> TimeBins:
+        """Count how many of ``time`` lie in each step."""
+        return cls.sum_amounts(time // STEP, np.ones(len(time), np.int64))
 
     @classmethod
-    def covered(cls, start: I8, end: I8) -> Bins:
-        """How much of each step lies in the intervals from ``start`` to ``end``: their last minute.
+    def measure_intervals(cls, start: I8, end: I8) -> TimeBins:
+        """Sum how much of each step lies in intervals, of which only the last minute counts.
 
         They do not overlap each other.
         """
@@ -53,37 +53,39 @@ class Bins(NamedTuple):
         number = expand_ranges(first, steps)
         start, end = np.repeat(start, steps), np.repeat(end, steps)
         inside = np.minimum(end, (number + 1) * STEP) - np.maximum(start, number * STEP)
-        return cls.of(number, inside)
+        return cls.sum_amounts(number, inside)
 
-    def joined(self, other: Bins) -> Bins:
-        """The amounts of both."""
+    def add(self, other: TimeBins) -> TimeBins:
+        """Add the amounts of ``other``."""
         if not len(other.number):
             return self
-        return Bins.of(*map(np.concatenate, zip(self, other, strict=True)))
+        return TimeBins.sum_amounts(*map(np.concatenate, zip(self, other, strict=True)))
 
-    def since(self, time: int) -> Bins:
-        """Without the steps that were over at ``time``."""
+    def since(self, time: int) -> TimeBins:
+        """Return the bins without the steps that were over at ``time``."""
         kept = (self.number + 1) * STEP > time
-        return Bins(self.number[kept], self.amount[kept])
+        return TimeBins(self.number[kept], self.amount[kept])
 
 
-class Life(NamedTuple):
-    """From when until when a process recorded, ns, and how many GPUs it has used."""
+class RecordingSpan(NamedTuple):
+    """When a process began and ended to record, ns, and how many GPUs it has used."""
 
     begin: int
     end: int
     gpus: int
 
 
-def rates(busy: Iterable[Bins], launches: Iterable[Bins], lives: Iterable[Life], now: int) -> Rates:
-    """The steps of the minute that are over at ``now``."""
+def compute_rates(
+    busy: Iterable[TimeBins], launches: Iterable[TimeBins], lives: Iterable[RecordingSpan], now: int
+) -> Rates:
+    """Compute the rates of the steps of the minute that are over at ``now``."""
     last = now // STEP
-    time = _per_step(busy, last) / (np.maximum(_gpus(lives, last), 1) * STEP)
-    return Rates(STEP, np.minimum(time, 1.0), _per_step(launches, last), last)
+    time = _sum_per_step(busy, last) / (np.maximum(_count_gpus(lives, last), 1) * STEP)
+    return Rates(STEP, np.minimum(time, 1.0), _sum_per_step(launches, last), last)
 
 
-def _gpus(lives: Iterable[Life], last: int) -> I8:
-    """How many there were in each step: one that is started anew has no GPU more."""
+def _count_gpus(lives: Iterable[RecordingSpan], last: int) -> I8:
+    """Count the GPUs in each step: a process that is started anew has no GPU more."""
     number = np.arange(last - _STEPS, last)
     result = np.zeros(_STEPS, np.int64)
     for begin, end, gpus in lives:
@@ -91,8 +93,8 @@ def _gpus(lives: Iterable[Life], last: int) -> I8:
     return result
 
 
-def _per_step(bins: Iterable[Bins], last: int) -> I8:
-    """Amounts of the steps before ``last``, oldest first."""
+def _sum_per_step(bins: Iterable[TimeBins], last: int) -> I8:
+    """Sum amounts of the steps before ``last``, oldest first."""
     result = np.zeros(_STEPS, np.int64)
     for number, amount in bins:
         place = number - (last - _STEPS)

@@ -1,4 +1,4 @@
-"""Pieces of a growing table with the sums of each: what never changes again is added up once."""
+"""Sum segments of a growing table: what never changes again is added up once."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class GroupSums(NamedTuple):
     values: I8
 
     @classmethod
-    def of(cls, group: I4, measures: Iterable[I8]) -> GroupSums:
-        """The sums of rows of ``group``, measure by measure."""
+    def sum_rows(cls, group: I4, measures: Iterable[I8]) -> GroupSums:
+        """Sum rows by ``group``, measure by measure."""
         groups, place = distinct(group.astype(np.int64))
         sums = [sum_by(place, values, len(groups)) for values in measures]
         return cls(groups.astype(np.int32), np.array(sums, np.int64).reshape(len(sums), -1))
 
 
 class Segment(Protocol):
-    """Some rows of a table. Nothing of them is before ``first`` or after ``last``, ns."""
+    """Some rows of a table. None of them is before ``first`` or after ``last``, ns."""
 
     def __len__(self) -> int: ...
     @property
@@ -35,10 +35,10 @@ class Segment(Protocol):
     @property
     def sums(self) -> GroupSums: ...
     def since(self, begin: int) -> GroupSums:
-        """The sums of what of it belongs to the time from ``begin`` on."""
+        """Sum the part that belongs to the time from ``begin`` on."""
 
 
-class Extent(NamedTuple):
+class WindowExtent(NamedTuple):
     """Times of a snapshot, ns of CLOCK_MONOTONIC: its window, and what is 0 in the profile."""
 
     begin: int
@@ -46,14 +46,14 @@ class Extent(NamedTuple):
     zero: int
 
 
-class Kept(NamedTuple):
+class KeptSegments(NamedTuple):
     """Segments of GPU work, and of calls and ranges."""
 
     work: Sequence[Segment]
     host: Sequence[Segment]
 
 
-class Sums:
+class SegmentSums:
     """Sums per group of the segments in a window of time.
 
     From one look to the next only what has entered the window or left it is added or taken away.
@@ -64,23 +64,23 @@ class Sums:
         self._whole: set[Segment] = set()
 
     def look(self, segments: Iterable[Segment], begin: int | None, size: int) -> I8:
-        """i8[measures, size] from ``begin`` on (None: of all); ``size`` is that of the groups."""
+        """Return sums i8[measures, size] from ``begin`` on (None: of all), of ``size`` groups."""
         known = list(segments)
-        whole = {one for one in known if begin is None or one.first >= begin}
-        for one in self._whole - whole:
-            self._add(one.sums, -1)
-        for one in whole - self._whole:
-            self._add(one.sums, 1)
+        whole = {segment for segment in known if begin is None or segment.first >= begin}
+        for segment in self._whole - whole:
+            self._add(segment.sums, -1)
+        for segment in whole - self._whole:
+            self._add(segment.sums, 1)
         self._whole = whole
-        result = _wider(self._values, size).copy()
-        for one in known:
-            if begin is not None and one.first < begin <= one.last:
-                group, values = one.since(begin)
+        result = _widen(self._values, size).copy()
+        for segment in known:
+            if begin is not None and segment.first < begin <= segment.last:
+                group, values = segment.since(begin)
                 result[:, group] += values
         return result
 
     def settle(self, segment: Segment, begin: int | None) -> None:
-        """Keep what ``segment`` has added, or add it, for good: it will not be looked at again."""
+        """Keep the sums of ``segment`` for good, added if need be: it is not looked at again."""
         if segment in self._whole:
             self._whole.discard(segment)
         elif begin is None or segment.first >= begin:
@@ -89,18 +89,18 @@ class Sums:
             self._add(segment.since(begin), 1)
 
     def forget(self, segment: Segment) -> None:
-        """Take away what ``segment`` has added: it is before every window to come."""
+        """Subtract the sums of ``segment``: it is before every window to come."""
         if segment in self._whole:
             self._whole.discard(segment)
             self._add(segment.sums, -1)
 
     def _add(self, sums: GroupSums, sign: int) -> None:
         if len(sums.group):
-            self._values = _wider(self._values, int(sums.group[-1]) + 1)
+            self._values = _widen(self._values, int(sums.group[-1]) + 1)
             self._values[:, sums.group] += sign * sums.values
 
 
-def _wider(values: I8, size: int) -> I8:
-    """``values`` with room for ``size`` groups."""
+def _widen(values: I8, size: int) -> I8:
+    """Return ``values`` with room for ``size`` groups."""
     more = size - values.shape[1]
     return np.pad(values, ((0, 0), (0, more))) if more > 0 else values

@@ -1,4 +1,4 @@
-"""The chunks of a dump that may still be growing."""
+"""Find the chunks of a dump that may still be growing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from flame.core.readers.fdump.layout import (
     RUNNING,
     USUAL_SIZE,
     Chunk,
-    Header,
-    Layout,
-    chunk_of,
-    header_of,
-    layouts_of,
-    schema_place,
+    DumpHeader,
+    RecordLayout,
+    locate_schema,
+    parse_chunk,
+    parse_header,
+    parse_layouts,
 )
-from flame.core.readers.fdump.records import Piece, Records
+from flame.core.readers.fdump.records import RecordPiece, Records
 from flame.core.readers.shared.gzip_files import GZIP, read_whole
 
 # Room that is made ahead is 16 MiB: behind more places without a chunk there is none.
@@ -35,8 +35,8 @@ _MOST_ABSENT = 1 << 12
 
 
 @contextmanager
-def named(path: str | Path) -> Iterator[None]:
-    """What goes wrong with the dump at ``path`` is said with its name, in a line."""
+def prefix_errors(path: str | Path) -> Iterator[None]:
+    """Raise InputError and OSError as an InputError of one line that begins with ``path``."""
     try:
         yield
     except InputError as error:
@@ -45,15 +45,15 @@ def named(path: str | Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-class Bytes:
-    """The bytes of a dump, by place; one that is gzipped is unpacked into memory.
+class DumpBytes:
+    """The bytes of a dump, by place; a gzipped dump is unpacked into memory.
 
     Not mapped: a file that somebody shortens while it is mapped ends whoever reads it.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
-        """Of the file at ``path``, or of that open as ``descriptor``, which stays the caller's."""
-        self._file = _opened(path) if descriptor is None else _duplicate(descriptor)
+        """Open the file at ``path``, or duplicate ``descriptor``, which stays the caller's."""
+        self._file = _open_file(path) if descriptor is None else _duplicate_descriptor(descriptor)
         # Descriptors are few: what is forgotten gives its own back.
         self._close = weakref.finalize(self, os.close, self._file)
         self._data: bytes | None = None
@@ -70,32 +70,32 @@ class Bytes:
             raise
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._close()
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Of the file, whatever it is called: its device and inode."""
+        """The device and inode of the file, whatever it is called."""
         known = os.fstat(self._file)
         return known.st_dev, known.st_ino
 
     def size(self) -> int:
-        """How long the file is now."""
+        """Return how long the file is now."""
         return os.fstat(self._file).st_size if self._data is None else len(self._data)
 
     def read(self, offset: int, size: int) -> bytes:
-        """``size`` bytes from ``offset`` on, fewer where the file ends before."""
+        """Read ``size`` bytes from ``offset`` on, fewer where the file ends before."""
         if self._data is not None:
             return self._data[offset : offset + size]
         return os.pread(self._file, size, offset)
 
 
-def _opened(path: Path) -> int:
+def _open_file(path: Path) -> int:
     # A pipe would be waited for.
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
 
 
-def _duplicate(descriptor: int) -> int:
+def _duplicate_descriptor(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 0)
 
 
@@ -106,12 +106,14 @@ class Chunks:
     of a kind that is not known, or of another size than the dump says, or more than there can be.
     """
 
-    def __init__(self, data: Bytes) -> None:
+    def __init__(self, data: DumpBytes) -> None:
         self._data = data
         self._spoilt: set[int] = set()
         self._missing: set[int] = set()
-        self.header = self._placed(header_of(data.read(0, HEADER_SIZE)))
-        self.layouts: dict[str, Layout] = layouts_of(data.read(*schema_place(self.header)))
+        self.header = self._find_sizes(parse_header(data.read(0, HEADER_SIZE)))
+        self.layouts: dict[str, RecordLayout] = parse_layouts(
+            data.read(*locate_schema(self.header))
+        )
         self.by_place: dict[int, Chunk | None] = {}
         self.unreadable = 0
         self._keys = {layout.type: key for key, layout in self.layouts.items()}
@@ -121,15 +123,17 @@ class Chunks:
         self._changed: dict[str, set[int]] = {key: set() for key in self.layouts}
         self._next = self.header.header_size
 
-    def _placed(self, header: Header) -> Header:
-        """``header`` with the sizes of version 1 where a chunk is found only by these."""
+    def _find_sizes(self, header: DumpHeader) -> DumpHeader:
+        """Return ``header``, with the sizes of version 1 where a chunk is found only by these."""
         usual = header._replace(header_size=USUAL_SIZE, chunk_size=USUAL_SIZE)
-        found, otherwise = (self._chunk(one, one.header_size) for one in (header, usual))
+        found, otherwise = (
+            self._read_chunk(candidate, candidate.header_size) for candidate in (header, usual)
+        )
         return usual if found is None and otherwise is not None else header
 
-    def _chunk(self, header: Header, offset: int) -> Chunk | None:
+    def _read_chunk(self, header: DumpHeader, offset: int) -> Chunk | None:
         data = self._data.read(offset, CHUNK_HEADER)
-        chunk = chunk_of(data, offset, header.chunk_size)
+        chunk = parse_chunk(data, offset, header.chunk_size)
         if chunk is None and data[:4].strip(b"\0"):
             self._spoilt.add(offset)
         return chunk
@@ -141,7 +145,7 @@ class Chunks:
         only chunks with records of these kinds need to be up to date.
         """
         known = self.header
-        header = header_of(self._data.read(0, HEADER_SIZE))
+        header = parse_header(self._data.read(0, HEADER_SIZE))
         if header.start_monotonic != known.start_monotonic or header.pid != known.pid:
             raise InputError("another dump has been written over it")
         self.header = header = header._replace(
@@ -151,22 +155,22 @@ class Chunks:
         self._refresh(None if keys is None else {*keys})
 
     def _discover(self, end: int) -> None:
-        """Add the chunks behind those that are known; what is behind them is looked at anew."""
+        """Add the chunks behind the last known chunk; later calls look again at what follows it."""
         place, self._absent = self._next, []
         while place < end and len(self._absent) < _MOST_ABSENT:
-            chunk = self._chunk(self.header, place)
+            chunk = self._read_chunk(self.header, place)
             if chunk is None:
                 self._absent.append(place)
             else:
-                for one in self._absent:
-                    self._add(one, None)
+                for absent in self._absent:
+                    self._add(absent, None)
                 self._add(place, chunk)
                 self._absent = []
                 self._next = place + self.header.chunk_size
             place += self.header.chunk_size
 
     def _refresh(self, keys: set[str] | None) -> None:
-        """Look again at what may have grown, new chunks included.
+        """Look again at chunks that may have grown, new ones included.
 
         A thread begins a chunk when the one before is full: where there is a later one, all of the
         earlier one is seen.
@@ -175,7 +179,7 @@ class Chunks:
         for place in known:
             chunk = self.by_place[place]
             if keys is None or chunk is None or self._keys.get(chunk.type) in keys:
-                self._add(place, self._chunk(self.header, place))
+                self._add(place, self._read_chunk(self.header, place))
             else:
                 self._open.append(place)
 
@@ -186,35 +190,35 @@ class Chunks:
             self._open.append(place)
         if chunk == known:
             return
-        for one, sign in ((known, -1), (chunk, 1)):
-            if one is not None:
-                self._committed[one.type] += sign * one.committed
-                self.unreadable += sign * (one.damaged or self.key_of(one) is None)
+        for version, sign in ((known, -1), (chunk, 1)):
+            if version is not None:
+                self._committed[version.type] += sign * version.committed
+                self.unreadable += sign * (version.damaged or self.key_of(version) is None)
         if chunk is not None and (key := self.key_of(chunk)) is not None:
             self._changed[key].add(place)
 
     def key_of(self, chunk: Chunk) -> str | None:
-        """The kind of the records in ``chunk``; None where they are not what the dump says."""
+        """Return the kind of the records in ``chunk``; None where they contradict the schema."""
         key = self._keys.get(chunk.type)
         return key if key is not None and chunk.record_size == self.layouts[key].size else None
 
     def count(self, key: str) -> int:
-        """Records of a kind."""
+        """Count the records of a kind."""
         layout = self.layouts.get(key)
         return self._committed[layout.type] // layout.size if layout and layout.size else 0
 
     def size(self) -> int:
-        """How long the file is now."""
+        """Return how long the file is now."""
         return self._data.size()
 
-    def lost(self) -> int:
-        """How many chunks cannot be read: something else, or nothing, is where one began."""
+    def count_lost(self) -> int:
+        """Count chunks that cannot be read: something else, or nothing, is where one began."""
         absent = self._missing.union(self._absent)
         written = self.header.tail if self.header.state != RUNNING else 0
         return len(absent & self._spoilt | {place for place in absent if place < written})
 
-    def changed(self, key: str) -> Iterator[Chunk]:
-        """Chunks with records of a kind that have changed since this was last asked, in order."""
+    def take_changed(self, key: str) -> Iterator[Chunk]:
+        """Yield chunks of a kind that have changed since the last call for it, in file order."""
         changed, self._changed[key] = sorted(self._changed.get(key, ())), set()
         for place in changed:
             chunk = self.by_place[place]
@@ -222,32 +226,32 @@ class Chunks:
                 yield chunk
 
     def records(self) -> Records:
-        """What is in the chunks as `update` has just seen them, to be read when it is wanted."""
-        return self.records_of(one for one in self.by_place.values() if one is not None)
+        """Return the records in the chunks as `update` has seen them; they are read on demand."""
+        return self.records_of(chunk for chunk in self.by_place.values() if chunk is not None)
 
     def records_of(self, chunks: Iterable[Chunk]) -> Records:
-        """The same of some chunks."""
-        pieces: dict[str, list[Piece]] = {}
+        """Return the records in some ``chunks``, as `records` does."""
+        pieces: dict[str, list[RecordPiece]] = {}
         for chunk in chunks:
             if (key := self.key_of(chunk)) is not None:
                 pieces.setdefault(key, []).append(piece_of(chunk))
         return self.records_in(pieces)
 
-    def records_in(self, pieces: Mapping[str, Sequence[Piece]]) -> Records:
-        """The records in some pieces of chunks, by kind."""
+    def records_in(self, pieces: Mapping[str, Sequence[RecordPiece]]) -> Records:
+        """Return the records in some pieces of chunks, by kind."""
         return Records(self._data.read, self.layouts, pieces)
 
 
-def piece_of(chunk: Chunk, low: int = 0) -> Piece:
-    """What is in ``chunk`` from the byte ``low`` on."""
+def piece_of(chunk: Chunk, low: int = 0) -> RecordPiece:
+    """Return the records of ``chunk`` from the byte ``low`` on as a piece."""
     begin = chunk.offset + CHUNK_HEADER
-    return Piece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
+    return RecordPiece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
 
 
-def opened(path: Path) -> tuple[Bytes, Chunks]:
-    """The dump at ``path``, whose bytes the caller closes; InputError if it is none (yet)."""
-    with named(path):
-        data = Bytes(path)
+def open_dump(path: Path) -> tuple[DumpBytes, Chunks]:
+    """Open the dump at ``path``; the caller closes its bytes. InputError if it is no dump (yet)."""
+    with prefix_errors(path):
+        data = DumpBytes(path)
         try:
             return data, Chunks(data)
         except BaseException:

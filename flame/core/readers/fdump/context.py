@@ -1,4 +1,4 @@
-"""What all parts of the reader share: the vocabulary, threads, GPUs, and times."""
+"""Share the state of reading a dump: the vocabulary, threads, GPUs, and times."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.readers.fdump import machine
-from flame.core.readers.fdump.ids import Made
-from flame.core.readers.fdump.layout import Header
-from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
+from flame.core.readers.fdump import metadata
+from flame.core.readers.fdump.ids import OptionalRowIds
+from flame.core.readers.fdump.layout import DumpHeader
 from flame.core.readers.fdump.records import Records
-from flame.core.readers.fdump.stacks import Stacks
+from flame.core.readers.fdump.stacks import NodeStacks
+from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
 from flame.core.readers.shared import cupti
 
 # A range may have been opened by the process that this one was forked from. Nothing is recorded for
@@ -29,23 +29,28 @@ _LONGEST = 1 << 53
 _31_BITS = 0x7FFFFFFF
 
 
-class Context:
+class DumpContext:
     """State of reading one dump, which has the number ``source`` among those that share ``shared``.
 
     Times are ns since ``origin`` on the monotonic clock.
     """
 
     def __init__(
-        self, header: Header, shared: Shared, options: LoadOptions, origin: int, source: int = 0
+        self,
+        header: DumpHeader,
+        shared: SharedTables,
+        options: LoadOptions,
+        origin: int,
+        source: int = 0,
     ) -> None:
         self.shared = shared
         self.source = source
-        self.vocabulary = Vocabulary(shared.frames, clean=options.nvtx_names == "clean")
-        self.stacks = Stacks(self.vocabulary, shared.stacks)
+        self.vocabulary = DumpVocabulary(shared.frames, clean=options.nvtx_names == "clean")
+        self.stacks = NodeStacks(self.vocabulary, shared.stacks)
         self.process = len(shared.processes)
-        shared.processes.append(machine.process_of(header, self.vocabulary, source))
-        self.threads = Made(self._new_thread)
-        self.devices = Made(self._new_device)
+        shared.processes.append(metadata.build_process(header, self.vocabulary, source))
+        self.threads = OptionalRowIds(self._new_thread)
+        self.devices = OptionalRowIds(self._new_device)
         self.last_time = 0
         self.untimed: Counter[str] = Counter()
         self.timeless_ranges = 0
@@ -54,12 +59,12 @@ class Context:
         self._origin = origin
 
     def _new_thread(self, tid: int) -> int:
-        name = machine.thread_name(self._header, self.vocabulary, tid)
+        name = metadata.thread_name(self._header, self.vocabulary, tid)
         self.shared.threads.append(Thread(self.process, tid, name))
         return len(self.shared.threads) - 1
 
     def _new_device(self, number: int) -> int:
-        self.shared.devices.append(machine.device_of(self.vocabulary, number, self.source))
+        self.shared.devices.append(metadata.build_device(self.vocabulary, number, self.source))
         return len(self.shared.devices) - 1
 
     def learn(self, records: Records, last: bool = True, more: bool = False) -> None:
@@ -70,54 +75,54 @@ class Context:
         self.vocabulary.learn(records)
         self.stacks.learn(records, last, more)
         if records.pieces("meta"):
-            process = machine.process_of(self._header, self.vocabulary, self.source)
+            process = metadata.build_process(self._header, self.vocabulary, self.source)
             self.shared.processes[self.process] = process
         if records.pieces("name"):
-            self._rename(records.table("name", ("kind", "id")))
+            self._learn_names(records.table("name", ("kind", "id")))
 
-    def _rename(self, named: dict[str, I8]) -> None:
-        """Say again what is called what: names may come late."""
+    def _learn_names(self, named: dict[str, I8]) -> None:
+        """Replace threads and devices by ones with the names that have come since."""
         header, vocabulary, shared = self._header, self.vocabulary, self.shared
         of_kind = {kind: named["id"][named["kind"] == kind].tolist() for kind in (THREAD, DEVICE)}
         for tid in of_kind[THREAD]:
             if (index := self.threads.get((tid,), NONE)) != NONE:
-                name = machine.thread_name(header, vocabulary, tid)
+                name = metadata.thread_name(header, vocabulary, tid)
                 shared.threads[index] = replace(shared.threads[index], name=name)
         for number in of_kind[DEVICE]:
             if (index := self.devices.get((number,), NONE)) != NONE:
-                shared.devices[index] = machine.device_of(vocabulary, number, self.source)
+                shared.devices[index] = metadata.build_device(vocabulary, number, self.source)
 
-    def thread(self, tids: Column) -> I4:
-        """Indices of threads; -1 for 0, which is none."""
-        return self.threads.rows([np.where(tids == 0, NONE, tids & _31_BITS)])
+    def thread_indices(self, tids: Column) -> I4:
+        """Return indices of threads by their ids; -1 for 0, which is no thread."""
+        return self.threads.look_up([np.where(tids == 0, NONE, tids & _31_BITS)])
 
-    def where(self, piece: dict[str, I8]) -> dict[str, I4]:
-        """Columns of `raw.RecordedOrigins` for records that say of what thread and stacks."""
+    def thread_and_stacks(self, piece: dict[str, I8]) -> dict[str, I4]:
+        """Return columns of `raw.Recorded`: the thread and the stacks of each record."""
         return {
-            "thread": self.thread(piece["tid"]),
-            "python": self.stacks.of(piece["python"], Kind.PYTHON),
-            "nvtx": self.stacks.of(piece["nvtx"], Kind.NVTX),
+            "thread": self.thread_indices(piece["tid"]),
+            "python": self.stacks.stacks_of(piece["python"], Kind.PYTHON),
+            "nvtx": self.stacks.stacks_of(piece["nvtx"], Kind.NVTX),
         }
 
     def times(self, column: I8) -> tuple[I8, Bool]:
-        """Recorded times, and which of them are any: neither absent nor absurd."""
+        """Return times since ``origin``, and which of them were recorded and are not absurd."""
         known = (column > 0) & (np.abs(column - self._header.start_monotonic) < _LONGEST)
         since = column - self._origin
         self.last_time = max(self.last_time, int(since[known].max(initial=0)))
         return since, known
 
-    def reach_end(self, header: Header) -> None:
-        """Let the recording last until it was ended, or last seen to go on."""
+    def reach_end(self, header: DumpHeader) -> None:
+        """Let the recording last until it was ended, or was last seen to go on."""
         self.times(np.array([header.end_monotonic]).astype(np.int64))
 
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
-        """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
+        """Return starts and ends of ``what``; a missing one is taken from the other: 0 ns."""
         (start, started), (end, ended) = self.times(start), self.times(end)
         self.untimed[what] += int((~(started & ended)).sum())
-        return cupti.spans(start, started, end, ended)
+        return cupti.complete_spans(start, started, end, ended)
 
-    def warnings(self) -> Iterator[str]:
-        """What had no times."""
+    def time_warnings(self) -> Iterator[str]:
+        """Yield a warning for each kind of record without usable times."""
         if self.timeless_ranges:
             yield f"{self.timeless_ranges:,} NVTX ranges have no time that makes sense: left out"
         if self.deep_ranges:
@@ -125,11 +130,11 @@ class Context:
                 f"{self.deep_ranges:,} NVTX ranges are nested too deep: "
                 "their time counts in the range around them"
             )
-        yield from cupti.untimed_notes(self.untimed)
+        yield from cupti.untimed_warnings(self.untimed)
 
 
-class Shared:
-    """The vocabulary of one or more dumps; index columns are indices into its lists.
+class SharedTables:
+    """The tables that dumps of one recording share; index columns are indices into its lists.
 
     ``source`` of a process or device is its dump's number. Names may come late: then the entry is
     replaced by one with the name.
@@ -144,8 +149,8 @@ class Shared:
         self.configs: list[LaunchConfig] = []
         self._configs: dict[LaunchConfig, int] = {}
 
-    def config(self, config: LaunchConfig) -> int:
-        """The index of a launch configuration, new or known."""
+    def config_index(self, config: LaunchConfig) -> int:
+        """Return the index of a launch configuration, new or known."""
         index = self._configs.setdefault(config, len(self.configs))
         if index == len(self.configs):
             self.configs.append(config)

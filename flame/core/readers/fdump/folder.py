@@ -1,4 +1,4 @@
-"""The dumps of one recording: every process writes one into the same folder."""
+"""Find the dumps of a recording: every process writes one into the same folder."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flame.core.errors import InputError
-from flame.core.readers.fdump.tally import holds_nothing
+from flame.core.readers.fdump.tally import is_empty_dump
 
 SUFFIX = ".fdump"
 
 
 class Recording(NamedTuple):
-    """The dumps in a folder that are worth reading, and what is to be said of the others."""
+    """The dumps in a folder that are worth reading, and notes on those that are left out."""
 
     dumps: tuple[Path, ...]
     notes: tuple[str, ...]
 
 
 def is_folder(path: Path) -> bool:
-    """Whether ``path`` is a folder; of what cannot be looked at somebody else says why."""
+    """Return whether ``path`` is a folder; False where it cannot be looked at."""
     try:
         return path.is_dir()
     except OSError:
         return False
 
 
-def dumps_in(folder: Path) -> Iterator[Path]:
-    """The dumps that lie in ``folder`` itself, in the order in which their processes began.
+def list_dumps(folder: Path) -> Iterator[Path]:
+    """Yield the dumps that lie in ``folder`` itself, in the order in which their processes began.
 
     Raises OSError where it cannot be read.
     """
-    found = [one for one in folder.iterdir() if one.suffix == SUFFIX and one.is_file()]
-    yield from sorted(found, key=lambda one: (_start(one), one.name))
+    found = [entry for entry in folder.iterdir() if entry.suffix == SUFFIX and entry.is_file()]
+    yield from sorted(found, key=lambda dump: (_start_in_name(dump), dump.name))
 
 
-def _start(dump: Path) -> int:
-    """``<pid>-<start in hexadecimal>.fdump``; dumps of other names come first."""
+def _start_in_name(dump: Path) -> int:
+    """Parse the start in ``<pid>-<start in hexadecimal>.fdump``; 0 for dumps of other names."""
     try:
         return int(dump.stem.rpartition("-")[2], 16)
     except ValueError:
@@ -45,26 +45,26 @@ def _start(dump: Path) -> int:
 
 
 def read_folder(folder: Path) -> Recording:
-    """Without dumps that hold nothing, or that cannot be read, if there are others.
+    """List the dumps of a recording, without empty and unreadable ones if there are others.
 
     Raises InputError where there is no dump that can be read.
     """
     try:
-        found = list(dumps_in(folder))
+        found = list(list_dumps(folder))
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
     if not found:
         raise InputError(f"{folder}: is a folder with no dump (*{SUFFIX}) in it: name a trace file")
-    return _sorted_out(found)
+    return _leave_out_empty(found)
 
 
-def _sorted_out(found: list[Path]) -> Recording:
+def _leave_out_empty(dumps: list[Path]) -> Recording:
     full: list[Path] = []
     empty: list[Path] = []
     errors: list[InputError] = []
-    for one in found:
+    for dump in dumps:
         try:
-            (empty if holds_nothing(one) else full).append(one)
+            (empty if is_empty_dump(dump) else full).append(dump)
         except InputError as error:
             errors.append(error)
     if errors and not full and not empty:

@@ -1,4 +1,4 @@
-"""GPU work: kernels, copies and sets, how they were launched, and the nodes of CUDA graphs."""
+"""Read GPU work: kernels, copies and sets, how they were launched, and nodes of CUDA graphs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig
 from flame.core.names.cuda import demangle, kernel_base
-from flame.core.readers.fdump.context import Context
-from flame.core.readers.fdump.ids import Made
-from flame.core.readers.shared.cupti import cluster_of, copy_name, small
+from flame.core.readers.fdump.context import DumpContext
+from flame.core.readers.fdump.ids import OptionalRowIds
+from flame.core.readers.shared.cupti import cluster_of, copy_name, fit_31_bits
 
 KERNELS, COPIES, NODES = "kernel", "memop", "graph_node"
 _COMMON = (
@@ -36,53 +36,53 @@ Rows = dict[str, Column]
 
 
 class GpuRows:
-    """Makes rows of GPU work of records.
+    """Builds rows of GPU activities from their records.
 
     Columns are those of `flame.core.model.raw.RawActivities` and `RecordedOrigins` without the
     process, and ``config`` and ``bytes`` as in `flame.core.model.launches.LaunchDetails`.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DumpContext) -> None:
         self._context = context
-        self._kernels = Made(partial(_kernel, context))
-        self._copies = Made(partial(_copy, context))
-        self._configs = Made(lambda *row: context.shared.config(_config(*row)))
+        self._kernels = OptionalRowIds(partial(_add_kernel, context))
+        self._copies = OptionalRowIds(partial(_add_copy, context))
+        self._configs = OptionalRowIds(lambda *row: context.shared.config_index(_config(*row)))
 
-    def kernels(self, piece: dict[str, I8]) -> Rows:
-        """Of kernels."""
+    def kernel_rows(self, piece: dict[str, I8]) -> Rows:
+        """Build the rows of kernels."""
         size = len(piece["start"])
-        return self._common(piece) | {
+        return self._common_columns(piece) | {
             "kind": np.full(size, Kind.KERNEL),
-            "frame": self._kernels.rows([piece["symbol"]]),
-            "config": self._configs.rows([piece[name] for name in _GEOMETRY]),
+            "frame": self._kernels.look_up([piece["symbol"]]),
+            "config": self._configs.look_up([piece[name] for name in _GEOMETRY]),
             "bytes": np.full(size, UNKNOWN),
         }
 
-    def copies(self, piece: dict[str, I8]) -> Rows:
-        """Of copies and sets."""
-        return self._common(piece) | {
+    def copy_rows(self, piece: dict[str, I8]) -> Rows:
+        """Build the rows of copies and sets."""
+        return self._common_columns(piece) | {
             "kind": np.where(piece["kind"] == _SET, Kind.MEMSET, Kind.MEMCPY),
-            "frame": self._copies.rows([piece["kind"], piece["copy_kind"]]),
+            "frame": self._copies.look_up([piece["kind"], piece["copy_kind"]]),
             "config": np.full(len(piece["start"]), UNKNOWN),
             "bytes": np.where(piece["bytes"] < 0, UNKNOWN, piece["bytes"]),
         }
 
-    def _common(self, piece: dict[str, I8]) -> Rows:
+    def _common_columns(self, piece: dict[str, I8]) -> Rows:
         context = self._context
         start, end = context.spans("GPU activities", piece["start"], piece["end"])
-        return context.where(piece) | {
+        return context.thread_and_stacks(piece) | {
             "start": start,
             "end": end,
-            "device": context.devices.rows([small(piece["device"])]),
-            "stream": small(piece["stream"]),
+            "device": context.devices.look_up([fit_31_bits(piece["device"])]),
+            "stream": fit_31_bits(piece["stream"]),
             "correlation": piece["correlation"],
             "graph_node": np.where(piece["graph_node"] > 0, piece["graph_node"], NONE),
         }
 
 
-def _kernel(context: Context, symbol: int) -> int:
-    """A kernel by its base name; the full name and the symbol are kept."""
-    text = context.vocabulary.texts.of(np.array([symbol]))[symbol]
+def _add_kernel(context: DumpContext, symbol: int) -> int:
+    """Add the frame of a kernel, called by its base name; the full name and symbol are kept."""
+    text = context.vocabulary.texts.look_up(np.array([symbol]))[symbol]
     full = demangle(text)
     known = (("demangled", full), ("mangled", text if text.startswith("_Z") else ""))
     extra = tuple(pair for pair in known if pair[1])
@@ -90,7 +90,7 @@ def _kernel(context: Context, symbol: int) -> int:
     return context.shared.frames.add(Frame(Kind.KERNEL, name, extra=extra))
 
 
-def _copy(context: Context, kind: int, copy: int) -> int:
+def _add_copy(context: DumpContext, kind: int, copy: int) -> int:
     named = Frame(Kind.MEMCPY, copy_name(copy))
     return context.shared.frames.add(Frame(Kind.MEMSET, "memset") if kind == _SET else named)
 
@@ -105,10 +105,10 @@ def _dim(x: int, y: int, z: int) -> Dim:
     return x, y, z
 
 
-def node_rows(context: Context, piece: dict[str, I8]) -> Rows:
-    """Creations of CUDA graph nodes; columns of `RawGraphNodes` and `RecordedOrigins`."""
+def build_node_rows(context: DumpContext, piece: dict[str, I8]) -> Rows:
+    """Build rows of CUDA graph nodes' creations: columns of raw `Nodes` and `Recorded`."""
     time, known = context.times(piece["time"])
-    return context.where(piece) | {
+    return context.thread_and_stacks(piece) | {
         "node": piece["node"],
         "original": np.where(piece["original"] == 0, NONE, piece["original"]),
         "start": np.where(known, time, 0),

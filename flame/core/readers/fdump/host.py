@@ -1,4 +1,4 @@
-"""What the threads did: CUDA API calls, and NVTX ranges with their payloads."""
+"""Read what threads did: CUDA API calls, and NVTX ranges with their payloads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import api_name
 from flame.core.names.nvtx import payload_text
-from flame.core.readers.fdump.context import Context
-from flame.core.readers.fdump.ids import Made
-from flame.core.readers.fdump.names import API
+from flame.core.readers.fdump.context import DumpContext
+from flame.core.readers.fdump.ids import OptionalRowIds
+from flame.core.readers.fdump.vocabulary import API
 
 CALLS, RANGES, OPEN_RANGES = "launch", "range", "open_range"
 _PAYLOAD_FIELDS = ("payload", "payload_text", "payload_type")
@@ -40,35 +40,35 @@ Rows = dict[str, Column]
 
 
 class CallRows:
-    """Makes rows of CUDA API calls of records.
+    """Builds rows of CUDA API calls from their records.
 
     Columns are those of `flame.core.model.raw.RawCalls`, and ``nvtx``, the path recorded with each.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DumpContext) -> None:
         self._context = context
-        self._frames = Made(partial(_call, context))
+        self._frames = OptionalRowIds(partial(_add_call, context))
 
-    def rename(self) -> None:
-        """Look names up again: one may come after the first call that has it."""
-        self._frames = Made(partial(_call, self._context))
+    def forget_names(self) -> None:
+        """Look names up again: a name may come after the first call that has it."""
+        self._frames = OptionalRowIds(partial(_add_call, self._context))
 
-    def rows(self, piece: dict[str, I8]) -> Rows:
-        """All calls in ``piece``."""
+    def call_rows(self, piece: dict[str, I8]) -> Rows:
+        """Build the rows of all calls in ``piece``."""
         start, end = self._context.spans("CUDA API calls", piece["start"], piece["end"])
         nothing = np.zeros(len(start))
-        return self._context.where(piece) | {
+        return self._context.thread_and_stacks(piece) | {
             "start": start,
             "end": end,
             "correlation": piece["correlation"],
-            "frame": self._frames.rows([piece["api"]]),
+            "frame": self._frames.look_up([piece["api"]]),
             "native": nothing,
             "chain_only": nothing,
         }
 
 
-def _call(context: Context, api: int) -> int:
-    name = api_name(context.vocabulary.name(API, api))
+def _add_call(context: DumpContext, api: int) -> int:
+    name = api_name(context.vocabulary.name_of(API, api))
     frame = Frame(Kind.LAUNCH, name or f"[API call with unknown name {api}]")
     return context.shared.frames.add(frame)
 
@@ -76,25 +76,25 @@ def _call(context: Context, api: int) -> int:
 class Payloads:
     """Keeps a few payloads of ranges as examples: they differ from instance to instance."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DumpContext) -> None:
         self._context = context
         self._left = _MAX_PAYLOADS
 
     def add(self, piece: dict[str, I8]) -> None:
-        """Those of the ranges in ``piece``."""
+        """Keep payloads of the ranges in ``piece``."""
         filled = (piece["payload_type"] != 0) | (piece["payload_text"] != 0)
         rows = np.flatnonzero(filled)[: self._left]
         self._left -= len(rows)
-        texts = self._context.vocabulary.texts.of(piece["payload_text"][rows])
+        texts = self._context.vocabulary.texts.look_up(piece["payload_text"][rows])
         frames = self._context.vocabulary.range_frames(piece["name"][rows]).tolist()
         columns = (piece[name][rows].tolist() for name in _PAYLOAD_FIELDS)
         for index, bits, text, kind in zip(frames, *columns, strict=True):
-            payload = payload_text(texts[text]) if text else _payload(bits, kind)
+            payload = payload_text(texts[text]) if text else _format_payload(bits, kind)
             if payload:
                 self._context.shared.frames.add_example(index, payload)
 
 
-def _payload(bits: int, kind: int) -> str:
+def _format_payload(bits: int, kind: int) -> str:
     if kind not in _PAYLOADS:
         return ""
     title, form = _PAYLOADS[kind]
@@ -102,8 +102,8 @@ def _payload(bits: int, kind: int) -> str:
     return f"{title} {value}"
 
 
-def range_rows(context: Context, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8]]:
-    """Ranges that have times, columns of `raw.RawRanges`; and their records, row by row.
+def build_range_rows(context: DumpContext, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8]]:
+    """Build rows of ranges that have times, columns of `raw.Ranges`; and select their records.
 
     Ranges that are open have no ``end`` in ``piece``, and get none.
     """
@@ -112,41 +112,43 @@ def range_rows(context: Context, piece: dict[str, I8]) -> tuple[Rows, dict[str, 
     for name in {"start", "end"} & piece.keys():
         times[name], known = context.times(piece[name])
         whole &= known
-    kept = chosen(piece, whole)
+    kept = select_rows(piece, whole)
     rows: Rows = {
-        "thread": context.thread(kept["tid"]),
+        "thread": context.thread_indices(kept["tid"]),
         "frame": context.vocabulary.range_frames(kept["name"]),
     }
-    return rows | chosen(times, whole), kept
+    return rows | select_rows(times, whole), kept
 
 
-def span_rows(context: Context, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8], int]:
-    """Push/pop ranges that have times and ``nvtx``, the path with the range itself; their records.
+def build_push_pop_rows(
+    context: DumpContext, piece: dict[str, I8]
+) -> tuple[Rows, dict[str, I8], int]:
+    """Build rows of push/pop ranges with ``nvtx``, the path with the range; and their records.
 
     The last is how many are on no path of their own: the library records none for the innermost
     of very many, nor for those whose names it had no memory for.
     """
-    rows, kept = range_rows(context, piece)
+    rows, kept = build_range_rows(context, piece)
     node = kept["node"]
-    own = (node != 0) & (kept["name"] != 0) & (context.stacks.depths(node) < _DEEPEST)
-    rows["nvtx"] = context.stacks.of(node, Kind.NVTX)
-    return chosen(rows, own), chosen(kept, own), int((~own).sum())
+    own = (node != 0) & (kept["name"] != 0) & (context.stacks.depths_of(node) < _DEEPEST)
+    rows["nvtx"] = context.stacks.stacks_of(node, Kind.NVTX)
+    return select_rows(rows, own), select_rows(kept, own), int((~own).sum())
 
 
-def began_with(rows: Rows, known: Rows) -> Bool:
-    """Which of the ranges ``rows`` began on a thread when one of the ``known`` ones did."""
+def share_begin(rows: Rows, others: Rows) -> Bool:
+    """Return which ``rows`` began when one of ``others`` did, on the same thread."""
     thread, start = rows["thread"], rows["start"]
-    keys = pack([np.append(thread, known["thread"]), np.append(start, known["start"])])
-    wanted, others = keys[: len(start)], np.sort(keys[len(start) :])
-    found: Bool = np.append(others, NONE)[np.searchsorted(others, wanted)] == wanted
-    return found
+    keys = pack([np.append(thread, others["thread"]), np.append(start, others["start"])])
+    wanted, begins = keys[: len(start)], np.sort(keys[len(start) :])
+    shared: Bool = np.append(begins, NONE)[np.searchsorted(begins, wanted)] == wanted
+    return shared
 
 
-def of_kinds(piece: dict[str, I8], kinds: tuple[int, ...]) -> dict[str, I8]:
-    """The records of ranges of these kinds."""
-    return chosen(piece, np.isin(piece["kind"], kinds))
+def select_kinds(piece: dict[str, I8], kinds: tuple[int, ...]) -> dict[str, I8]:
+    """Select the records of ranges of these kinds."""
+    return select_rows(piece, np.isin(piece["kind"], kinds))
 
 
-def chosen(piece: Rows, rows: Bool) -> Rows:
-    """Some rows of columns."""
+def select_rows(piece: Rows, rows: Bool) -> Rows:
+    """Select some rows of all columns."""
     return {name: column[rows] for name, column in piece.items()}

@@ -1,4 +1,4 @@
-"""Lookups by the ids that records of a dump name one another with."""
+"""Look up values by the ids with which records of a dump refer to one another."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, unique_rows
+from flame.core.columns import I8, Bool, Column, distinct, run_starts
 from flame.core.model.activities import NONE
 from flame.core.readers.fdump.layout import TEXT
 from flame.core.readers.fdump.records import Records
+from flame.core.readers.shared.row_ids import RowIds
 
 LOST = "[lost]"
 
@@ -21,8 +22,8 @@ _RECORD = struct.Struct("<II")
 ABSENT = -1
 
 
-class Ids:
-    """Values (>= 0) by id. Ids are never given twice: of different values of one none is believed.
+class IdTable:
+    """Values (>= 0) by id. An id has one value: where records give it several, it has none.
 
     ``ids`` are sorted; ``values`` are `ABSENT` where they contradict one another.
     """
@@ -35,8 +36,8 @@ class Ids:
         return len(self.ids)
 
     def learn(self, ids: I8, values: I8) -> None:
-        """What ``ids`` stand for; those that are not positive stand for nothing."""
-        ids, values = _told(ids, values)
+        """Add the values of ``ids``; ids that are not positive stand for nothing."""
+        ids, values = _settle(ids, values)
         place, known = self._find(ids)
         old = place[known]
         self.values[old] = np.where(self.values[old] == values[known], values[known], ABSENT)
@@ -45,27 +46,27 @@ class Ids:
             self.ids = np.insert(self.ids, new, ids[~known])
             self.values = np.insert(self.values, new, values[~known])
 
-    def of(self, wanted: Column) -> I8:
-        """The values of the ids ``wanted``, `ABSENT` where there is none."""
+    def look_up(self, wanted: Column) -> I8:
+        """Return the values of the ids ``wanted``, `ABSENT` where there is none."""
         place, known = self._find(wanted)
         found = np.full(len(wanted), ABSENT)
         found[known] = self.values[place[known]]
         return found
 
-    def knows(self, wanted: Column) -> Bool:
-        """Which of the ids have been told of, whether or not that is believed."""
+    def contains(self, wanted: Column) -> Bool:
+        """Return which of the ids ``wanted`` have come, whether or not their values agree."""
         return self._find(wanted)[1]
 
     def _find(self, wanted: Column) -> tuple[I8, Bool]:
-        """Where the ids ``wanted`` are, and which of them are there at all."""
+        """Return the places of the ids ``wanted``, and which of them are there at all."""
         if not len(self.ids):
             return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
         place = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
         return place, (self.ids[place] == wanted) & (wanted > 0)
 
 
-def _told(ids: I8, values: I8) -> tuple[I8, I8]:
-    """Distinct ids, sorted, and what is told of each."""
+def _settle(ids: I8, values: I8) -> tuple[I8, I8]:
+    """Return distinct ids, sorted, and the value of each, `ABSENT` where several contradict."""
     rows = np.flatnonzero(ids > 0)
     order = rows[np.lexsort((values[rows], ids[rows]))]
     ids, values = ids[order], values[order]
@@ -74,29 +75,16 @@ def _told(ids: I8, values: I8) -> tuple[I8, I8]:
     return ids[first], np.where(values[first] == values[last], values[first], ABSENT)
 
 
-class Made(dict[tuple[int, ...], int]):
-    """What stands for rows of numbers (a frame for a symbol); each is worked out once.
-
-    `NONE` alone stands for itself.
-    """
+class OptionalRowIds(RowIds):
+    """Ids of rows, among which `NONE` alone stands for no row and keeps the id `NONE`."""
 
     def __init__(self, make: Callable[..., int]) -> None:
-        super().__init__({(NONE,): NONE})
-        self._make = make
-
-    def __missing__(self, row: tuple[int, ...]) -> int:
-        found = self[row] = self._make(*row)
-        return found
-
-    def rows(self, columns: list[Column]) -> I4:
-        """That of all rows of ``columns``."""
-        first, kind = unique_rows(columns)
-        rows = zip(*(column[first].tolist() for column in columns), strict=True)
-        return np.array([self[row] for row in rows], np.int32)[kind]
+        super().__init__(make)
+        self[(NONE,)] = NONE
 
 
-class Texts:
-    """All texts. Kept as the bytes that were written: a program may name a million ranges.
+class TextTable:
+    """All texts of a dump, kept as the bytes written: a program may name a million ranges.
 
     ``damaged`` counts places from which on a chunk holds something else.
     """
@@ -105,7 +93,7 @@ class Texts:
         self.damaged = 0
         self._data = bytearray()
         self._start, self._size = array("q"), array("q")
-        self._ids = Ids()
+        self._ids = IdTable()
 
     def learn(self, records: Records) -> None:
         """Add the texts among ``records``."""
@@ -116,7 +104,7 @@ class Texts:
         self._ids.learn(np.array(numbers, np.int64), rows)
 
     def _add(self, data: bytes) -> Iterator[int]:
-        """Keep the bytes of one piece; the ids of the texts in it."""
+        """Keep the bytes of one piece, and yield the ids of the texts in it."""
         at, base = 0, len(self._data)
         while at + _RECORD.size <= len(data):
             number, size = _RECORD.unpack_from(data, at)
@@ -130,14 +118,14 @@ class Texts:
             at = start + (size + 7) // 8 * 8
         self._data += data[:at]
 
-    def of(self, *columns: Column) -> dict[int, str]:
-        """The texts with the ids in ``columns``: nothing for 0, `LOST` where the dump lacks it."""
-        return dict(self.each(*columns))
+    def look_up(self, *columns: Column) -> dict[int, str]:
+        """Return the texts of the ids in ``columns``: empty for 0, `LOST` where there is none."""
+        return dict(self.look_up_each(*columns))
 
-    def each(self, *columns: Column) -> Iterator[tuple[int, str]]:
-        """The same, one at a time: there may be a million."""
+    def look_up_each(self, *columns: Column) -> Iterator[tuple[int, str]]:
+        """Yield what `look_up` returns, one text at a time: there may be a million."""
         wanted, _ = distinct(np.concatenate([np.zeros(1, np.int64), *columns]))
-        for number, row in zip(wanted.tolist(), self._ids.of(wanted).tolist(), strict=True):
+        for number, row in zip(wanted.tolist(), self._ids.look_up(wanted).tolist(), strict=True):
             yield number, self._text(row) if row != ABSENT else LOST if number else ""
 
     def _text(self, row: int) -> str:

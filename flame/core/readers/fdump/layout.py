@@ -1,4 +1,4 @@
-"""How a dump is laid out: its header, its chunks' headers, and the records by the schema in it."""
+"""Parse the layout of a dump: its header, the headers of chunks, and its schema of records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEVER = 1 << 62  # ns; what is computed with it fits 64 bits
 _TYPES = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "u8": "<u8"}
 
 
-class Header(NamedTuple):
+class DumpHeader(NamedTuple):
     """The fixed part of the header, see ``inject/dump/dump.h``. ``state`` 0 is `RUNNING`."""
 
     magic: bytes
@@ -54,33 +54,33 @@ class Header(NamedTuple):
     flags: int
     end_monotonic: int
 
-    def packed(self) -> bytes:
-        """As it stands in a dump, `HEADER_SIZE` bytes."""
+    def pack(self) -> bytes:
+        """Return the header as it stands in a dump, `HEADER_SIZE` bytes."""
         return _HEADER.pack(*self)
 
 
 HEADER_SIZE = _HEADER.size
 
 
-def header_of(data: bytes) -> Header:
-    """The header that ``data`` begins with; InputError if it is none, or of another version."""
+def parse_header(data: bytes) -> DumpHeader:
+    """Parse the header that ``data`` begins with; InputError if none, or of another version."""
     if not data.startswith(MAGIC):
         raise InputError("not a dump of flame")
     if len(data) < HEADER_SIZE:
         raise InputError("cut off within its header: nothing in it can be read")
-    header = Header(*_HEADER.unpack_from(data))
+    header = DumpHeader(*_HEADER.unpack_from(data))
     if header.version != VERSION:
         raise InputError(
             f"a dump of version {header.version}, this flame reads version {VERSION}: update flame"
         )
     if header.start_monotonic >= _NEVER:
         raise InputError("damaged: it says that it began at no time there is")
-    if not (_sane(header.header_size) and _sane(header.chunk_size)):
+    if not (_is_possible_size(header.header_size) and _is_possible_size(header.chunk_size)):
         return header._replace(header_size=USUAL_SIZE, chunk_size=USUAL_SIZE)
     return header
 
 
-def _sane(size: int) -> bool:
+def _is_possible_size(size: int) -> bool:
     return 1 << 12 <= size <= _MOST and size % CHUNK_HEADER == 0
 
 
@@ -100,8 +100,8 @@ class Chunk(NamedTuple):
     made: int
 
 
-def chunk_of(data: bytes, offset: int, size: int) -> Chunk | None:
-    """The chunk of ``size`` bytes whose header is ``data``; None if that is no header of one."""
+def parse_chunk(data: bytes, offset: int, size: int) -> Chunk | None:
+    """Parse the header ``data`` of a chunk of ``size`` bytes; None if it is none."""
     if len(data) < CHUNK_HEADER:
         return None
     magic, kind, record, own_size, _, committed, sealed, made = _CHUNK.unpack_from(data)
@@ -112,8 +112,8 @@ def chunk_of(data: bytes, offset: int, size: int) -> Chunk | None:
     return Chunk(offset, kind, record, min(committed, room), bool(sealed), damaged, made)
 
 
-def with_committed(data: bytes, committed: int) -> bytes:
-    """The header ``data`` of a chunk that holds so many bytes of records."""
+def replace_committed(data: bytes, committed: int) -> bytes:
+    """Return the header ``data`` of a chunk, saying that it holds ``committed`` bytes."""
     *before, _, sealed, made = _CHUNK.unpack_from(data)
     return _CHUNK.pack(*before, committed, sealed, made) + data[_CHUNK.size :]
 
@@ -128,16 +128,16 @@ class _Schema(msgspec.Struct):
     records: dict[str, msgspec.Raw]
 
 
-class Layout(NamedTuple):
-    """Records of one key; ``size`` is 0 where it varies (texts)."""
+class RecordLayout(NamedTuple):
+    """The layout of one kind of record; ``size`` is 0 where it varies (texts)."""
 
     type: int
     size: int
     dtype: np.dtype[Any]
 
 
-def layouts_of(schema: bytes) -> dict[str, Layout]:
-    """The layout of each kind of record, by its key; InputError where nothing can be made of it.
+def parse_layouts(schema: bytes) -> dict[str, RecordLayout]:
+    """Parse the schema: the layout of each kind of record, by its key; InputError if it is none.
 
     Kinds that contradict themselves are left out: their records are then of an unknown kind.
     """
@@ -145,11 +145,11 @@ def layouts_of(schema: bytes) -> dict[str, Layout]:
         records = msgspec.json.decode(schema, type=_Schema).records
     except (ValueError, RecursionError):
         raise InputError("damaged: the description of its records cannot be read") from None
-    known = {key: _layout(key, bytes(record)) for key, record in records.items()}
+    known = {key: _parse_layout(key, bytes(record)) for key, record in records.items()}
     return {key: layout for key, layout in known.items() if layout is not None}
 
 
-def _layout(key: str, text: bytes) -> Layout | None:
+def _parse_layout(key: str, text: bytes) -> RecordLayout | None:
     try:
         record = msgspec.json.decode(text, type=_Record)
     except (ValueError, RecursionError):
@@ -159,11 +159,11 @@ def _layout(key: str, text: bytes) -> Layout | None:
         return None
     dtype = np.dtype([(name, _TYPES[kind]) for name, kind in record.fields])
     fits = dtype.itemsize == record.size and (record.size > 0) == (key != TEXT)
-    return Layout(record.type, record.size, dtype) if fits else None
+    return RecordLayout(record.type, record.size, dtype) if fits else None
 
 
-def schema_place(header: Header) -> tuple[int, int]:
-    """Where the schema is: offset and size; InputError where it cannot be."""
+def locate_schema(header: DumpHeader) -> tuple[int, int]:
+    """Return offset and size of the schema; InputError where it cannot be there."""
     end = header.schema_offset + header.schema_size
     if header.schema_offset < HEADER_SIZE or end > header.header_size:
         raise InputError("damaged: the description of its records lies nowhere")

@@ -1,4 +1,4 @@
-"""Reads a dump of the injection library into a `RawTrace`, also while it is being written."""
+"""Read a dump of the injection library into a `RawTrace`, also while it is being written."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from flame.core.model.raw import (
     TableBuilder,
 )
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.fdump import gpu, host, machine, samples
-from flame.core.readers.fdump.chunks import Bytes, Chunks, named
-from flame.core.readers.fdump.context import Context, Shared
+from flame.core.readers.fdump import gpu, host, metadata, samples
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
+from flame.core.readers.fdump.context import DumpContext, SharedTables
 from flame.core.readers.fdump.layout import MAGIC
 from flame.core.readers.fdump.records import AT_ONCE, Records
-from flame.core.readers.fdump.remarks import Losses, remarks
+from flame.core.readers.fdump.warnings import Losses, dump_warnings
 
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
 _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples.SAMPLES)
@@ -39,24 +39,24 @@ _GROWING = (gpu.KERNELS, gpu.COPIES, gpu.NODES, host.CALLS, host.RANGES, samples
 Table = TypeVar("Table", RawGraphNodes, RecordedOrigins)
 
 
-def looks_like(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a dump."""
+def is_dump(head: bytes) -> bool:
+    """Return whether a file that begins with ``head`` is a dump."""
     return head.startswith(MAGIC)
 
 
-def read(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
-    """Decode what is whole; what is not is left out and counted.
+def read_dump(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
+    """Decode all records that are whole; leave out and count the others.
 
     Raises InputError where nothing can be read at all.
     """
-    with named(path), closing(Bytes(path)) as data:
+    with prefix_errors(path), closing(DumpBytes(path)) as data:
         return _read(Chunks(data), path, options, progress)
 
 
 def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
-    still_open, records, latest = _moments(chunks)
-    shared, header, losses = Shared(), chunks.header, Losses()
-    context = Context(header, shared, options, origin=header.start_monotonic)
+    still_open, records, latest = _read_in_order(chunks)
+    shared, header, losses = SharedTables(), chunks.header, Losses()
+    context = DumpContext(header, shared, options, origin=header.start_monotonic)
     context.learn(latest)
     losses.learn(latest)
     stages = _Stages(records, progress)
@@ -77,9 +77,9 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
         tuple(shared.processes),
         tuple(shared.threads),
         tuple(shared.devices),
-        machine.read_meta(header, context.vocabulary, str(path)),
+        metadata.read_meta(header, context.vocabulary, str(path)),
         context.last_time,
-        [*remarks(chunks, context, losses), *notes],
+        [*dump_warnings(chunks, context, losses), *notes],
         launches_builder=LaunchDetails(config, size, tuple(shared.configs)).builder(),
         # Start/end ranges are on no path: then time tells for all of them.
         paths=RecordedPaths(None if options.nvtx_start_end else paths, recorded, made),
@@ -87,8 +87,8 @@ def _read(chunks: Chunks, path: Path, options: LoadOptions, progress: Progress) 
     )
 
 
-def _moments(chunks: Chunks) -> tuple[dict[str, I8], Records, Records]:
-    """The ranges that are open, then the records there are, then those that they may refer to.
+def _read_in_order(chunks: Chunks) -> tuple[dict[str, I8], Records, Records]:
+    """Read the open ranges, then the records, then the vocabulary that they may refer to.
 
     In this order nothing is missed in a file that grows: a range is written as ended before it is
     no longer open, and what a record refers to before the record.
@@ -102,7 +102,7 @@ def _moments(chunks: Chunks) -> tuple[dict[str, I8], Records, Records]:
 
 
 class _Stages:
-    """The records of a dump, kind by kind; progress is reported, which may raise CancelledError."""
+    """Reads records kind by kind and reports progress, which may raise CancelledError."""
 
     def __init__(self, records: Records, progress: Progress) -> None:
         self._records = records
@@ -111,15 +111,17 @@ class _Stages:
         self._done = 0
 
     def columns(self, stage: str, key: str) -> Iterator[dict[str, I8]]:
-        """As of `Records`."""
+        """Yield the columns of all records of a kind, as `Records.columns`."""
         for piece in self._records.columns(key, _FIELDS[key]):
             yield piece
             self._done += AT_ONCE
             self._progress(stage, min(self._done, self._expected), self._expected)
 
 
-def _read_work(context: Context, stages: _Stages) -> tuple[RawActivities, RecordedOrigins, I4, I8]:
-    """All GPU work, and row by row how the program saw its launch, its configuration and bytes."""
+def _read_work(
+    context: DumpContext, stages: _Stages
+) -> tuple[RawActivities, RecordedOrigins, I4, I8]:
+    """Read all GPU activities, and row by row their launch's origin, configuration and bytes."""
     table, recorded, rows = (
         TableBuilder(RawActivities),
         TableBuilder(RecordedOrigins),
@@ -135,69 +137,71 @@ def _read_work(context: Context, stages: _Stages) -> tuple[RawActivities, Record
         size.append(known["bytes"])
 
     for piece in stages.columns("reading kernels", gpu.KERNELS):
-        add(rows.kernels(piece))
+        add(rows.kernel_rows(piece))
     for piece in stages.columns("reading copies", gpu.COPIES):
-        add(rows.copies(piece))
+        add(rows.copy_rows(piece))
     return table.build(), recorded.build(), np.concatenate(config), np.concatenate(size)
 
 
-def _read_nodes(context: Context, stages: _Stages) -> tuple[RawGraphNodes, RecordedOrigins]:
-    """Creations of CUDA graph nodes, and row by row where that was."""
+def _read_nodes(context: DumpContext, stages: _Stages) -> tuple[RawGraphNodes, RecordedOrigins]:
+    """Read creations of CUDA graph nodes, and row by row where in the program that was."""
     batches, where = TableBuilder(RawGraphNodes), TableBuilder(RecordedOrigins)
     for piece in stages.columns("reading graphs", gpu.NODES):
-        rows = gpu.node_rows(context, piece)
+        rows = gpu.build_node_rows(context, piece)
         where.add(**rows)
         batches.add(**rows, process=np.full(len(rows["node"]), context.process))
     nodes, origins = batches.build(), where.build()
     # A copy is made first, and then said to be one: it was born where its original was.
     copied = nodes.original != NONE
     kept = copied | ~np.isin(nodes.node, nodes.node[copied])
-    return _chosen(nodes, kept), _chosen(origins, kept)
+    return _select_rows(nodes, kept), _select_rows(origins, kept)
 
 
-def _chosen(table: Table, rows: Bool) -> Table:
-    return replace(table, **{one.name: getattr(table, one.name)[rows] for one in fields(table)})
+def _select_rows(table: Table, rows: Bool) -> Table:
+    return replace(
+        table, **{column.name: getattr(table, column.name)[rows] for column in fields(table)}
+    )
 
 
-def _read_calls(context: Context, stages: _Stages) -> tuple[RawCalls, I4]:
-    """All CUDA API calls, and the path of NVTX ranges recorded with each."""
+def _read_calls(context: DumpContext, stages: _Stages) -> tuple[RawCalls, I4]:
+    """Read all CUDA API calls, and the path of NVTX ranges recorded with each."""
     batches, paths, rows = TableBuilder(RawCalls), [np.zeros(0, np.int32)], host.CallRows(context)
     for piece in stages.columns("reading API calls", host.CALLS):
-        known = rows.rows(piece)
+        known = rows.call_rows(piece)
         batches.add(**known)
         paths.append(known["nvtx"])
     return batches.build(), np.concatenate(paths)
 
 
 def _read_ranges(
-    context: Context, stages: _Stages, still_open: dict[str, I8], options: LoadOptions
+    context: DumpContext, stages: _Stages, still_open: dict[str, I8], options: LoadOptions
 ) -> RawRanges:
-    """All push/pop ranges, ``still_open`` ones last; start/end ranges where ``options`` ask so.
+    """Read all push/pop ranges, ``still_open`` ones last; start/end ranges if ``options`` say so.
 
     ``still_open`` are columns of open ranges that were read before all others: some may have ended.
     """
     batches, payloads = TableBuilder(RawRanges), host.Payloads(context)
     wanted = (host.PUSH_POP, host.START_END) if options.nvtx_start_end else (host.PUSH_POP,)
     for piece in stages.columns("reading NVTX ranges", host.RANGES):
-        piece = host.of_kinds(piece, wanted)
-        rows, kept = host.range_rows(context, piece)
+        piece = host.select_kinds(piece, wanted)
+        rows, kept = host.build_range_rows(context, piece)
         context.timeless_ranges += len(piece["start"]) - len(rows["start"])
         batches.add(**rows)
         payloads.add(kept)
     table = batches.build()
-    known = {one.name: getattr(table, one.name) for one in fields(table)}
+    known = {column.name: getattr(table, column.name) for column in fields(table)}
     batches.add(**known)
-    rows, _ = host.range_rows(context, still_open)
+    rows, _ = host.build_range_rows(context, still_open)
     context.timeless_ranges += len(still_open["start"]) - len(rows["start"])
-    left = host.chosen(rows, ~host.began_with(rows, known))
+    left = host.select_rows(rows, ~host.share_begin(rows, known))
     batches.add(**left, end=np.full(len(left["start"]), OPEN))
     return batches.build()
 
 
 def _read_samples(
-    context: Context, stages: _Stages, folder: Path, progress: Progress
+    context: DumpContext, stages: _Stages, folder: Path, progress: Progress
 ) -> tuple[RawPcSamples | None, list[str]]:
-    """All PC samples, with the code that ``folder`` has for them, and what is to be said of it."""
+    """Read all PC samples with the code that ``folder`` has for them, and warnings about these."""
     rows = samples.SampleRows(context.vocabulary)
     for piece in stages.columns("reading PC samples", samples.SAMPLES):
         rows.add(piece)
@@ -206,5 +210,5 @@ def _read_samples(
     notes = [lost] if rows.impossible else []
     if found is None:
         return None, notes
-    table, more = samples.with_codes(found, folder, progress)
+    table, more = samples.add_codes(found, folder, progress)
     return table, [*notes, *more]

@@ -1,4 +1,4 @@
-"""PC samples: in which functions of which cubins, at which instructions, and why."""
+"""Read PC samples: in which functions of which cubins, at which instructions, and why."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.model.raw import RawPcSamples
 from flame.core.model.stalls import is_not_issued, stall_of
 from flame.core.options import Progress
-from flame.core.readers.fdump.chunks import Bytes, Chunks, named
-from flame.core.readers.fdump.ids import LOST, Made
-from flame.core.readers.fdump.names import STALL_REASON, Vocabulary
-from flame.core.sass.disassembly import codes_of
+from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
+from flame.core.readers.fdump.ids import LOST, OptionalRowIds
+from flame.core.readers.fdump.vocabulary import STALL_REASON, DumpVocabulary
+from flame.core.sass.disassembly import find_codes
 
 SAMPLES = "sample"
 FIELDS = ("crc", "function", "offset", "reason", "correlation", "samples")
@@ -29,15 +29,15 @@ _64_BITS = (1 << 64) - 1
 Rows = dict[str, I8]
 
 
-class Sampled(NamedTuple):
-    """Samples, and the checksum of the cubin that each of their functions is of."""
+class DumpSamples(NamedTuple):
+    """The PC samples of a dump, and the checksum of the cubin that each function is of."""
 
     rows: RawPcSamples
     checksums: tuple[int, ...]
 
     @property
-    def wanted(self) -> dict[int, set[str]]:
-        """The names of the sampled functions by checksum."""
+    def functions_by_cubin(self) -> dict[int, set[str]]:
+        """Return the names of the sampled functions by checksum of their cubin."""
         found: dict[int, set[str]] = {}
         for crc, name in zip(self.checksums, self.rows.functions, strict=True):
             found.setdefault(crc, set()).add(name)
@@ -45,12 +45,12 @@ class Sampled(NamedTuple):
 
 
 class SampleRows:
-    """Collects records of samples; what differs only in time is counted together.
+    """Collects records of samples; those that differ only in time are counted together.
 
     ``impossible`` samples are at no place that there can be, or name no function.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: DumpVocabulary) -> None:
         self.impossible = 0
         self._vocabulary = vocabulary
         self._known: Rows = {name: np.zeros(0, np.int64) for name in FIELDS}
@@ -58,7 +58,7 @@ class SampleRows:
         self._pending = 0
 
     def __len__(self) -> int:
-        """How many differ in more than time, at least."""
+        """Return how many samples differ in more than time, at least."""
         return len(self._known["samples"])
 
     def add(self, piece: Rows) -> None:
@@ -71,11 +71,13 @@ class SampleRows:
 
     def _join(self) -> None:
         parts = [self._known, *self._new]
-        self._known = _summed({name: np.concatenate([p[name] for p in parts]) for name in FIELDS})
+        self._known = _sum_equal_rows(
+            {name: np.concatenate([p[name] for p in parts]) for name in FIELDS}
+        )
         self._new, self._pending = [], 0
 
-    def build(self, process: int) -> Sampled | None:
-        """All of them, of the process with this index; None where there are none."""
+    def build(self, process: int) -> DumpSamples | None:
+        """Build the samples of the process with this index; None where there are none."""
         self._join()
         names: dict[str, int] = {}
         reasons: dict[str, int] = {}
@@ -88,40 +90,46 @@ class SampleRows:
         kept = issued & ~impossible
         if not kept.any():
             return None
-        rows = _summed({name: column[kept] for name, column in rows.items()})
-        return _sampled(rows, process, tuple(names), tuple(reasons))
+        rows = _sum_equal_rows({name: column[kept] for name, column in rows.items()})
+        return _build_samples(rows, process, tuple(names), tuple(reasons))
 
     def _functions(self, ids: I8, names: dict[str, int]) -> I8:
-        """Numbers of functions: one that has been named twice has one."""
-        texts = self._vocabulary.texts.of(ids)
+        """Number functions by name: a name that the dump has twice has one number."""
+        texts = self._vocabulary.texts.look_up(ids)
 
         def number(function: int) -> int:
             name = texts[function]
             return names.setdefault(name, len(names)) if name not in ("", LOST) else _NAMELESS
 
-        return Made(number).rows([ids]).astype(np.int64)
+        return OptionalRowIds(number).look_up([ids]).astype(np.int64)
 
     def _reasons(self, ids: I8, keys: dict[str, int]) -> I8:
         def number(reason: int) -> int:
-            name = self._vocabulary.name(STALL_REASON, reason) or f"reason {reason}"
-            return _NOT_ISSUED if is_not_issued(name) else keys.setdefault(_key(name), len(keys))
+            name = self._vocabulary.name_of(STALL_REASON, reason) or f"reason {reason}"
+            return (
+                _NOT_ISSUED
+                if is_not_issued(name)
+                else keys.setdefault(_reason_key(name), len(keys))
+            )
 
-        return Made(number).rows([ids]).astype(np.int64)
+        return OptionalRowIds(number).look_up([ids]).astype(np.int64)
 
 
-def _key(name: str) -> str:
+def _reason_key(name: str) -> str:
     return stall_of(name).key
 
 
-def _summed(rows: Rows) -> Rows:
-    """``rows`` that differ in more than how many samples they count."""
+def _sum_equal_rows(rows: Rows) -> Rows:
+    """Merge ``rows`` that differ only in how many samples they count."""
     first, kind = unique_rows([rows[name] for name in FIELDS if name != "samples"])
     return {name: column[first] for name, column in rows.items()} | {
         "samples": sum_by(kind, rows["samples"], len(first))
     }
 
 
-def _sampled(rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[str, ...]) -> Sampled:
+def _build_samples(
+    rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[str, ...]
+) -> DumpSamples:
     first, function = unique_rows([rows["crc"], rows["function"]])
     numbers = rows["function"][first].tolist()
     table = RawPcSamples(
@@ -135,31 +143,33 @@ def _sampled(rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[st
         codes=(None,) * len(first),
         reasons=reasons,
     )
-    return Sampled(table, tuple(crc & _64_BITS for crc in rows["crc"][first].tolist()))
+    return DumpSamples(table, tuple(crc & _64_BITS for crc in rows["crc"][first].tolist()))
 
 
-def with_codes(found: Sampled, folder: Path, progress: Progress) -> tuple[RawPcSamples, list[str]]:
-    """The samples of a dump in ``folder`` with the code there is, and what is to be said of it."""
-    codes, warnings = codes_of(folder, found.wanted, progress)
-    keys = zip(found.checksums, found.rows.functions, strict=True)
-    return replace(found.rows, codes=tuple(codes.get(key) for key in keys)), warnings
+def add_codes(
+    samples: DumpSamples, folder: Path, progress: Progress
+) -> tuple[RawPcSamples, list[str]]:
+    """Add the code that ``folder`` has to samples, and return warnings about functions without."""
+    codes, warnings = find_codes(folder, samples.functions_by_cubin, progress)
+    keys = zip(samples.checksums, samples.rows.functions, strict=True)
+    return replace(samples.rows, codes=tuple(codes.get(key) for key in keys)), warnings
 
 
-def sampled_functions(dump: Path) -> dict[int, set[str]]:
-    """The names of the sampled functions of a dump, by the checksum of their cubin.
+def read_sampled_functions(dump: Path) -> dict[int, set[str]]:
+    """Read the names of a dump's sampled functions, by the checksum of their cubin.
 
     Raises InputError where it is no dump.
     """
-    with named(dump), closing(Bytes(dump)) as data:
+    with prefix_errors(dump), closing(DumpBytes(dump)) as data:
         chunks = Chunks(data)
         chunks.update(beyond_tail=True)
         if not chunks.count(SAMPLES):
             return {}
         records = chunks.records()
-        vocabulary = Vocabulary(FrameBuilder(), clean=False)
+        vocabulary = DumpVocabulary(FrameBuilder(), clean=False)
         vocabulary.learn(records)
         rows = SampleRows(vocabulary)
         for piece in records.columns(SAMPLES, FIELDS):
             rows.add(piece)
         found = rows.build(0)
-    return found.wanted if found else {}
+    return found.functions_by_cubin if found else {}

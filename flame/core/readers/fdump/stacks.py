@@ -1,4 +1,4 @@
-"""Python stacks and paths of NVTX ranges from the trie of nodes in a dump."""
+"""Build Python stacks and paths of NVTX ranges from the trie of nodes in a dump."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column, run_starts, unique_rows
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.stacks import EMPTY, StackBuilder
-from flame.core.readers.fdump.ids import ABSENT, LOST, Ids
-from flame.core.readers.fdump.names import Vocabulary
+from flame.core.readers.fdump.ids import ABSENT, LOST, IdTable
 from flame.core.readers.fdump.records import Records
+from flame.core.readers.fdump.vocabulary import DumpVocabulary
 
-CUT = "[outermost frames not recorded]"
+CUT_NAME = "[outermost frames not recorded]"
 NODES = "node"
 _FIELDS = ("id", "parent", "item", "kind", "flags")
 _KINDS = (Kind.PYTHON, Kind.NVTX)  # by NodeKind in dump.h
@@ -26,22 +26,22 @@ _DEPTHS = 512  # numbers of a stack and of how many nodes are above are kept as 
 _Table = dict[str, I8]
 
 
-class Stacks:
+class NodeStacks:
     """The stack in ``builder`` that every node stands for, as far as nodes have been learnt.
 
     ``lost`` counts nodes that lead nowhere.
     """
 
-    def __init__(self, vocabulary: Vocabulary, builder: StackBuilder) -> None:
+    def __init__(self, vocabulary: DumpVocabulary, builder: StackBuilder) -> None:
         self.builder = builder
         self.lost = 0
         self._vocabulary = vocabulary
-        self._known = Ids()
+        self._known = IdTable()
         self._waiting: _Table = {name: np.zeros(0, np.int64) for name in _FIELDS}
         self._waited: Bool = np.zeros(0, bool)
 
     def learn(self, records: Records, last: bool = True, more: bool = False) -> None:
-        """Add the nodes among ``records``; the vocabulary knows what they refer to.
+        """Add the nodes among ``records``; the vocabulary knows the frames that they refer to.
 
         Not the ``last``: where two threads write, a node may be seen before its parent is. Then it
         waits until all is learnt that is there now, of which ``more`` comes, and that there is at
@@ -61,44 +61,44 @@ class Stacks:
         self._waited = batch.waited[late] | (not more)
         self._add(batch, ~late)
 
-    def _batch(self, node: _Table, waited: Bool) -> _Batch:
-        """The nodes that do not contradict one another."""
+    def _batch(self, node: _Table, waited: Bool) -> _NodeBatch:
+        """Select the nodes that do not contradict one another."""
         first, kind = unique_rows([node[name] for name in _FIELDS])
-        told = Ids()
+        told = IdTable()
         told.learn(node["id"], kind)
         wrong = told.ids[told.values == ABSENT]
         self._known.learn(wrong, np.full(len(wrong), ABSENT))
         rows = first[told.values[told.values != ABSENT]]
         node = {name: column[rows] for name, column in node.items()}
-        return _Batch(node, waited[rows], self._known.of(node["parent"]))
+        return _NodeBatch(node, waited[rows], self._known.look_up(node["parent"]))
 
-    def of(self, nodes: Column, kind: Kind) -> I4:
-        """The stacks of ``nodes``: the empty one for 0, a frame that says so for unknown ones."""
-        value = self._known.of(nodes)
+    def stacks_of(self, nodes: Column, kind: Kind) -> I4:
+        """Return the stacks of ``nodes``: empty for 0, a `LOST` frame for unknown nodes."""
+        value = self._known.look_up(nodes)
         found = np.where(value == ABSENT, EMPTY, value // _DEPTHS)
         lost = np.flatnonzero((value == ABSENT) & (nodes != 0))
         if len(lost):
             self.lost += len(np.unique(nodes[lost]))
-            found[lost] = self._alone(LOST, kind)
+            found[lost] = self._single_frame_stack(LOST, kind)
         return found.astype(np.int32)
 
-    def depths(self, nodes: Column) -> I8:
-        """How many nodes lead to ``nodes``, themselves included; 0 for unknown ones."""
-        value = self._known.of(nodes)
+    def depths_of(self, nodes: Column) -> I8:
+        """Return how many nodes lead to each of ``nodes``, itself included; 0 for unknown ones."""
+        value = self._known.look_up(nodes)
         return np.where(value == ABSENT, 0, value % _DEPTHS + 1)
 
-    def _alone(self, name: str, kind: Kind) -> int:
-        """The stack of one frame that is no recorded one."""
+    def _single_frame_stack(self, name: str, kind: Kind) -> int:
+        """Return the stack of one frame that is no recorded one."""
         return self.builder.add_path([self._vocabulary.frames.add(Frame(kind, name))])
 
-    def _add(self, batch: _Batch, chosen: Bool) -> None:
+    def _add(self, batch: _NodeBatch, chosen: Bool) -> None:
         """Build the stacks of the ``chosen`` nodes, from the roots up."""
         node, too_deep = batch.node, batch.depth > _DEEPEST
-        frame = self._vocabulary.frames_of(node["kind"], node["item"])
+        frame = self._vocabulary.node_frames(node["kind"], node["item"])
         lost = chosen & (~batch.whole | too_deep)
         self.lost += int(lost.sum())
         known = (batch.below != ABSENT) & ~lost
-        stack = np.where(known, batch.below // _DEPTHS, self._outer(node, lost))
+        stack = np.where(known, batch.below // _DEPTHS, self._outer_stacks(node, lost))
         for rows in _levels(batch.depth, chosen & ~too_deep):
             inner = rows[batch.above[rows] != ABSENT]
             stack[inner] = stack[batch.above[inner]]
@@ -106,19 +106,19 @@ class Stacks:
         value = stack * _DEPTHS + np.minimum(batch.depth, _DEEPEST + 1)
         self._known.learn(node["id"][chosen], value[chosen])
 
-    def _outer(self, node: _Table, lost: Bool) -> I8:
-        """What each node stands on if it has no parent; the whole stack of those too deep."""
+    def _outer_stacks(self, node: _Table, lost: Bool) -> I8:
+        """Return what nodes without a parent stand on; for lost nodes the whole stack."""
         stack = np.full(len(lost), EMPTY, np.int64)
         cut = (node["flags"] & _CUT_ABOVE) > 0
         for number, kind in enumerate(_KINDS):
-            for name, those in ((CUT, cut), (LOST, lost)):
+            for name, those in ((CUT_NAME, cut), (LOST, lost)):
                 rows = np.flatnonzero(those & (node["kind"] == number))
                 if len(rows):
-                    stack[rows] = self._alone(name, kind)
+                    stack[rows] = self._single_frame_stack(name, kind)
         return stack
 
 
-class _Batch:
+class _NodeBatch:
     """Nodes with different ids, sorted; some have ``waited`` for their parents since a former look.
 
     ``below`` is what is known of their parents, ``above`` the rows of those that are among them,
@@ -143,7 +143,7 @@ class _Batch:
 
 
 def _tops(above: I8) -> tuple[I8, I8]:
-    """The uppermost row above each one (itself without any), and how many there are above it.
+    """Return the uppermost row above each row (itself without any), and how many are above it.
 
     By pointer doubling: every row comes after the one above it.
     """
@@ -156,7 +156,7 @@ def _tops(above: I8) -> tuple[I8, I8]:
 
 
 def _levels(depth: I8, chosen: Bool) -> Iterator[I8]:
-    """The ``chosen`` rows by depth, the least first."""
+    """Yield the ``chosen`` rows by depth, the least first."""
     rows = np.flatnonzero(chosen)
     rows = rows[np.argsort(depth[rows], kind="stable")]
     for low, high in itertools.pairwise([*run_starts(depth[rows]).tolist(), len(rows)]):

@@ -1,4 +1,4 @@
-"""How much a dump holds so far: cheap to ask for again while it is being written."""
+"""Count the records of a dump so far: cheap to repeat while it is being written."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from flame.core.readers.fdump.chunks import named, opened
+from flame.core.readers.fdump.chunks import open_dump, prefix_errors
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED
 
 _CONTENT = ("launch", "kernel", "memop", "range", "open_range")
 
 
-class Counts(NamedTuple):
+class DumpCounts(NamedTuple):
     """Records by kind (``ranges``: ended ones, and marks), ``bytes`` of the file so far.
 
     ``dropped`` records could not be written. ``full``: there was no more room; ``stopped``: the
@@ -32,25 +32,25 @@ class Counts(NamedTuple):
 
 
 class Tally:
-    """Counts of the dump at ``path``; `update` reads only what may have changed.
+    """Counts the records of the dump at ``path``; `update` reads only what may have changed.
 
     Both raise InputError when it is no dump (or not yet: its header is being written).
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._data, self._chunks = opened(path)
+        self._data, self._chunks = open_dump(path)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._data.close()
 
-    def update(self) -> Counts:
-        """The counts now."""
-        with named(self._path):
+    def update(self) -> DumpCounts:
+        """Return the counts now."""
+        with prefix_errors(self._path):
             self._chunks.update()
         header = self._chunks.header
-        return Counts(
+        return DumpCounts(
             pid=header.pid,
             kernels=self._chunks.count("kernel"),
             launches=self._chunks.count("launch"),
@@ -64,12 +64,12 @@ class Tally:
         )
 
     def is_empty(self) -> bool:
-        """Whether no call, no GPU work and no range has been recorded."""
+        """Return whether no call, no GPU work and no range has been recorded."""
         return not any(map(self._chunks.count, _CONTENT))
 
 
-def holds_nothing(path: Path) -> bool:
-    """Whether the dump at ``path`` knows of no call, GPU work or range; raises as `Tally` does."""
+def is_empty_dump(path: Path) -> bool:
+    """Return whether the dump at ``path`` has no call, GPU work or range; raises as `Tally`."""
     with closing(Tally(path)) as tally:
         tally.update()
         return tally.is_empty()

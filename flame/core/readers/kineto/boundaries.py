@@ -1,4 +1,4 @@
-"""Where JSON values begin and end in a piece of text, found without decoding it."""
+"""Find where JSON values begin and end in a piece of text, without decoding it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _OPENS = re.compile(rb'\{\s*+"\w')
 _BEFORE = re.compile(rb"\}\s*+,\s*+\Z")
 
 
-def value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
-    """The end of the JSON value at ``start``; None if it goes on beyond ``stop`` or ``text``.
+def find_value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
+    """Return the end of the JSON value at ``start``; None if it is beyond ``stop`` or ``text``.
 
     Only brackets and strings are looked at, so that it finds the end of what is no JSON as well.
     """
@@ -29,12 +29,12 @@ def value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
         found = _SCALAR.match(text, start, stop)
         end = found.end() if found else start
         return end if end < min(len(text), stop) else None
-    end, depth = passed(text, start, stop)
+    end, depth = skip_brackets(text, start, stop)
     return end if depth == 0 else None
 
 
-def passed(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) -> tuple[int, int]:
-    """Where a value ends, or how far it is all there; and how many brackets are open there.
+def skip_brackets(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) -> tuple[int, int]:
+    """Return where a value ends, or how far it is all there, and how many brackets are open there.
 
     ``start`` is in ``depth`` brackets. Where no bracket is open the value ends; -1 says that not
     even a first string is there to its end.
@@ -56,8 +56,8 @@ def passed(text: bytes, start: int, stop: int = ENDLESS, depth: int = 0) -> tupl
     return at, depth or -1
 
 
-def last_boundary(text: bytes, start: int, end: int) -> int | None:
-    """The end of the last event in ``text[start:end]`` that another surely follows."""
+def find_last_boundary(text: bytes, start: int, end: int) -> int | None:
+    """Return the end of the last event in ``text[start:end]`` that another surely follows."""
     while (end := text.rfind(b"{", start, end)) > start:
         if _OPENS.match(text, end):
             before = _BEFORE.search(text, max(end - NEAR, start), end)

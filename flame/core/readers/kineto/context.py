@@ -1,4 +1,4 @@
-"""What all parts of the reader share: frames, threads, and the times of events."""
+"""Share the state of reading a trace: frames, threads, and the times of events."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
-from flame.core.readers.kineto.events import LIMIT, Args, Event, Number, nanoseconds
-from flame.core.readers.kineto.vocabulary import FrameOf, detail, range_frame, raw_bytes
+from flame.core.readers.kineto.events import LIMIT, EventArgs, Number, TraceEvent, to_nanoseconds
+from flame.core.readers.kineto.vocabulary import FrameIds, detail_text, range_frame, raw_bytes
 
-AnyEvent = Event[Number | float] | Event[Decimal]
+AnyEvent = TraceEvent[Number | float] | TraceEvent[Decimal]
 Place = tuple[int | str, int | str]
 """Process and thread of an event, or device and stream."""
 
-NO_ARGS = Args()
+NO_ARGS = EventArgs()
 
 
-class Threads(dict[Place, int]):
+class ThreadNumbers(dict[Place, int]):
     """Dense numbers of threads; ``places`` are the threads by number.
 
     The same thread may be `5555` in one event and `"5555"` in another.
@@ -36,7 +36,7 @@ class Threads(dict[Place, int]):
         self.places: list[Place] = []
 
     def __missing__(self, place: Place) -> int:
-        plain = plain_place(place)
+        plain = normalize_place(place)
         if plain != place:
             number = self[plain]
         else:
@@ -46,45 +46,45 @@ class Threads(dict[Place, int]):
         return number
 
 
-def plain_place(place: Place) -> Place:
-    """``place`` with numbers for texts that spell one."""
+def normalize_place(place: Place) -> Place:
+    """Return ``place`` with numbers for texts that spell a number."""
     process, thread = place
-    return _plain(process), _plain(thread)
+    return _normalize(process), _normalize(thread)
 
 
-def _plain(value: int | str) -> int | str:
+def _normalize(value: int | str) -> int | str:
     return int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
-class Context:
-    """State of one load."""
+class KinetoContext:
+    """State of reading one trace."""
 
     def __init__(self, options: LoadOptions) -> None:
         self.options = options
         self.frames = FrameBuilder()
         self.stacks = StackBuilder()
-        self.threads = Threads()
+        self.threads = ThreadNumbers()
         self.process_names: dict[int | str, str] = {}
         self.thread_names: dict[Place, str] = {}
-        self.ranges = FrameOf(
+        self.ranges = FrameIds(
             self.frames, partial(range_frame, clean=options.nvtx_names == "clean")
         )
         self.first_time = LIMIT
         self.last_time = -LIMIT
         self.untimed: Counter[str] = Counter()
 
-    def timed(self, what: str, events: Sequence[AnyEvent]) -> tuple[list[AnyEvent], I8, I8]:
-        """Those of ``events`` that have a time, their starts and their ends.
+    def select_timed(self, what: str, events: Sequence[AnyEvent]) -> tuple[list[AnyEvent], I8, I8]:
+        """Select the ``events`` that have a time, and return their starts and ends.
 
         An event without a duration ends where it starts.
         """
         whole = [event for event in events if event.ph == "X"]
         durations = [event.dur for event in whole]
-        start, started = nanoseconds([event.ts for event in whole])
-        length, lasting = nanoseconds(durations)
+        start, started = to_nanoseconds([event.ts for event in whole])
+        length, lasting = to_nanoseconds(durations)
         if not lasting.all():
             lasting |= np.array([duration is None for duration in durations])
         end = start + length
@@ -97,44 +97,48 @@ class Context:
         self.last_time = max(self.last_time, int(end.max(initial=-LIMIT)))
         return whole, start, end
 
-    def thread(self, events: Sequence[AnyEvent]) -> I4:
-        """Thread numbers of ``events``."""
+    def thread_numbers(self, events: Sequence[AnyEvent]) -> I4:
+        """Return the thread numbers of ``events``."""
         threads = self.threads
         return np.array([threads[event.pid, event.tid] for event in events], np.int32)
 
-    def name(self, events: Sequence[AnyEvent]) -> None:
-        """Take in what processes and threads are called."""
+    def learn_names(self, events: Sequence[AnyEvent]) -> None:
+        """Add the names of processes and threads in ``events``."""
         for event in events:
-            name, place = (event.args or NO_ARGS).name, plain_place((event.pid, event.tid))
+            name, place = (event.args or NO_ARGS).name, normalize_place((event.pid, event.tid))
             if name and event.name == "process_name":
                 self.process_names[place[0]] = name
             elif name and event.name == "thread_name":
                 self.thread_names[place] = name
 
     def range_frames(self, events: Sequence[AnyEvent]) -> I4:
-        """Frames of operators and annotations."""
+        """Return the frames of operators and annotations."""
         ranges, args = self.ranges, [event.args or NO_ARGS for event in events]
         keys = [
-            (event.name, raw_bytes(one.dims), detail(one) if one.collective or one.backend else "")
-            for event, one in zip(events, args, strict=True)
+            (
+                event.name,
+                raw_bytes(event_args.dims),
+                detail_text(event_args) if event_args.collective or event_args.backend else "",
+            )
+            for event, event_args in zip(events, args, strict=True)
         ]
         return np.array([ranges[key] for key in keys], np.int32)
 
-    def warnings(self) -> list[str]:
-        """What had no times."""
+    def time_warnings(self) -> list[str]:
+        """Return a warning for each kind of event without usable times."""
         return [
             f"{count:,} {what} have no time that makes sense: left out"
             for what, count in self.untimed.items()
         ]
 
 
-def numbers(values: Sequence[int | None], absent: int) -> I8:
-    """Whole numbers, ``absent`` where there is none."""
+def fill_absent(values: Sequence[int | None], absent: int) -> I8:
+    """Return whole numbers, ``absent`` where there is none."""
     return np.array([absent if value is None else value for value in values], np.int64)
 
 
-def small(values: Sequence[int | str | None]) -> I4:
-    """Numbers that fit 31 bits, unknown otherwise; `stream 7` is 7."""
+def fit_31_bits(values: Sequence[int | str | None]) -> I4:
+    """Return numbers that fit 31 bits, -1 for others; `stream 7` is 7."""
     known = map(_digits, values)
     fitting = [value if 0 <= value < 1 << 31 else NONE for value in known]
     return np.array(fitting, np.int32)

@@ -1,4 +1,4 @@
-"""What the threads did: runtime calls, Python functions, operators and annotations."""
+"""Collect what threads did: runtime calls, Python functions, operators and annotations."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from flame.core.columns import I4, I8
 from flame.core.model.meta import ProfilerSteps
 from flame.core.model.raw import RawCalls, RawOperators, RawPythonCalls, RawRanges, TableBuilder
 from flame.core.model.stacks import EMPTY
-from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers
-from flame.core.readers.kineto.forward import Sequences
-from flame.core.readers.kineto.vocabulary import FrameOf, call_frame, python_frame
+from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, KinetoContext, fill_absent
+from flame.core.readers.kineto.forward import SequenceNumbers
+from flame.core.readers.kineto.vocabulary import FrameIds, call_frame, python_frame
 
 _STEP = re.compile(r"ProfilerStep#(\d{1,9})")
 _MAX_FRAMES = 500  # of one call stack
@@ -22,20 +22,20 @@ _MAX_FRAMES = 500  # of one call stack
 class RuntimeCalls:
     """Collects calls of the CUDA (HIP, XPU, …) runtime and driver."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: KinetoContext) -> None:
         self._context = context
         self._rows = TableBuilder(RawCalls)
-        self._frames = FrameOf(context.frames, call_frame)
+        self._frames = FrameIds(context.frames, call_frame)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More calls."""
-        whole, start, end = self._context.timed("API calls", events)
+        """Add calls."""
+        whole, start, end = self._context.select_timed("API calls", events)
         none = np.zeros(len(whole), np.int32)
         self._rows.add(
             start=start,
             end=end,
-            thread=self._context.thread(whole),
-            correlation=numbers([(event.args or NO_ARGS).correlation for event in whole], 0),
+            thread=self._context.thread_numbers(whole),
+            correlation=fill_absent([(event.args or NO_ARGS).correlation for event in whole], 0),
             frame=np.array([self._frames[event.name] for event in whole], np.int32),
             python=none,
             native=none,
@@ -43,41 +43,41 @@ class RuntimeCalls:
         )
 
     def build(self) -> RawCalls:
-        """All rows."""
+        """Build the table of all calls."""
         return self._rows.build()
 
 
 class PythonCalls:
     """Collects calls of Python functions."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: KinetoContext) -> None:
         self._context = context
         self._rows = TableBuilder(RawPythonCalls)
-        self._frames = FrameOf(context.frames, python_frame)
+        self._frames = FrameIds(context.frames, python_frame)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More calls."""
-        whole, start, end = self._context.timed("Python calls", events)
+        """Add calls."""
+        whole, start, end = self._context.select_timed("Python calls", events)
         args = [event.args or NO_ARGS for event in whole]
         self._rows.add(
             start=start,
             end=end,
-            thread=self._context.thread(whole),
+            thread=self._context.thread_numbers(whole),
             frame=np.array([self._frames[event.name] for event in whole], np.int32),
-            call=numbers([one.call for one in args], 0),
-            caller=numbers([one.caller for one in args], 0),
+            call=fill_absent([event_args.call for event_args in args], 0),
+            caller=fill_absent([event_args.caller for event_args in args], 0),
         )
 
     def build(self) -> RawPythonCalls:
-        """All rows."""
+        """Build the table of all calls."""
         return self._rows.build()
 
 
-class Spans:
+class OperatorRanges:
     """Collects operators and annotations, and the steps among them."""
 
-    def __init__(self, context: Context) -> None:
-        self.sequences = Sequences()
+    def __init__(self, context: KinetoContext) -> None:
+        self.sequences = SequenceNumbers()
         self._context = context
         self._rows = TableBuilder(RawRanges)
         self._steps: dict[tuple[int, int], tuple[int, int]] = {}
@@ -85,13 +85,13 @@ class Spans:
         self._stack: list[I4] = [np.zeros(0, np.int32)]
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More ranges."""
-        whole, start, end = self._context.timed("operators and annotations", events)
+        """Add operators and annotations."""
+        whole, start, end = self._context.select_timed("operators and annotations", events)
         args = [event.args or NO_ARGS for event in whole]
-        thread = self._context.thread(whole)
+        thread = self._context.thread_numbers(whole)
         self._rows.add(start=start, end=end, thread=thread, frame=self._context.range_frames(whole))
         codes = self._call_stacks
-        texts = [one.call_stack or "" for one in args]
+        texts = [event_args.call_stack or "" for event_args in args]
         self._stack.append(
             np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)
         )
@@ -107,19 +107,19 @@ class Spans:
                 self._steps.setdefault(key, (int(start[row]), int(end[row])))
 
     def build(self) -> RawRanges:
-        """All rows."""
+        """Build the table of all ranges."""
         return self._rows.build()
 
     def operators(self, forward: I8 | None) -> RawOperators | None:
-        """What is known of the rows; None where that is nothing."""
+        """Build what is known of operators besides, row by row; None where that is nothing."""
         code = np.concatenate(self._stack)
         if len(self._call_stacks) == 1 and forward is None:
             return None
-        stacks = _stacks(self._context, list(self._call_stacks))
+        stacks = _build_call_stacks(self._context, list(self._call_stacks))
         return RawOperators(stacks[code], np.full(len(code), -1) if forward is None else forward)
 
     def steps(self, process_of: I4) -> ProfilerSteps:
-        """The steps, each once in its process, in the order of their starts."""
+        """Build the steps, each once in its process, in the order of their starts."""
         steps, seen = TableBuilder(ProfilerSteps), set()
         for start, end, number, thread in sorted(
             (*span, *key) for key, span in self._steps.items()
@@ -132,9 +132,9 @@ class Spans:
         return steps.build()
 
 
-def _stacks(context: Context, texts: Sequence[str]) -> I4:
-    """Stacks by ``texts`` such as ``inner.py(3): f;outer.py(7): <module>``, i4[n]."""
-    frames = FrameOf(context.frames, python_frame)
+def _build_call_stacks(context: KinetoContext, texts: Sequence[str]) -> I4:
+    """Build stacks of ``texts`` such as ``inner.py(3): f;outer.py(7): <module>``, i4[n]."""
+    frames = FrameIds(context.frames, python_frame)
     paths = [[frames[name] for name in text.split(";") if name][::-1] for text in texts]
     stacks = np.full(len(paths), EMPTY, np.int32)
     deepest = min(max(map(len, paths)), _MAX_FRAMES)

@@ -1,4 +1,4 @@
-"""Events of a trace as they are decoded: the few fields that matter, fast where JSON is clean."""
+"""Decode the events of a trace: the few fields that matter, fast where JSON is clean."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _SPELLED = {
 }
 
 
-class Args(msgspec.Struct, gc=False, rename=_SPELLED):
-    """What stands in an event's `args`; each is absent in most events.
+class EventArgs(msgspec.Struct, gc=False, rename=_SPELLED):
+    """The `args` of an event; each field is absent in most events.
 
     `Raw` are values of many shapes, of which only the text is kept.
     """
@@ -75,7 +75,7 @@ class Args(msgspec.Struct, gc=False, rename=_SPELLED):
     num_stages: Number | None = None
 
 
-class Event(msgspec.Struct, Generic[_Us], gc=False):
+class TraceEvent(msgspec.Struct, Generic[_Us], gc=False):
     """One entry of `traceEvents`. Processes and threads have numbers, some have names."""
 
     ph: str = ""
@@ -86,14 +86,14 @@ class Event(msgspec.Struct, Generic[_Us], gc=False):
     ts: _Us | None = None
     dur: _Us | None = None
     id: int | str | None = None
-    args: Args | None = None
+    args: EventArgs | None = None
 
 
-Events = Sequence[Event[Number | float]] | Sequence[Event[Decimal]]
+Events = Sequence[TraceEvent[Number | float]] | Sequence[TraceEvent[Decimal]]
 
 
 class EventDecoder:
-    """Decodes events; ``bad`` counts those that are no event although they are JSON.
+    """Decodes events; ``bad`` counts JSON values that are no event.
 
     Times are decoded as floats until one is met that a float cannot hold to the nanosecond.
     """
@@ -101,46 +101,46 @@ class EventDecoder:
     def __init__(self) -> None:
         self.bad = 0
         self._exact = False
-        self._float = msgspec.json.Decoder(list[Event[Number | float]], strict=False)
-        self._decimal = msgspec.json.Decoder(list[Event[Decimal]], strict=False)
+        self._float = msgspec.json.Decoder(list[TraceEvent[Number | float]], strict=False)
+        self._decimal = msgspec.json.Decoder(list[TraceEvent[Decimal]], strict=False)
 
     def decode(self, text: bytes) -> Events:
-        """All events of ``text``, objects with commas between them.
+        """Decode all events of ``text``, objects with commas between them.
 
         Raises ValueError where anything about it is unusual: not JSON, not UTF-8, a wrong type.
         """
         whole = b"".join((b"[", text, b"]"))
         if not self._exact:
             events = self._float.decode(whole)
-            self._exact = any(type(one.ts) is float and one.ts >= EXACT_US for one in events)
+            self._exact = any(type(event.ts) is float and event.ts >= EXACT_US for event in events)
             if not self._exact:
                 return events
         return self._decimal.decode(whole)
 
-    def decode_odd(self, text: bytes) -> Events:
-        """The event that ``text`` is, however oddly it is written; none where it has wrong types.
+    def decode_malformed(self, text: bytes) -> Events:
+        """Decode the event ``text``, however oddly written; none where it has wrong types.
 
         Raises ValueError or RecursionError where it cannot be made JSON.
         """
         with suppress(ValueError, RecursionError):
             return self.decode(text)
         try:
-            return self.decode(_plain_json(text.decode("utf-8", "replace")))
+            return self.decode(_strict_json(text.decode("utf-8", "replace")))
         except msgspec.ValidationError:
             self.bad += 1
             return []
 
 
-def _plain_json(text: str) -> bytes:
-    """``text`` as msgspec accepts it: control characters escaped, NaN null, numbers as they are."""
+def _strict_json(text: str) -> bytes:
+    """Return ``text`` as msgspec accepts it: control characters escaped, NaN null, numbers kept."""
     try:
         value = _lenient.decode(text)
     except ValueError:
-        value = _lenient.decode(_TOKEN.sub(_repaired, text))
+        value = _lenient.decode(_TOKEN.sub(_repair_token, text))
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_without_surrogates(value))
+        return msgspec.json.encode(_replace_surrogates(value))
 
 
 _lenient = json.JSONDecoder(
@@ -153,26 +153,26 @@ _TOKEN = re.compile(
 _BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
 
 
-def _repaired(token: re.Match[str]) -> str:
-    r"""A string with stray backslashes (`C:\lib`) doubled; null for a number that is none."""
+def _repair_token(token: re.Match[str]) -> str:
+    r"""Double stray backslashes (`C:\lib`) in a string; return null for a number that is none."""
     if not token[0].startswith('"'):
         return "null"
     return _BAD_ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", token[0])
 
 
-def _without_surrogates(value: object) -> object:
-    """``value`` with `?` for halves of characters, which no text can be written with."""
+def _replace_surrogates(value: object) -> object:
+    """Replace halves of characters, which no text can be written with, by `?` in ``value``."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
-        return [_without_surrogates(one) for one in value]
+        return [_replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
     return value
 
 
-def nanoseconds(values: Sequence[Us]) -> tuple[I8, Bool]:
-    """``values`` (µs) in ns, and which of them are times at all (0 where not)."""
+def to_nanoseconds(values: Sequence[Us]) -> tuple[I8, Bool]:
+    """Convert ``values`` (µs) to ns, and return which of them are times at all (0 where not)."""
     us = np.array(values, np.float64)
     known = np.abs(us) <= LIMIT // 1000  # not where it is NaN, which None becomes
     us = np.where(known, us, 0.0)

@@ -1,4 +1,4 @@
-"""GPU work: kernels, memory copies and sets, how they were launched, and ranges beside them."""
+"""Collect GPU work: kernels, memory copies and sets, their launches, and ranges beside them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from flame.core.model.activities import NONE
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, LaunchDetails
 from flame.core.model.raw import RawActivities, RawGpuRanges, TableBuilder
-from flame.core.readers.kineto.context import NO_ARGS, AnyEvent, Context, numbers, small
+from flame.core.readers.kineto.context import (
+    NO_ARGS,
+    AnyEvent,
+    KinetoContext,
+    fill_absent,
+    fit_31_bits,
+)
 from flame.core.readers.kineto.vocabulary import (
-    FrameOf,
+    FrameIds,
     copy_frame,
     kernel_frame,
     raw_bytes,
@@ -26,7 +32,7 @@ _DIM = re.compile(rb"\s*\[\s*(\d{1,12})\s*,\s*(\d{1,12})\s*,\s*(\d{1,12})\s*\]\s
 _Geometry = tuple[bytes, bytes, int | None, int | None]
 
 
-class Configs(dict[_Geometry, int]):
+class LaunchConfigs(dict[_Geometry, int]):
     """Numbers of launch configurations by grid and block, as recorded, registers and memory."""
 
     def __init__(self) -> None:
@@ -45,20 +51,20 @@ def _dim(text: bytes) -> Dim | None:
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
-class Work:
+class GpuActivities:
     """Collects the GPU activities of one trace."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: KinetoContext) -> None:
         self._context = context
         self._rows = TableBuilder(RawActivities)
-        self._frames = {kind: FrameOf(context.frames, make) for kind, make in _NAMING.items()}
-        self._configs = Configs()
+        self._frames = {kind: FrameIds(context.frames, make) for kind, make in _NAMING.items()}
+        self._configs = LaunchConfigs()
         self._config: list[Column] = [np.zeros(0, np.int32)]
         self._bytes: list[Column] = [np.zeros(0, np.int64)]
 
     def add(self, kind: Kind, events: Sequence[AnyEvent]) -> None:
-        """More activities of one kind."""
-        whole, start, end = self._context.timed("GPU activities", events)
+        """Add activities of one kind."""
+        whole, start, end = self._context.select_timed("GPU activities", events)
         args = [event.args or NO_ARGS for event in whole]
         frames = self._frames[kind]
         self._rows.add(
@@ -66,32 +72,48 @@ class Work:
             start=start,
             end=end,
             process=np.full(len(whole), NONE),
-            device=small(_first([one.device for one in args], [event.pid for event in whole])),
-            stream=small(_first([one.stream for one in args], [event.tid for event in whole])),
-            correlation=numbers([one.correlation for one in args], 0),
+            device=fit_31_bits(
+                _fill_missing(
+                    [event_args.device for event_args in args], [event.pid for event in whole]
+                )
+            ),
+            stream=fit_31_bits(
+                _fill_missing(
+                    [event_args.stream for event_args in args], [event.tid for event in whole]
+                )
+            ),
+            correlation=fill_absent([event_args.correlation for event_args in args], 0),
             frame=np.array([frames[event.name] for event in whole], np.int32),
             graph_node=np.full(len(whole), NONE),
         )
         configs = self._configs
         keys = [
-            (raw_bytes(one.grid), raw_bytes(one.block), one.registers, one.shared) for one in args
+            (
+                raw_bytes(event_args.grid),
+                raw_bytes(event_args.block),
+                event_args.registers,
+                event_args.shared,
+            )
+            for event_args in args
         ]
         self._config.append(np.array([configs[key] for key in keys], np.int32))
-        sizes = numbers([one.bytes for one in args], UNKNOWN)
+        sizes = fill_absent([event_args.bytes for event_args in args], UNKNOWN)
         self._bytes.append(np.where(sizes < 0, UNKNOWN, sizes))
 
     def build(self) -> RawActivities:
-        """All rows; ``device`` is the number the machine gives its GPU."""
+        """Build the table of all activities; ``device`` is the machine's number of the GPU."""
         return self._rows.build()
 
     def launches(self) -> LaunchDetails:
-        """How they were launched, row by row."""
+        """Build the table of how they were launched, row by row."""
         configs = tuple(self._configs.known)[1:]
         return LaunchDetails(np.concatenate(self._config), np.concatenate(self._bytes), configs)
 
 
-def _first(values: Sequence[int | None], others: Sequence[int | str]) -> list[int | str | None]:
-    """Each of ``values``, or what stands in its place in ``others`` where there is none."""
+def _fill_missing(
+    values: Sequence[int | None], others: Sequence[int | str]
+) -> list[int | str | None]:
+    """Return ``values``, with what stands in the same place of ``others`` where there is none."""
     pairs = zip(values, others, strict=True)
     return [other if value is None else value for value, other in pairs]
 
@@ -99,21 +121,21 @@ def _first(values: Sequence[int | None], others: Sequence[int | str]) -> list[in
 class GpuAnnotations:
     """Collects the annotations on the GPU's own time lines."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: KinetoContext) -> None:
         self._context = context
         self._rows = TableBuilder(RawGpuRanges)
 
     def add(self, events: Sequence[AnyEvent]) -> None:
-        """More ranges."""
-        whole, start, end = self._context.timed("GPU annotations", events)
+        """Add annotations."""
+        whole, start, end = self._context.select_timed("GPU annotations", events)
         self._rows.add(
             start=start,
             end=end,
-            device=small([event.pid for event in whole]),
-            stream=small([event.tid for event in whole]),
+            device=fit_31_bits([event.pid for event in whole]),
+            stream=fit_31_bits([event.tid for event in whole]),
             frame=self._context.range_frames(whole),
         )
 
     def build(self) -> RawGpuRanges:
-        """All rows; ``device`` is the number the machine gives its GPU."""
+        """Build the table of all annotations; ``device`` is the machine's number of the GPU."""
         return self._rows.build()

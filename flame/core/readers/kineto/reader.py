@@ -1,4 +1,4 @@
-"""Reads a PyTorch profiler trace into a `RawTrace`."""
+"""Read a PyTorch profiler trace into a `RawTrace`."""
 
 from __future__ import annotations
 
@@ -10,42 +10,44 @@ from pathlib import Path
 from flame.core.errors import InputError
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.kineto import machine
-from flame.core.readers.kineto.document import Document
-from flame.core.readers.kineto.stream import Stream
-from flame.core.readers.kineto.trace import Trace
+from flame.core.readers.kineto import metadata
+from flame.core.readers.kineto.document import TraceDocument
+from flame.core.readers.kineto.stream import TraceStream
+from flame.core.readers.kineto.trace import TraceBuilder
 
 _HEAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[)")
-_TELLING = re.compile(
+_SIGNS = re.compile(
     rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:|"ph"\s*:\s*"'
 )
 
 
-def looks_like(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` (unpacked) is a Chrome trace."""
-    return bool(_HEAD.match(head) and _TELLING.search(head))
+def is_chrome_trace(head: bytes) -> bool:
+    """Return whether a file that begins with ``head`` (unpacked) is a Chrome trace."""
+    return bool(_HEAD.match(head) and _SIGNS.search(head))
 
 
-def read(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
+def read_kineto(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     """Decode all events flame knows, in bounded memory; damage is passed over and counted.
 
     Raises InputError where there is not one such event, or the file cannot be read at all.
     """
     try:
-        with closing(Stream(path, progress)) as stream:
-            document = Document(stream, machine.WANTED)
-            trace = Trace(options)
+        with closing(TraceStream(path, progress)) as stream:
+            document = TraceDocument(stream, metadata.WANTED)
+            trace = TraceBuilder(options)
             for events in document.pieces():
                 trace.add(events)
-            warnings = _damage(path, document, stream, trace.known)
+            warnings = _damage_warnings(path, document, stream, trace.known)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     raw = trace.build(str(path), document.top)
     return replace(raw, warnings=[*warnings, *raw.warnings])
 
 
-def _damage(path: Path, document: Document, stream: Stream, known: bool) -> list[str]:
-    """What was wrong with the file; InputError where nothing is left of it."""
+def _damage_warnings(
+    path: Path, document: TraceDocument, stream: TraceStream, known: bool
+) -> list[str]:
+    """Return warnings of damage in the file; InputError where nothing is left of it."""
     end = ""
     if document.cut_at is not None:
         place = " of the unpacked trace" if stream.packed else ""

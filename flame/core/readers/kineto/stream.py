@@ -1,4 +1,4 @@
-"""The bytes of a trace file as a window that moves on: bounded memory, however long the file."""
+"""Read a trace file through a window that moves on: bounded memory, however long the file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PIECE = 1 << 20
 """As fast as more, which would only take memory and keep a progress bar waiting."""
 
 
-class Stream:
-    """``window`` holds the bytes from ``offset`` (in the unpacked file) on; ``at`` is in it.
+class TraceStream:
+    """The bytes from ``offset`` (in the unpacked file) on in ``window``; ``at`` is a place in it.
 
     ``piece`` is the number of bytes read at a time. ``damage`` says why a compressed file could not
     be read to its end, where it could not.
@@ -38,10 +38,10 @@ class Stream:
 
     @property
     def position(self) -> int:
-        """Place of ``at`` in the unpacked file."""
+        """The place of ``at`` in the unpacked file."""
         return self.offset + self.at
 
-    def have(self, size: int) -> bool:
+    def ensure(self, size: int) -> bool:
         """Read until ``size`` bytes from ``at`` on are there, or as many as the file still has."""
         if len(self.window) - self.at < size and not self.ended:
             self._read(size)
@@ -57,14 +57,14 @@ class Stream:
             self.ended = not parts[-1]
         self.window = b"".join(parts)
         self.offset, self.at = self.offset + self.at, 0
-        self.report()
+        self.report_progress()
 
-    def report(self) -> None:
-        """Tell the progress how far it is; what it raises stops the reading."""
+    def report_progress(self) -> None:
+        """Report how far the file has been read; what the callback raises stops reading."""
         self._progress("reading events", min(raw_position(self._file), self._size), self._size)
 
     def _chunk(self, size: int) -> bytes:
-        """The next bytes, at most ``size``; none at the end or where the file is damaged."""
+        """Read the next bytes, at most ``size``; none at the end or where the file is damaged."""
         try:
             # One step of decompression at a time: what came before damage is not lost.
             return self._file.read1(size)  # type: ignore[attr-defined, no-any-return]
@@ -74,8 +74,8 @@ class Stream:
             self.damage = "damaged"
         return b""
 
-    def fill(self) -> bool:
-        """Double what is there from ``at`` on; False at the end of the file."""
+    def double(self) -> bool:
+        """Double what is there from ``at`` on; return False at the end of the file."""
         before = len(self.window) - self.at
-        self.have(2 * max(before, self.piece))
+        self.ensure(2 * max(before, self.piece))
         return len(self.window) - self.at > before

@@ -1,4 +1,4 @@
-"""The parts of one trace: events go to the part that knows their category."""
+"""Build a `RawTrace` of events: each goes to the collector that knows its category."""
 
 from __future__ import annotations
 
@@ -25,51 +25,51 @@ from flame.core.model.raw import (
     TableBuilder,
 )
 from flame.core.options import LoadOptions
-from flame.core.readers.kineto import machine
-from flame.core.readers.kineto.context import AnyEvent, Context
-from flame.core.readers.kineto.cpu import PythonCalls, RuntimeCalls, Spans
+from flame.core.readers.kineto import metadata
+from flame.core.readers.kineto.context import AnyEvent, KinetoContext
+from flame.core.readers.kineto.cpu import OperatorRanges, PythonCalls, RuntimeCalls
 from flame.core.readers.kineto.events import Events
-from flame.core.readers.kineto.forward import FLOWS, Flows
-from flame.core.readers.kineto.gpu import GpuAnnotations, Work
+from flame.core.readers.kineto.forward import FLOWS, ForwardFlows
+from flame.core.readers.kineto.gpu import GpuActivities, GpuAnnotations
 
 _Table = TypeVar(
     "_Table", RawActivities, RawCalls, RawPythonCalls, RawGpuRanges, ProfilerSteps, RawRanges
 )
 
 
-_Part = Callable[[Sequence[AnyEvent]], None]
+_Collector = Callable[[Sequence[AnyEvent]], None]
 
 
-class _Parts(dict[str, _Part | None]):
-    """What takes in the events of a category; None: nothing."""
+class _Collectors(dict[str, _Collector | None]):
+    """The collector of each category of events; None: they are left out."""
 
-    def __init__(self, parts: Mapping[str, _Part | None], calls: _Part) -> None:
+    def __init__(self, parts: Mapping[str, _Collector | None], calls: _Collector) -> None:
         super().__init__(parts)
         self._calls = calls
 
-    def __missing__(self, category: str) -> _Part | None:
-        """`cuda_runtime`, `hip_driver`, `xpu_runtime`, … are calls."""
+    def __missing__(self, category: str) -> _Collector | None:
+        """Return the collector of calls for `cuda_runtime`, `hip_driver`, `xpu_runtime`, …."""
         is_call = category.endswith(("_runtime", "_driver"))
         part = self[category] = self._calls if is_call else None
         return part
 
 
-class Trace:
-    """Collects events; ``known`` says whether any was one that a profiler records."""
+class TraceBuilder:
+    """Collects events; ``known`` says whether any was an event that a profiler records."""
 
     def __init__(self, options: LoadOptions) -> None:
         self.known = False
-        self._context = context = Context(options)
-        self._work = Work(context)
+        self._context = context = KinetoContext(options)
+        self._work = GpuActivities(context)
         self._gpu_ranges = GpuAnnotations(context)
         self._calls = RuntimeCalls(context)
         self._python = PythonCalls(context)
-        self._spans = Spans(context)
-        self._flows = Flows(context)
-        self._parts = _Parts(self._by_category(), self._calls.add)
+        self._spans = OperatorRanges(context)
+        self._flows = ForwardFlows(context)
+        self._parts = _Collectors(self._collectors_by_category(), self._calls.add)
 
-    def _by_category(self) -> dict[str, _Part | None]:
-        """Capitals are of 2021."""
+    def _collectors_by_category(self) -> dict[str, _Collector | None]:
+        """List the collectors by category; capitals are of 2021."""
         kernels, copies, sets = (
             partial(self._work.add, kind) for kind in (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
         )
@@ -83,32 +83,32 @@ class Trace:
             "Runtime": self._calls.add,
             "python_function": self._python.add,
             "gpu_user_annotation": self._gpu_ranges.add,
-            "": self._context.name,
+            "": self._context.learn_names,
         }
 
     def add(self, events: Events) -> None:
-        """Hand ``events`` to the parts, in their order."""
-        grouped: defaultdict[_Part | None, list[AnyEvent]] = defaultdict(list)
+        """Hand ``events`` to their collectors, in their order."""
+        grouped: defaultdict[_Collector | None, list[AnyEvent]] = defaultdict(list)
         parts = self._parts
         for event in events:
             grouped[parts[event.cat]].append(event)
-        for part, mine in grouped.items():
+        for part, selected in grouped.items():
             if part is not None:
-                part(mine)
-                self.known |= part != self._context.name
+                part(selected)
+                self.known |= part != self._context.learn_names
 
     def build(self, path: str, top: Mapping[str, bytes]) -> RawTrace:
-        """The whole trace; ``top`` are the texts of the keys beside the events."""
+        """Build the whole trace; ``top`` are the texts of the keys beside the events."""
         context = self._context
         ranges, calls = self._spans.build(), self._calls.build()
-        processes, threads = machine.read_processes(context)
+        processes, threads = metadata.read_processes(context)
         process_of = np.array([thread.process for thread in threads], np.int32)
-        work, gpu_ranges, devices = _on_devices(self._work.build(), self._gpu_ranges.build())
+        work, gpu_ranges, devices = _number_devices(self._work.build(), self._gpu_ranges.build())
         if len(processes) > 1:
-            work = replace(work, process=owners(work, calls, process_of))
+            work = replace(work, process=find_owners(work, calls, process_of))
         elif processes:
             work = replace(work, process=np.zeros(len(work.start), np.int32))
-        forward = self._forward(ranges, process_of) if context.options.forward else None
+        forward = self._forward_rows(ranges, process_of) if context.options.forward else None
         raw = RawTrace(
             work,
             calls,
@@ -118,42 +118,44 @@ class Trace:
             context.stacks,
             processes,
             threads,
-            machine.read_devices(top, devices),
-            machine.read_meta(path, top, context.first_time),
+            metadata.read_devices(top, devices),
+            metadata.read_meta(path, top, context.first_time),
             context.last_time,
-            context.warnings(),
+            context.time_warnings(),
             self._python.build(),
             gpu_ranges,
             self._spans.operators(forward),
             self._spans.steps(process_of),
             self._work.launches().builder(),
         )
-        return from_zero(raw, context.first_time)
+        return shift_to_zero(raw, context.first_time)
 
-    def _forward(self, ranges: RawRanges, process_of: I4) -> I8:
-        return self._spans.sequences.links(ranges, process_of, self._flows.arrows(ranges))
+    def _forward_rows(self, ranges: RawRanges, process_of: I4) -> I8:
+        return self._spans.sequences.link_operators(
+            ranges, process_of, self._flows.forward_rows(ranges)
+        )
 
 
-def _on_devices(
+def _number_devices(
     work: RawActivities, ranges: RawGpuRanges
 ) -> tuple[RawActivities, RawGpuRanges, I4]:
-    """Both with indices of GPUs instead of their numbers, and the numbers."""
+    """Replace numbers of GPUs by indices, in both tables; return the numbers by index."""
     devices = np.unique(np.concatenate([work.device, ranges.device]))
     devices = devices[devices != NONE]
     return (
-        replace(work, device=_index(devices, work)),
-        replace(ranges, device=_index(devices, ranges)),
+        replace(work, device=_device_index(devices, work)),
+        replace(ranges, device=_device_index(devices, ranges)),
         devices,
     )
 
 
-def _index(devices: I4, rows: RawActivities | RawGpuRanges) -> Column:
+def _device_index(devices: I4, rows: RawActivities | RawGpuRanges) -> Column:
     place = np.searchsorted(devices, rows.device)
     return np.where(rows.device == NONE, NONE, place).astype(np.int32)
 
 
-def from_zero(raw: RawTrace, first: int) -> RawTrace:
-    """``raw`` with its times (ns) counted from ``first``, which ``Meta.origin`` takes in.
+def shift_to_zero(raw: RawTrace, first: int) -> RawTrace:
+    """Count the times (ns) of ``raw`` from ``first``, which ``Meta.origin`` takes in.
 
     Traces count from whenever the machine started, from 1970, or from some day of the quarter.
     """
@@ -162,23 +164,23 @@ def from_zero(raw: RawTrace, first: int) -> RawTrace:
     origin = raw.meta.origin
     return replace(
         raw,
-        activities=_moved(raw.activities, first),
-        calls=_moved(raw.calls, first),
-        functions=_moved(raw.functions, first),
-        ranges=_moved(raw.ranges, first),
-        gpu_ranges=_moved(raw.gpu_ranges, first),
-        steps=_moved(raw.steps, first),
+        activities=_shift_times(raw.activities, first),
+        calls=_shift_times(raw.calls, first),
+        functions=_shift_times(raw.functions, first),
+        ranges=_shift_times(raw.ranges, first),
+        gpu_ranges=_shift_times(raw.gpu_ranges, first),
+        steps=_shift_times(raw.steps, first),
         last_time=raw.last_time - first,
         meta=replace(raw.meta, origin=None if origin is None else origin + first),
     )
 
 
-def _moved(table: _Table, first: int) -> _Table:
+def _shift_times(table: _Table, first: int) -> _Table:
     return replace(table, start=table.start - first, end=table.end - first)
 
 
-def owners(activities: RawActivities, calls: RawCalls, process_of: I4) -> I4:
-    """Process of each activity: that of the last call with its correlation id before it started.
+def find_owners(activities: RawActivities, calls: RawCalls, process_of: I4) -> I4:
+    """Return each activity's process: that of the last call before it with its correlation id.
 
     A GPU event names no process, and ids repeat from process to process. Clocks may disagree a
     little: where no call was before, the first one after counts. -1 where there is no such call.

@@ -1,4 +1,4 @@
-"""Frames of a trace's names; each distinct name is worked out once."""
+"""Make frames of the names in a trace, each distinct name once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.names.cuda import api_name, demangle, kernel_base
 from flame.core.names.nvtx import RangeName, clean_range
-from flame.core.readers.kineto.events import Args, Text
+from flame.core.readers.kineto.events import EventArgs, Text
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -22,8 +22,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]++")
 _COPY = re.compile(r"Memcpy (\w{2,8})\b")
 
 
-class FrameOf(dict[_Key, int], Generic[_Key]):
-    """Frame ids by what names an event."""
+class FrameIds(dict[_Key, int], Generic[_Key]):
+    """Frame ids by what names an event; new frames are added."""
 
     def __init__(self, frames: FrameBuilder, make: Callable[[_Key], Frame]) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class FrameOf(dict[_Key, int], Generic[_Key]):
 
 
 def python_frame(name: str) -> Frame:
-    """`model.py(12): forward` by file, line and name; a built-in function without its address."""
+    """Make the frame of `model.py(12): forward`; a built-in function loses its address."""
     found = _PYTHON.fullmatch(name)
     if found is None:
         return Frame(Kind.PYTHON, _ADDRESS.sub("", name))
@@ -45,7 +45,7 @@ def python_frame(name: str) -> Frame:
 
 
 def kernel_frame(name: str) -> Frame:
-    """A kernel by its base name; the full name and the symbol are kept."""
+    """Make the frame of a kernel, called by its base name; the full name and symbol are kept."""
     full = demangle(name)
     symbol = name if full != name or name.startswith("_Z") else ""
     known = tuple(pair for pair in (("demangled", full), ("mangled", symbol)) if pair[1])
@@ -53,18 +53,18 @@ def kernel_frame(name: str) -> Frame:
 
 
 def copy_frame(name: str) -> Frame:
-    """`Memcpy HtoD (Pinned -> Device)`: by its direction."""
+    """Make the frame of `Memcpy HtoD (Pinned -> Device)`, called by its direction."""
     found = _COPY.match(name)
     return Frame(Kind.MEMCPY, f"memcpy {found[1]}" if found else "memcpy")
 
 
 def set_frame(_name: str) -> Frame:
-    """Memory sets are all one."""
+    """Make the frame of memory sets, one for all."""
     return Frame(Kind.MEMSET, "memset")
 
 
 def call_frame(name: str) -> Frame:
-    """A call of the runtime or the driver."""
+    """Make the frame of a call of the runtime or the driver."""
     return Frame(Kind.LAUNCH, api_name(name) or "[API call without a name]")
 
 
@@ -73,10 +73,10 @@ RangeKey = tuple[str, bytes, str]
 
 
 def range_frame(key: RangeKey, clean: bool) -> Frame:
-    """An operator or annotation, in the place of an NVTX range."""
+    """Make the frame of an operator or annotation, which takes the place of an NVTX range."""
     text, dims, detail = key
     name = clean_range(text) if clean else RangeName(text)
-    known = {"shapes": name.shapes or shapes(dims), "detail": name.detail or detail}
+    known = {"shapes": name.shapes or shapes_text(dims), "detail": name.detail or detail}
     extra = tuple((kind, value) for kind, value in known.items() if value)
     return Frame(Kind.NVTX, name.name or "[range without a name]", extra=extra)
 
@@ -85,19 +85,19 @@ _SPACE = re.compile(r"\s++")
 _COMMA = re.compile(r",(?=\S)")
 
 
-def shapes(dims: bytes) -> str:
-    """`Input Dims` on one line: `[[16, 2880], []]`; empty where no input has any."""
+def shapes_text(dims: bytes) -> str:
+    """Format `Input Dims` on one line: `[[16, 2880], []]`; empty where no input has any."""
     text = _COMMA.sub(", ", _SPACE.sub("", dims.decode("utf-8", "replace")))
     return text if any(sign.isdigit() for sign in text) else ""
 
 
 def raw_bytes(text: Text) -> bytes:
-    """The JSON text of a value; nothing where it is absent."""
+    """Return the JSON text of a value; nothing where it is absent."""
     return b"" if text is msgspec.UNSET else bytes(text)
 
 
-def detail(args: Args) -> str:
-    """What is known of a collective (`allreduce, 4096 float, 8 ranks`) or a Triton kernel."""
+def detail_text(args: EventArgs) -> str:
+    """Describe a collective (`allreduce, 4096 float, 8 ranks`) or a Triton kernel."""
     if args.collective:
         amount = f"{args.elements} {args.dtype or 'elements'}" if args.elements else ""
         ranks = f"{args.group_size} ranks" if args.group_size else ""

@@ -1,1 +1,1 @@
-"""Nsight Compute: reports, and their source page as CSV, which has PC samples per instruction."""
+"""Read Nsight Compute reports, and their source page as CSV: PC samples per instruction."""

@@ -1,4 +1,4 @@
-"""The columns of a source page: which are samples, and the numbers in them."""
+"""Find the columns of a source page, and parse the numbers in them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class WrongPageError(Exception):
     """What is wrong with a page, and what to do."""
 
 
-class Instruction(NamedTuple):
-    """One row. ``samples`` are by key of the reason, ``excess`` how many these have too many."""
+class PageInstruction(NamedTuple):
+    """An instruction of a page: ``samples`` by key of the reason, ``excess`` how many too many."""
 
     text: str
     file: str
@@ -41,17 +41,17 @@ class Instruction(NamedTuple):
     excess: int
 
 
-class _Counts(dict[str, int]):
-    """The samples that cells stand for: millions of cells are of few texts."""
+class _SampleCounts(dict[str, int]):
+    """Samples by the text of their cell: millions of cells are of few texts."""
 
     def __missing__(self, cell: str) -> int:
-        found = self[cell] = count(cell)
+        found = self[cell] = parse_count(cell)
         return found
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Places of columns in the rows below a header, -1 for those that are not there."""
+class PageColumns:
+    """The places of columns in the rows below a header, -1 for columns that are not there."""
 
     width: int
     address: int
@@ -59,29 +59,31 @@ class Columns:
     line: int
     total: int
     reasons: dict[str, int]
-    _counts: _Counts = field(default_factory=_Counts, repr=False)
+    _counts: _SampleCounts = field(default_factory=_SampleCounts, repr=False)
 
     @classmethod
-    def of(cls, header: Sequence[str]) -> Columns:
-        """Those that ``header`` names."""
+    def from_header(cls, header: Sequence[str]) -> PageColumns:
+        """Find the columns that ``header`` names."""
         if len(header) > _MOST_COLUMNS:
             raise WrongPageError(f"{len(header):,} columns are more than any page has; {AGAIN}")
-        names = [one.strip() for one in header]
+        names = [name.strip() for name in header]
         sources = [at for at, name in enumerate(names) if name == "Source"]
-        line, address = _place(names, "Line No"), _place(names, "Address")
-        return cls(len(names), address, sources[-1], line, _total(names), _reasons(names))
+        line, address = _column_place(names, "Line No"), _column_place(names, "Address")
+        return cls(
+            len(names), address, sources[-1], line, _total_column(names), _reason_columns(names)
+        )
 
     @property
-    def collected(self) -> bool:
-        """Whether there are any samples."""
+    def has_samples(self) -> bool:
+        """Whether there is a column of samples."""
         return bool(self.reasons) or self.total >= 0
 
-    def padded(self, row: list[str]) -> list[str]:
-        """``row`` with a cell for each column."""
+    def pad(self, row: list[str]) -> list[str]:
+        """Return ``row`` with a cell for each column."""
         return row + [""] * (self.width - len(row))
 
-    def instruction(self, texts: list[str], file: str, line: int) -> Instruction:
-        """The one that a row of ``texts`` is about, made of that ``line``."""
+    def parse_instruction(self, texts: list[str], file: str, line: int) -> PageInstruction:
+        """Parse the instruction in a row of ``texts``, made of that ``line``."""
         counts = self._counts
         samples = {key: some for key, at in self.reasons.items() if (some := counts[texts[at]])}
         by_reason = sum(samples.values())
@@ -89,7 +91,7 @@ class Columns:
         if whole > by_reason:
             samples[UNKNOWN] = whole - by_reason
         text = " ".join(texts[self.sass][:LONGEST_TEXT].rstrip(" ;").split())
-        return Instruction(text, file, line, samples, max(by_reason - whole, 0))
+        return PageInstruction(text, file, line, samples, max(by_reason - whole, 0))
 
     def check_unaddressed(self, texts: list[str]) -> None:
         """Raise where a row of ``texts`` has samples, which have no place without an address."""
@@ -99,12 +101,12 @@ class Columns:
             raise WrongPageError(f"samples without an address; {AGAIN}")
 
 
-def _place(names: Sequence[str], name: str) -> int:
+def _column_place(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else -1
 
 
-def _reasons(names: Sequence[str]) -> dict[str, int]:
-    """Columns by key of the reason; of a reason that is there by two names the first."""
+def _reason_columns(names: Sequence[str]) -> dict[str, int]:
+    """Return columns by key of the reason; of a reason with two names the first."""
     found: dict[str, int] = {}
     for at, name in enumerate(names):
         if is_reason(name) and not is_not_issued(name):
@@ -112,22 +114,22 @@ def _reasons(names: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _total(names: Sequence[str]) -> int:
-    """The column with all samples of an instruction."""
+def _total_column(names: Sequence[str]) -> int:
+    """Return the column with all samples of an instruction."""
     for start in _TOTALS:
         for at, name in enumerate(names):
             if name.lower().startswith(start):
                 return at
-    return _place(names, _TOTAL_METRIC)
+    return _column_place(names, _TOTAL_METRIC)
 
 
-def address(cell: str) -> int | None:
-    """The address in a cell, in hexadecimal digits; None where there is none."""
+def parse_address(cell: str) -> int | None:
+    """Parse the address in a cell, in hexadecimal digits; None where there is none."""
     return int(cell, 16) if _ADDRESS.fullmatch(cell := cell.strip()) else None
 
 
-def count(cell: str) -> int:
-    """The samples in a cell, with or without separators of thousands.
+def parse_count(cell: str) -> int:
+    """Parse the samples in a cell, with or without separators of thousands.
 
     Raises WrongPageError for what is no whole number. So may be ``1.234`` where thousands have dots
     and where they have none: nobody can tell.

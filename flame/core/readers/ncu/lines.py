@@ -1,4 +1,4 @@
-"""Source lines of instructions, from another view of the same report."""
+"""Add source lines to instructions, from another view of the same report."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from flame.core.model.pc_samples import Code
 from flame.core.readers.ncu.result import NcuResult
 
 
-def with_lines(results: Sequence[NcuResult], others: Sequence[NcuResult]) -> list[NcuResult]:
-    """``results`` with the lines that ``others`` know of the same instructions.
+def add_source_lines(results: Sequence[NcuResult], others: Sequence[NcuResult]) -> list[NcuResult]:
+    """Return ``results`` with the lines that ``others`` know of the same instructions.
 
     Those of ``others`` lie at the same addresses; not all instructions need be there.
     """
-    return [_with_lines(one, others) for one in results]
+    return [_add_result_lines(result, others) for result in results]
 
 
-def _with_lines(result: NcuResult, others: Sequence[NcuResult]) -> NcuResult:
+def _add_result_lines(result: NcuResult, others: Sequence[NcuResult]) -> NcuResult:
     for other in others:
         code = result.samples.code
         at = _places(result, other)
-        if len(at) and _same(code, other.samples.code, at):
-            known = replace(result.samples, code=_lined(code, other.samples.code, at))
+        if len(at) and _have_same_operations(code, other.samples.code, at):
+            known = replace(result.samples, code=_copy_lines(code, other.samples.code, at))
             return replace(result, samples=known)
     return result
 
 
 def _places(result: NcuResult, other: NcuResult) -> I8:
-    """Places in the code of ``result`` of the instructions of ``other``; empty if one has none."""
+    """Return where the instructions of ``other`` are in the code of ``result``; else nothing."""
     mine, theirs = result.samples.code.offset, other.samples.code.offset
     wanted = theirs + (other.address - result.address)
     at: I8 = np.searchsorted(mine, wanted)
@@ -40,13 +40,13 @@ def _places(result: NcuResult, other: NcuResult) -> I8:
     return at
 
 
-def _same(code: Code, other: Code, at: I8) -> bool:
-    """Whether the operations are the same; targets of jumps are counted from elsewhere."""
+def _have_same_operations(code: Code, other: Code, at: I8) -> bool:
+    """Return whether the operations are the same; targets of jumps are left out."""
     ours = [code.text[place].partition(" ")[0] for place in at.tolist()]
     return ours == [text.partition(" ")[0] for text in other.text]
 
 
-def _lined(code: Code, other: Code, at: I8) -> Code:
+def _copy_lines(code: Code, other: Code, at: I8) -> Code:
     file, line = code.file.copy(), code.line.copy()
     file[at], line[at] = other.file, other.line
     return replace(code, file=file, line=line, files=other.files, source=other.source)

@@ -1,4 +1,4 @@
-"""The source page as text: the blocks of its kernels, files and functions, row by row."""
+"""Split the text of a source page into the blocks of its kernels, files and functions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PREAMBLE = {"Kernel Name": "kernel", "File Path": "file", "Function Name": "function"}
 
-Row = tuple[int, list[str]]
+PageRow = tuple[int, list[str]]
 """The number of a line, from 1, and its cells."""
 
 
 @dataclass
-class Block:
+class PageBlock:
     """Rows below one header, which is empty where a kernel's name is all there is.
 
     ``kernel``, ``file`` and ``function`` are what was said before it, empty where nothing was.
@@ -25,18 +25,18 @@ class Block:
     file: str
     function: str
     header: list[str]
-    rows: list[Row] = field(default_factory=list)
+    rows: list[PageRow] = field(default_factory=list)
 
 
-def decoded(data: bytes) -> str:
-    """The text of a file, which PowerShell writes as UTF-16."""
+def decode_text(data: bytes) -> str:
+    """Decode the text of a file, which PowerShell writes as UTF-16."""
     if data.startswith(_UTF16):
         return data.decode("utf-16", "replace")
     return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "backslashreplace")
 
 
-def cells(line: str) -> list[str]:
-    """The cells of one line; of a line that is no CSV none.
+def split_cells(line: str) -> list[str]:
+    """Split a line into its cells; a line that is no CSV has none.
 
     Nothing in a page goes over several lines, so that a quote in the output of the program that was
     profiled spoils no more than its own line. Almost all lines have all cells quoted: splitting
@@ -53,24 +53,24 @@ def cells(line: str) -> list[str]:
 
 
 def is_header(row: list[str]) -> bool:
-    """Whether ``row`` names the columns of instructions or source lines."""
+    """Return whether ``row`` names the columns of instructions or source lines."""
     return "Source" in row[:4] and any(name in row[:4] for name in ("Address", "Line No", "#"))
 
 
-def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a page, each whole; lines before the first one are none of it."""
-    block = Block("", "", "", [])
+def split_blocks(text: str) -> Iterator[PageBlock]:
+    """Yield the blocks of a page, each whole; lines before the first block belong to none."""
+    block = PageBlock("", "", "", [])
     for number, line in enumerate(text.split("\n"), 1):
-        row = cells(line.rstrip("\r"))
+        row = split_cells(line.rstrip("\r"))
         if len(row) > 1 and row[0] in _PREAMBLE:
             if block.header or (row[0] == "Kernel Name" and block.kernel):
                 yield block
-                block = Block("", "", "", [])
+                block = PageBlock("", "", "", [])
             setattr(block, _PREAMBLE[row[0]], row[1])
         elif is_header(row):
             if block.header:
                 yield block
-                block = Block("", "", "", [])
+                block = PageBlock("", "", "", [])
             block.header = row
         elif block.header and len(row) > 1:
             block.rows.append((number, row))
@@ -79,9 +79,9 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def is_cut_off(text: str) -> bool:
-    """Whether the last line ends within a row, as where the program was stopped."""
+    """Return whether the last line ends within a row, as where the program was stopped."""
     before, _, last = text.rpartition("\n")
     if not last.startswith(('"', "0x")):
         return False
     last_but_one = before.rpartition("\n")[2].rstrip("\r")
-    return last.count('"') % 2 == 1 or len(cells(last)) < len(cells(last_but_one))
+    return last.count('"') % 2 == 1 or len(split_cells(last)) < len(split_cells(last_but_one))

@@ -1,4 +1,4 @@
-"""Reports of Nsight Compute (``.ncu-rep``): their source page, printed by the user's own ncu."""
+"""Read reports of Nsight Compute (``.ncu-rep``): the user's own ncu prints their source page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.options import Progress
-from flame.core.readers.ncu.lines import with_lines
+from flame.core.readers.ncu.lines import add_source_lines
 from flame.core.readers.ncu.result import NcuResult
 from flame.core.readers.ncu.source_csv import read_source_csv
 from flame.core.readers.shared.converter import Converter
@@ -21,12 +21,12 @@ SUFFIXES = (".ncu-rep", ".nsight-cuprof-report")
 
 
 def looks_like_report(path: Path, head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a report: by content, else by its suffix."""
+    """Return whether the file beginning with ``head`` is a report: by content, else by suffix."""
     return head.startswith(MAGIC) or bool(head and path.suffix.lower() in SUFFIXES)
 
 
 def read_report(path: Path, progress: Progress) -> list[NcuResult]:
-    """The results in the report at ``path``, with source lines where it has them.
+    """Read the results in the report at ``path``, with source lines where it has them.
 
     Raises InputError as `read_source_csv` does, and as `Converter` where ncu cannot be run.
     """
@@ -41,23 +41,27 @@ def read_report(path: Path, progress: Progress) -> list[NcuResult]:
         lines = read_source_csv(_LINES.convert(path, progress), progress)
     except InputError:
         return results  # of code that was compiled without -lineinfo there is no such view
-    return with_lines(results, lines)
+    return add_source_lines(results, lines)
 
 
-def _print(view: str, path: Path, _made: Path) -> list[str]:
+def _print_command(view: str, path: Path, _made: Path) -> list[str]:
     page = ["--import", str(path), "--page", "source", "--print-source", view, "--csv"]
     return [*page, "--print-kernel-base", "mangled"]
 
 
-def _by_hand(path: Path) -> str:
-    """The command that does the same, for the user to run."""
+def _user_command(path: Path) -> str:
+    """Return the command that does the same, for the user to run."""
     written = path.with_suffix(".csv") if path.suffix.lower() in SUFFIXES else f"{path}.csv"
-    return f"{shlex.join(['ncu', *_print('sass', path, path)])} > {shlex.quote(str(written))}"
+    return (
+        f"{shlex.join(['ncu', *_print_command('sass', path, path)])} > {shlex.quote(str(written))}"
+    )
 
 
 def _converter(view: str, suffix: str) -> Converter:
     report = "a report of Nsight Compute"
-    return Converter("ncu", report, partial(_print, view), _by_hand, suffix, prints=True)
+    return Converter(
+        "ncu", report, partial(_print_command, view), _user_command, suffix, prints=True
+    )
 
 
 _PAGE = _converter("sass", ".sass.csv")

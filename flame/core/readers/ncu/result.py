@@ -1,4 +1,4 @@
-"""What Nsight Compute says of one profiled launch, and what there is to say of that."""
+"""Hold what Nsight Compute measured of profiled launches, and warn of what is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_NAME = "[kernel without a name]"
 
 @dataclass(frozen=True, eq=False)
 class NcuResult:
-    """What one profiled launch of ``name`` (as the report has it) has as PC samples.
+    """The PC samples of one profiled launch of ``name`` (as the report has it).
 
     ``address`` is that of its first instruction. ``collected`` is false where the report has no
     columns for them. ``unlike`` instructions are
@@ -48,31 +48,31 @@ class NcuFile:
     results: list[NcuResult]
 
 
-def remarks(results: Sequence[NcuResult]) -> Iterator[str]:
-    """What is missing from ``results``, or not as it should be; each a text without an end."""
-    bare = [one.name for one in results if not one.collected]
+def result_warnings(results: Sequence[NcuResult]) -> Iterator[str]:
+    """Yield what is missing from ``results``, or wrong in them; each a text without an end."""
+    bare = [result.name for result in results if not result.collected]
     if bare:
-        yield f"kernels without PC samples: {some_names(bare)}; profile again with {COLLECT}"
-    unknown = sum(_unknown(one.samples) for one in results)
+        yield f"kernels without PC samples: {list_some_names(bare)}; profile again with {COLLECT}"
+    unknown = sum(_count_unknown(result.samples) for result in results)
     if unknown:
-        whole = sum(one.samples.total for one in results)
+        whole = sum(result.samples.total for result in results)
         yield f"PC samples that are under no stall reason: {unknown:,} of {whole:,}"
-    unlike = sum(one.unlike for one in results)
+    unlike = sum(result.unlike for result in results)
     if unlike:
         yield f"instructions listed several times, unlike each other: {unlike:,}; the first counts"
-    excess = sum(one.excess for one in results)
+    excess = sum(result.excess for result in results)
     if excess:
         yield f"instructions with more samples by reason than in all: {excess:,}; reasons count"
 
 
-def _unknown(samples: CodeSamples) -> int:
+def _count_unknown(samples: CodeSamples) -> int:
     if UNKNOWN not in samples.reasons:
         return 0
     return int(samples.samples[samples.reason == samples.reasons.index(UNKNOWN)].sum())
 
 
-def some_names(names: Sequence[str]) -> str:
-    """The first few of these kernels, by their short names, and how many more there are."""
+def list_some_names(names: Sequence[str]) -> str:
+    """List the first few of these kernels by short name, and how many more there are."""
     short = list(dict.fromkeys(kernel_base(demangle(name)) or _NO_NAME for name in names))
     shown = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in short]
     more = f" and {len(shown) - _FEW:,} more" if len(shown) > _FEW else ""

@@ -1,4 +1,4 @@
-"""The source page of Nsight Compute as CSV: PC samples of every instruction, by stall reason.
+"""Read the source page of Nsight Compute as CSV: PC samples per instruction and stall reason.
 
 What versions from 2020 to 2026 print for ``ncu --import R --page source --csv``: with
 ``--print-source sass`` (the default) a block per result, with ``cuda,sass`` one per result and
@@ -21,12 +21,19 @@ from flame.core.options import Progress, silent
 from flame.core.readers.ncu.columns import (
     AGAIN,
     EXPORT,
-    Columns,
-    Instruction,
+    PageColumns,
+    PageInstruction,
     WrongPageError,
-    address,
+    parse_address,
 )
-from flame.core.readers.ncu.page import Block, blocks, cells, decoded, is_cut_off, is_header
+from flame.core.readers.ncu.page import (
+    PageBlock,
+    decode_text,
+    is_cut_off,
+    is_header,
+    split_blocks,
+    split_cells,
+)
 from flame.core.readers.ncu.result import COLLECT, NcuResult
 from flame.core.readers.shared.gzip_files import read_whole
 
@@ -42,69 +49,73 @@ _MOST = 1 << 48
 _LINE = re.compile(r"[0-9]{1,9}")
 
 
-def looks_like(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a page of Nsight Compute as CSV."""
-    lines = (cells(line.rstrip("\r")) for line in decoded(head).split("\n"))
+def is_source_csv(head: bytes) -> bool:
+    """Return whether a file that begins with ``head`` is a page of Nsight Compute as CSV."""
+    lines = (split_cells(line.rstrip("\r")) for line in decode_text(head).split("\n"))
     return any(is_header(row) or _other_page(row) for row in lines)
 
 
 def _other_page(row: Sequence[str]) -> str:
-    """The page whose header ``row`` is, if it is another page than the source page."""
+    """Return the page whose header ``row`` is, if it is another page than the source page."""
     if row[:2] != ["ID", "Process ID"]:
         return ""
     return next((page for name, page in _OTHER_PAGES.items() if name in row), "")
 
 
 def read_source_csv(path: Path, progress: Progress = silent) -> list[NcuResult]:
-    """The results in the file at ``path``, gzipped or not, in its order.
+    """Read the results in the file at ``path``, gzipped or not, in its order.
 
     Samples of an instruction that are under no reason are under the reason ``unknown``. Raises
     InputError for a file that is none, is cut off, has no instructions or no samples at all, or has
     a number of samples that is no whole number.
     """
     try:
-        text = decoded(read_whole(path, progress))
+        text = decode_text(read_whole(path, progress))
     except (EOFError, zlib.error) as error:
         raise InputError(f"{path}: damaged: {error}; compress or copy it again") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     try:
-        return _results(text, progress)
+        return _parse_results(text, progress)
     except WrongPageError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _results(text: str, progress: Progress) -> list[NcuResult]:
+def _parse_results(text: str, progress: Progress) -> list[NcuResult]:
     found = [
-        _result(group)
-        for group in _by_result(_reported(blocks(text), text.count("\n") + 1, progress))
+        _build_result(group)
+        for group in _group_by_result(
+            _report_progress(split_blocks(text), text.count("\n") + 1, progress)
+        )
     ]
     if not found:
-        raise WrongPageError(_why_none(text))
+        raise WrongPageError(_explain_no_result(text))
     if is_cut_off(text):
         raise WrongPageError(f"cut off: it ends within a row; {AGAIN}")
-    if not any(len(one.samples.code) for one in found):
+    if not any(len(result.samples.code) for result in found):
         raise WrongPageError(
             f"no SASS instructions in it, only source lines; export them: {EXPORT}"
         )
-    if not any(one.collected for one in found):
+    if not any(result.collected for result in found):
         raise WrongPageError(f"no PC samples were collected; profile again with: {COLLECT}")
-    if not any(one.samples.total for one in found):
+    if not any(result.samples.total for result in found):
         raise WrongPageError("no PC samples in it: its kernels ended before the first was taken")
-    if sum(float(one.samples.samples.sum(dtype=np.float64)) for one in found) >= _MOST:
+    if sum(float(result.samples.samples.sum(dtype=np.float64)) for result in found) >= _MOST:
         raise WrongPageError(f"its PC samples add up to more than there can be; {AGAIN}")
     return found
 
 
-def _reported(found: Iterable[Block], size: int, progress: Progress) -> Iterator[Block]:
-    for block in found:
+def _report_progress(
+    page_blocks: Iterable[PageBlock], size: int, progress: Progress
+) -> Iterator[PageBlock]:
+    for block in page_blocks:
         if block.rows:
             progress(STAGE, block.rows[-1][0], size)
         yield block
 
 
-def _why_none(text: str) -> str:
-    rows = (cells(line.rstrip("\r")) for line in text.split("\n", 1000)[:1000])
+def _explain_no_result(text: str) -> str:
+    rows = (split_cells(line.rstrip("\r")) for line in text.split("\n", 1000)[:1000])
     page = next(filter(None, map(_other_page, rows)), "")
     if page:
         return (
@@ -113,14 +124,14 @@ def _why_none(text: str) -> str:
     return f"not the source page of Nsight Compute as CSV, which this makes: {EXPORT}"
 
 
-def _by_result(found: Iterable[Block]) -> Iterator[list[Block]]:
-    """Blocks of one result together: a name that changes or a file said again begins another.
+def _group_by_result(page_blocks: Iterable[PageBlock]) -> Iterator[list[PageBlock]]:
+    """Group blocks by result: a changed name or a repeated file begins another result.
 
     Blocks of a kernel's further files may leave out its name.
     """
-    group: list[Block] = []
+    group: list[PageBlock] = []
     known: set[tuple[str, str]] = set()
-    for block in found:
+    for block in page_blocks:
         if group and block.file:
             block.kernel = block.kernel or group[0].kernel
         place = (block.file, block.function)
@@ -133,81 +144,88 @@ def _by_result(found: Iterable[Block]) -> Iterator[list[Block]]:
         yield group
 
 
-def _name(block: Block) -> str:
+def _name(block: PageBlock) -> str:
     return block.kernel or block.function
 
 
-class _Reader:
+class _InstructionCollector:
     """Collects the instructions of one result by address."""
 
     def __init__(self) -> None:
-        self.found: dict[int, Instruction] = {}
+        self.found: dict[int, PageInstruction] = {}
         self.source: dict[tuple[str, int], str] = {}
         self.collected = False
         self.unlike: set[int] = set()
 
-    def add(self, block: Block) -> None:
-        """Take in the rows of ``block``."""
+    def add(self, block: PageBlock) -> None:
+        """Add the instructions in the rows of ``block``."""
         if not block.header:
             return
-        columns = Columns.of(block.header)
-        self.collected |= columns.collected
+        columns = PageColumns.from_header(block.header)
+        self.collected |= columns.has_samples
         line = 0
         for number, row in block.rows:
-            row = columns.padded(row)
+            row = columns.pad(row)
             line = self._line(columns, row, block.file) or line
             try:
                 self._row(columns, row, block.file, line)
             except WrongPageError as error:
                 raise WrongPageError(f"line {number:,}: {error}") from None
 
-    def _row(self, columns: Columns, row: list[str], file: str, line: int) -> None:
-        place = address(row[columns.address]) if columns.address >= 0 else None
+    def _row(self, columns: PageColumns, row: list[str], file: str, line: int) -> None:
+        place = parse_address(row[columns.address]) if columns.address >= 0 else None
         if place is None:
             columns.check_unaddressed(row)
         else:
-            self._keep(place, columns.instruction(row, file, line))
+            self._keep(place, columns.parse_instruction(row, file, line))
 
-    def _line(self, columns: Columns, row: list[str], file: str) -> int:
-        """The source line that the row is about or begins with, 0 for none."""
+    def _line(self, columns: PageColumns, row: list[str], file: str) -> int:
+        """Return the source line that the row is about or begins with, 0 for none."""
         if columns.line < 0 or not _LINE.fullmatch(row[columns.line]):
             return 0
         line = int(row[columns.line])
         self.source.setdefault((file, line), row[columns.line + 1].rstrip())
         return line
 
-    def _keep(self, place: int, one: Instruction) -> None:
-        known = self.found.setdefault(place, one)
-        if known.samples != one.samples:
+    def _keep(self, place: int, instruction: PageInstruction) -> None:
+        known = self.found.setdefault(place, instruction)
+        if known.samples != instruction.samples:
             self.unlike.add(place)
 
 
-def _result(group: Sequence[Block]) -> NcuResult:
-    reader = _Reader()
+def _build_result(group: Sequence[PageBlock]) -> NcuResult:
+    reader = _InstructionCollector()
     for block in group:
         reader.add(block)
     name = _name(group[0]).strip()
-    code, order = _code(name, reader)
-    excess = sum(one.excess > 0 for one in reader.found.values())
-    samples = _samples(code, [reader.found[address] for address in order])
+    code, order = _build_code(name, reader)
+    excess = sum(instruction.excess > 0 for instruction in reader.found.values())
+    samples = _build_samples(code, [reader.found[address] for address in order])
     first = order[0] if order else 0
     return NcuResult(name, samples, first, reader.collected, len(reader.unlike), excess)
 
 
-def _code(name: str, reader: _Reader) -> tuple[Code, list[int]]:
-    """The instructions, and their addresses in order."""
+def _build_code(name: str, reader: _InstructionCollector) -> tuple[Code, list[int]]:
+    """Build the code of the instructions, and return their addresses in order."""
     order = sorted(reader.found)
     rows = [reader.found[address] for address in order]
-    files = tuple(dict.fromkeys(one.file for one in rows if one.file and one.line))
+    files = tuple(
+        dict.fromkeys(
+            instruction.file for instruction in rows if instruction.file and instruction.line
+        )
+    )
     place = {file: number for number, file in enumerate(files)}
     first = order[0] if order else 0
     last = order[-1] if order else 0
     code = Code(
         name,
         np.array(order, np.int64) - first,
-        _relative([one.text for one in rows], first, last),
-        np.array([place.get(one.file, -1) if one.line else -1 for one in rows], np.int32),
-        np.array([one.line if one.file else 0 for one in rows], np.int32),
+        _make_targets_relative([instruction.text for instruction in rows], first, last),
+        np.array(
+            [place.get(instruction.file, -1) if instruction.line else -1 for instruction in rows],
+            np.int32,
+        ),
+        np.array([instruction.line if instruction.file else 0 for instruction in rows], np.int32),
         files,
         {
             (place[file], line): text
@@ -221,26 +239,26 @@ def _code(name: str, reader: _Reader) -> tuple[Code, list[int]]:
 _TARGET = re.compile(r"\b0x[0-9a-f]{9,16}\b")
 
 
-def _relative(texts: Sequence[str], first: int, last: int) -> tuple[str, ...]:
-    """``texts`` with targets of jumps counted from the first instruction, as disassemblers do.
+def _make_targets_relative(texts: Sequence[str], first: int, last: int) -> tuple[str, ...]:
+    """Count targets of jumps in ``texts`` from the first instruction, as nvdisasm does.
 
     The same kernel lies somewhere else in every process. No immediate number has so many digits.
     """
 
-    def told(found: re.Match[str]) -> str:
-        target = int(found[0], 16)
-        return hex(target - first) if first <= target <= last else found[0]
+    def relative(match: re.Match[str]) -> str:
+        target = int(match[0], 16)
+        return hex(target - first) if first <= target <= last else match[0]
 
     # All at once: most have no target, and none has a line end.
-    return tuple(_TARGET.sub(told, "\n".join(texts)).split("\n")[: len(texts)])
+    return tuple(_TARGET.sub(relative, "\n".join(texts)).split("\n")[: len(texts)])
 
 
-def _samples(code: Code, rows: Sequence[Instruction]) -> CodeSamples:
-    keys = list(chain.from_iterable(one.samples for one in rows))
+def _build_samples(code: Code, rows: Sequence[PageInstruction]) -> CodeSamples:
+    keys = list(chain.from_iterable(instruction.samples for instruction in rows))
     reasons = tuple(dict.fromkeys(keys))
     number = {key: at for at, key in enumerate(reasons)}
-    sizes = np.fromiter((len(one.samples) for one in rows), np.int64, len(rows))
+    sizes = np.fromiter((len(instruction.samples) for instruction in rows), np.int64, len(rows))
     place = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
     reason = np.fromiter(map(number.__getitem__, keys), np.int32, len(keys))
-    counts = chain.from_iterable(one.samples.values() for one in rows)
+    counts = chain.from_iterable(instruction.samples.values() for instruction in rows)
     return CodeSamples(code, place, reason, np.fromiter(counts, np.int64, len(keys)), reasons)

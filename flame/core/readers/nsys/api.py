@@ -1,4 +1,4 @@
-"""CUDA API calls (runtime and driver) and the call chains recorded with them."""
+"""Read CUDA API calls (runtime and driver) and the call chains recorded with them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import RawCalls, TableBuilder
 from flame.core.model.stacks import EMPTY
 from flame.core.names.cuda import api_name
-from flame.core.readers.nsys.context import Context, FrameOf
+from flame.core.readers.nsys.context import NsysContext
+from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import NULL
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -22,7 +23,7 @@ _MAX_FRAMES = 500  # per call chain
 
 
 @dataclass(frozen=True)
-class Chains:
+class CallChains:
     """Stacks by chain id: sorted ``ids``, and per id the Python and the native stack."""
 
     ids: I8
@@ -30,8 +31,8 @@ class Chains:
     native: I4
     last_id: int
 
-    def of(self, chain: I8) -> tuple[I4, I4]:
-        """(python, native) stacks of chain ids; the empty stack where there is no such chain."""
+    def stacks_of(self, chain: I8) -> tuple[I4, I4]:
+        """Return (python, native) stacks of chain ids; the empty stack for unknown chains."""
         if not len(self.ids):
             return np.full(len(chain), EMPTY, np.int32), np.full(len(chain), EMPTY, np.int32)
         place = np.minimum(np.searchsorted(self.ids, chain), len(self.ids) - 1)
@@ -41,10 +42,10 @@ class Chains:
         )
 
 
-def read_calls(context: Context) -> RawCalls:
-    """All CUDA API calls, with the stacks of their call chains."""
+def read_calls(context: NsysContext) -> RawCalls:
+    """Read all CUDA API calls, with the stacks of their call chains."""
     batches, chain_ids = TableBuilder(RawCalls), [np.zeros(0, np.int64)]
-    names = FrameOf(lambda key: _launch_frame(context, key))
+    names = RowIds(lambda key: _launch_frame(context, key))
     columns = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "callchainId"]
     for chunk in context.source.chunks(TABLE, columns):
         chain_ids.append(chunk["callchainId"])
@@ -53,42 +54,42 @@ def read_calls(context: Context) -> RawCalls:
         batches.add(
             start=start,
             end=end,
-            thread=context.thread(chunk["globalTid"]),
+            thread=context.thread_numbers(chunk["globalTid"]),
             correlation=np.where(chunk["correlationId"] == NULL, 0, chunk["correlationId"]),
-            frame=names.rows([chunk["nameId"]]),
+            frame=names.look_up([chunk["nameId"]]),
             python=none,
             native=none,
             chain_only=chunk["eventClass"] == _BACKTRACE_CLASS,
         )
         context.advance("reading API calls", len(none))
-    return _with_chains(context, batches.build(), np.concatenate(chain_ids))
+    return _add_chains(context, batches.build(), np.concatenate(chain_ids))
 
 
-def _launch_frame(context: Context, key: int) -> int:
+def _launch_frame(context: NsysContext, key: int) -> int:
     unknown = "without a name" if key == NULL else f"with unknown name {key}"
-    name = api_name(context.string(key)) or f"[API call {unknown}]"
+    name = api_name(context.text_of(key)) or f"[API call {unknown}]"
     return context.frames.add(Frame(Kind.LAUNCH, name))
 
 
-def _with_chains(context: Context, calls: RawCalls, chain: I8) -> RawCalls:
+def _add_chains(context: NsysContext, calls: RawCalls, chain: I8) -> RawCalls:
     """Add the stacks; correct the ids of exporters that count calls from 0 and chains from 1."""
     if not len(chain) or not context.source.columns(CHAINS):
         return calls
     chains = _read_chains(context)
-    offset = _offset(context, calls, chains, chain)
+    offset = _chain_offset(context, calls, chains, chain)
     none = (chain == NULL) if offset else (chain == NULL) | (chain == 0)
-    python, native = chains.of(np.where(none, NULL, chain + offset))
+    python, native = chains.stacks_of(np.where(none, NULL, chain + offset))
     return replace(calls, python=python, native=native)
 
 
-def _offset(context: Context, calls: RawCalls, chains: Chains, chain: I8) -> int:
-    """1 where chain ids are off by one, else 0; per file, confirmed by the calls' own names."""
+def _chain_offset(context: NsysContext, calls: RawCalls, chains: CallChains, chain: I8) -> int:
+    """Return 1 where chain ids are off by one, else 0; per file, confirmed by the calls' names."""
     used = chain[chain != NULL]
     shifted = len(used) > 0 and used.min() == 0 and used.max() == chains.last_id - 1
     if not shifted:
         return 0
     rows = np.flatnonzero(chain != NULL)
-    plain, moved = (_confirmed(context, calls, chains, rows, chain + by) for by in (0, 1))
+    plain, moved = (_count_confirmed(context, calls, chains, rows, chain + by) for by in (0, 1))
     if moved < plain:
         return 0
     context.warnings.append(
@@ -98,10 +99,12 @@ def _offset(context: Context, calls: RawCalls, chains: Chains, chain: I8) -> int
     return 1
 
 
-def _confirmed(context: Context, calls: RawCalls, chains: Chains, rows: I8, chain: I8) -> int:
-    """How many of ``rows`` have a chain in which the call's own name is a frame."""
+def _count_confirmed(
+    context: NsysContext, calls: RawCalls, chains: CallChains, rows: I8, chain: I8
+) -> int:
+    """Count the ``rows`` with a chain in which the call's own name is a frame."""
     stacks = context.stacks.build()
-    _, native = chains.of(chain[rows])
+    _, native = chains.stacks_of(chain[rows])
     pairs, place = distinct((native.astype(np.int64) << 32) | calls.frame[rows])
     fits = []
     for pair in pairs.tolist():
@@ -110,24 +113,24 @@ def _confirmed(context: Context, calls: RawCalls, chains: Chains, rows: I8, chai
     return int(np.array(fits, bool)[place].sum())
 
 
-def _read_chains(context: Context) -> Chains:
-    """All chains as stacks, outermost frame first (stackDepth 0 is the leaf)."""
+def _read_chains(context: NsysContext) -> CallChains:
+    """Read all chains as stacks, outermost frame first (stackDepth 0 is the leaf)."""
     names = ["id", "symbol", "module", "unresolved", "stackDepth"]
     parts = list(context.source.chunks(CHAINS, names))
     if not parts:
         empty = np.zeros(0, np.int64)
-        return Chains(empty, empty.astype(np.int32), empty.astype(np.int32), 0)
+        return CallChains(empty, empty.astype(np.int32), empty.astype(np.int32), 0)
     table = {name: np.concatenate([part[name] for part in parts]) for name in names}
     order = np.lexsort((-table["stackDepth"], table["id"]))
     ids, chain = distinct(table["id"][order])
-    frame_of = FrameOf(lambda *row: context.frames.add(_chain_frame(context, *row)))
-    frames = frame_of.rows([table[name][order] for name in ("symbol", "module", "unresolved")])
-    python, native = _stacks(context, chain, frames)
-    return Chains(ids, python, native, int(ids[-1]))
+    frame_of = RowIds(lambda *row: context.frames.add(_chain_frame(context, *row)))
+    frames = frame_of.look_up([table[name][order] for name in ("symbol", "module", "unresolved")])
+    python, native = _build_stacks(context, chain, frames)
+    return CallChains(ids, python, native, int(ids[-1]))
 
 
-def _stacks(context: Context, chain: I8, frames: I4) -> tuple[I4, I4]:
-    """(python, native) stack per chain from its frames, outermost first."""
+def _build_stacks(context: NsysContext, chain: I8, frames: I4) -> tuple[I4, I4]:
+    """Build the (python, native) stack of each chain from its frames, outermost first."""
     size = int(chain[-1]) + 1
     python, native = np.zeros(size, np.int32), np.zeros(size, np.int32)
     first = np.searchsorted(chain, np.arange(size))
@@ -140,24 +143,24 @@ def _stacks(context: Context, chain: I8, frames: I4) -> tuple[I4, I4]:
         context.warnings.append(
             f"{too_deep:,} call chains have more than {_MAX_FRAMES} frames: the innermost left out"
         )
-    for rows in _by_step(step)[:_MAX_FRAMES]:
-        for stack, mine in ((python, is_python[frames[rows]]), (native, ~is_python[frames[rows]])):
-            _push(context, stack, chain[rows[mine]], frames[rows[mine]])
+    for rows in _rows_by_depth(step)[:_MAX_FRAMES]:
+        for stack, own in ((python, is_python[frames[rows]]), (native, ~is_python[frames[rows]])):
+            _push_frames(context, stack, chain[rows[own]], frames[rows[own]])
     return python, native
 
 
-def _by_step(step: I8) -> list[I8]:
+def _rows_by_depth(step: I8) -> list[I8]:
     order = np.argsort(step, kind="stable")
     return np.split(order, np.cumsum(np.bincount(step))[:-1])
 
 
-def _push(context: Context, stack: I4, chain: Column, frames: Column) -> None:
+def _push_frames(context: NsysContext, stack: I4, chain: Column, frames: Column) -> None:
     stack[chain] = context.stacks.extend(stack[chain], frames)
 
 
-def _chain_frame(context: Context, symbol: int, module: int, unresolved: int) -> Frame:
-    """A native frame, or a Python frame where the symbol is marked as one."""
-    text, path = context.string(symbol), context.string(module)
+def _chain_frame(context: NsysContext, symbol: int, module: int, unresolved: int) -> Frame:
+    """Make a native frame, or a Python frame where the symbol is marked as such."""
+    text, path = context.text_of(symbol), context.text_of(module)
     if text.startswith(_PYTHON_MARK):
         return Frame(Kind.PYTHON, text[len(_PYTHON_MARK) :], path if path.endswith(".py") else "")
     library = path.replace("\\", "/").rsplit("/", 1)[-1]

@@ -1,13 +1,12 @@
-"""What all parts of the reader share: strings, processes, threads, devices, frames."""
+"""Share the state of reading an export: strings, processes, threads, devices, frames."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 
-from flame.core.columns import I4, I8, Column, distinct, unique_rows
+from flame.core.columns import I4, I8, distinct
 from flame.core.model.activities import NONE
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.stacks import StackBuilder
@@ -22,41 +21,41 @@ _PROCESS_MASK = ~0xFFFFFF
 _24_BITS = 0xFFFFFF
 
 
-class Registry:
+class DenseNumbers:
     """Dense numbers for sparse keys, in order of appearance; `NULL` is -1."""
 
     def __init__(self) -> None:
         self._ids: dict[int, int] = {NULL: NONE}
 
     def __call__(self, keys: I8) -> I4:
-        """The numbers of ``keys``, new or known, i4[n]."""
+        """Return the numbers of ``keys``, new or known, i4[n]."""
         values, place = distinct(keys)
         ids = [self._ids.setdefault(key, len(self._ids) - 1) for key in values.tolist()]
         return np.array(ids, np.int32)[place]
 
     @property
     def keys(self) -> list[int]:
-        """All keys, by number."""
+        """Return all keys, by number."""
         return list(self._ids)[1:]
 
 
 def pid_of(key: int) -> int:
-    """Operating-system pid of a globalPid or globalTid (bits 24 to 47)."""
+    """Return the operating-system pid of a globalPid or globalTid (bits 24 to 47)."""
     return (key >> 24) & _24_BITS
 
 
 def tid_of(key: int) -> int:
-    """Operating-system tid of a globalTid (bits 0 to 23)."""
+    """Return the operating-system tid of a globalTid (bits 0 to 23)."""
     return key & _24_BITS
 
 
-def process_key(keys: I8) -> I8:
-    """GlobalPid of each globalTid or globalPid."""
+def process_keys(keys: I8) -> I8:
+    """Return the globalPid of each globalTid or globalPid."""
     return np.where(keys == NULL, NULL, keys & _PROCESS_MASK)
 
 
-class Context:
-    """State of one load."""
+class NsysContext:
+    """State of reading one export."""
 
     def __init__(self, source: TableSource, options: LoadOptions, progress: Progress) -> None:
         self.source = source
@@ -66,9 +65,9 @@ class Context:
         self.warnings: list[str] = []
         self.last_time = -TIME_LIMIT
         self._untimed: Counter[str] = Counter()
-        self.processes = Registry()
-        self.threads = Registry()
-        self.devices = Registry()
+        self.processes = DenseNumbers()
+        self.threads = DenseNumbers()
+        self.devices = DenseNumbers()
         self.strings = dict(self._read_strings())
         self._progress = progress
         self._done = 0
@@ -80,58 +79,40 @@ class Context:
             (key, value) for key, value in rows if isinstance(key, int) and isinstance(value, str)
         ]
 
-    def string(self, key: object) -> str:
-        """The text with string id ``key``; empty where it dangles."""
+    def text_of(self, key: object) -> str:
+        """Return the text with string id ``key``; empty where there is none."""
         return self.strings.get(key, "") if isinstance(key, int) else ""
 
-    def expect(self, tables: tuple[str, ...]) -> None:
+    def expect_rows_of(self, tables: tuple[str, ...]) -> None:
         """Add the rows of ``tables`` to what the progress counts up to."""
         self._expected = sum(map(self.source.size, tables))
 
     def advance(self, stage: str, rows: int) -> None:
-        """Report ``rows`` more; raises CancelledError when the user gave up."""
+        """Report ``rows`` more as read; raises CancelledError when the user gave up."""
         self._done += rows
         self._progress(stage, min(self._done, self._expected), self._expected)
 
     def spans(self, what: str, start: I8, end: I8) -> tuple[I8, I8]:
-        """Starts and ends of ``what``; one that is missing is taken from the other: 0 ns."""
+        """Return starts and ends of ``what``; a missing one is taken from the other: 0 ns."""
         start, end = self.times(start), self.times(end)
         self._untimed[what] += int(((start == NULL) | (end == NULL)).sum())
-        return cupti.spans(start, start != NULL, end, end != NULL)
+        return cupti.complete_spans(start, start != NULL, end, end != NULL)
 
     def time_warnings(self) -> list[str]:
-        """What had no times."""
-        return list(cupti.untimed_notes(self._untimed))
+        """Return a warning for each kind of row without usable times."""
+        return list(cupti.untimed_warnings(self._untimed))
 
     def times(self, column: I8) -> I8:
-        """Recorded times, `NULL` where there is none or only an absurd one."""
+        """Return recorded times, `NULL` where there is none or only an absurd one."""
         known = np.where((column < -TIME_LIMIT) | (column > TIME_LIMIT), NULL, column)
         self.last_time = max(self.last_time, int(known.max(initial=NULL)))
         return known
 
-    def process_of_thread(self, keys: I8) -> I4:
-        """Process numbers of globalTids."""
-        return self.processes(process_key(keys))
+    def process_numbers(self, keys: I8) -> I4:
+        """Return the process numbers of globalTids."""
+        return self.processes(process_keys(keys))
 
-    def thread(self, keys: I8) -> I4:
-        """Thread numbers of globalTids, and their processes made known."""
-        self.process_of_thread(keys)
+    def thread_numbers(self, keys: I8) -> I4:
+        """Return the thread numbers of globalTids, and register their processes."""
+        self.process_numbers(keys)
         return self.threads(keys)
-
-
-class FrameOf(dict[tuple[int, ...], int]):
-    """Frame ids by the columns that name a row; each combination is worked out once."""
-
-    def __init__(self, make: Callable[..., int]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, row: tuple[int, ...]) -> int:
-        frame = self[row] = self._make(*row)
-        return frame
-
-    def rows(self, columns: list[Column]) -> I4:
-        """Frame ids of all rows of ``columns``, i4[n]."""
-        first, kind = unique_rows(columns)
-        distinct_rows = zip(*(column[first].tolist() for column in columns), strict=True)
-        return np.array([self[row] for row in distinct_rows], np.int32)[kind]

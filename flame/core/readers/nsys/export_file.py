@@ -1,4 +1,4 @@
-"""Open an Nsight Systems export as a file, and say in one line what is damaged in it."""
+"""Open an Nsight Systems export as a file, and report damage in one line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.nsys import reader
 from flame.core.readers.nsys.geometry import read_launches
-from flame.core.readers.nsys.report import convert
-from flame.core.readers.shared.heads import head_of
+from flame.core.readers.nsys.report import export_report
+from flame.core.readers.shared.heads import read_head
 from flame.core.readers.sqlite.pages import PageSource
 
 _LONGEST_REASON = 200
@@ -25,23 +25,23 @@ _LONGEST_REASON = 200
 
 def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     """Decode the SQLite export at ``path``; InputError where it is damaged or something else."""
-    with _opened(path) as source:
+    with _open_tables(path) as source:
         if not reader.is_export(source):
             raise InputError(f"{path}: an SQLite file, but not an Nsight Systems export")
-        raw = reader.read(source, str(path), options, progress)
+        raw = reader.read_tables(source, str(path), options, progress)
     return replace(raw, launches_builder=partial(_read_launches, path, raw.activities.start))
 
 
 def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     """Decode the report (``.nsys-rep``) at ``path`` by way of an export that nsys makes of it."""
-    raw = read_export(convert(path, progress), options, progress)
+    raw = read_export(export_report(path, progress), options, progress)
     return replace(raw, meta=replace(raw.meta, path=str(path)))
 
 
 def _read_launches(path: Path, starts: I8) -> LaunchDetails:
-    """How the activities with these starts were launched; InputError if the file is another."""
-    head_of(path)  # knows best what to say of a file that has gone
-    with _opened(path) as source:
+    """Read how the activities with these starts were launched; InputError if the file changed."""
+    read_head(path)  # knows best what to say of a file that has gone
+    with _open_tables(path) as source:
         launches = read_launches(source, starts)
     if launches is None:
         raise InputError(f"{path}: has changed since it was opened: open it again")
@@ -49,8 +49,8 @@ def _read_launches(path: Path, starts: I8) -> LaunchDetails:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[PageSource]:
-    """The tables of the file at ``path``; what its damage raises becomes an InputError."""
+def _open_tables(path: Path) -> Iterator[PageSource]:
+    """Open the tables of the file at ``path``; what its damage raises becomes an InputError."""
     try:
         with closing(PageSource(path)) as source:
             yield source

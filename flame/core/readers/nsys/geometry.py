@@ -1,4 +1,4 @@
-"""Launch geometry of kernels and sizes of copies, read only when somebody asks for them."""
+"""Read launch geometry of kernels and sizes of copies, once somebody asks for them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import numpy as np
 from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig, LaunchDetails
-from flame.core.readers.nsys.context import TIME_LIMIT, FrameOf
+from flame.core.readers.nsys.context import TIME_LIMIT
 from flame.core.readers.nsys.gpu import TABLES
 from flame.core.readers.shared.cupti import cluster_of
+from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import TableSource
 
 # In the order of the fields of `LaunchConfig`; only the clusters came later than 2020 (3.23.3).
@@ -24,38 +25,38 @@ _SANE = 1 << 40
 
 
 def read_launches(source: TableSource, starts: I8) -> LaunchDetails | None:
-    """How the activities were launched that `gpu.read_activities` has read from the same file.
+    """Read how the activities were launched that `gpu.read_activities` has read.
 
     None if it is not the same any more: ``starts`` i8[n] are the activities' starts.
     """
     configs: list[LaunchConfig] = []
-    numbers = FrameOf(lambda *row: _number(configs, row))
+    numbers = RowIds(lambda *row: _config_number(configs, row))
     config, size = np.full(len(starts), UNKNOWN, np.int32), np.full(len(starts), UNKNOWN)
     done = 0
     for table, kind in TABLES.items():
         names = _COLUMNS.get(kind, ())
         for chunk in source.chunks(table, ["start", *names]):
             rows = slice(done, done + len(chunk["start"]))
-            if not _same(chunk["start"], starts[rows]):
+            if not _have_same_starts(chunk["start"], starts[rows]):
                 return None
             if kind == Kind.KERNEL:
-                config[rows] = numbers.rows([chunk[name] for name in names])
+                config[rows] = numbers.look_up([chunk[name] for name in names])
             elif _SIZE in names:
                 size[rows] = np.where(chunk[_SIZE] < 0, UNKNOWN, chunk[_SIZE])
             done = rows.stop
     return LaunchDetails(config, size, tuple(configs)) if done == len(starts) else None
 
 
-def _same(recorded: I8, known: I8) -> bool:
-    """Whether these are the starts of the same rows; where none was recorded, any will do."""
+def _have_same_starts(recorded: I8, known: I8) -> bool:
+    """Return whether these are starts of the same rows; where none was recorded, any will do."""
     if len(recorded) != len(known):
         return False
     absent: Bool = (recorded < -TIME_LIMIT) | (recorded > TIME_LIMIT)
     return bool((absent | (recorded == known)).all())
 
 
-def _number(configs: list[LaunchConfig], row: tuple[int, ...]) -> int:
-    """The number of the configuration that ``row`` spells, `UNKNOWN` if it says nothing."""
+def _config_number(configs: list[LaunchConfig], row: tuple[int, ...]) -> int:
+    """Return the number of the configuration that ``row`` spells, `UNKNOWN` if it says nothing."""
     config = _config(*((value if 0 <= value < _SANE else None) for value in row))
     if config == LaunchConfig():
         return UNKNOWN

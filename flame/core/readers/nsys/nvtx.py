@@ -1,4 +1,4 @@
-"""NVTX ranges: names from text or registered strings, domains, categories, payloads."""
+"""Read NVTX ranges: names from text or registered strings, domains, categories, payloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from flame.core.columns import I4, Column
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.raw import OPEN, RawRanges, TableBuilder
 from flame.core.names.nvtx import RangeName, clean_range, payload_text
-from flame.core.readers.nsys.context import Context, FrameOf, pid_of, process_key
+from flame.core.readers.nsys.context import NsysContext, pid_of, process_keys
+from flame.core.readers.shared.row_ids import RowIds
 from flame.core.readers.sqlite.source import NULL
 
 TABLE = "NVTX_EVENTS"
@@ -30,7 +31,7 @@ _MAX_PAYLOADS = 2_000
 _VOLATILE = (b"op_id", b"seq = ")
 
 
-class _Texts(dict[bytes | None, int]):
+class _TextCodes(dict[bytes | None, int]):
     """Codes of range texts; equal cleaned names get one code. Code 0 is "no text"."""
 
     def __init__(self, clean: bool) -> None:
@@ -47,7 +48,7 @@ class _Texts(dict[bytes | None, int]):
         return code
 
     def code(self, text: str) -> int:
-        """The code of ``text``, new or known."""
+        """Return the code of ``text``, new or known."""
         name = clean_range(text) if self._clean else RangeName(text)
         code = self._codes.setdefault(name, len(self.names))
         if code == len(self.names):
@@ -55,18 +56,18 @@ class _Texts(dict[bytes | None, int]):
         return code
 
 
-class _Vocabulary:
-    """Frames of ranges: (text, domain, category) each looked up once."""
+class _RangeFrames:
+    """Frames of ranges: each (text, domain, category) is looked up once."""
 
-    def __init__(self, context: Context) -> None:
-        self.texts = _Texts(context.options.nvtx_names == "clean")
+    def __init__(self, context: NsysContext) -> None:
+        self.texts = _TextCodes(context.options.nvtx_names == "clean")
         self._context = context
         self._registered: dict[int, int] = {}
-        self.domains, self._categories = _registrations(context)
-        self.frames = FrameOf(self.frame)
+        self.domains, self._categories = _read_names(context)
+        self.frames = RowIds(self.frame_id)
 
     def text_code(self, text: int, text_id: int) -> int:
-        """The code of an inline text, else of the registered string ``text_id``."""
+        """Return the code of an inline text, else of the registered string ``text_id``."""
         if text or text_id == NULL:
             return text
         if text_id not in self._registered:
@@ -75,8 +76,8 @@ class _Vocabulary:
             self._registered[text_id] = self.texts.code(name)
         return self._registered[text_id]
 
-    def frame(self, text: int, text_id: int, domain: int, category: int, process: int) -> int:
-        """Frame id of a range, or -1 for ranges that nsys itself records."""
+    def frame_id(self, text: int, text_id: int, domain: int, category: int, process: int) -> int:
+        """Return the frame id of a range, or -1 for ranges that nsys itself records."""
         where = (pid_of(process), 0 if domain == NULL else domain)
         in_domain = self.domains.get(where, "")
         if in_domain in _PROFILERS_OWN:
@@ -92,9 +93,9 @@ class _Vocabulary:
         return self._context.frames.add(Frame(Kind.NVTX, name.name, extra=extra))
 
 
-def read_ranges(context: Context) -> RawRanges:
-    """All push/pop ranges; start/end ranges too where the options ask for them."""
-    batches, vocabulary = TableBuilder(RawRanges), _Vocabulary(context)
+def read_ranges(context: NsysContext) -> RawRanges:
+    """Read all push/pop ranges; start/end ranges too where the options ask for them."""
+    batches, vocabulary = TableBuilder(RawRanges), _RangeFrames(context)
     names = ["start", "end", "eventType", "globalTid", "textId", "domainId", "category"]
     wanted = [_PUSH_POP, _START_END] if context.options.nvtx_start_end else [_PUSH_POP]
     unknown = 0
@@ -104,7 +105,9 @@ def read_ranges(context: Context) -> RawRanges:
         placed = (chunk["globalTid"] != NULL) & (chunk["start"] != NULL)
         rows = np.flatnonzero(is_range & placed)
         unknown += int(is_range.sum()) - len(rows)
-        _add(context, batches, vocabulary, {name: column[rows] for name, column in chunk.items()})
+        _add_ranges(
+            context, batches, vocabulary, {name: column[rows] for name, column in chunk.items()}
+        )
         context.advance("reading NVTX ranges", len(is_range))
     if unknown:
         context.warnings.append(f"{unknown:,} NVTX ranges name no thread or no start: left out")
@@ -112,37 +115,37 @@ def read_ranges(context: Context) -> RawRanges:
     return batches.build()
 
 
-def _add(
-    context: Context,
+def _add_ranges(
+    context: NsysContext,
     batches: TableBuilder[RawRanges],
-    vocabulary: _Vocabulary,
+    vocabulary: _RangeFrames,
     chunk: dict[str, Column],
 ) -> None:
-    frame = _frames(vocabulary, chunk)
+    frame = _frame_ids(vocabulary, chunk)
     kept = np.flatnonzero(frame >= 0)
     end = chunk["end"][kept]
     batches.add(
         start=chunk["start"][kept],
         end=np.where(end == NULL, OPEN, end),
-        thread=context.thread(chunk["globalTid"][kept]),
+        thread=context.thread_numbers(chunk["globalTid"][kept]),
         frame=frame[kept],
     )
 
 
-def _frames(vocabulary: _Vocabulary, chunk: dict[str, Column]) -> I4:
+def _frame_ids(vocabulary: _RangeFrames, chunk: dict[str, Column]) -> I4:
     names = ("text", "textId", "domainId", "category")
-    return vocabulary.frames.rows(
-        [*(chunk[name] for name in names), process_key(chunk["globalTid"])]
+    return vocabulary.frames.look_up(
+        [*(chunk[name] for name in names), process_keys(chunk["globalTid"])]
     )
 
 
-def _registrations(
-    context: Context,
+def _read_names(
+    context: NsysContext,
 ) -> tuple[dict[tuple[int, int], str], dict[tuple[int, int, int], str]]:
-    """Names of domains by (pid, domain) and of categories by (pid, domain, category)."""
+    """Read names of domains by (pid, domain) and of categories by (pid, domain, category)."""
     domains: dict[tuple[int, int], str] = {}
     categories: dict[tuple[int, int, int], str] = {}
-    for kind, thread, domain, category, text in _named_rows(context):
+    for kind, thread, domain, category, text in _name_rows(context):
         where = (pid_of(thread), domain)
         if kind == _DOMAIN:
             domains[where] = text
@@ -151,7 +154,7 @@ def _registrations(
     return domains, categories
 
 
-def _named_rows(context: Context) -> Iterator[tuple[int, int, int, int, str]]:
+def _name_rows(context: NsysContext) -> Iterator[tuple[int, int, int, int, str]]:
     names = ["eventType", "globalTid", "domainId", "category", "text", "textId"]
     if "eventType" not in context.source.columns(TABLE):
         return
@@ -159,15 +162,21 @@ def _named_rows(context: Context) -> Iterator[tuple[int, int, int, int, str]]:
     for kind, thread, domain, category, text, text_id in context.source.rows(
         TABLE, names, condition
     ):
-        name = text if isinstance(text, str) else context.string(text_id)
-        yield _int(kind), _int(thread), _int(domain), _int(category), name
+        name = text if isinstance(text, str) else context.text_of(text_id)
+        yield (
+            _int_or_zero(kind),
+            _int_or_zero(thread),
+            _int_or_zero(domain),
+            _int_or_zero(category),
+            name,
+        )
 
 
-def _int(value: object) -> int:
+def _int_or_zero(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _read_payloads(context: Context, vocabulary: _Vocabulary) -> None:
+def _read_payloads(context: NsysContext, vocabulary: _RangeFrames) -> None:
     """Keep a few payloads per range as examples (they differ from instance to instance)."""
     have = context.source.columns(TABLE)
     present = [name for name in ("jsonText", "jsonTextId", *_PAYLOADS) if name in have]
@@ -179,16 +188,18 @@ def _read_payloads(context: Context, vocabulary: _Vocabulary) -> None:
         f"WHERE eventType IN ({_PUSH_POP}, {_START_END}) AND ({filled}) LIMIT {_MAX_PAYLOADS}"
     )
     for row in context.source.rows(TABLE, [*names, *_PAYLOADS], condition):
-        _keep_payload(context, vocabulary, row)
+        _add_payload(context, vocabulary, row)
 
 
-def _keep_payload(context: Context, vocabulary: _Vocabulary, row: tuple[object, ...]) -> None:
+def _add_payload(context: NsysContext, vocabulary: _RangeFrames, row: tuple[object, ...]) -> None:
     text, text_id, domain, category, thread, json_text, json_id, *numbers = row
     code = vocabulary.texts.code(text) if isinstance(text, str) else 0
     registered = text_id if isinstance(text_id, int) else NULL
-    process = _int(thread) & ~0xFFFFFF
-    frame = vocabulary.frame(code, registered, _int(domain), _int(category), process)
-    json = json_text if isinstance(json_text, str) else context.string(json_id)
+    process = _int_or_zero(thread) & ~0xFFFFFF
+    frame = vocabulary.frame_id(
+        code, registered, _int_or_zero(domain), _int_or_zero(category), process
+    )
+    json = json_text if isinstance(json_text, str) else context.text_of(json_id)
     values = [
         f"{name} {value}"
         for name, value in zip(_PAYLOADS, numbers, strict=True)

@@ -1,4 +1,4 @@
-"""Reads an Nsight Systems SQLite export into a `RawTrace`."""
+"""Read an Nsight Systems SQLite export into a `RawTrace`."""
 
 from __future__ import annotations
 
@@ -8,43 +8,45 @@ import numpy as np
 
 from flame.core.model.raw import RawActivities, RawTrace
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.nsys import api, gpu, machine, nvtx
-from flame.core.readers.nsys.context import Context
+from flame.core.readers.nsys import api, gpu, metadata, nvtx
+from flame.core.readers.nsys.context import NsysContext
 from flame.core.readers.sqlite.source import TableSource
 
-_TELLING = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
+_TABLES = (*gpu.TABLES, api.TABLE, nvtx.TABLE, "StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA")
 
 
 def is_export(source: TableSource) -> bool:
-    """Whether the file has any table that only Nsight Systems exports have."""
-    return any(source.columns(table) for table in _TELLING)
+    """Return whether the file has any table that only Nsight Systems exports have."""
+    return any(source.columns(table) for table in _TABLES)
 
 
-def read(source: TableSource, path: str, options: LoadOptions, progress: Progress) -> RawTrace:
+def read_tables(
+    source: TableSource, path: str, options: LoadOptions, progress: Progress
+) -> RawTrace:
     """Decode all tables flame knows. Raises what the source raises on damage."""
-    context = Context(source, options, progress)
-    context.expect((*gpu.TABLES, api.TABLE, nvtx.TABLE))
+    context = NsysContext(source, options, progress)
+    context.expect_rows_of((*gpu.TABLES, api.TABLE, nvtx.TABLE))
     activities = gpu.read_activities(context)
     nodes = gpu.read_nodes(context)
     calls = api.read_calls(context)
     ranges = nvtx.read_ranges(context)
-    devices, device_of = machine.read_devices(context)
+    devices, device_of = metadata.read_devices(context)
     return RawTrace(
-        _on_devices(activities, device_of),
+        _number_devices(activities, device_of),
         calls,
         ranges,
         nodes,
         context.frames,
         context.stacks,
-        machine.read_processes(context),
-        machine.read_threads(context),
+        metadata.read_processes(context),
+        metadata.read_threads(context),
         devices,
-        machine.read_meta(context, path),
+        metadata.read_meta(context, path),
         context.last_time,
         [*context.warnings, *context.time_warnings()],
     )
 
 
-def _on_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:
+def _number_devices(activities: RawActivities, device_of: list[int]) -> RawActivities:
     index = np.array([*device_of, -1], np.int32)
     return replace(activities, device=index[activities.device])

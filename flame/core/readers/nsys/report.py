@@ -1,4 +1,4 @@
-"""Nsight Systems reports (``.nsys-rep``, ``.qdrep``): converted by the user's own nsys."""
+"""Convert Nsight Systems reports (``.nsys-rep``, ``.qdrep``) with the user's own nsys."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ SUFFIXES = (".nsys-rep", ".qdrep")
 
 
 def looks_like_report(path: Path, head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a report: by content, else by its suffix."""
+    """Return whether the file beginning with ``head`` is a report: by content, else by suffix."""
     return head.startswith(MAGIC) or bool(head and path.suffix.lower() in SUFFIXES)
 
 
-def convert(path: Path, progress: Progress) -> Path:
-    """The report at ``path`` as an SQLite file, made by ``nsys export``; see `Converter`."""
+def export_report(path: Path, progress: Progress) -> Path:
+    """Convert the report at ``path`` to an SQLite file with ``nsys export``; see `Converter`."""
     return _NSYS.convert(path, progress)
 
 
-def _export(path: Path, made: Path) -> list[str]:
+def _export_command(path: Path, made: Path) -> list[str]:
     options = ["--type=sqlite", "--force-overwrite=true", f"--output={made}"]
     return ["export", *options, str(path)]
 
 
-def _by_hand(path: Path) -> str:
-    """The command that does the same, for the user to run."""
+def _user_command(path: Path) -> str:
+    """Return the command that does the same, for the user to run."""
     written = path.with_suffix(".sqlite") if path.suffix.lower() in SUFFIXES else f"{path}.sqlite"
     return shlex.join(["nsys", "export", "--type", "sqlite", "-o", str(written), str(path)])
 
 
-_NSYS = Converter("nsys", "an Nsight Systems report", _export, _by_hand, ".sqlite")
+_NSYS = Converter("nsys", "an Nsight Systems report", _export_command, _user_command, ".sqlite")
 STAGE = _NSYS.stage

@@ -1,4 +1,4 @@
-"""Reports that another program of the user's converts, once: run, stopped, and kept in a cache."""
+"""Convert a report with a program of the user's, once: run it, stop it, and cache the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLL = 0.1
 
 @dataclass(frozen=True)
 class Converter:
-    """A program that converts reports, and what is said of them.
+    """A program that converts reports, and what to tell the user of them.
 
     ``tool`` is looked up on PATH; ``report`` is what a file is called (``an Nsight Systems
     report``). ``command`` gives its arguments for a report and the file to make, ``by_hand`` the
@@ -38,11 +38,11 @@ class Converter:
 
     @property
     def stage(self) -> str:
-        """What a progress is told."""
+        """The stage that progress is reported for."""
         return f"converting with {self.tool}"
 
     def convert(self, path: Path, progress: Progress) -> Path:
-        """The converted report at ``path``, kept in the cache folder.
+        """Convert the report at ``path``; the result is kept in the cache folder.
 
         A later call for the same report (path, size and modification time) finds the first one's
         file. ``progress`` is called ten times a second and may raise to stop the program. Raises
@@ -52,12 +52,12 @@ class Converter:
         try:
             kept = cache_folder() / f"{_cache_name(path)}{self.suffix}"
             if not kept.is_file():
-                self._convert(self._found(path), path, kept, progress)
+                self._convert(self._find_tool(path), path, kept, progress)
         except (OSError, RuntimeError) as error:  # RuntimeError: nobody's home folder is known
             raise InputError(f"{path}: cannot be converted: {error}") from None
         return kept
 
-    def _found(self, path: Path) -> str:
+    def _find_tool(self, path: Path) -> str:
         found = shutil.which(self.tool)
         if found is None:
             raise InputError(
@@ -77,7 +77,7 @@ class Converter:
             if not made.is_file() or (self.prints and not made.stat().st_size):
                 raise InputError(f"{path}: {self.tool} wrote no export; try: {self.by_hand(path)}")
             made.replace(kept)
-        _forget_older(kept, self.suffix)
+        _remove_older(kept, self.suffix)
 
     def _run(self, command: list[str], path: Path, made: Path, progress: Progress) -> None:
         with tempfile.TemporaryFile() as said, made.open("w+b") if self.prints else said as out:
@@ -94,7 +94,7 @@ class Converter:
 
 
 def _cache_name(path: Path) -> str:
-    """A name for this state of the report: a part for its place, a part for size and time."""
+    """Name this state of the report: a part for its place, a part for size and time."""
     state = path.stat()
     changed = f"{state.st_size} {state.st_mtime_ns}"
     return f"{_digest(os.path.realpath(path))}-{_digest(changed)}"
@@ -104,7 +104,7 @@ def _digest(text: str) -> str:
     return sha256(os.fsencode(text)).hexdigest()[:16]
 
 
-def _forget_older(kept: Path, suffix: str) -> None:
+def _remove_older(kept: Path, suffix: str) -> None:
     """Remove conversions of earlier states of the same report, or the cache would only grow."""
     place = kept.name.partition("-")[0]
     for older in kept.parent.glob(f"{place}-*{suffix}"):

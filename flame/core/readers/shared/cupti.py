@@ -1,4 +1,4 @@
-"""What the numbers in CUPTI's records mean, for all formats that keep these as they are."""
+"""Interpret the numbers in CUPTI's records, for all formats that keep these as they are."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _NO_CLUSTER = ((0, 0, 0), (1, 1, 1))
 
 
 def copy_name(kind: int) -> str:
-    """The name of a memory copy by its copyKind."""
+    """Return the name of a memory copy by its copyKind."""
     return f"memcpy {_COPY_KINDS[kind]}" if kind in _COPY_KINDS else "memcpy"
 
 
 def cluster_of(dim: Dim | None) -> Dim | None:
-    """The size of a thread block cluster, None for a kernel without clusters."""
+    """Return the size of a thread block cluster, None for a kernel without clusters."""
     return None if dim in _NO_CLUSTER else dim
 
 
-def small(column: Column) -> I4:
-    """Ids that fit 31 bits; anything else is unknown."""
+def fit_31_bits(column: Column) -> I4:
+    """Return ids that fit 31 bits, -1 for others."""
     fits = (column >= 0) & (column < 1 << 31)
     return np.where(fits, column, NONE).astype(np.int32)
 
 
-def spans(start: I8, started: Bool, end: I8, ended: Bool) -> tuple[I8, I8]:
-    """Starts and ends, of which ``started`` and ``ended`` are known.
+def complete_spans(start: I8, started: Bool, end: I8, ended: Bool) -> tuple[I8, I8]:
+    """Return starts and ends, of which ``started`` and ``ended`` are known, without gaps.
 
     One that is missing is taken from the other: 0 ns.
     """
@@ -40,8 +40,8 @@ def spans(start: I8, started: Bool, end: I8, ended: Bool) -> tuple[I8, I8]:
     return begin, np.where(ended, end, begin)
 
 
-def untimed_notes(counts: Mapping[str, int]) -> Iterator[str]:
-    """How many of what, by its name, had no times."""
+def untimed_warnings(counts: Mapping[str, int]) -> Iterator[str]:
+    """Return a warning for each kind of record without times, ``counts`` by its name."""
     return (
         f"{count:,} {what} were recorded without a start or an end: they count as 0 ns"
         for what, count in counts.items()

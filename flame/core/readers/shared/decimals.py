@@ -1,4 +1,4 @@
-"""Decimal numbers of a file as whole numbers of one unit, exactly."""
+"""Convert decimal numbers of a file to whole numbers of one unit, exactly."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SHORT = 18  # digits that always fit 64 bits
 _LIMIT = 1 << 62
 
 
-class Decimals:
-    """Collects numbers as text; the unit is the largest power of ten that all are wholes of.
+class DecimalNumbers:
+    """Collects numbers as text; the unit is the largest power of ten that divides all of them.
 
     ``rounded`` is how many had more than `MAX_DECIMALS` decimals.
     """
@@ -35,12 +35,12 @@ class Decimals:
             self._whole.append(np.fromiter(map(int, numbers), np.int64, len(numbers)))
             self._decimals.append(np.zeros(len(numbers), np.int8))
         elif numbers:
-            pairs = np.array(list(map(self._parts, numbers)), np.int64)
+            pairs = np.array(list(map(self._parse, numbers)), np.int64)
             self._whole.append(pairs[:, 0])
             self._decimals.append(pairs[:, 1].astype(np.int8))
 
     def build(self) -> tuple[I8, int]:
-        """The numbers times ten to a power, i8[n], and that power.
+        """Return the numbers times ten to a power, i8[n], and that power.
 
         OverflowError where they add up to 2**62 or more.
         """
@@ -51,16 +51,16 @@ class Decimals:
             raise OverflowError
         return whole * scale, power
 
-    def _parts(self, number: bytes) -> tuple[int, int]:
-        """(whole, decimals) of a number: as few decimals as it needs."""
+    def _parse(self, number: bytes) -> tuple[int, int]:
+        """Parse a number to (whole, decimals): as few decimals as it needs."""
         before, _, after = number.partition(b".")
         after = after.rstrip(b"0")
         digits = before + after
         if len(after) <= MAX_DECIMALS and len(digits) <= _SHORT and digits.isdigit():
             return int(digits), len(after)
-        return self._odd_parts(Decimal(number.decode()))
+        return self._parse_long(Decimal(number.decode()))
 
-    def _odd_parts(self, number: Decimal) -> tuple[int, int]:
+    def _parse_long(self, number: Decimal) -> tuple[int, int]:
         if number.adjusted() > _SHORT and number:
             raise OverflowError
         # Up to 19 + 9 digits: as many as decimals are counted with.
@@ -74,6 +74,6 @@ class Decimals:
         return whole, decimals
 
 
-def unit_of(power: int) -> str:
-    """The metric unit of numbers times ten to the ``power``."""
+def decimal_unit(power: int) -> str:
+    """Return the metric unit of numbers times ten to the ``power``."""
     return f"1e-{power}" if power else "count"

@@ -1,4 +1,4 @@
-"""JSON that is nested as deep as a stack is: deeper than decoders recurse."""
+"""Decode JSON that is nested as deep as a stack is: deeper than decoders recurse."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _TOKEN = re.compile(rb'[][{}]|"(?:[^"\\]|\\.)*"|[^][{},:\s"]+|"', re.DOTALL)
 _CLOSING = {b"]": b"[", b"}": b"{"}
 
 
-def decode(data: bytes) -> object:
-    """What ``data`` says, as `msgspec.json.decode`; ValueError, of one line, where it is no JSON.
+def decode_json(data: bytes) -> object:
+    """Decode ``data`` as `msgspec.json.decode` does; ValueError, of one line, where it is no JSON.
 
     Where that gives up, brackets are matched here, without recursion: 10 times slower, and without
     a look at commas and colons.
@@ -35,23 +35,23 @@ def _decode_deep(data: bytes) -> object:
             bracket, items = opened.pop()
             if bracket != _CLOSING[token]:
                 raise ValueError(f"brackets do not match (byte {found.start()})")
-            value: object = items if token == b"]" else _pairs(items)
+            value: object = items if token == b"]" else _pair_items(items)
         else:
-            value = _scalar(token)
+            value = _decode_scalar(token)
         opened[-1][1].append(value)
     if len(opened) != 1 or len(opened[0][1]) != 1:
         raise ValueError("input data was truncated")
     return opened[0][1][0]
 
 
-def _pairs(items: list[object]) -> dict[str, object]:
+def _pair_items(items: list[object]) -> dict[str, object]:
     keys, values = items[::2], items[1::2]
     if len(keys) != len(values):
         raise ValueError("a key without a value")
     return {str(key): value for key, value in zip(keys, values, strict=True)}
 
 
-def _scalar(token: bytes) -> object:
+def _decode_scalar(token: bytes) -> object:
     try:
         return msgspec.json.decode(token)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""What kind of frame a text stands for, from the ways in which profilers write frames as text."""
+"""Parse frames that profilers have written as text, each in its own way."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _INSTRUCTION = re.compile(r"\+0x[0-9a-f]{4,16} ")
 _BUILTIN = ("<built-in ", "<method '", "nn.Module: ")
 
 
-def frame_of(text: str) -> Frame:
-    """The frame that a profiler wrote as ``text``; `Kind.FRAME` and all of it where unknown.
+def parse_frame(text: str) -> Frame:
+    """Return the frame that a profiler wrote as ``text``; `Kind.FRAME` with all of it if unknown.
 
     | written by | text | frame |
     |---|---|---|
@@ -62,16 +62,16 @@ def frame_of(text: str) -> Frame:
         return Frame(Kind.FRAME, NO_NAME)
     if is_instruction(text):
         return Frame(Kind.SASS, text)
-    return _with_place(text) or Frame(_kind(text), text)
+    return _parse_with_place(text) or Frame(_kind_of_name(text), text)
 
 
 def is_instruction(text: str) -> bool:
-    """Whether flame has written ``text`` for an instruction: ``+0x0120 LDG.E R2, [R4]``."""
+    """Return whether flame has written ``text`` for an instruction: ``+0x0120 LDG.E R2, [R4]``."""
     return bool(_INSTRUCTION.match(text))
 
 
-def _kind(text: str) -> Kind:
-    """The kind of a frame whose text is a name and nothing else."""
+def _kind_of_name(text: str) -> Kind:
+    """Return the kind of a frame whose text is a name and nothing else."""
     if text.startswith(_BUILTIN):
         return Kind.PYTHON
     if text.endswith("_[k]"):
@@ -81,13 +81,13 @@ def _kind(text: str) -> Kind:
     return next((kind for kind, pattern in _GROUPS if pattern.match(text)), Kind.FRAME)
 
 
-def _with_place(text: str) -> Frame | None:
-    """The frame where the text says in which file it is."""
-    return next(filter(None, (reading(text) for reading in _READINGS)), None)
+def _parse_with_place(text: str) -> Frame | None:
+    """Parse a text that says in which file the frame is; None for other texts."""
+    return next(filter(None, (reading(text) for reading in _PARSERS)), None)
 
 
-def _in_brackets(text: str) -> Frame | None:
-    """``func (file:12)``, ``func (file)``, ``func (library)``."""
+def _parse_brackets(text: str) -> Frame | None:
+    """Parse ``func (file:12)``, ``func (file)``, ``func (library)``."""
     name, _, place = text.rpartition(" (")
     found = _PLACE.match(place) if name and text.endswith(")") else None
     if not found:
@@ -100,8 +100,8 @@ def _in_brackets(text: str) -> Frame | None:
     return Frame(Kind.NATIVE, name, extra=(("module", file),)) if _LIBRARY.search(file) else None
 
 
-def _kineto(text: str) -> Frame | None:
-    """``file(12): func``."""
+def _parse_kineto(text: str) -> Frame | None:
+    """Parse ``file(12): func``."""
     found = _KINETO.search(text)
     if not found or not _is_python(file := text[: found.start()]):
         return None
@@ -109,8 +109,8 @@ def _kineto(text: str) -> Frame | None:
     return Frame(Kind.PYTHON, name, file, int(found["line"])) if name else None
 
 
-def _ending(pattern: re.Pattern[str]) -> Callable[[str], Frame | None]:
-    """Readings of a file's name followed by what ``pattern`` matches."""
+def _parser_of_ending(pattern: re.Pattern[str]) -> Callable[[str], Frame | None]:
+    """Return a parser of a file's name followed by what ``pattern`` matches."""
 
     def reading(text: str) -> Frame | None:
         found = pattern.search(text)
@@ -121,23 +121,23 @@ def _ending(pattern: re.Pattern[str]) -> Callable[[str], Frame | None]:
     return reading
 
 
-def _perf_map(text: str) -> Frame | None:
-    """``py::func:file``, as CPython tells perf of its functions."""
+def _parse_perf_map(text: str) -> Frame | None:
+    """Parse ``py::func:file``, as CPython tells perf of its functions."""
     name, _, file = text.removeprefix("py::").partition(":")
     marked = text.startswith("py::") and name and file
     return Frame(Kind.PYTHON, name, file) if marked else None
 
 
 def _is_python(file: str) -> bool:
-    """Whether ``file`` is Python source, or code that has no file, such as ``<string>``."""
+    """Return whether ``file`` is Python source, or code without a file, such as ``<string>``."""
     return file.endswith(_PYTHON_FILE) or (file.startswith("<") and file.endswith(">"))
 
 
-_READINGS = (
-    _perf_map,
-    _in_brackets,
-    _kineto,
-    _ending(_AUSTIN),
-    _ending(_PROTON),
-    _ending(_PROTON_LINE_FIRST),
+_PARSERS = (
+    _parse_perf_map,
+    _parse_brackets,
+    _parse_kineto,
+    _parser_of_ending(_AUSTIN),
+    _parser_of_ending(_PROTON),
+    _parser_of_ending(_PROTON_LINE_FIRST),
 )

@@ -1,4 +1,4 @@
-"""Files that may be gzipped, whatever they are called."""
+"""Read files that may be gzipped, whatever they are called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_PER_BYTE = 150
 
 
 def open_binary(path: Path) -> BinaryIO:
-    """The bytes of the file at ``path``, decompressed while they are read where it is gzipped.
+    """Open the file at ``path``, decompressed while it is read where it is gzipped.
 
     Reading may raise EOFError (cut off), gzip.BadGzipFile or zlib.error (damaged), and OSError.
     What unpacks to `_MOST_PER_BYTE` times its size is damaged too: nobody has the memory for it.
@@ -31,24 +31,24 @@ def open_binary(path: Path) -> BinaryIO:
 
 
 class _Unpacked(gzip.GzipFile):
-    """Gives up on what was only made to fill the memory of whoever opens it."""
+    """A gzipped file; reading gives up on what was made only to fill the reader's memory."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """As of a file, at most `_FREE` bytes beyond what there may be."""
-        return self._checked(super().read(size))
+        """Read as from any file, at most `_FREE` bytes beyond what there may be."""
+        return self._check_size(super().read(size))
 
     def read1(self, size: int = -1) -> bytes:
-        """As `read`, of what one step of decompression gives."""
-        return self._checked(super().read1(size))
+        """Read what one step of decompression gives, checked as by `read`."""
+        return self._check_size(super().read1(size))
 
-    def _checked(self, data: bytes) -> bytes:
+    def _check_size(self, data: bytes) -> bytes:
         if self.tell() > _FREE + _MOST_PER_BYTE * raw_position(cast("BinaryIO", self)):
             raise gzip.BadGzipFile(f"unpacks to more than {_MOST_PER_BYTE} times its size")
         return data
 
 
 def read_whole(path: Path, progress: Progress) -> bytes:
-    """All of the file at ``path``, with progress in bytes on disk; raises as `open_binary` says."""
+    """Read all of the file at ``path``, with progress in bytes on disk; raises as `open_binary`."""
     pieces = []
     size = path.stat().st_size
     with open_binary(path) as file:
@@ -59,6 +59,6 @@ def read_whole(path: Path, progress: Progress) -> bytes:
 
 
 def raw_position(file: BinaryIO) -> int:
-    """How far the file on disk has been read, in its own bytes: for progress."""
+    """Return how far the file on disk has been read, in its own bytes: for progress."""
     inner = getattr(file, "fileobj", None) or file
     return int(inner.tell())

@@ -1,4 +1,4 @@
-"""The beginnings of files, by which their formats are told."""
+"""Read the beginnings of files, by which their formats are recognized."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _HEAD = 64
 _PIECE = 1 << 12
 
 
-def head_of(path: Path) -> bytes:
-    """The first bytes of a regular, readable file; InputError for anything else."""
+def read_head(path: Path) -> bytes:
+    """Read the first bytes of a regular, readable file; InputError for anything else."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
@@ -31,8 +31,8 @@ def head_of(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read: {reason}") from None
 
 
-def unpacked_head(path: Path, size: int) -> bytes:
-    """The first ``size`` bytes, unpacked if the file is gzipped; of a damaged one what there is."""
+def read_unpacked_head(path: Path, size: int) -> bytes:
+    """Read the first ``size`` bytes, unpacked if gzipped; of a damaged file what there is."""
     head = b""
     try:
         with open_binary(path) as file:

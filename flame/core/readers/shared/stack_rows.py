@@ -1,4 +1,4 @@
-"""Stacks of a whole file built at once: of rows that spell them out, or of a tree of calls.
+"""Build all stacks of a file at once: of rows that spell them out, or of a tree of calls.
 
 Level by level, where all stacks of a depth are known once all rows have got there. `StackBuilder`
 would search, and move, all that it knows for each level, which one row makes 10,000 times if it is
@@ -16,12 +16,12 @@ from flame.core.model.stacks import StackBuilder
 
 _FRAME_BITS = 32
 
-Working = Callable[[], None]
+Tick = Callable[[], None]
 """Called between pieces of work; may raise to stop."""
 
 
-def spelled_stacks(frames: I4, lengths: I8, working: Working) -> tuple[StackBuilder, I4]:
-    """A builder that holds the stacks of these rows, and the id of each, i4[rows].
+def build_row_stacks(frames: I4, lengths: I8, tick: Tick) -> tuple[StackBuilder, I4]:
+    """Build the stacks of rows; return a builder that holds them, and each row's id, i4[rows].
 
     ``frames`` are the frame ids of all rows one after another, outermost first; ``lengths`` is how
     many of them each row has.
@@ -31,7 +31,7 @@ def spelled_stacks(frames: I4, lengths: I8, working: Working) -> tuple[StackBuil
     levels = _Levels()
     stack = np.zeros(len(lengths), np.int64)
     for level, rows in enumerate(_rows_by_level(lengths[deepest_first])):
-        working()
+        tick()
         stack[:rows] = levels.ids(stack[:rows], frames[first[:rows] + level])
     ids = np.empty(len(lengths), np.int32)
     ids[deepest_first] = stack
@@ -39,16 +39,16 @@ def spelled_stacks(frames: I4, lengths: I8, working: Working) -> tuple[StackBuil
 
 
 def _rows_by_level(descending: I8) -> list[int]:
-    """How many rows are longer than 0, than 1, and so on."""
+    """Count the rows that are longer than 0, than 1, and so on."""
     levels = np.arange(1, int(descending.max(initial=0)) + 1)
     longer: list[int] = (len(descending) - np.searchsorted(descending[::-1], levels)).tolist()
     return longer
 
 
-def tree_stacks(
-    parent: Column, frame: Column, depth: Column, working: Working
+def build_tree_stacks(
+    parent: Column, frame: Column, depth: Column, tick: Tick
 ) -> tuple[StackBuilder, I4]:
-    """A builder that holds the stacks of these nodes of a tree, and the id of each, i4[nodes].
+    """Build the stacks of a tree's nodes; return a builder and each node's id, i4[nodes].
 
     ``parent`` is a node, that of a root is itself; ``depth`` of a root is 0, and its stack empty.
     """
@@ -56,7 +56,7 @@ def tree_stacks(
     levels = _Levels()
     ids = np.zeros(len(depth), np.int32)
     for nodes in np.split(by_depth, np.cumsum(np.bincount(depth)))[1:-1]:
-        working()
+        tick()
         ids[nodes] = levels.ids(ids[parent[nodes]], frame[nodes])
     return levels.build(), ids
 
@@ -69,7 +69,7 @@ class _Levels:
         self._known = 1
 
     def ids(self, parents: Column, frames: Column) -> I8:
-        """Ids of ``parents``, all stacks of the level above, with ``frames`` on top."""
+        """Return ids of ``parents``, all stacks of the level above, with ``frames`` on top."""
         wanted = (parents.astype(np.int64) << _FRAME_BITS) | frames
         keys, place = distinct(wanted)
         self._keys.append(keys)

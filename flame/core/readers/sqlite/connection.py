@@ -1,4 +1,4 @@
-"""Opening an SQLite file that belongs to somebody else: read-only, nothing written beside it."""
+"""Open an SQLite file that belongs to somebody else: read-only, nothing written beside it."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ class _Header(NamedTuple):
 _LAYOUT = Struct(">16x H x B 4x I I 24x I 32x I 4x")
 
 
-def _header(path: Path) -> _Header:
+def _read_header(path: Path) -> _Header:
     with path.open("rb") as file:
         head = file.read(_LAYOUT.size)
     if len(head) < _LAYOUT.size:
-        raise _cut_off(path, _LAYOUT.size)
+        raise _cut_off_error(path, _LAYOUT.size)
     return _Header(*_LAYOUT.unpack(head))
 
 
-def _cut_off(path: Path, size: int) -> InputError:
+def _cut_off_error(path: Path, size: int) -> InputError:
     there = f"{path.stat().st_size:,} of at least {size:,} bytes are there"
     return InputError(f"{path}: cut off: {there}; copy or export it again")
 
 
 def refuse_unreadable(path: Path) -> None:
-    """InputError for a database that is not all there, or that flame would read wrongly.
+    """Raise InputError for a database that is incomplete, or that flame would read wrongly.
 
     SQLite itself overlooks a last page that is cut off. Changes in a journal beside the file could
     only be read by writing beside it (recovery, shared memory): flame never does.
     """
     if len(os.fsencode(os.path.realpath(path))) > _LONGEST_PATH:
         raise InputError(f"{path}: its path is too long for SQLite: move it or shorten the path")
-    header = _header(path)
+    header = _read_header(path)
     if header.size > path.stat().st_size:
-        raise _cut_off(path, header.size)
+        raise _cut_off_error(path, header.size)
     if header.encoding > _UTF8:
         raise InputError(f"{path}: its texts are UTF-16, which no Nsight Systems export is")
-    wal, journal = _beside(path, "-wal"), _beside(path, "-journal")
-    in_wal = header.read_version == _WAL and _size(wal)
+    wal, journal = _journal_path(path, "-wal"), _journal_path(path, "-journal")
+    in_wal = header.read_version == _WAL and _size_or_zero(wal)
     unfinished = wal if in_wal else journal if _is_hot(journal) else None
     if unfinished:
         raise InputError(
@@ -76,19 +76,19 @@ def refuse_unreadable(path: Path) -> None:
         )
 
 
-def _beside(path: Path, suffix: str) -> Path:
-    """Where SQLite keeps a journal: beside the target of a link."""
+def _journal_path(path: Path, suffix: str) -> Path:
+    """Return where SQLite keeps a journal: beside the target of a link."""
     return Path(os.path.realpath(path) + suffix)
 
 
-def _size(path: Path) -> int:
+def _size_or_zero(path: Path) -> int:
     with suppress(OSError):  # there is none, or its name would be too long
         return path.stat().st_size if path.is_file() else 0
     return 0
 
 
 def _is_hot(journal: Path) -> bool:
-    if not _size(journal):
+    if not _size_or_zero(journal):
         return False
     with journal.open("rb") as file:
         return file.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
@@ -100,7 +100,7 @@ def connect(path: Path) -> sqlite3.Connection:
     A database in WAL mode, or with any file called like its log, would get a shared-memory file
     beside it, and one on a read-only file system cannot be locked.
     """
-    if _header(path).read_version == _WAL or _size(_beside(path, "-wal")):
+    if _read_header(path).read_version == _WAL or _size_or_zero(_journal_path(path, "-wal")):
         return _open(path, "mode=ro&immutable=1")
     try:
         return _open(path, "mode=ro")
@@ -130,5 +130,5 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _authorize(action: int, *_: object) -> int:
-    """Views may compute what they like, but not for ever."""
+    """Let views compute what they like, but not for ever."""
     return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_RECURSIVE else sqlite3.SQLITE_OK

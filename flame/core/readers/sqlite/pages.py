@@ -1,4 +1,4 @@
-"""A fast table source: an SQLite file's pages decoded by numpy, many rows at a time.
+"""Decode an SQLite file's pages by numpy, many rows at a time: a fast table source.
 
 The file format is public and stable (https://sqlite.org/fileformat2.html). What is rare in traces
 (overflow pages, rows shorter than the table, numbers stored as text, …) is left to SQLite, chunk
@@ -30,7 +30,7 @@ _REAL, _ZERO, _ONE, _BLOB = 7, 8, 9, 12  # serial types; 10 and 11 are reserved
 
 
 class UnsupportedError(Exception):
-    """This part of the file is for SQLite itself to read."""
+    """Raised for a part of the file that is for SQLite itself to read."""
 
 
 @dataclass(frozen=True)
@@ -54,25 +54,25 @@ class PageSource:
         self._pages = os.fstat(self._file.fileno()).st_size // self._page
 
     def columns(self, table: str) -> frozenset[str]:
-        """Column names of ``table``; empty if there is no such table."""
+        """Return the column names of ``table``; empty if there is no such table."""
         return self._sqlite.columns(table)
 
     def size(self, table: str) -> int:
-        """The largest rowid: the number of rows unless some were deleted."""
+        """Return the largest rowid: the number of rows unless some were deleted."""
         return self._sqlite.size(table)
 
     def rows(
         self, table: str, names: Sequence[str], condition: str = ""
     ) -> Iterator[tuple[object, ...]]:
-        """Rows of a small table as plain values; columns the table lacks are None."""
+        """Yield rows of a small table as plain values; columns the table lacks are None."""
         return self._sqlite.rows(table, names, condition)
 
     def chunks(
         self, table: str, ints: Sequence[str], texts: Mapping[str, Intern] | None = None
     ) -> Iterator[dict[str, Column]]:
-        """Successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
+        """Yield successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
         try:
-            places, leaves = self._places(table), self._leaves(table)
+            places, leaves = self._column_places(table), self._find_leaves(table)
         except (UnsupportedError, IndexError):
             yield from self._sqlite.chunks(table, ints, texts)
             return
@@ -81,52 +81,53 @@ class PageSource:
         for first in range(0, len(leaves.page), count):
             pages = leaves.page[first : first + count]
             try:
-                chunks = [self._decoded(pages, places, ints, texts or {})]
+                chunks = [self._decode_pages(pages, places, ints, texts or {})]
             except (UnsupportedError, IndexError):
                 low, high = int(before[first]), int(leaves.last[first + len(pages) - 1])
-                chunks = list(self._sqlite.between(table, ints, texts or {}, low, high))
+                chunks = list(self._sqlite.chunks_between(table, ints, texts or {}, low, high))
                 self._check_count(pages, sum(len(chunk[ints[0]]) for chunk in chunks))
             yield from (chunk for chunk in chunks if len(chunk[ints[0]]))
 
-    def _check_count(self, pages: I8, found: int) -> None:
-        """Damage if ``pages`` hold more rows: SQLite overlooks some in its search by rowid."""
+    def _check_count(self, pages: I8, rows_read: int) -> None:
+        """Raise for damage if ``pages`` hold more rows: SQLite overlooks some by rowid."""
         with suppress(UnsupportedError):
-            blocks = self._read(pages)
+            blocks = self._read_pages(pages)
             rows = blocks[:, 3].astype(np.int64) << 8 | blocks[:, 4]
-            if (blocks[:, 0] == _LEAF).all() and rows.sum() == found:
+            if (blocks[:, 0] == _LEAF).all() and rows.sum() == rows_read:
                 return
         raise sqlite3.DatabaseError("a page is not where it belongs")
 
-    def _places(self, table: str) -> dict[str, int]:
-        """Where each column stands in a row; Unsupported for what is no plain rowid table."""
+    def _column_places(self, table: str) -> dict[str, int]:
+        """Return each column's place in a row; Unsupported for what is no plain rowid table."""
         schema = self._sqlite.rows("sqlite_master", ["type", "name", "sql"])
         sql = [text for kind, name, text in schema if (kind, name) == ("table", table)]
         if len(sql) != 1 or re.search(r"without\s+rowid", str(sql[0]), re.I):
             raise UnsupportedError
-        places = self._sqlite.places(table)
+        places = self._sqlite.column_places(table)
         if not places or any(name.lower() == "rowid" for name in places):
             raise UnsupportedError
         return places
 
-    def _leaves(self, table: str) -> _Leaves:
+    def _find_leaves(self, table: str) -> _Leaves:
         """Walk the table's interior pages; Unsupported if they do not make a tree."""
         schema = self._sqlite.rows("sqlite_master", ["name", "rootpage"])
         roots = [page for name, page in schema if name == table and isinstance(page, int)]
         page, last = np.array(roots[:1], np.int64), np.array([_LAST_ROWID])
         for _ in range(20):  # a tree of 20 levels would not fit any disk
-            blocks = self._read(page)
+            blocks = self._read_pages(page)
             if not (blocks[:, 0] == _INTERIOR).any():
                 return _Leaves(page, last)
             below = [
-                self._below(*row) for row in zip(blocks, page.tolist(), last.tolist(), strict=True)
+                self._read_children(*row)
+                for row in zip(blocks, page.tolist(), last.tolist(), strict=True)
             ]
             page, last = (np.concatenate(part) for part in zip(*below, strict=True))
             if len(page) > self._pages:
                 break
         raise UnsupportedError
 
-    def _below(self, block: U1, page: int, last: int) -> tuple[I8, I8]:
-        """Children of one interior page, and the largest rowid that each may hold."""
+    def _read_children(self, block: U1, page: int, last: int) -> tuple[I8, I8]:
+        """Return the children of an interior page, and the largest rowid that each may hold."""
         if block[0] != _INTERIOR or page == 1:  # all leaves are equally deep
             raise UnsupportedError
         flat = np.concatenate([block, np.zeros(16, np.uint8)])
@@ -138,8 +139,8 @@ class PageSource:
         rightmost = int.from_bytes(block[8:12].tobytes(), "big")
         return np.append(children, rightmost), np.append(keys, last)
 
-    def _read(self, pages: I8) -> U1:
-        """The bytes of ``pages``, u8[len(pages), page size]; runs of neighbours in one go."""
+    def _read_pages(self, pages: I8) -> U1:
+        """Read the bytes of ``pages``, u8[len(pages), page size]; neighbours in one go."""
         if len(pages) == 0 or pages.min() < 1 or pages.max() > self._pages:
             raise UnsupportedError
         starts = np.flatnonzero(np.concatenate([[True], np.diff(pages) != 1]))
@@ -153,11 +154,11 @@ class PageSource:
             raise UnsupportedError
         return blocks.reshape(len(pages), self._page)
 
-    def _decoded(
+    def _decode_pages(
         self, pages: I8, places: dict[str, int], ints: Sequence[str], texts: Mapping[str, Intern]
     ) -> dict[str, Column]:
-        """The rows of ``pages``; Unsupported where they hold anything unusual."""
-        blocks = self._read(pages)
+        """Decode the rows of ``pages``; Unsupported where they hold anything unusual."""
+        blocks = self._read_pages(pages)
         if (blocks[:, 0] != _LEAF).any() or (pages == 1).any():
             raise UnsupportedError
         cells = _Cells(blocks, self._usable)
@@ -180,7 +181,7 @@ class PageSource:
 
 
 class _Cells:
-    """All rows on a batch of leaf pages: where each one's fields are."""
+    """All rows on a batch of leaf pages, and where the fields of each are."""
 
     def __init__(self, blocks: U1, usable: int) -> None:
         count, size = blocks.shape
@@ -207,7 +208,7 @@ class _Cells:
         return len(self._header)
 
     def fields(self, wanted: set[int]) -> dict[int, tuple[I8, I8]]:
-        """(serial type, position) of the ``wanted`` columns of every row."""
+        """Return (serial type, position) of the ``wanted`` columns of every row."""
         found = {}
         at, data = self._types, self._data
         for column in range(max(wanted, default=-1) + 1):
@@ -222,7 +223,7 @@ class _Cells:
         return found
 
     def integers(self, serial: I8, at: I8) -> I8:
-        """Values of an integer column."""
+        """Return the values of an integer column."""
         if len(serial) and (serial.max() >= 10 or (serial == _REAL).any()):
             raise UnsupportedError
         value = _big_endian(self._flat, at, _WIDTH[serial])
@@ -232,7 +233,7 @@ class _Cells:
         return value
 
     def texts(self, serial: I8, at: I8) -> list[bytes | None]:
-        """Values of a text column, as stored."""
+        """Return the values of a text column, as stored."""
         if not serial.any():
             return [None] * len(serial)
         if ((serial > 0) & (serial < _BLOB)).any():
@@ -244,14 +245,14 @@ class _Cells:
 
 
 def _sizes(serial: I8) -> I8:
-    """Bytes that values of these serial types take."""
+    """Return how many bytes values of these serial types take."""
     if len(serial) and serial.min() >= 0 and serial.max() < len(_SIZES):
         return _SIZES[serial]
     return np.where(serial < _BLOB, _WIDTH[np.minimum(serial, 11)], (serial - _BLOB) >> 1)
 
 
 def _big_endian(flat: U1, at: I8, width: Column | int) -> I8:
-    """Signed big-endian numbers of ``width`` bytes (0 to 8) at ``at``."""
+    """Decode signed big-endian numbers of ``width`` bytes (0 to 8) at ``at``."""
     eight = np.lib.stride_tricks.as_strided(flat[:8].view(">i8"), (len(flat) - 7,), (1,))
     value = eight[at].astype(np.int64)
     shifted: I8 = value >> np.minimum(64 - 8 * np.asarray(width), 63)
@@ -259,7 +260,7 @@ def _big_endian(flat: U1, at: I8, width: Column | int) -> I8:
 
 
 def _varint(flat: U1, at: I8) -> tuple[I8, I8]:
-    """SQLite's variable-length integers at ``at``, and the positions behind them."""
+    """Decode SQLite's variable-length integers at ``at``; return the positions behind them too."""
     first = flat[at]
     value, after = first.astype(np.int64), at + 1
     more = np.flatnonzero(first >= 0x80)
@@ -269,7 +270,7 @@ def _varint(flat: U1, at: I8) -> tuple[I8, I8]:
 
 
 def _long_varint(flat: U1, at: I8) -> tuple[I8, I8]:
-    """Varints of two to nine bytes; the ninth counts with all its bits."""
+    """Decode varints of two to nine bytes; the ninth counts with all its bits."""
     value, after = np.zeros(len(at), np.int64), at.copy()
     going: Bool = np.ones(len(at), bool)
     for _ in range(8):

@@ -1,4 +1,4 @@
-"""The reference table source: rows as Python's sqlite3 gives them."""
+"""Read rows as Python's sqlite3 gives them: the reference table source."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ class SqliteSource:
         self._columns: dict[str, frozenset[str]] = {}
 
     def columns(self, table: str) -> frozenset[str]:
-        """Column names of ``table``; empty if there is no such table."""
+        """Return the column names of ``table``; empty if there is no such table."""
         if table not in self._columns:
             # Unlike table_info, this names generated columns.
-            found = self._connection.execute(f"PRAGMA table_xinfo({_quoted(table)})")
+            found = self._connection.execute(f"PRAGMA table_xinfo({_quote(table)})")
             self._columns[table] = frozenset(str(row[1]) for row in found)
         return self._columns[table]
 
-    def places(self, table: str) -> dict[str, int]:
-        """Where each column of an ordinary table stands in its rows.
+    def column_places(self, table: str) -> dict[str, int]:
+        """Return where each column of an ordinary table stands in its rows.
 
         Empty where a column is not stored as it is: the rowid's other name, a generated one.
         """
-        info = self._connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+        info = self._connection.execute(f"PRAGMA table_xinfo({_quote(table)})").fetchall()
         if any(key or hidden for *_, key, hidden in info):
             return {}
         return {str(name): place for place, name, *_ in info}
 
     def size(self, table: str) -> int:
-        """The largest rowid: the number of rows unless some were deleted."""
+        """Return the largest rowid: the number of rows unless some were deleted."""
         if not self._has_rowids(table):
             return 0
         with suppress(sqlite3.OperationalError):  # a table WITHOUT ROWID
@@ -52,7 +52,7 @@ class SqliteSource:
         return 0
 
     def _has_rowids(self, table: str) -> bool:
-        """Not a view, of which SQLite might run through all rows, nor hidden by a user's column."""
+        """Return False for a view, whose rows SQLite might all run through, and hidden rowids."""
         if "rowid" in map(str.lower, self.columns(table)):
             return False
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
@@ -61,15 +61,15 @@ class SqliteSource:
     def chunks(
         self, table: str, ints: Sequence[str], texts: Mapping[str, Intern] | None = None
     ) -> Iterator[dict[str, Column]]:
-        """Successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
+        """Yield successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
         # NOT INDEXED: an index that holds all the columns would give its own order of rows.
         scan = "NOT INDEXED" if self._has_rowids(table) else ""
         yield from self._chunks(table, ints, texts or {}, scan)
 
-    def between(
+    def chunks_between(
         self, table: str, ints: Sequence[str], texts: Mapping[str, Intern], low: int, high: int
     ) -> Iterator[dict[str, Column]]:
-        """The rows with rowids from ``low`` to ``high``, both included."""
+        """Yield the rows with rowids from ``low`` to ``high``, both included."""
         return self._chunks(table, ints, texts, f"WHERE rowid BETWEEN {low} AND {high}")
 
     def _chunks(
@@ -79,7 +79,7 @@ class SqliteSource:
         if not have:
             return
         numbers = [_integer(name) if name in have else str(NULL) for name in ints]
-        strings = [f"CAST({_quoted(name)} AS BLOB)" if name in have else "NULL" for name in texts]
+        strings = [f"CAST({_quote(name)} AS BLOB)" if name in have else "NULL" for name in texts]
         cursor = self._connection.execute(_select(table, [*numbers, *strings], condition))
         while rows := cursor.fetchmany(_CHUNK):
             columns = list(zip(*rows, strict=True))
@@ -94,10 +94,10 @@ class SqliteSource:
     def rows(
         self, table: str, names: Sequence[str], condition: str = ""
     ) -> Iterator[tuple[object, ...]]:
-        """Rows of a small table as plain values; columns the table lacks are None."""
+        """Yield rows of a small table as plain values; columns the table lacks are None."""
         have = self.columns(table)
         if have:
-            columns = [_quoted(name) if name in have else "NULL" for name in names]
+            columns = [_quote(name) if name in have else "NULL" for name in names]
             yield from self._connection.execute(_select(table, columns, condition))
 
     def close(self) -> None:
@@ -106,13 +106,13 @@ class SqliteSource:
 
 
 def _select(table: str, columns: list[str], condition: str = "") -> str:
-    return f"SELECT {', '.join(columns)} FROM {_quoted(table)} {condition}"
+    return f"SELECT {', '.join(columns)} FROM {_quote(table)} {condition}"
 
 
 def _integer(name: str) -> str:
-    """SQL for a column as a 64-bit integer, whatever a user stored there."""
-    return f"ifnull(CAST({_quoted(name)} AS INTEGER), {NULL})"
+    """Return SQL for a column as a 64-bit integer, whatever a user stored there."""
+    return f"ifnull(CAST({_quote(name)} AS INTEGER), {NULL})"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

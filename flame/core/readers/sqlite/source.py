@@ -1,4 +1,4 @@
-"""Where rows come from: named columns of tables as numpy chunks, whatever stores them."""
+"""Define a table source: named columns of tables as numpy chunks, whatever stores them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class TableSource(Protocol):
     """Read access to the tables of one file. Unknown tables are empty, unknown columns NULL."""
 
     def columns(self, table: str) -> frozenset[str]:
-        """Column names of ``table``; empty if there is no such table."""
+        """Return the column names of ``table``; empty if there is no such table."""
 
     def size(self, table: str) -> int:
-        """About how many rows ``table`` has, cheaply; 0 if unknown."""
+        """Return about how many rows ``table`` has, cheaply; 0 if unknown."""
 
     def chunks(
         self, table: str, ints: Sequence[str], texts: Mapping[str, Intern] | None = None
     ) -> Iterator[dict[str, Column]]:
-        """Successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
+        """Yield successive rows: int64 per name in ``ints``, int32 codes per name in ``texts``."""
 
     def rows(
         self, table: str, names: Sequence[str], condition: str = ""
     ) -> Iterator[tuple[object, ...]]:
-        """Rows of a small table as plain values (str, int, float, None)."""
+        """Yield rows of a small table as plain values (str, int, float, None)."""
 
     def close(self) -> None:
         """Release the file."""

@@ -1,4 +1,4 @@
-"""Folded stacks, the text format of flamegraph.pl: a line per stack, its value at the end."""
+"""Read folded stacks, the text format of flamegraph.pl: a stack and its value on each line."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Meta
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, Decimals, unit_of
-from flame.core.readers.shared.frame_text import frame_of
+from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, DecimalNumbers, decimal_unit
+from flame.core.readers.shared.frame_text import parse_frame
 from flame.core.readers.shared.gzip_files import open_binary, raw_position
-from flame.core.readers.shared.stack_rows import spelled_stacks
+from flame.core.readers.shared.stack_rows import build_row_stacks
 
 # The frames of a batch live at the same time, as texts of 60 bytes each.
 _BATCH = 1 << 20
@@ -42,13 +42,13 @@ _SAMPLES = ("samples", "samples")
 _BEFORE = ("before", "samples before")
 
 
-def looks_like(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` holds folded stacks.
+def is_folded(head: bytes) -> bool:
+    """Return whether a file that begins with ``head`` holds folded stacks.
 
     Most of its lines must be frames with ``;`` between them and a number. Where they are not, all
     must end in a number, and most must have a single word in front: other text does that rarely.
     """
-    text = _decoded(head)
+    text = _decode_head(head)
     lines = _whole_lines(text)
     if b"\0" in text:
         return False
@@ -60,15 +60,15 @@ def looks_like(head: bytes) -> bool:
     return len(stacks) == len(lines) and 2 * sum(map(_is_word, stacks)) >= len(lines)
 
 
-def _decoded(head: bytes) -> bytes:
-    """The UTF-8 of a file's beginning, whatever it is written in, without its byte order mark."""
+def _decode_head(head: bytes) -> bytes:
+    """Return the beginning of a file as UTF-8, whatever its encoding, without byte order mark."""
     if head.startswith(_UTF16):
         head = codecs.getincrementaldecoder("utf-16")("replace").decode(head).encode()
     return head.removeprefix(codecs.BOM_UTF8)
 
 
 def _whole_lines(text: bytes) -> list[bytes]:
-    """The lines of a file's beginning that are no comments; not the last one if it is cut off."""
+    """Return the lines of a file's beginning that are no comments, but not a last one cut off."""
     lines = text.split(b"\n")
     if len(text) >= _HEAD // 2:  # what was UTF-16 has halved
         lines.pop()
@@ -76,7 +76,7 @@ def _whole_lines(text: bytes) -> list[bytes]:
 
 
 def _is_stack(line: bytes) -> bool:
-    """Whether the line is something with a letter and a number."""
+    """Return whether the line is something with a letter and a number."""
     words = line.rsplit(None, 1)
     return len(words) == 2 and bool(NUMBER.fullmatch(words[1]) and _LETTER.search(words[0]))
 
@@ -86,11 +86,11 @@ def _is_word(stack: bytes) -> bool:
 
 
 def _may_be_stack(text: bytes) -> bool:
-    """Whether the beginning of a line without an end is that of frames, not of JSON or of code."""
+    """Return whether a line without an end may begin with frames, and not with JSON or code."""
     return text.count(b";") > 2 and not set(b"{}\"'") & set(text)
 
 
-def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
+def read_folded(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     """Read the folded stacks in the file at ``path``: one row per distinct stack.
 
     A line is frames joined by ``;``, white space, and a value: a whole number, or one with decimals
@@ -122,24 +122,24 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
 
 
 class _NotDifferentialError(Exception):
-    """A line with one number in a file that began with lines of two: to be read again."""
+    """A line with one number in a file that began with lines of two: read it again."""
 
 
 def _read(path: Path, progress: Progress, columns: _Columns | None = None) -> RawStacks:
-    lines: _Lines | None = None
+    lines: _LineCollector | None = None
     with open_binary(path) as file:
         size = path.stat().st_size
-        for batch in _batches(file):
+        for batch in _read_batches(file):
             progress("reading stacks", min(raw_position(file), size), size)
-            lines = lines or _Lines(columns or _columns(batch))
+            lines = lines or _LineCollector(columns or _choose_columns(batch))
             lines.add(batch)
     if not lines or not lines.stacks:
         raise InputError(f"{path}: no line is a stack and its value, such as: main;work 12")
     return lines.build(Meta(str(path), "folded"), partial(progress, "merging stacks", 0, 0))
 
 
-def _columns(batch: bytes) -> _Columns:
-    """Two values per line if all lines end in two numbers, and would be different without them.
+def _choose_columns(batch: bytes) -> _Columns:
+    """Choose two values per line if all end in two numbers, and differ without them.
 
     In other files numbers at the end of names (``layer 0``, ``layer 1``) tell stacks apart.
     """
@@ -151,10 +151,10 @@ def _columns(batch: bytes) -> _Columns:
     return (_BEFORE, _SAMPLES) if distinct_stacks == len(parts) > 1 else (_SAMPLES,)
 
 
-def _batches(file: BinaryIO) -> Iterator[bytes]:
-    """The file's text as UTF-8, about a million bytes of whole lines at a time."""
+def _read_batches(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the file's text as UTF-8, about a million bytes of whole lines at a time."""
     pending: list[bytes] = []
-    for chunk in _chunks(file):
+    for chunk in _read_chunks(file):
         whole, newline, rest = chunk.rpartition(b"\n")
         if newline:
             yield b"".join((*pending, whole))
@@ -165,7 +165,7 @@ def _batches(file: BinaryIO) -> Iterator[bytes]:
         yield last
 
 
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
+def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
     chunk = file.read(_BATCH)
     if chunk.startswith(_UTF16):
         decoder = codecs.getincrementaldecoder("utf-16")("backslashreplace")
@@ -187,18 +187,18 @@ class _FrameIds(dict[bytes, int]):
         self._frames = frames
 
     def __missing__(self, text: bytes) -> int:
-        frame = frame_of(text.decode("utf-8", "backslashreplace"))
+        frame = parse_frame(text.decode("utf-8", "backslashreplace"))
         index = self[text] = self._frames.add(frame)
         return index
 
 
-class _Lines:
+class _LineCollector:
     """Collects lines: their stacks, spelled in frame ids, and their values."""
 
     def __init__(self, columns: _Columns) -> None:
         self.stacks = 0
         self._columns = columns
-        self._values = [Decimals() for _ in columns]
+        self._values = [DecimalNumbers() for _ in columns]
         self._frames = FrameBuilder()
         self._ids = _FrameIds(self._frames)
         self._spelled: list[I4] = [np.zeros(0, np.int32)]
@@ -208,29 +208,29 @@ class _Lines:
         self._too_deep = 0
 
     def add(self, batch: bytes) -> None:
-        """Take in whole lines. Raises OverflowError and `_NotDifferentialError`."""
+        """Add whole lines. Raises OverflowError and `_NotDifferentialError`."""
         lines = batch.split(b"\n")
         parts = [line.rsplit(None, len(self._columns)) for line in lines]
         if not self._all_plain(batch, parts):
-            parts = [part for part in map(self._understood, lines, parts) if part]
+            parts = [part for part in map(self._check_line, lines, parts) if part]
         else:
             self._line += len(lines)
         if parts:
             stacks, *numbers = zip(*parts, strict=True)
-            self._spell([stack.rstrip(b";") for stack in stacks])
+            self._add_stacks([stack.rstrip(b";") for stack in stacks])
             for values, column in zip(self._values, numbers, strict=True):
                 values.add(column)
 
     def _all_plain(self, batch: bytes, parts: Sequence[list[bytes]]) -> bool:
-        """Whether there is nothing but stacks and whole numbers: 40 % less time for short lines."""
+        """Return whether all lines are stacks and whole numbers: 40 % less time if short."""
         size = len(self._columns) + 1
         if batch.startswith(b"#") or b"\n#" in batch or set(map(len, parts)) != {size}:
             return False
         numbers = [number for part in parts for number in part[1:]]
         return b"".join(numbers).isdigit()
 
-    def _understood(self, line: bytes, part: list[bytes]) -> list[bytes] | None:
-        """The ``part`` if it is stack and numbers; notes what is neither that nor a comment."""
+    def _check_line(self, line: bytes, part: list[bytes]) -> list[bytes] | None:
+        """Return ``part`` if it is stack and numbers; note what is neither that nor a comment."""
         self._line += 1
         if _NOTHING.match(line):
             return None
@@ -242,7 +242,7 @@ class _Lines:
         self._strange.append(self._line)
         return None
 
-    def _spell(self, stacks: Sequence[bytes]) -> None:
+    def _add_stacks(self, stacks: Sequence[bytes]) -> None:
         self.stacks += len(stacks)
         lengths = np.array([stack.count(b";") + 1 if stack else 0 for stack in stacks], np.int64)
         if lengths.max() > _MAX_FRAMES:
@@ -255,9 +255,9 @@ class _Lines:
         self._lengths.append(lengths)
 
     def build(self, meta: Meta, working: Callable[[], None]) -> RawStacks:
-        """What the lines say, one row per distinct stack; ``working`` is called now and then."""
-        spelled, lengths = self._without_no_frames()
-        stacks, stack = spelled_stacks(spelled, lengths, working)
+        """Build one row per distinct stack; ``tick`` is called now and then."""
+        spelled, lengths = self._empty_stacks_of_all()
+        stacks, stack = build_row_stacks(spelled, lengths, working)
         rows, row = distinct(stack.astype(np.int64))
         return RawStacks(
             frames=self._frames,
@@ -268,8 +268,8 @@ class _Lines:
             warnings=self._warnings(),
         )
 
-    def _without_no_frames(self) -> tuple[I4, I8]:
-        """All stacks, those that say that there are no frames without any."""
+    def _empty_stacks_of_all(self) -> tuple[I4, I8]:
+        """Return all stacks; the frame ``all`` alone becomes the empty stack."""
         spelled, lengths = np.concatenate(self._spelled), np.concatenate(self._lengths)
         first = (np.cumsum(lengths) - lengths)[lengths > 0]
         says_none = spelled[first] == self._ids.get(_NO_FRAMES, -1)
@@ -282,11 +282,11 @@ class _Lines:
         return spelled[keep], lengths
 
     def _measures(self, row: I8, rows: int) -> tuple[Measure, ...]:
-        """The values by row, the last column first."""
+        """Sum the values by row, the last column first."""
         found = []
         for (key, title), numbers in zip(self._columns, self._values, strict=True):
             values, power = numbers.build()
-            found.append(Measure(key, title, unit_of(power), sum_by(row, values, rows)))
+            found.append(Measure(key, title, decimal_unit(power), sum_by(row, values, rows)))
         return tuple(found[::-1])
 
     def _warnings(self) -> list[str]:

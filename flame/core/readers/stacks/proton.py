@@ -1,4 +1,4 @@
-"""Trees of Triton's profiler Proton (`.hatchet` files): scopes or Python calls, and kernels.
+"""Read trees of Triton's profiler Proton (`.hatchet`): scopes or Python calls, and kernels.
 
 The format is Hatchet's "literal" JSON, as Proton writes it (triton-lang/triton,
 third_party/proton/csrc/lib/Data): a list of the tree's root and of what is known of the devices.
@@ -25,11 +25,11 @@ from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.shared.decimals import NUMBER, Decimals, unit_of
-from flame.core.readers.shared.deep_json import decode
-from flame.core.readers.shared.frame_text import NO_NAME, frame_of
+from flame.core.readers.shared.decimals import NUMBER, DecimalNumbers, decimal_unit
+from flame.core.readers.shared.deep_json import decode_json
+from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
 from flame.core.readers.shared.gzip_files import read_whole
-from flame.core.readers.shared.stack_rows import Working, tree_stacks
+from flame.core.readers.shared.stack_rows import Tick, build_tree_stacks
 
 _ROOT = "ROOT"
 _TIME = "time (ns)"
@@ -47,15 +47,15 @@ _BEGINNING = re.compile(rb'(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"(?:children|frame|metr
 _NODES = 1 << 14
 
 
-def looks_like(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is a Hatchet tree.
+def is_proton(head: bytes) -> bool:
+    """Return whether a file that begins with ``head`` is a Hatchet tree.
 
     Keys are sorted: of a deep tree, the beginning holds nothing but ``children``.
     """
     return _BEGINNING.match(head) is not None
 
 
-def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
+def read_proton(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     """Read the Proton profile at ``path``: one row per node that something was measured at.
 
     A node's metrics are its own; those of its children are not in them, except for cycles, CPU time
@@ -68,42 +68,44 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     ``options`` make no difference. Raises InputError for what is no such tree, holds no numbers, or
     numbers that add up to 2**62 or more.
     """
-    document = _document(path, progress)
+    document = _read_document(path, progress)
     working = partial(progress, "reading the tree", 0, 0)
     try:
-        raw = _raw_stacks(_Tree((part for part in document if "frame" in part), working), working)
-    except _StrangeError as error:
+        raw = _build_stacks(_Tree((part for part in document if "frame" in part), working), working)
+    except _MalformedTreeError as error:
         raise InputError(f"{path}: not a tree as Proton writes it: {error}") from None
     if not raw.measures:
         raise InputError(f"{path}: no node of the tree has a metric: was anything launched?")
-    raw.meta = _meta(path, document)
+    raw.meta = _build_meta(path, document)
     return raw
 
 
-def _raw_stacks(tree: _Tree, working: Working) -> RawStacks:
+def _build_stacks(tree: _Tree, working: Tick) -> RawStacks:
     frames = FrameBuilder()
     stacks, stack = tree.stacks(frames, working)
     metrics = _Metrics(tree)
     measures = metrics.measures()
-    rows = np.flatnonzero(sum((one.values > 0 for one in measures), np.zeros(len(stack), bool)))
+    rows = np.flatnonzero(
+        sum((measure.values > 0 for measure in measures), np.zeros(len(stack), bool))
+    )
     return RawStacks(
         frames=frames,
         stacks=stacks,
         stack=stack[rows],
-        measures=tuple(replace(one, values=one.values[rows]) for one in measures),
+        measures=tuple(replace(measure, values=measure.values[rows]) for measure in measures),
         meta=Meta(),
         warnings=metrics.warnings,
     )
 
 
-class _StrangeError(Exception):
+class _MalformedTreeError(Exception):
     """Something in the file is not what it should be."""
 
 
-def _document(path: Path, progress: Progress) -> list[dict[str, Any]]:
-    """The objects in the file's list."""
+def _read_document(path: Path, progress: Progress) -> list[dict[str, Any]]:
+    """Read the objects in the file's list."""
     try:
-        document = decode(read_whole(path, progress).removeprefix(b"\xef\xbb\xbf"))
+        document = decode_json(read_whole(path, progress).removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
         raise InputError(f"{path}: damaged, or cut off: {error}; copy it again") from None
     except (EOFError, zlib.error) as error:
@@ -115,8 +117,8 @@ def _document(path: Path, progress: Progress) -> list[dict[str, Any]]:
     return document
 
 
-def _meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:
-    """What the file says of the devices, under ``options``: ``CUDA 0``: ``arch 90, …``."""
+def _build_meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:
+    """Read the facts on devices, into ``options``: ``CUDA 0``: ``arch 90, …``."""
     known = {
         f"{kind} {number}": ", ".join(f"{key} {value}" for key, value in facts.items())
         for part in document
@@ -130,9 +132,9 @@ def _meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:
 
 
 class _Tree:
-    """The nodes, in preorder, and the places of each one's parent (-1: it is outermost)."""
+    """The nodes in preorder, and the place of the parent of each (-1: it is outermost)."""
 
-    def __init__(self, roots: Iterable[dict[str, Any]], working: Working) -> None:
+    def __init__(self, roots: Iterable[dict[str, Any]], working: Tick) -> None:
         self.nodes: list[dict[str, Any]] = []
         self.above: list[int] = []
         pending = [(root, -1) for root in roots][::-1]
@@ -144,15 +146,15 @@ class _Tree:
             self.nodes.append(node)
             self.above.append(above)
         self.names = [_name(node) for node in self.nodes]
-        self.metrics = [_part(node, "metrics", dict) for node in self.nodes]
+        self.metrics = [_checked_value(node, "metrics", dict) for node in self.nodes]
 
     def devices(self) -> list[str]:
-        """What each node ran on; empty for nodes that say nothing, and where all ran on one."""
+        """Return the device of each node; empty where a node names none, or all name the same."""
         found = [str(metrics.get("device_id") or "") for metrics in self.metrics]
         return found if len(set(found) - {""}) > 1 else [""] * len(found)
 
-    def stacks(self, frames: FrameBuilder, working: Working) -> tuple[StackBuilder, I4]:
-        """All stacks, and the id of each node's; new frames are added to ``frames``."""
+    def stacks(self, frames: FrameBuilder, working: Tick) -> tuple[StackBuilder, I4]:
+        """Build all stacks, and return the id of each node's; new frames go into ``frames``."""
         parent, frame, depth = [0], [0], [0]
         place: list[int] = []
 
@@ -168,7 +170,7 @@ class _Tree:
                 at = below(at, Frame(Kind.DEVICE, f"GPU {device}")) if device else at
                 at = below(at, _frame(name, "device_id" in metrics))
             place.append(at)
-        stacks, ids = tree_stacks(np.array(parent), np.array(frame), np.array(depth), working)
+        stacks, ids = build_tree_stacks(np.array(parent), np.array(frame), np.array(depth), working)
         return stacks, ids[place]
 
     def _rows(self) -> Iterable[tuple[str, dict[str, Any], int, str]]:
@@ -176,44 +178,44 @@ class _Tree:
 
 
 def _children(node: dict[str, Any]) -> list[dict[str, Any]]:
-    children: list[dict[str, Any]] = _part(node, "children", list)
+    children: list[dict[str, Any]] = _checked_value(node, "children", list)
     if not all(isinstance(child, dict) for child in children):
-        raise _StrangeError("a child that is no object")
+        raise _MalformedTreeError("a child that is no object")
     return children
 
 
 def _name(node: dict[str, Any]) -> str:
-    name = _part(node, "frame", dict).get("name", "")
+    name = _checked_value(node, "frame", dict).get("name", "")
     if not isinstance(name, str):
-        raise _StrangeError("a frame whose name is no text")
+        raise _MalformedTreeError("a frame whose name is no text")
     return name
 
 
-def _part(node: dict[str, Any], key: str, kind: type) -> Any:
-    """What the node has under ``key``, empty if there is nothing."""
+def _checked_value(node: dict[str, Any], key: str, kind: type) -> Any:
+    """Return what the node has under ``key``, empty if there is nothing."""
     part = node.get(key)
     if part is not None and not isinstance(part, kind):
         wanted = "list" if kind is list else "object"
-        raise _StrangeError(f"a node whose {key} is no {wanted}")
+        raise _MalformedTreeError(f"a node whose {key} is no {wanted}")
     return part or kind()
 
 
 def _frame(name: str, is_kernel: bool) -> Frame:
     if is_kernel:
-        return _kernel(name)
-    frame = frame_of(name)
+        return _kernel_frame(name)
+    frame = parse_frame(name)
     is_call = frame.kind == Kind.PYTHON and frame.line
     return frame if is_call else Frame(Kind.NVTX, frame.name if frame.name == NO_NAME else name)
 
 
-def _kernel(name: str) -> Frame:
+def _kernel_frame(name: str) -> Frame:
     full = demangle(name)
     extra = (("demangled", full), ("mangled", name)) if full != name else (("demangled", name),)
     return Frame(Kind.KERNEL, kernel_base(full) or NO_NAME, extra=extra if name else ())
 
 
 class _Metrics:
-    """All numbers of a tree, by metric and node."""
+    """The numbers of a tree, by metric and node."""
 
     def __init__(self, tree: _Tree) -> None:
         self.warnings: list[str] = []
@@ -227,7 +229,7 @@ class _Metrics:
         self._warn()
 
     def _add(self, node: int, name: str, value: object) -> None:
-        """Note one number; those that are 0 need no note."""
+        """Note a number; zeros need no note."""
         if value is None or name in _PROPERTIES:
             return
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -247,39 +249,39 @@ class _Metrics:
             self.warnings.append(f"metrics that are no numbers are left out: {names}")
 
     def measures(self) -> list[Measure]:
-        """Each metric by node, without those that repeat others with the children's added."""
-        names = [name for name in self._found if not self._is_repeated(name)]
+        """Build each metric by node, without those that repeat others with the children's added."""
+        names = [name for name in self._found if not self._repeats_other(name)]
         rank = {name: place for place, name in enumerate(_FIRST)}
         names.sort(key=lambda name: (rank.get(name, len(rank)), name))
         found: dict[str, Measure] = {}
         for name in names:
             try:
-                measure = self._measure(name, _key(name, found))
+                measure = self._build_measure(name, _metric_key(name, found))
             except OverflowError:
                 self.warnings.append(f"{name} adds up to more than 64 bits hold: left out")
             else:
                 found[measure.key] = measure
         return list(found.values())
 
-    def _is_repeated(self, name: str) -> bool:
+    def _repeats_other(self, name: str) -> bool:
         own = name.removesuffix(_WITH_CHILDREN_MARK).rstrip()
         return own != name and own in self._found
 
-    def _measure(self, name: str, key: str) -> Measure:
-        numbers = Decimals()
+    def _build_measure(self, name: str, key: str) -> Measure:
+        numbers = DecimalNumbers()
         numbers.add(list(self._found[name].values()))
         found, power = numbers.build()
-        unit = _UNITS.get(name.rpartition(" ")[2], unit_of(power))
+        unit = _UNITS.get(name.rpartition(" ")[2], decimal_unit(power))
         if unit in _UNITS.values():
             found = (found + 10**power // 2) // 10**power
         values: I8 = np.zeros(len(self._above), np.int64)
         values[list(self._found[name])] = found
         if name in _WITH_CHILDREN or name.endswith(_WITH_CHILDREN_MARK):
-            values = self._own(values)
+            values = self._subtract_children(values)
         return Measure(key, _TITLES.get(key, name), unit, values)
 
-    def _own(self, values: I8) -> I8:
-        """What is left of each node's value without its children's; parents hold all of those."""
+    def _subtract_children(self, values: I8) -> I8:
+        """Return each node's value without its children's; parents hold all of those."""
         whole, inner = values.tolist(), [0] * len(values)
         for node in range(len(whole) - 1, -1, -1):
             whole[node] = max(whole[node], inner[node])
@@ -288,8 +290,8 @@ class _Metrics:
         return np.array(whole, np.int64) - np.array(inner, np.int64)
 
 
-def _key(name: str, taken: Container[str]) -> str:
-    """What a command line calls the metric."""
+def _metric_key(name: str, taken: Container[str]) -> str:
+    """Return what a command line calls the metric."""
     plain = re.sub(r"[^a-z0-9]+", "_", name.removesuffix("(ns)").lower()).strip("_") or "metric"
     numbered = (f"{plain}_{number}" for number in itertools.count(2))
     return next(key for key in itertools.chain((plain,), numbered) if key not in taken)

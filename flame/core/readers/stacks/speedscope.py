@@ -1,4 +1,4 @@
-"""speedscope's own files: stacks as samples with weights, or as frames opened and closed.
+"""Read speedscope's own files: stacks as samples with weights, or frames opened and closed.
 
 py-spy, rbspy, pyinstrument, dotnet-trace, speedscope itself and flame's own exporter write them.
 """
@@ -22,18 +22,18 @@ from flame.core.model.meta import Meta
 from flame.core.model.raw import RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions, Progress
-from flame.core.readers.shared.frame_text import frame_of, is_instruction
+from flame.core.readers.shared.frame_text import is_instruction, parse_frame
 from flame.core.readers.shared.gzip_files import read_whole
-from flame.core.readers.shared.stack_rows import spelled_stacks
-from flame.core.readers.stacks.speedscope_schema import Evented, Sampled, decode
-from flame.core.readers.stacks.speedscope_schema import Frame as FileFrame
-from flame.core.readers.stacks.speedscope_stacks import Samples, Working, event_stacks
+from flame.core.readers.shared.stack_rows import build_row_stacks
+from flame.core.readers.stacks.speedscope_schema import EventedProfile, SampledProfile, decode_file
+from flame.core.readers.stacks.speedscope_schema import SpeedscopeFrame as FileFrame
+from flame.core.readers.stacks.speedscope_stacks import SampleStacks, Working, build_event_stacks
 from flame.core.readers.stacks.speedscope_values import (
-    Rows,
-    all_together,
-    numbers,
-    profile_by_profile,
-    unit_of,
+    ProfileRows,
+    merge_as_measures,
+    merge_as_threads,
+    number_column,
+    parse_unit,
 )
 
 _T = TypeVar("_T")
@@ -48,16 +48,16 @@ _OURS = "flame@"
 _KINDS: Mapping[str | None, Kind] = {kind.title: kind for kind in Kind if kind != Kind.ROOT}
 
 
-def looks_like(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` is meant to be one of speedscope's.
+def is_speedscope(head: bytes) -> bool:
+    """Return whether a file that begins with ``head`` is meant to be a speedscope file.
 
     Not every writer names the schema, and some do at the end.
     """
     return bool(_OBJECT.match(head)) and any(sign.search(head) for sign in _SIGNS)
 
 
-def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
-    """The stacks in the speedscope file at ``path``, gzipped or not.
+def read_speedscope(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
+    """Read the stacks in the speedscope file at ``path``, gzipped or not.
 
     Times of any unit become whole ns. Profiles of one kind of unit (times, bytes, plain numbers)
     are threads, those of different kinds different measures; in a file that flame wrote every
@@ -70,12 +70,14 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     frames or units unknown, events not nested or not in order.
     """
     try:
-        file = decode(_content(path, progress))
+        file = decode_file(_read_content(path, progress))
         ours = (file.exporter or "").startswith(_OURS)
         frames = FrameBuilder()
         ids = _frame_ids(file.shared.frames, frames, ours)
-        stacks, rows = _all_rows(file.profiles, ids, partial(progress, "merging stacks", 0, 0))
-        table = all_together(rows) if ours else profile_by_profile(rows, file.shown)
+        stacks, rows = _build_all_rows(
+            file.profiles, ids, partial(progress, "merging stacks", 0, 0)
+        )
+        table = merge_as_measures(rows) if ours else merge_as_threads(rows, file.shown)
     except InputError as error:
         raise InputError(f"{path}: speedscope file: {error}; write it again") from None
     return RawStacks(
@@ -91,7 +93,7 @@ def read(path: Path, options: LoadOptions, progress: Progress) -> RawStacks:
     )
 
 
-def _content(path: Path, progress: Progress) -> bytes:
+def _read_content(path: Path, progress: Progress) -> bytes:
     try:
         return read_whole(path, progress)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -100,70 +102,78 @@ def _content(path: Path, progress: Progress) -> bytes:
         raise InputError(f"cannot be read ({error.strerror or error})") from None
 
 
-def _all_rows(
-    profiles: Sequence[Evented | Sampled], frames: I4, working: Working
-) -> tuple[StackBuilder, list[Rows]]:
-    """The rows of every profile, and their stacks, spelled with the ids that ``frames`` gives.
+def _build_all_rows(
+    profiles: Sequence[EventedProfile | SampledProfile], frames: I4, working: Working
+) -> tuple[StackBuilder, list[ProfileRows]]:
+    """Build the rows of every profile, and their stacks of the frame ids in ``frames``.
 
     An InputError begins with the place in the file.
     """
     if not profiles:
         raise InputError("profiles: there is none")
-    samples = Samples(len(frames))
-    chosen = _for_each(lambda one: _chosen(one, samples, working), profiles)
+    samples = SampleStacks(len(frames))
+    chosen = _apply_to_profiles(lambda profile: _add_samples(profile, samples, working), profiles)
     indices, lengths = samples.build()
-    stacks, ids = spelled_stacks(frames[indices], lengths, working)
-    spelled = [(one, ids[which]) for one, which in zip(profiles, chosen, strict=True)]
-    return stacks, _for_each(lambda one: _rows(*one, frames, stacks, working), spelled)
+    stacks, ids = build_row_stacks(frames[indices], lengths, working)
+    spelled = [(profile, ids[which]) for profile, which in zip(profiles, chosen, strict=True)]
+    return stacks, _apply_to_profiles(
+        lambda profile: _build_rows(*profile, frames, stacks, working), spelled
+    )
 
 
-def _for_each(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Result]:
-    """What ``work`` makes of each profile; an InputError of it begins with the profile's place."""
+def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) -> list[_Result]:
+    """Apply ``work`` to each profile; its InputErrors then begin with the profile's place."""
     done = []
-    for number, one in enumerate(profiles):
+    for number, profile in enumerate(profiles):
         try:
-            done.append(work(one))
+            done.append(work(profile))
         except InputError as error:
             raise InputError(f"profiles[{number}].{error}") from None
     return done
 
 
-def _chosen(profile: Evented | Sampled, samples: Samples, working: Working) -> I4:
-    """Which of ``samples`` the profile has; none where it is told as events."""
-    if isinstance(profile, Evented):
+def _add_samples(
+    profile: EventedProfile | SampledProfile, samples: SampleStacks, working: Working
+) -> I4:
+    """Add the profile's stacks to ``samples``, and return which they are; none of events."""
+    if isinstance(profile, EventedProfile):
         return np.zeros(0, np.int32)
     return samples.add(profile.samples, working)
 
 
-def _rows(
-    profile: Evented | Sampled, stack: I4, frames: I4, stacks: StackBuilder, working: Working
-) -> Rows:
-    """The rows of a profile; ``stack`` is that of each of its samples."""
-    unit, start = unit_of(profile.unit), profile.start_value
-    if isinstance(profile, Evented):
-        at = numbers("events", [event.at for event in profile.events])
-        stack, lasting = event_stacks(profile.events, at, frames, stacks, working)
-        return Rows(profile.name, unit, start, stack[lasting], at, lasting)
-    weights = numbers("weights", profile.weights)
+def _build_rows(
+    profile: EventedProfile | SampledProfile,
+    stack: I4,
+    frames: I4,
+    stacks: StackBuilder,
+    working: Working,
+) -> ProfileRows:
+    """Build the rows of a profile; ``stack`` is that of each of its samples."""
+    unit, start = parse_unit(profile.unit), profile.start_value
+    if isinstance(profile, EventedProfile):
+        at = number_column("events", [event.at for event in profile.events])
+        stack, lasting = build_event_stacks(profile.events, at, frames, stacks, working)
+        return ProfileRows(profile.name, unit, start, stack[lasting], at, lasting)
+    weights = number_column("weights", profile.weights)
     if len(stack) != len(weights):
         raise InputError(f"weights: {len(weights):,} of them for {len(stack):,} samples")
     negative = np.flatnonzero(weights < 0)
     if len(negative):
         raise InputError(f"weights[{negative[0]}]: {weights[negative[0]]} is negative")
-    return Rows(profile.name, unit, start, stack, weights)
+    return ProfileRows(profile.name, unit, start, stack, weights)
 
 
-def _frame_ids(found: Sequence[FileFrame], frames: FrameBuilder, ours: bool) -> I4:
+def _frame_ids(file_frames: Sequence[FileFrame], frames: FrameBuilder, ours: bool) -> I4:
     if ours:
-        return np.array([frames.add(_our_frame(one)) for one in found], np.int32)
+        return np.array([frames.add(_our_frame(frame)) for frame in file_frames], np.int32)
     # The kind of a file is that of a frame which py-spy would write as text.
-    files = {one.file for one in found if one.file}
-    kinds = {file: frame_of(f"f ({file}:1)").kind for file in files}
-    return np.array([frames.add(_frame(one, kinds)) for one in found], np.int32)
+    files = {frame.file for frame in file_frames if frame.file}
+    kinds = {file: parse_frame(f"f ({file}:1)").kind for file in files}
+    return np.array([frames.add(_frame(frame, kinds)) for frame in file_frames], np.int32)
 
 
 def _our_frame(frame: FileFrame) -> Frame:
-    """The frame that flame's exporter has written: where no source file is known, its kind is."""
+    """Make the frame that flame's exporter has written: without a source file its kind is known."""
     if frame.file in _KINDS:
         return Frame(_KINDS[frame.file], frame.name)
     kind = Kind.SASS if is_instruction(frame.name) else Kind.PYTHON
@@ -172,10 +182,10 @@ def _our_frame(frame: FileFrame) -> Frame:
 
 def _frame(frame: FileFrame, kinds: Mapping[str, Kind]) -> Frame:
     if not frame.file:
-        return frame_of(frame.name)
+        return parse_frame(frame.name)
     return Frame(kinds[frame.file], frame.name, frame.file, _line(frame))
 
 
 def _line(frame: FileFrame) -> int:
-    """The line of a frame, 0 where it is not known (some writers say null, others -1)."""
+    """Return the line of a frame, 0 where it is not known (some writers say null, others -1)."""
     return max(int(frame.line or 0), 0)

@@ -1,4 +1,4 @@
-"""The speedscope file format as files have it, https://www.speedscope.app/file-format-schema.json.
+"""Decode the speedscope file format, https://www.speedscope.app/file-format-schema.json.
 
 Wider than the schema, which older versions and other tools' writers do not quite keep to.
 """
@@ -19,7 +19,7 @@ Index = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 _LONGEST_REASON = 200  # it may quote the file
 
 
-class Frame(Struct, frozen=True, gc=False):
+class SpeedscopeFrame(Struct, frozen=True, gc=False):
     """A frame, referred to by its index."""
 
     name: str
@@ -27,13 +27,13 @@ class Frame(Struct, frozen=True, gc=False):
     line: Number | None = None
 
 
-class Shared(Struct, frozen=True):
-    """What all profiles of a file refer to."""
+class SpeedscopeShared(Struct, frozen=True):
+    """The frames that all profiles of a file refer to."""
 
-    frames: list[Frame]
+    frames: list[SpeedscopeFrame]
 
 
-class Event(Struct, frozen=True, gc=False):
+class SpeedscopeEvent(Struct, frozen=True, gc=False):
     """A frame is entered (O) or left (C) at the value ``at``."""
 
     type: Literal["O", "C"]
@@ -41,17 +41,17 @@ class Event(Struct, frozen=True, gc=False):
     at: Number
 
 
-class Evented(Struct, frozen=True, rename="camel", tag_field="type", tag="evented"):
-    """A profile told as frames opened and closed."""
+class EventedProfile(Struct, frozen=True, rename="camel", tag_field="type", tag="evented"):
+    """A profile as frames opened and closed."""
 
     unit: str
-    events: list[Event]
+    events: list[SpeedscopeEvent]
     name: str = ""
     start_value: Number = 0
 
 
-class Sampled(Struct, frozen=True, rename="camel", tag_field="type", tag="sampled"):
-    """A profile told as stacks, outermost frame first, and the weight of each.
+class SampledProfile(Struct, frozen=True, rename="camel", tag_field="type", tag="sampled"):
+    """A profile as stacks, outermost frame first, and the weight of each.
 
     ``samples`` stay text here: a list for each of a million stacks is most of the time and of the
     memory that it takes to decode a large file.
@@ -64,25 +64,25 @@ class Sampled(Struct, frozen=True, rename="camel", tag_field="type", tag="sample
     start_value: Number = 0
 
 
-class File(Struct, frozen=True, rename="camel"):
-    """A whole file."""
+class SpeedscopeFile(Struct, frozen=True, rename="camel"):
+    """A whole speedscope file."""
 
-    shared: Shared
-    profiles: list[Evented | Sampled]
+    shared: SpeedscopeShared
+    profiles: list[EventedProfile | SampledProfile]
     active_profile_index: Number | None = None
     exporter: str | None = None
 
     @property
     def shown(self) -> int:
-        """Index of the profile that is shown first."""
+        """The index of the profile that is shown first."""
         return int(self.active_profile_index or 0)
 
 
-_DECODER = msgspec.json.Decoder(File)
+_DECODER = msgspec.json.Decoder(SpeedscopeFile)
 
 
-def decode(data: bytes) -> File:
-    """The file that ``data`` is; InputError where it is none.
+def decode_file(data: bytes) -> SpeedscopeFile:
+    """Decode the file in ``data``; InputError where it is none.
 
     What only Python's own decoder takes (lone surrogates, which JavaScript writes, control
     characters, bytes that are no UTF-8) is read too, though slower and with those replaced.
@@ -93,14 +93,14 @@ def decode(data: bytes) -> File:
     except msgspec.ValidationError as error:
         raise InputError(str(error)[:_LONGEST_REASON]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        repaired = _repaired(data)
+        repaired = _repair(data)
         if repaired is None:
             raise InputError(f"damaged or cut off: {error}") from None
-    return decode(repaired)
+    return decode_file(repaired)
 
 
-def _repaired(data: bytes) -> bytes | None:
-    """``data`` as strict JSON in UTF-8, None where it is no JSON for Python either."""
+def _repair(data: bytes) -> bytes | None:
+    """Return ``data`` as strict JSON in UTF-8, None where it is no JSON for Python either."""
     try:
         document = json.loads(data.decode("utf-8", "replace"), strict=False)
         strict = json.dumps(document, ensure_ascii=False, allow_nan=False)

@@ -1,4 +1,4 @@
-"""Stacks of speedscope profiles, from samples and from events, whole columns at a time."""
+"""Build stacks of speedscope profiles, from samples and from events, whole columns at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Raw
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.errors import InputError
 from flame.core.model.stacks import EMPTY, StackBuilder
-from flame.core.readers.stacks.speedscope_schema import Event
+from flame.core.readers.stacks.speedscope_schema import SpeedscopeEvent
 
 _PIECE = 1 << 22
 _BATCH = 1 << 15
@@ -25,8 +25,8 @@ Working = Callable[[], None]
 """Called between pieces of work; may raise to stop."""
 
 
-class Samples:
-    """The samples of all profiles of a file; ``limit`` is the number of frames they may name.
+class SampleStacks:
+    """Collects the samples of all profiles; ``limit`` is the number of frames they may name.
 
     Each text of a sample is taken apart once. A profiler writes the same few thousand ones again
     and again, and so does our own exporter, once for each metric.
@@ -39,14 +39,14 @@ class Samples:
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
 
     def add(self, text: Raw, working: Working) -> I4:
-        """Which of all different samples each one in ``text`` is, i4[n].
+        """Return which of all different samples each sample in ``text`` is, i4[n].
 
         ``text`` is a JSON list of lists of indices of frames. Raises InputError, which begins with
         the place in the profile, where it is something else.
         """
         known, texts = len(self._texts), self._texts
         found: list[I4] = [np.zeros(0, np.int32)]
-        for piece in _pieces(memoryview(text)):
+        for piece in _split_lists(memoryview(text)):
             working()
             ids = (texts.setdefault(sample, len(texts)) for sample in piece)
             found.append(np.fromiter(ids, np.int32, len(piece)))
@@ -63,33 +63,33 @@ class Samples:
         return which
 
     def build(self) -> tuple[I4, I8]:
-        """Frame indices of all different samples in a row, and how many each of them has."""
+        """Return frame indices of all different samples in a row, and each sample's length."""
         return np.concatenate(self._indices), np.concatenate(self._lengths)
 
     def _take(self, samples: Sequence[bytes]) -> None:
-        indices, lengths = _numbers(samples)
+        indices, lengths = _parse_numbers(samples)
         beyond = np.flatnonzero(indices >= self._limit)
         if len(beyond):
             sample = int(np.searchsorted(np.cumsum(lengths), beyond[0], side="right"))
-            raise _WrongSampleError(sample, _no_frame(int(indices[beyond[0]]), self._limit))
+            raise _WrongSampleError(sample, _unknown_frame(int(indices[beyond[0]]), self._limit))
         self._indices.append(indices.astype(np.int32))
         self._lengths.append(lengths)
 
 
 class _WrongSampleError(Exception):
-    """What is wrong with ``sample`` or, if ``behind`` is 1, with the one that comes after it."""
+    """What is wrong with ``sample`` or, if ``behind`` is 1, with the sample after it."""
 
     def __init__(self, sample: int, what: str, behind: int = 0) -> None:
         super().__init__(what)
         self.sample, self.behind = sample, behind
 
 
-def _no_frame(index: int, limit: int) -> str:
+def _unknown_frame(index: int, limit: int) -> str:
     return f"frame {index} of shared.frames, which has {limit:,}"
 
 
-def _pieces(text: memoryview) -> Iterator[list[bytes]]:
-    """The inside of the lists in the JSON list ``text``, without spaces, some thousand at a time.
+def _split_lists(text: memoryview) -> Iterator[list[bytes]]:
+    """Yield the inside of the lists in the JSON list ``text``, without spaces, thousands at once.
 
     Where an element is no list, or one with a list in it, brackets are left: the first of them
     opens the element that is wrong, or closes the one before it.
@@ -107,8 +107,8 @@ def _pieces(text: memoryview) -> Iterator[list[bytes]]:
         begin = end
 
 
-def _numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
-    """The whole numbers between the commas of all ``samples``, and how many each sample has."""
+def _parse_numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
+    """Parse the whole numbers in ``samples``, and count how many each sample has."""
     joined = b"\n".join((*samples, b""))
     text = np.frombuffer(joined, np.uint8)
     ends, commas = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord(","))
@@ -124,10 +124,14 @@ def _numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
     return np.fromstring(joined.translate(_BLANKS), np.int64, sep=" "), lengths
 
 
-def event_stacks(
-    events: Sequence[Event], at: Column, frames: I4, stacks: StackBuilder, working: Working
+def build_event_stacks(
+    events: Sequence[SpeedscopeEvent],
+    at: Column,
+    frames: I4,
+    stacks: StackBuilder,
+    working: Working,
 ) -> tuple[I4, I8]:
-    """The stacks that ``events``, at the values ``at``, open and close.
+    """Build the stacks that ``events``, at the values ``at``, open and close.
 
     Returns the id in ``stacks`` of what is open after each event, i4[events], and the events after
     which something is open until a later value. Raises InputError, which begins with the place in
@@ -152,21 +156,21 @@ def event_stacks(
 
 
 def _by_level(opens: Bool, depth: I8) -> list[I8]:
-    """For depth 1, 2, …, the events that open and close a frame there, in turn."""
+    """Return, for depth 1, 2, …, the events that open and close a frame there, in turn."""
     level = _levels(opens, depth)
     order = np.argsort(level, kind="stable")
     return np.split(order, np.cumsum(np.bincount(level)[1:])[:-1]) if len(order) else []
 
 
 def _levels(opens: Bool, depth: I8) -> I8:
-    """How deep the frame lies that each event opens or closes."""
+    """Return how deep the frame lies that each event opens or closes."""
     return np.where(opens, depth, depth + 1)
 
 
 def _check_events(frame: I8, opens: Bool, depth: I8, at: Column, limit: int) -> None:
     unknown = np.flatnonzero((frame < 0) | (frame >= limit))
     if len(unknown):
-        raise InputError(f"events[{unknown[0]}]: {_no_frame(int(frame[unknown[0]]), limit)}")
+        raise InputError(f"events[{unknown[0]}]: {_unknown_frame(int(frame[unknown[0]]), limit)}")
     back = np.flatnonzero(at[1:] < at[:-1])
     if len(back):
         raise InputError(f"events[{back[0] + 1}]: at an earlier value than the event before it")
@@ -181,7 +185,7 @@ def _check_events(frame: I8, opens: Bool, depth: I8, at: Column, limit: int) -> 
 
 
 def _check_pairs(frame: I8, opens: Bool, depth: I8) -> None:
-    """InputError unless each event that closes a frame closes the innermost one that is open."""
+    """Raise InputError unless each closing event closes the innermost open frame."""
     order = np.argsort(_levels(opens, depth), kind="stable")
     place = np.flatnonzero(~opens[order])
     opening, closing = order[place - 1], order[place]

@@ -1,4 +1,4 @@
-"""What the profiles of a speedscope file measure, in whole numbers."""
+"""Convert what the profiles of a speedscope file measure to whole numbers."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ TIME, PLAIN = "time", "none"
 
 
 @dataclass(frozen=True)
-class Unit:
-    """What a profile counts: a key for the quantity, and 10**scale of its wholes make one unit."""
+class SpeedscopeUnit:
+    """A unit: the key of its quantity, and 10**scale of flame's whole numbers make one unit."""
 
     quantity: str
     scale: int = 0
 
 
 _UNITS = {
-    "nanoseconds": Unit(TIME),
-    "microseconds": Unit(TIME, 3),
-    "milliseconds": Unit(TIME, 6),
-    "seconds": Unit(TIME, 9),
-    "bytes": Unit("bytes"),
-    "none": Unit(PLAIN),
+    "nanoseconds": SpeedscopeUnit(TIME),
+    "microseconds": SpeedscopeUnit(TIME, 3),
+    "milliseconds": SpeedscopeUnit(TIME, 6),
+    "seconds": SpeedscopeUnit(TIME, 9),
+    "bytes": SpeedscopeUnit("bytes"),
+    "none": SpeedscopeUnit(PLAIN),
 }
 
 
-def unit_of(name: str) -> Unit:
-    """The unit called ``name``; InputError where the format has none such."""
+def parse_unit(name: str) -> SpeedscopeUnit:
+    """Return the unit called ``name``; InputError where the format has none such."""
     if name not in _UNITS:
         raise InputError(f"unit: '{name[:40]}' is none of {', '.join(_UNITS)}")
     return _UNITS[name]
 
 
-def numbers(name: str, values: Sequence[Number]) -> Column:
-    """``values`` as int64 where they are whole numbers of that size, else as float64."""
+def number_column(name: str, values: Sequence[Number]) -> Column:
+    """Return ``values`` as int64 where they are whole numbers of that size, else as float64."""
     try:
         column: Column = np.array(values) if values else np.zeros(0, np.int64)
         return column if column.dtype == np.int64 else column.astype(np.float64)
@@ -63,39 +63,39 @@ def numbers(name: str, values: Sequence[Number]) -> Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """One profile: stacks, and the numbers that say how much each of them counts.
+class ProfileRows:
+    """The rows of one profile: stacks, and the numbers that say how much each of them counts.
 
     ``stack`` i4[n]. ``numbers`` are the weights of the rows or, where ``lasting`` i8[n] is given,
     the values at all events: row i counts from the event lasting[i] to the one after it.
     """
 
     name: str
-    unit: Unit
+    unit: SpeedscopeUnit
     start: Number
     stack: I4
     numbers: Column
     lasting: I8 | None = None
 
     def spans(self, scale: int) -> tuple[I8, I8]:
-        """Begin and length of every row, counted in parts of 10**-scale."""
-        counted = _scaled(self.numbers, scale)
+        """Return begin and length of every row, counted in parts of 10**-scale."""
+        counted = _scale_values(self.numbers, scale)
         if self.lasting is None:
-            first = _scaled(numbers("startValue", [self.start]), scale)
+            first = _scale_values(number_column("startValue", [self.start]), scale)
             return first + np.cumsum(counted) - counted, counted
         begin = counted[self.lasting]
         return begin, counted[self.lasting + 1] - begin
 
     @property
     def most(self) -> float:
-        """What no value and no sum of rows exceeds."""
+        """The value that no value and no sum of rows exceeds."""
         values = np.abs(self.numbers.astype(np.float64))
         return float(values.sum() if self.lasting is None else 2 * values.max(initial=0.0))
 
 
 @dataclass(frozen=True)
-class Table:
-    """The columns of `raw_stacks.RawStacks` that all profiles of a file make up."""
+class SpeedscopeTable:
+    """The columns of `RawStacks` that all profiles of a file make up."""
 
     stack: I4
     measures: tuple[Measure, ...]
@@ -105,103 +105,117 @@ class Table:
     warnings: tuple[str, ...] = ()
 
 
-def profile_by_profile(profiles: Sequence[Rows], shown: int) -> Table:
-    """Every profile has rows of its own: profiles of one quantity are threads.
+def merge_as_threads(profiles: Sequence[ProfileRows], shown: int) -> SpeedscopeTable:
+    """Give every profile rows of its own: profiles of one quantity are threads.
 
     The quantity of the profile with the index ``shown`` is the first measure. Times count from the
     earliest start; there are none unless all profiles measure time.
     """
-    scale, warnings = _plain_scale([one for one in profiles if one.unit.quantity == PLAIN])
-    spans = [one.spans(scale if one.unit.quantity == PLAIN else one.unit.scale) for one in profiles]
-    quantities = list(dict.fromkeys(one.unit.quantity for one in profiles))
+    scale, warnings = _plain_scale(
+        [profile for profile in profiles if profile.unit.quantity == PLAIN]
+    )
+    spans = [
+        profile.spans(scale if profile.unit.quantity == PLAIN else profile.unit.scale)
+        for profile in profiles
+    ]
+    quantities = list(dict.fromkeys(profile.unit.quantity for profile in profiles))
     if 0 <= shown < len(profiles):
         quantities.sort(key=lambda quantity: quantity != profiles[shown].unit.quantity)
-    thread, threads = _threads(profiles)
-    return Table(
-        stack=np.concatenate([one.stack for one in profiles]),
-        measures=tuple(_measure(quantity, profiles, spans, scale) for quantity in quantities),
-        start=_starts(profiles, spans) if quantities == [TIME] else None,
+    thread, threads = _row_threads(profiles)
+    return SpeedscopeTable(
+        stack=np.concatenate([profile.stack for profile in profiles]),
+        measures=tuple(_build_measure(quantity, profiles, spans, scale) for quantity in quantities),
+        start=_row_starts(profiles, spans) if quantities == [TIME] else None,
         thread=thread,
         threads=threads,
         warnings=warnings,
     )
 
 
-def _measure(
-    quantity: str, profiles: Sequence[Rows], spans: Sequence[tuple[I8, I8]], scale: int
+def _build_measure(
+    quantity: str, profiles: Sequence[ProfileRows], spans: Sequence[tuple[I8, I8]], scale: int
 ) -> Measure:
-    """The measure of that quantity; rows of profiles of another one have 0."""
+    """Build the measure of a quantity; rows of profiles of another quantity have 0."""
     columns = [
-        length if one.unit.quantity == quantity else np.zeros_like(length)
-        for one, (_, length) in zip(profiles, spans, strict=True)
+        length if profile.unit.quantity == quantity else np.zeros_like(length)
+        for profile, (_, length) in zip(profiles, spans, strict=True)
     ]
-    title, unit = _titled(quantity, scale)
+    title, unit = _title_and_unit(quantity, scale)
     return Measure(title, title, unit, np.concatenate(columns))
 
 
-def _titled(quantity: str, scale: int) -> tuple[str, str]:
-    """Title and unit of a quantity of which parts of 10**-scale are counted."""
+def _title_and_unit(quantity: str, scale: int) -> tuple[str, str]:
+    """Return title and unit of a quantity of which parts of 10**-scale are counted."""
     if quantity == PLAIN:
-        return "samples", decimals.unit_of(scale)
+        return "samples", decimals.decimal_unit(scale)
     return quantity, "ns" if quantity == TIME else quantity
 
 
-def _starts(profiles: Sequence[Rows], spans: Sequence[tuple[I8, I8]]) -> I8:
+def _row_starts(profiles: Sequence[ProfileRows], spans: Sequence[tuple[I8, I8]]) -> I8:
     begins = [begin for begin, _ in spans]
-    origins = [_scaled(numbers("startValue", [one.start]), one.unit.scale) for one in profiles]
+    origins = [
+        _scale_values(number_column("startValue", [profile.start]), profile.unit.scale)
+        for profile in profiles
+    ]
     earliest = min(int(column.min()) for column in (*begins, *origins) if len(column))
     return np.concatenate(begins) - earliest
 
 
-def _threads(profiles: Sequence[Rows]) -> tuple[I4 | None, tuple[Thread, ...]]:
-    """The thread of every row, where more than one profile measures the same.
+def _row_threads(profiles: Sequence[ProfileRows]) -> tuple[I4 | None, tuple[Thread, ...]]:
+    """Return the thread of every row, where more than one profile measures the same.
 
     Profiles of different quantities are of one thread where their names are the same.
     """
     seen: Counter[tuple[str, str]] = Counter()
     index: dict[tuple[str, int], int] = {}
     found = []
-    for one in profiles:
-        seen[one.unit.quantity, one.name] += 1
-        key = one.name, seen[one.unit.quantity, one.name]
+    for profile in profiles:
+        seen[profile.unit.quantity, profile.name] += 1
+        key = profile.name, seen[profile.unit.quantity, profile.name]
         found.append(index.setdefault(key, len(index)))
-    if max(Counter(one.unit.quantity for one in profiles).values()) == 1:
+    if max(Counter(profile.unit.quantity for profile in profiles).values()) == 1:
         return None, ()
-    lengths = [len(one.stack) for one in profiles]
+    lengths = [len(profile.stack) for profile in profiles]
     threads = tuple(Thread(NONE, tid + 1, name) for (name, _), tid in index.items())
     return np.repeat(np.array(found, np.int32), lengths), threads
 
 
-def all_together(profiles: Sequence[Rows]) -> Table:
-    """Every profile is a measure, by its name, of the same stacks."""
-    stacks, place = distinct(np.concatenate([one.stack.astype(np.int64) for one in profiles]))
-    bounds = np.cumsum([len(one.stack) for one in profiles])[:-1]
+def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
+    """Make every profile a measure, by its name, of the same stacks."""
+    stacks, place = distinct(
+        np.concatenate([profile.stack.astype(np.int64) for profile in profiles])
+    )
+    bounds = np.cumsum([len(profile.stack) for profile in profiles])[:-1]
     measures: dict[str, Measure] = {}
     warnings: list[str] = []
-    for one, rows in zip(profiles, np.split(place, bounds), strict=True):
-        plain = one.unit.quantity == PLAIN
-        scale, warned = _plain_scale([one] if plain else [])
+    for profile, rows in zip(profiles, np.split(place, bounds), strict=True):
+        plain = profile.unit.quantity == PLAIN
+        scale, warned = _plain_scale([profile] if plain else [])
         warnings += warned
-        values = sum_by(rows, one.spans(scale if plain else one.unit.scale)[1], len(stacks))
-        key = _key(one.name, measures)
-        measures[key] = Measure(key, one.name, _titled(one.unit.quantity, scale)[1], values)
-    return Table(stacks.astype(np.int32), tuple(measures.values()), warnings=tuple(warnings))
+        values = sum_by(rows, profile.spans(scale if plain else profile.unit.scale)[1], len(stacks))
+        key = _metric_key(profile.name, measures)
+        measures[key] = Measure(
+            key, profile.name, _title_and_unit(profile.unit.quantity, scale)[1], values
+        )
+    return SpeedscopeTable(
+        stacks.astype(np.int32), tuple(measures.values()), warnings=tuple(warnings)
+    )
 
 
-def _key(title: str, taken: Container[str]) -> str:
-    """The key of the metric with that title, or one made of the title; none that is ``taken``."""
+def _metric_key(title: str, taken: Container[str]) -> str:
+    """Return the key of the metric with that title, or a new one; none that is ``taken``."""
     known = next((metric.key for metric in (*METRICS, STALLS) if metric.title == title), "")
     key = known or "-".join(re.findall(r"\w+", title.lower())) or "value"
     spellings = itertools.chain([key], (f"{key}-{number}" for number in itertools.count(2)))
     return next(spelling for spelling in spellings if spelling not in taken)
 
 
-def _plain_scale(profiles: Sequence[Rows]) -> tuple[int, tuple[str, ...]]:
-    """Decimals needed by all numbers of ``profiles``, and a warning where there are too many."""
-    columns = [one.numbers.astype(np.float64) for one in profiles]
+def _plain_scale(profiles: Sequence[ProfileRows]) -> tuple[int, tuple[str, ...]]:
+    """Return the decimals that all numbers need, and a warning where there are too many."""
+    columns = [profile.numbers.astype(np.float64) for profile in profiles]
     values = np.concatenate([np.zeros(0), *columns])
     exact = next((scale for scale in range(MAX_DECIMALS) if _is_whole(values, scale)), MAX_DECIMALS)
-    room = _LIMIT / max(1.0, sum(one.most for one in profiles))
+    room = _LIMIT / max(1.0, sum(profile.most for profile in profiles))
     scale = min(exact, int(math.log10(max(room, 1.0))))
     counted = np.rint(values * 10.0**scale) / 10.0**scale
     if np.abs(counted - values).sum() <= _ROUNDED * np.abs(values).sum():
@@ -210,15 +224,15 @@ def _plain_scale(profiles: Sequence[Rows]) -> tuple[int, tuple[str, ...]]:
 
 
 def _is_whole(values: Column, scale: int) -> bool:
-    """Whether ``values`` are what decimal numbers of ``scale`` digits behind the point are read as.
+    """Return whether ``values`` are what decimals of ``scale`` digits behind the point are read as.
 
     Division rounds correctly, and so does the reading of such a number below 2**53.
     """
     return bool((np.rint(values * 10.0**scale) / 10.0**scale == values).all())
 
 
-def _scaled(values: Column, scale: int) -> I8:
-    """``values`` counted in parts of 10**-scale; InputError where 64 bits do not hold them."""
+def _scale_values(values: Column, scale: int) -> I8:
+    """Count ``values`` in parts of 10**-scale; InputError where 64 bits do not hold them."""
     largest = float(np.abs(values.astype(np.float64)).max(initial=0.0))
     if largest * 10.0**scale >= _LIMIT:
         raise InputError(f"holds the value {largest:g}, which is too large")

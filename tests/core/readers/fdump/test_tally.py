@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.errors import InputError
-from flame.core.readers.fdump.tally import Counts, Tally, holds_nothing
+from flame.core.readers.fdump.tally import DumpCounts, Tally, is_empty_dump
 from tests.support.writers.fdumpfile import DumpFile
 
 SIZE = 1 << 16
@@ -33,7 +33,7 @@ def test_counts_are_those_of_the_records(tmp_path: Path) -> None:
     file.dropped, file.flags = 9, 3
     path = file.write(tmp_path / "x.fdump")
     with closing(Tally(path)) as tally:
-        assert tally.update() == Counts(
+        assert tally.update() == DumpCounts(
             pid=77,
             kernels=25,
             launches=1,
@@ -77,6 +77,6 @@ def test_a_dump_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_dump_of_facts_alone_holds_nothing(tmp_path: Path) -> None:
     file = DumpFile()
     file.meta("process", "sh")
-    assert holds_nothing(file.write(tmp_path / "x.fdump"))
+    assert is_empty_dump(file.write(tmp_path / "x.fdump"))
     file.open_range(["r"], 5)
-    assert not holds_nothing(file.write(tmp_path / "x.fdump"))
+    assert not is_empty_dump(file.write(tmp_path / "x.fdump"))

@@ -22,7 +22,7 @@ def trace() -> KinetoFile:
 def links(trace: KinetoFile, folder: Path) -> dict[str, str]:
     """Name of the forward operator by that of the backward one."""
     path = trace.write(folder / "trace.json")
-    raw = kineto.read(path, LoadOptions(forward=True), silent)
+    raw = kineto.read_kineto(path, LoadOptions(forward=True), silent)
     assert raw.operators is not None
     names = [raw.frames[frame].name for frame in raw.ranges.frame.tolist()]
     pairs = enumerate(raw.operators.forward.tolist())
@@ -151,7 +151,7 @@ def test_without_the_option_nothing_is_linked(trace: KinetoFile, tmp_path: Path)
     forward(trace, "forward", 0, 7)
     backward(trace, "Backward", 100, 7)
     path = trace.write(tmp_path / "trace.json")
-    assert kineto.read(path, LoadOptions(), silent).operators is None
+    assert kineto.read_kineto(path, LoadOptions(), silent).operators is None
 
 
 def test_traces_without_ranges_have_no_links(trace: KinetoFile, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from flame.core.model.meta import Device, Process, Thread
 from flame.core.model.raw import RawTrace
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.kineto import reader as kineto
-from flame.core.readers.kineto.trace import from_zero
+from flame.core.readers.kineto.trace import shift_to_zero
 from tests.support.writers.kinetofile import KinetoFile
 
 Read = Callable[..., RawTrace]
@@ -32,8 +32,8 @@ def trace() -> KinetoFile:
 def read(tmp_path: Path) -> Read:
     def decode(trace: KinetoFile, options: LoadOptions | None = None) -> RawTrace:
         path = trace.write(tmp_path / "trace.json")
-        raw = kineto.read(path, options or LoadOptions(), silent)
-        return from_zero(raw, -first_time(trace))  # the builder's own times again
+        raw = kineto.read_kineto(path, options or LoadOptions(), silent)
+        return shift_to_zero(raw, -first_time(trace))  # the builder's own times again
 
     return decode
 
@@ -55,7 +55,7 @@ def frames(raw: RawTrace, ids: object) -> list[Frame]:
 
 def refused(path: Path) -> str:
     with pytest.raises(InputError) as error:
-        kineto.read(path, LoadOptions(), silent)
+        kineto.read_kineto(path, LoadOptions(), silent)
     return str(error.value).removeprefix(f"{path}: ")
 
 
@@ -158,7 +158,7 @@ def test_shapes_are_one_text_however_the_file_is_indented(
     trace.op("aten::mm", 10, 20, Input_Dims=[[16, 2880], []])
     path = tmp_path / "trace.json"
     path.write_text(trace.text(indent=4))
-    raw = kineto.read(path, LoadOptions(), silent)
+    raw = kineto.read_kineto(path, LoadOptions(), silent)
     assert frames(raw, raw.ranges.frame)[0].get("shapes") == "[[16, 2880], []]"
 
 
@@ -360,14 +360,14 @@ def test_damage_and_cut_are_said(trace: KinetoFile, tmp_path: Path) -> None:
         trace.op(f"op {number}", number, number + 1)
     path = tmp_path / "trace.json"
     path.write_text(trace.text().replace('"op 1"', '["op 1"]')[:-2])
-    raw = kineto.read(path, LoadOptions(), silent)
+    raw = kineto.read_kineto(path, LoadOptions(), silent)
     assert raw.warnings == [
         f"cut off at byte {path.stat().st_size:,}: everything before it is shown",
         "1 damaged events: left out",
     ]
     packed = tmp_path / "trace.json.gz"
     packed.write_bytes(gzip.compress(path.read_bytes())[:-30])
-    warning = kineto.read(packed, LoadOptions(), silent).warnings[0]
+    warning = kineto.read_kineto(packed, LoadOptions(), silent).warnings[0]
     assert warning.endswith("of the unpacked trace: everything before it is shown")
 
 
@@ -385,9 +385,11 @@ def test_trace_cut_off_before_its_events_is_refused(tmp_path: Path) -> None:
 
 
 def test_traces_are_known_by_their_beginning(trace: KinetoFile) -> None:
-    assert kineto.looks_like(trace.text().encode())
-    assert kineto.looks_like(b'\xef\xbb\xbf [ {"ph": "X"')
-    assert kineto.looks_like(b'{"distributedInfo": {"rank": 1}, "metadata": "' + b"x" * 999)
-    assert not kineto.looks_like(b'{"$schema": "https://www.speedscope.app/file-format-schema"}')
-    assert not kineto.looks_like(b"")
-    assert not kineto.looks_like(b'main;"traceEvents": 5')
+    assert kineto.is_chrome_trace(trace.text().encode())
+    assert kineto.is_chrome_trace(b'\xef\xbb\xbf [ {"ph": "X"')
+    assert kineto.is_chrome_trace(b'{"distributedInfo": {"rank": 1}, "metadata": "' + b"x" * 999)
+    assert not kineto.is_chrome_trace(
+        b'{"$schema": "https://www.speedscope.app/file-format-schema"}'
+    )
+    assert not kineto.is_chrome_trace(b"")
+    assert not kineto.is_chrome_trace(b'main;"traceEvents": 5')

@@ -44,7 +44,7 @@ def recorded(name: str) -> list[dict[str, Any]]:
 
 @cache
 def decoded(name: str) -> RawTrace:
-    return kineto.read(TRACES / "kineto" / name, LoadOptions(nvtx_names="raw"), silent)
+    return kineto.read_kineto(TRACES / "kineto" / name, LoadOptions(nvtx_names="raw"), silent)
 
 
 def spans(name: str, categories: tuple[str, ...]) -> list[tuple[int, int]]:

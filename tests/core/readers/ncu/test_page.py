@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from flame.core.errors import InputError
 from flame.core.model.stalls import stall_of
-from flame.core.readers.ncu.result import NcuResult, remarks
-from flame.core.readers.ncu.source_csv import looks_like, read_source_csv
+from flame.core.readers.ncu.result import NcuResult, result_warnings
+from flame.core.readers.ncu.source_csv import is_source_csv, read_source_csv
 from tests.conftest import TRACES
 from tests.support.writers.ncufile import BASE, STEP, TOTAL, Line, Row, cuda_page, sass_page
 
@@ -92,7 +92,7 @@ def test_the_real_page_adds_up() -> None:
     assert [(one.name, by_place(one)) for one in results] == added_up(REAL)
     assert [one.samples.total for one in results] == [48443, 956805]
     assert [len(one.samples.code) for one in results] == [32, 1624]
-    assert list(remarks(results)) == [
+    assert list(result_warnings(results)) == [
         "PC samples that are under no stall reason: 1,692 of 1,005,248"
     ]
 
@@ -172,7 +172,7 @@ def as_written_by_others(text: str) -> str:
 def test_what_versions_and_shells_make_of_it(text: str, tmp_path: Path) -> None:
     (result,) = read(tmp_path, text)
     assert by_place(result) == {0: {"long_scoreboard": 5, "wait": 1}, 16: {"wait": 2}}
-    assert list(remarks([result])) == []
+    assert list(result_warnings([result])) == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
@@ -180,7 +180,7 @@ def test_powershell_writes_utf_16(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "source.csv"
     mark = codecs.BOM_UTF16_LE if encoding.endswith("le") else codecs.BOM_UTF16_BE
     path.write_bytes(mark + PAGE.encode(encoding))
-    assert looks_like(path.read_bytes())
+    assert is_source_csv(path.read_bytes())
     assert read_source_csv(path)[0].samples.total == 8
 
 
@@ -229,7 +229,7 @@ def test_jumps_are_the_same_wherever_the_kernel_lies(tmp_path: Path) -> None:
 def test_samples_under_no_reason_are_kept(tmp_path: Path) -> None:
     (result,) = read(tmp_path, sass_page("k", [Row(LOAD, {WAIT: 3}, 10), Row(EXIT, {WAIT: 1})]))
     assert by_place(result) == {0: {"wait": 3, "unknown": 7}, 16: {"wait": 1}}
-    assert list(remarks([result])) == ["PC samples that are under no stall reason: 7 of 11"]
+    assert list(result_warnings([result])) == ["PC samples that are under no stall reason: 7 of 11"]
 
 
 def test_a_page_without_reasons_has_samples_under_none(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_page_without_reasons_has_samples_under_none(tmp_path: Path) -> None:
 def test_more_by_reason_than_in_all_is_told(tmp_path: Path) -> None:
     (result,) = read(tmp_path, sass_page("k", [Row(LOAD, {WAIT: 10}, 4)]))
     assert result.samples.total == 10
-    (said,) = remarks([result])
+    (said,) = result_warnings([result])
     assert said == "instructions with more samples by reason than in all: 1; reasons count"
 
 
@@ -253,7 +253,7 @@ def test_a_kernel_whose_samples_were_not_collected_is_told(tmp_path: Path) -> No
         ("copy(float *)", True, 8),
         ("named_only", False, 0),
     ]
-    (said,) = remarks(results)
+    (said,) = result_warnings(results)
     assert said.startswith("kernels without PC samples: bare, named_only; profile again with ncu ")
 
 
@@ -288,7 +288,7 @@ def test_an_instruction_that_is_listed_with_two_counts_is_told(tmp_path: Path) -
     other = [Line(9, "again", [(0, Row(LOAD, {LONG: 6, WAIT: 1}))])]
     (result,) = read(tmp_path, cuda_page("copy", "copy.cu", [*LINES, *other], [LONG, WAIT]))
     assert result.samples.total == 8
-    (said,) = remarks([result])
+    (said,) = result_warnings([result])
     assert said.startswith("instructions listed several times, unlike each other: 1;")
 
 
@@ -357,7 +357,7 @@ def test_names_of_any_length_and_kind(tmp_path: Path) -> None:
     ],
 )
 def test_pages_are_known_by_sight(head: str, known: bool) -> None:
-    assert looks_like(head.encode()) is known
+    assert is_source_csv(head.encode()) is known
 
 
 def test_progress_is_told_and_never_beyond_the_end(tmp_path: Path) -> None:

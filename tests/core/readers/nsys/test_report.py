@@ -16,7 +16,7 @@ import pytest
 from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
 from flame.core.options import silent
-from flame.core.readers.nsys.report import MAGIC, STAGE, convert, looks_like_report
+from flame.core.readers.nsys.report import MAGIC, STAGE, export_report, looks_like_report
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.nsysfile import NsysFile
@@ -108,7 +108,7 @@ def test_a_report_opens_under_any_name(nsys: Nsys, report: Path) -> None:
 
 def test_nsys_is_asked_as_its_manual_says(nsys: Nsys, report: Path, folder: Path) -> None:
     nsys(COPY)
-    convert(report, silent)
+    export_report(report, silent)
     command, kind, force, output, path = (folder / "arguments").read_text().splitlines()
     assert (command, kind, force) == ("export", "--type=sqlite", "--force-overwrite=true")
     assert output.endswith(".sqlite")
@@ -117,42 +117,42 @@ def test_nsys_is_asked_as_its_manual_says(nsys: Nsys, report: Path, folder: Path
 
 def test_a_conversion_is_kept(nsys: Nsys, report: Path, folder: Path) -> None:
     nsys(COPY)
-    made = convert(report, silent)
-    assert convert(report, silent) == made
+    made = export_report(report, silent)
+    assert export_report(report, silent) == made
     assert runs(folder) == 1
     assert made.is_relative_to(folder / "cache" / "flame")
 
 
 def test_a_kept_conversion_needs_no_nsys(nsys: Nsys, report: Path, folder: Path) -> None:
     nsys(COPY)
-    made = convert(report, silent)
+    made = export_report(report, silent)
     (folder / "bin" / "nsys").unlink()
-    assert convert(report, silent) == made
+    assert export_report(report, silent) == made
 
 
 def test_a_new_recording_is_converted_and_the_old_forgotten(
     nsys: Nsys, report: Path, folder: Path
 ) -> None:
     nsys(COPY)
-    made = convert(report, silent)
+    made = export_report(report, silent)
     report.write_bytes(HEAD + b"recorded again")
     other = folder / "other.nsys-rep"
     other.write_bytes(HEAD)
-    kept = {convert(other, silent), convert(report, silent)}
+    kept = {export_report(other, silent), export_report(report, silent)}
     assert made not in kept
     assert set((folder / "cache" / "flame").iterdir()) == kept
 
 
 def test_a_conversion_is_for_its_user_alone(nsys: Nsys, report: Path) -> None:
     nsys(COPY)
-    assert convert(report, silent).parent.stat().st_mode & 0o777 == 0o700
+    assert export_report(report, silent).parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_nothing_is_written_beside_the_report(nsys: Nsys, report: Path, folder: Path) -> None:
     place = folder / "place"
     place.mkdir()
     nsys(COPY)
-    convert(report.rename(place / report.name), silent)
+    export_report(report.rename(place / report.name), silent)
     assert [path.name for path in place.iterdir()] == [report.name]
 
 
@@ -207,7 +207,7 @@ def test_what_nsys_said_is_told(
 ) -> None:
     nsys(script)
     with pytest.raises(InputError) as caught:
-        convert(report, silent)
+        export_report(report, silent)
     assert str(caught.value).startswith(f"{report}: nsys ")
     assert said in str(caught.value)
     assert left_in_cache(folder) == []
@@ -217,14 +217,14 @@ def test_nsys_that_cannot_run(nsys: Nsys, report: Path, folder: Path) -> None:
     nsys("")
     (folder / "bin" / "nsys").write_text("#!/no/such/interpreter\n")
     with pytest.raises(InputError, match="cannot be converted"):
-        convert(report, silent)
+        export_report(report, silent)
 
 
 def test_a_cache_that_cannot_be_made(nsys: Nsys, report: Path, folder: Path) -> None:
     nsys(COPY)
     (folder / "cache").write_text("in the way")
     with pytest.raises(InputError, match="cannot be converted"):
-        convert(report, silent)
+        export_report(report, silent)
 
 
 def test_a_relative_cache_is_ignored(
@@ -233,7 +233,7 @@ def test_a_relative_cache_is_ignored(
     nsys(COPY)
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
     monkeypatch.setenv("HOME", str(folder / "home"))
-    assert convert(report, silent).parent == folder / "home" / ".cache" / "flame"
+    assert export_report(report, silent).parent == folder / "home" / ".cache" / "flame"
 
 
 def test_conversion_reports_progress_and_can_be_stopped(
@@ -250,8 +250,8 @@ def test_conversion_reports_progress_and_can_be_stopped(
 
     began = time.monotonic()
     with pytest.raises(CancelledError):
-        convert(report, stop_soon)
-    assert time.monotonic() - began < PATIENCE
+        export_report(report, stop_soon)
+    assert time.monotonic() - began < 10
     assert set(stages) == {STAGE}
     assert left_in_cache(folder) == []
     wait_until(lambda: is_gone(int((folder / "child").read_text())))

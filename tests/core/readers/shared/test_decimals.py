@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.readers.shared.decimals import NUMBER, Decimals, unit_of
+from flame.core.readers.shared.decimals import NUMBER, DecimalNumbers, decimal_unit
 
 
 def built(*numbers: bytes) -> tuple[list[int], int]:
-    decimals = Decimals()
+    decimals = DecimalNumbers()
     decimals.add(numbers)
     values, power = decimals.build()
     return values.tolist(), power
@@ -34,17 +34,17 @@ def test_floats_as_python_writes_them(number: float) -> None:
 
 
 def test_pieces_share_a_unit() -> None:
-    decimals = Decimals()
+    decimals = DecimalNumbers()
     decimals.add([b"1", b"2"])
     decimals.add([])
     decimals.add([b"0.5"])
     values, power = decimals.build()
-    assert (values.tolist(), power, unit_of(power)) == ([10, 20, 5], 1, "1e-1")
-    assert unit_of(0) == "count"
+    assert (values.tolist(), power, decimal_unit(power)) == ([10, 20, 5], 1, "1e-1")
+    assert decimal_unit(0) == "count"
 
 
 def test_what_is_rounded_is_counted() -> None:
-    decimals = Decimals()
+    decimals = DecimalNumbers()
     decimals.add([b"0.0000000004", b"1.5", b"2e-12"])
     assert decimals.build()[0].tolist() == [0, 15, 0]
     assert decimals.rounded == 2

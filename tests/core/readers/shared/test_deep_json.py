@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.readers.shared.deep_json import decode
+from flame.core.readers.shared.deep_json import decode_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text() | st.floats(-1e9, 1e9),
@@ -28,8 +28,8 @@ def unwrapped(value: object) -> object:
 @given(VALUES, st.sampled_from([None, 2]))
 def test_deep_and_shallow_say_the_same(value: object, indent: int | None) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=indent is None).encode()
-    assert decode(text) == value
-    assert unwrapped(decode(b"[" * DEPTH + text + b"]" * DEPTH)) == value
+    assert decode_json(text) == value
+    assert unwrapped(decode_json(b"[" * DEPTH + text + b"]" * DEPTH)) == value
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,6 @@ def test_deep_and_shallow_say_the_same(value: object, indent: int | None) -> Non
 )
 def test_damage_is_found_at_any_depth(inner: bytes) -> None:
     with pytest.raises(ValueError, match=r"^[^\n]+\Z"):
-        decode(b"[" * 3 + inner)
+        decode_json(b"[" * 3 + inner)
     with pytest.raises(ValueError, match=r"^[^\n]+\Z"):
-        decode(b"[" * DEPTH + inner)
+        decode_json(b"[" * DEPTH + inner)

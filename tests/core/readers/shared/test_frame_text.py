@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
-from flame.core.readers.shared.frame_text import NO_NAME, frame_of
+from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
 
 PYTHON = Kind.PYTHON
 LIBRARY = (("module", "libc.so.6"),)
@@ -38,7 +38,7 @@ LIBRARY = (("module", "libc.so.6"),)
     ],
 )
 def test_py_spy(text: str, frame: Frame) -> None:
-    assert frame_of(text) == frame
+    assert parse_frame(text) == frame
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_py_spy(text: str, frame: Frame) -> None:
     ],
 )
 def test_instructions(text: str, kind: Kind) -> None:
-    assert frame_of(text) == Frame(kind, text)
+    assert parse_frame(text) == Frame(kind, text)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_instructions(text: str, kind: Kind) -> None:
     ],
 )
 def test_processes_and_threads_keep_their_text(text: str, kind: Kind) -> None:
-    assert frame_of(text) == Frame(kind, text)
+    assert parse_frame(text) == Frame(kind, text)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_processes_and_threads_keep_their_text(text: str, kind: Kind) -> None:
     ],
 )
 def test_pytorch(text: str, frame: Frame) -> None:
-    assert frame_of(text) == frame
+    assert parse_frame(text) == frame
 
 
 @pytest.mark.parametrize(
     "text", ["/a/b.py:f:12", "/a/b.py:f@12", "/a/b.py:12@f", "/a/b.py(12): f", "f (/a/b.py:12)"]
 )
 def test_one_place_in_the_ways_of_five_tools(text: str) -> None:
-    assert frame_of(text) == Frame(PYTHON, "f", "/a/b.py", 12)
+    assert parse_frame(text) == Frame(PYTHON, "f", "/a/b.py", 12)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_one_place_in_the_ways_of_five_tools(text: str) -> None:
     ],
 )
 def test_other_tools(text: str, frame: Frame) -> None:
-    assert frame_of(text) == frame
+    assert parse_frame(text) == frame
 
 
 @pytest.mark.parametrize(
@@ -140,17 +140,17 @@ def test_other_tools(text: str, frame: Frame) -> None:
     ],
 )
 def test_our_own_exports(text: str, kind: Kind) -> None:
-    assert frame_of(text) == Frame(kind, text)
+    assert parse_frame(text) == Frame(kind, text)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t"])
 def test_nothing_is_called_something(text: str) -> None:
-    assert frame_of(text) == Frame(Kind.FRAME, NO_NAME)
+    assert parse_frame(text) == Frame(Kind.FRAME, NO_NAME)
 
 
 @given(st.text(alphabet="aP1 .:()<>[]@_-py\ud800\x00é", max_size=30))
 def test_a_frame_says_all_that_its_text_says(text: str) -> None:
-    frame = frame_of(text)
+    frame = parse_frame(text)
     said = frame.name + frame.file + (str(frame.line) if frame.line else "") + frame.get("module")
     if frame.name != NO_NAME:
         assert set(text) - set("0 :()@py") <= set(said)
@@ -164,5 +164,5 @@ def test_time_is_linear_in_the_length(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     begin = time.process_time()
     for hostile in (text, text + ")", text + ":1", text + "\0"):
-        frame_of(hostile)
+        parse_frame(hostile)
     assert time.process_time() - begin < 2  # 0.1 s; quadratic would be hours

@@ -68,7 +68,7 @@ def only_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise AssertionError("left to SQLite")
 
-    monkeypatch.setattr(SqliteSource, "between", refuse)
+    monkeypatch.setattr(SqliteSource, "chunks_between", refuse)
     monkeypatch.setattr(SqliteSource, "chunks", refuse)
 
 

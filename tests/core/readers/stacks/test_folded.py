@@ -22,7 +22,7 @@ from flame.core.model.raw import RawStacks
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
-from flame.core.readers.shared.frame_text import NO_NAME, frame_of
+from flame.core.readers.shared.frame_text import NO_NAME, parse_frame
 from flame.core.readers.stacks import folded
 from flame.exporters import folded as writer
 from tests.conftest import TRACES
@@ -42,7 +42,7 @@ Folded = dict[tuple[str, ...], Fraction]
 def read(tmp_path: Path, data: bytes) -> RawStacks:
     path = tmp_path / "stacks.txt"
     path.write_bytes(data)
-    return folded.read(path, LoadOptions(), silent)
+    return folded.read_folded(path, LoadOptions(), silent)
 
 
 @pytest.fixture
@@ -68,15 +68,15 @@ def plainly(data: bytes) -> Folded:
     for line in data.decode(encoding).replace("\r\n", "\n").split("\n"):
         if match := re.fullmatch(r"(.*) (\d+)", line):
             texts = match[1].rstrip("; ").split(";")
-            found[tuple(frame_of(text).name for text in texts)] += int(match[2])
+            found[tuple(parse_frame(text).name for text in texts)] += int(match[2])
     return {stack: Fraction(value) for stack, value in found.items()}
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_speedscopes_own_samples(path: Path) -> None:
     data = path.read_bytes()
-    assert folded.looks_like(data[: 1 << 16])
-    raw = folded.read(path, LoadOptions(), silent)
+    assert folded.is_folded(data[: 1 << 16])
+    raw = folded.read_folded(path, LoadOptions(), silent)
     assert said(raw) == plainly(data)
     assert raw.meta.format == "folded"
     assert raw.meta.path == str(path)
@@ -123,7 +123,7 @@ def test_spellings(tmp_path: Path, data: bytes, expected: Folded) -> None:
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf16_in_odd_pieces(small_batches: None, tmp_path: Path, encoding: str) -> None:
     text = "\ufeff" + "á;😀 1\n" * 10_000
-    assert folded.looks_like(text.encode(encoding)[: 1 << 16])
+    assert folded.is_folded(text.encode(encoding)[: 1 << 16])
     assert said(read(tmp_path, text.encode(encoding))) == {("á", "😀"): 10_000}
 
 
@@ -200,7 +200,7 @@ def of_texts(found: Folded) -> Folded:
     """Names as the frames that these texts are have them."""
     renamed: Counter[tuple[str, ...]] = Counter()
     for texts, value in found.items():
-        renamed[tuple(frame_of(text).name for text in texts)] += value  # type: ignore[assignment]
+        renamed[tuple(parse_frame(text).name for text in texts)] += value  # type: ignore[assignment]
     return {stack: Fraction(value) for stack, value in renamed.items()}
 
 
@@ -274,7 +274,7 @@ def test_a_load_can_be_stopped(tmp_path: Path) -> None:
     path = tmp_path / "stacks.txt"
     path.write_bytes(b"a;b 1\n")
     with pytest.raises(CancelledError):
-        folded.read(path, LoadOptions(), stop)
+        folded.read_folded(path, LoadOptions(), stop)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_a_load_can_be_stopped(tmp_path: Path) -> None:
     ],
 )
 def test_what_looks_like_stacks(text: str) -> None:
-    assert folded.looks_like(text.encode()[: 1 << 16])
+    assert folded.is_folded(text.encode()[: 1 << 16])
 
 
 @pytest.mark.parametrize(
@@ -324,14 +324,14 @@ def test_what_looks_like_stacks(text: str) -> None:
     ],
 )
 def test_what_does_not(text: str) -> None:
-    assert not folded.looks_like(text.encode()[: 1 << 16])
+    assert not folded.is_folded(text.encode()[: 1 << 16])
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.name)
 def test_other_formats_are_not_taken(path: Path) -> None:
     data = path.read_bytes()
     head = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
-    assert not folded.looks_like(head[: 1 << 16])
+    assert not folded.is_folded(head[: 1 << 16])
 
 
 def exported(profile: flame.Profile) -> bytes:

@@ -51,7 +51,7 @@ def kernel(name: str, time: float, device: object = "0", **metrics: object) -> N
 def read(tmp_path: Path, document: object) -> RawStacks:
     path = tmp_path / "p.hatchet"
     path.write_bytes(document if isinstance(document, bytes) else json.dumps(document).encode())
-    return proton.read(path, LoadOptions(), silent)
+    return proton.read_proton(path, LoadOptions(), silent)
 
 
 def frames(raw: RawStacks, row: int = 0) -> list[Frame]:
@@ -76,9 +76,9 @@ def total(tree: Node, metric: str) -> int:
 
 @needs_real
 def test_the_real_file() -> None:
-    assert proton.looks_like(REAL.read_bytes()[: 1 << 16])
+    assert proton.is_proton(REAL.read_bytes()[: 1 << 16])
     root, devices = json.loads(REAL.read_bytes())
-    raw = proton.read(REAL, LoadOptions(), silent)
+    raw = proton.read_proton(REAL, LoadOptions(), silent)
     assert [(one.key, one.title, one.unit) for one in raw.measures] == [
         ("time", "GPU time", "ns"),
         ("count", "count", "count"),
@@ -274,7 +274,7 @@ def test_a_load_can_be_stopped(tmp_path: Path) -> None:
     path = tmp_path / "p.hatchet"
     path.write_bytes(GOOD)
     with pytest.raises(CancelledError):
-        proton.read(path, LoadOptions(), stop)
+        proton.read_proton(path, LoadOptions(), stop)
 
 
 @pytest.mark.parametrize(
@@ -292,8 +292,8 @@ def test_a_load_can_be_stopped(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_taken(head: bytes, taken: bool) -> None:
-    assert proton.looks_like(head) == taken
-    assert not (taken and folded.looks_like(head))
+    assert proton.is_proton(head) == taken
+    assert not (taken and folded.is_folded(head))
 
 
 def exported(profile: flame.Profile) -> bytes:

@@ -102,7 +102,7 @@ def test_a_sum_beyond_64_bits_is_refused() -> None:
     ],
 )
 def test_is_recognised_by_its_beginning(head: bytes) -> None:
-    assert speedscope.looks_like(head)
+    assert speedscope.is_speedscope(head)
 
 
 @pytest.mark.parametrize(
@@ -118,4 +118,4 @@ def test_is_recognised_by_its_beginning(head: bytes) -> None:
     ],
 )
 def test_others_are_not_taken_for_it(head: bytes) -> None:
-    assert not speedscope.looks_like(head)
+    assert not speedscope.is_speedscope(head)

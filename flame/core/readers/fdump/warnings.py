@@ -1,4 +1,4 @@
-"""What is to be said of a dump: what is damaged, what was dropped, and how it ended."""
+"""Warn of what is wrong with a dump: damage, dropped records, and how it ended."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from flame.core.readers.fdump.chunks import Chunks
-from flame.core.readers.fdump.context import Context
-from flame.core.readers.fdump.layout import FULL, KINDS, RUNNING, STOPPED, Header
+from flame.core.readers.fdump.context import DumpContext
+from flame.core.readers.fdump.layout import FULL, KINDS, RUNNING, STOPPED, DumpHeader
 from flame.core.readers.fdump.records import Records
 
 _LONGEST = 60
@@ -25,39 +25,39 @@ _CAUSES = {
 
 
 class Losses:
-    """What could not be written, as far as it has been learnt."""
+    """Counts records that could not be written, by cause."""
 
     def __init__(self) -> None:
         self.drops: Counter[int] = Counter()
 
     def learn(self, records: Records) -> None:
-        """Add what ``records`` say."""
+        """Add the counts in ``records``."""
         table = records.table("drop", ("cause", "count"))
         for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
             self.drops[cause if cause in _CAUSES else _UNKNOWN] += max(count, 0)
 
 
-def remarks(chunks: Chunks, context: Context, losses: Losses) -> Iterator[str]:
-    """One line for each thing that the reader of a flame graph has to know."""
-    yield from _stop(chunks.header)
-    yield from _end(chunks, context)
-    yield from _rest(chunks, context, losses)
+def dump_warnings(chunks: Chunks, context: DumpContext, losses: Losses) -> Iterator[str]:
+    """Yield a line for each thing that the reader of a flame graph has to know of a dump."""
+    yield from _stop_warnings(chunks.header)
+    yield from _end_warnings(chunks, context)
+    yield from _content_warnings(chunks, context, losses)
 
 
-def remarks_so_far(chunks: Chunks, context: Context, losses: Losses) -> Iterator[str]:
-    """The same of a dump that may still be growing, which is no remark."""
-    yield from _stop(chunks.header)
-    yield from _rest(chunks, context, losses)
+def growing_dump_warnings(chunks: Chunks, context: DumpContext, losses: Losses) -> Iterator[str]:
+    """Yield the warnings of a dump that may still be growing, which is no reason for one."""
+    yield from _stop_warnings(chunks.header)
+    yield from _content_warnings(chunks, context, losses)
 
 
-def _rest(chunks: Chunks, context: Context, losses: Losses) -> Iterator[str]:
-    yield from _damage(chunks, context)
-    yield from _drops(chunks.header, losses)
-    yield from _notes(context.vocabulary.facts.get("note", ()))
-    yield from context.warnings()
+def _content_warnings(chunks: Chunks, context: DumpContext, losses: Losses) -> Iterator[str]:
+    yield from _damage_warnings(chunks, context)
+    yield from _drop_warnings(chunks.header, losses)
+    yield from _library_notes(context.vocabulary.facts.get("note", ()))
+    yield from context.time_warnings()
 
 
-def _stop(header: Header) -> Iterator[str]:
+def _stop_warnings(header: DumpHeader) -> Iterator[str]:
     if header.flags & FULL:
         yield "recording stopped before the program ended: there was no more room for it"
     if header.flags & STOPPED:
@@ -65,7 +65,7 @@ def _stop(header: Header) -> Iterator[str]:
         yield f"recording stopped before the program ended, {told}"
 
 
-def _end(chunks: Chunks, context: Context) -> Iterator[str]:
+def _end_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
     # Forked workers end so, and nothing is missing: what they wrote themselves is there.
     forked_worker = "forked_from" in context.vocabulary.facts and not chunks.count("launch")
     if chunks.header.state == RUNNING and not forked_worker:
@@ -75,11 +75,11 @@ def _end(chunks: Chunks, context: Context) -> Iterator[str]:
         )
 
 
-def _damage(chunks: Chunks, context: Context) -> Iterator[str]:
+def _damage_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
     have, tail = chunks.size(), chunks.header.tail
     if have < tail:
         yield f"cut off: {have:,} of {tail:,} bytes are there"
-    spoilt = chunks.lost() + chunks.unreadable + context.vocabulary.texts.damaged
+    spoilt = chunks.count_lost() + chunks.unreadable + context.vocabulary.texts.damaged
     if spoilt:
         yield f"damaged: {spoilt:,} pieces of it cannot be read, or not wholly: left out"
     unknown = [key for key in chunks.layouts if key not in KINDS and chunks.count(key)]
@@ -91,15 +91,15 @@ def _damage(chunks: Chunks, context: Context) -> Iterator[str]:
         yield f"{context.stacks.lost:,} stacks are not whole: [lost] stands for what is missing"
 
 
-def _notes(said: Sequence[str]) -> Iterator[str]:
-    """What the library has noted; it has a few things to note, each once."""
+def _library_notes(said: Sequence[str]) -> Iterator[str]:
+    """Yield the notes that the library has written; each comes once, and there are few."""
     for note in said[:_MOST_NOTES]:
         yield note if len(note) <= _LONGEST_NOTE else f"{note[:_LONGEST_NOTE]}…"
     if more := said[_MOST_NOTES:]:
         yield f"{len(more):,} more notes in the dump: left out"
 
 
-def _drops(header: Header, losses: Losses) -> Iterator[str]:
+def _drop_warnings(header: DumpHeader, losses: Losses) -> Iterator[str]:
     counts = losses.drops.copy()
     counts[_UNKNOWN] += max(header.dropped - counts.total(), 0)
     # Which of the reasons it was is written when the dump ends.

@@ -1,9 +1,9 @@
-"""Who and what was traced: processes, threads, GPUs, exporter and capture options."""
+"""Read metadata of an export: processes, threads, GPUs, exporter and capture options."""
 
 from __future__ import annotations
 
 from flame.core.model.meta import Device, Meta, Process, Thread
-from flame.core.readers.nsys.context import TIME_LIMIT, Context, pid_of, tid_of
+from flame.core.readers.nsys.context import TIME_LIMIT, NsysContext, pid_of, tid_of
 
 _SCHEMA, _PRODUCT, _SYNTHETIC = "EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION", "FLAME_SYNTHETIC"
 _OPTIONS = (
@@ -14,28 +14,28 @@ _OPTIONS = (
 )
 
 
-def read_meta(context: Context, path: str) -> Meta:
-    """Versions and a few capture options.
+def read_meta(context: NsysContext, path: str) -> Meta:
+    """Read versions and a few capture options.
 
     Only by name: these tables also hold the user's environment.
     """
     exported: dict[str, str] = {}
     for table in ("EXPORT_META_DATA", "META_DATA_EXPORT"):
-        exported |= _named(context, table, (_SCHEMA, _PRODUCT, _SYNTHETIC))
+        exported |= _read_values(context, table, (_SCHEMA, _PRODUCT, _SYNTHETIC))
     version = exported.get(_PRODUCT, "")
     return Meta(
         path=path,
         format="nsys-sqlite",
-        origin=_origin(context),
+        origin=_read_origin(context),
         producer=f"Nsight Systems {version}".rstrip(),
         schema_version=exported.get(_SCHEMA, ""),
         synthetic=_SYNTHETIC in exported,
-        options=_named(context, "META_DATA_CAPTURE", _OPTIONS),
+        options=_read_values(context, "META_DATA_CAPTURE", _OPTIONS),
     )
 
 
-def _origin(context: Context) -> int | None:
-    """The Unix time of the session's start, at which its clock is 0, ns.
+def _read_origin(context: NsysContext) -> int | None:
+    """Read the Unix time of the session's start, at which its clock is 0, ns.
 
     By it nsys's own recipes align several reports; files without it are of 2020 and before.
     """
@@ -44,8 +44,8 @@ def _origin(context: Context) -> int | None:
     return known[0] if len(known) == 1 else None
 
 
-def _named(context: Context, table: str, wanted: tuple[str, ...]) -> dict[str, str]:
-    """Values of the ``wanted`` keys, with or without a ``PROCESS_n:`` in front."""
+def _read_values(context: NsysContext, table: str, wanted: tuple[str, ...]) -> dict[str, str]:
+    """Read values of the ``wanted`` keys, with or without a ``PROCESS_n:`` in front."""
     found = {}
     for name, value in context.source.rows(table, ["name", "value"]):
         key = str(name)
@@ -55,15 +55,15 @@ def _named(context: Context, table: str, wanted: tuple[str, ...]) -> dict[str, s
     return found
 
 
-def read_processes(context: Context) -> tuple[Process, ...]:
-    """The processes that did something, named where the trace names them."""
-    names = _texts(context, "PROCESSES", ["globalPid", "name"])
+def read_processes(context: NsysContext) -> tuple[Process, ...]:
+    """List the processes that did something, named where the trace names them."""
+    names = _read_texts(context, "PROCESSES", ["globalPid", "name"])
     return tuple(Process(pid_of(key), names.get(key, "")) for key in context.processes.keys)
 
 
-def read_threads(context: Context) -> tuple[Thread, ...]:
-    """The threads that did something, named where the trace names them."""
-    names = _texts(context, "ThreadNames", ["globalTid", "nameId"])
+def read_threads(context: NsysContext) -> tuple[Thread, ...]:
+    """List the threads that did something, named where the trace names them."""
+    names = _read_texts(context, "ThreadNames", ["globalTid", "nameId"])
     number = {key: place for place, key in enumerate(context.processes.keys)}
     return tuple(
         Thread(number[key & ~0xFFFFFF], tid_of(key), names.get(key, ""))
@@ -71,18 +71,18 @@ def read_threads(context: Context) -> tuple[Thread, ...]:
     )
 
 
-def _texts(context: Context, table: str, names: list[str]) -> dict[int, str]:
-    """First column to second (a text, or the id of one); the last row wins."""
+def _read_texts(context: NsysContext, table: str, names: list[str]) -> dict[int, str]:
+    """Map the first column to the second (a text, or the id of one); the last row wins."""
     found = {}
     for key, value in context.source.rows(table, names):
-        text = value if isinstance(value, str) else context.string(value)
+        text = value if isinstance(value, str) else context.text_of(value)
         if isinstance(key, int) and text:
             found[key] = text
     return found
 
 
-def read_devices(context: Context) -> tuple[tuple[Device, ...], list[int]]:
-    """GPUs, and for every (process, CUDA ordinal) the index of its GPU.
+def read_devices(context: NsysContext) -> tuple[tuple[Device, ...], list[int]]:
+    """List GPUs, and for every (process, CUDA ordinal) the index of its GPU.
 
     The CUDA ordinal is a process's own (CUDA_VISIBLE_DEVICES shifts it); TARGET_INFO_CUDA_DEVICE
     maps it to the machine's GPU from schema 3.17.1 on.
@@ -94,7 +94,7 @@ def read_devices(context: Context) -> tuple[tuple[Device, ...], list[int]]:
         )
         if isinstance(gpu, int)
     }
-    names = _device_names(context)
+    names = _read_device_names(context)
     processes = [pid_of(key) for key in context.processes.keys] + [-1]
     pairs = [((key >> 32) - 1, key & 0xFFFFFFFF) for key in context.devices.keys]
     gpus = [gpu_of.get((processes[process], ordinal), ordinal) for process, ordinal in pairs]
@@ -102,13 +102,13 @@ def read_devices(context: Context) -> tuple[tuple[Device, ...], list[int]]:
     return tuple(Device(gpu, names.get(gpu, "")) for gpu in ids), [ids.index(gpu) for gpu in gpus]
 
 
-def _device_names(context: Context) -> dict[int, str]:
-    """GPU names by number; the table and its key column were renamed in 2021.
+def _read_device_names(context: NsysContext) -> dict[int, str]:
+    """Read GPU names by number; the table and its key column were renamed in 2021.
 
     The older table counts GPUs as CUDA does, which is what activities name.
     """
     names: dict[int, str] = {}
     for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
         key = "id" if "id" in context.source.columns(table) else "deviceId"
-        names |= _texts(context, table, [key, "name"])
+        names |= _read_texts(context, table, [key, "name"])
     return names

@@ -1,4 +1,4 @@
-"""Who and what was recorded: the process, its threads, GPUs, versions."""
+"""Read metadata of a dump: the process, its threads, GPUs, versions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from flame.core.model.meta import Device, Meta, Process
-from flame.core.readers.fdump.layout import Header
-from flame.core.readers.fdump.names import DEVICE, THREAD, Vocabulary
+from flame.core.readers.fdump.layout import DumpHeader
+from flame.core.readers.fdump.vocabulary import DEVICE, THREAD, DumpVocabulary
 
 _LONGEST_NAME = 15  # TASK_COMM_LEN of Linux, less the byte at its end
 _PYTHON = re.compile(r"python[\d.]*")
@@ -17,9 +17,9 @@ _BY_SYSTEM = 1  # scope of a thread's name in dump.h
 _VERSION = re.compile(r"((?:API )?[0-9]+(?:\.[0-9]+)*(?: \([\w-]+\))?)(?:: |\Z)")
 
 
-def read_meta(header: Header, vocabulary: Vocabulary, path: str) -> Meta:
-    """Versions, the rank, what is missing and why, and when the recording began."""
-    fact = vocabulary.fact
+def read_meta(header: DumpHeader, vocabulary: DumpVocabulary, path: str) -> Meta:
+    """Read versions, the rank, what is missing and why, and when the recording began."""
+    fact = vocabulary.last_fact
     cupti, no_cupti = _version(vocabulary, "cupti")
     python, no_python = _version(vocabulary, "python")
     if not cupti and not no_cupti:
@@ -34,15 +34,15 @@ def read_meta(header: Header, vocabulary: Vocabulary, path: str) -> Meta:
         rank=int(rank) if _RANK.fullmatch(rank) else None,
         label=f"{name} [{header.pid}]" if name else f"[{header.pid}]",
         clock=f"{fact('boot_id')} {offset}" if fact("boot_id") else "",
-        producer=", ".join(f"{title} {one}" for title, one in parts if one),
+        producer=", ".join(f"{title} {version}" for title, version in parts if version),
         schema_version=str(header.version),
         synthetic=fact("synthetic") == "yes",
         options={key: why for key, why in (("cupti", no_cupti), ("python", no_python)) if why},
     )
 
 
-def _version(vocabulary: Vocabulary, key: str) -> tuple[str, str]:
-    """The version of a part of the process, and why there is nothing of it; each may be empty."""
+def _version(vocabulary: DumpVocabulary, key: str) -> tuple[str, str]:
+    """Return the version of a part of the process, and why it recorded nothing, if known."""
     version = reason = ""
     for text in vocabulary.facts.get(key, ()):
         found = _VERSION.match(text)
@@ -51,45 +51,50 @@ def _version(vocabulary: Vocabulary, key: str) -> tuple[str, str]:
     return version, reason.removeprefix("no frames: ")
 
 
-def process_of(header: Header, vocabulary: Vocabulary, source: int) -> Process:
-    """The process that wrote the dump, which has the number ``source``."""
+def build_process(header: DumpHeader, vocabulary: DumpVocabulary, source: int) -> Process:
+    """Describe the process that wrote the dump with the number ``source``."""
     return Process(header.pid & 0x7FFFFFFF, process_name(vocabulary), source)
 
 
-def process_name(vocabulary: Vocabulary) -> str:
-    """What the process calls itself, whole; of a Python that is called so its script or module."""
-    name, (first, *words) = vocabulary.fact("process"), vocabulary.fact("command").split() or [""]
+def process_name(vocabulary: DumpVocabulary) -> str:
+    """Return what the process calls itself, uncut; for a Python process its script or module."""
+    name, (first, *words) = (
+        vocabulary.last_fact("process"),
+        vocabulary.last_fact("command").split() or [""],
+    )
     if _PYTHON.fullmatch(name):
-        return _script(words) or name
+        return _script_name(words) or name
     if len(name) < _LONGEST_NAME:
         return name
     # The system has cut it.
-    paths = (vocabulary.fact("executable"), first, *words[:1])
-    return next((one for one in map(_base, paths) if one.startswith(name)), name)
+    paths = (vocabulary.last_fact("executable"), first, *words[:1])
+    return next(
+        (file_name for file_name in map(_file_name, paths) if file_name.startswith(name)), name
+    )
 
 
-def _script(words: Sequence[str]) -> str:
-    """What ``python WORDS`` runs; empty for a command in the words themselves."""
+def _script_name(words: Sequence[str]) -> str:
+    """Return the script or module that ``python WORDS`` runs; empty for ``-c``."""
     for at, word in enumerate(words):
         if word == "-m":
             return "".join(words[at + 1 : at + 2])
         if word == "-c":
             return ""
         if word.endswith(".py"):
-            return _base(word)
+            return _file_name(word)
     return ""
 
 
-def _base(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def thread_name(header: Header, vocabulary: Vocabulary, tid: int) -> str:
-    """What the program calls a thread, else the system; a process's first has its pid."""
-    own = vocabulary.name(THREAD, tid) or vocabulary.name(THREAD, tid, _BY_SYSTEM)
+def thread_name(header: DumpHeader, vocabulary: DumpVocabulary, tid: int) -> str:
+    """Return the name that the program gave a thread, else the system; "main" for the first."""
+    own = vocabulary.name_of(THREAD, tid) or vocabulary.name_of(THREAD, tid, _BY_SYSTEM)
     return own or ("main" if tid == header.pid else "")
 
 
-def device_of(vocabulary: Vocabulary, number: int, source: int) -> Device:
-    """A GPU by the process's CUDA ordinal."""
-    return Device(number, vocabulary.name(DEVICE, number), source)
+def build_device(vocabulary: DumpVocabulary, number: int, source: int) -> Device:
+    """Describe a GPU by the process's CUDA ordinal."""
+    return Device(number, vocabulary.name_of(DEVICE, number), source)

@@ -1,4 +1,4 @@
-"""Who and what was traced: processes, threads, GPUs, versions of the profiler."""
+"""Read metadata of a trace: processes, threads, GPUs, versions of the profiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from flame.core.columns import I4
 from flame.core.model.activities import NONE
 from flame.core.model.meta import Device, Meta, Process, Thread
-from flame.core.readers.kineto.context import Context, Place
+from flame.core.readers.kineto.context import KinetoContext, Place
 from flame.core.readers.kineto.events import Number
 
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory", "with_flops", "with_modules")
@@ -32,14 +32,14 @@ _DEFAULT_NAME = re.compile(r"thread -?\d+ \((.*)\)", re.DOTALL)
 
 
 class _Properties(msgspec.Struct):
-    """One of `deviceProperties`."""
+    """An entry of `deviceProperties`."""
 
     id: Number
     name: str = ""
 
 
 def read_meta(path: str, top: Mapping[str, bytes], first_time: int) -> Meta:
-    """Versions, capture options, the rank, and when the trace's clock was 0."""
+    """Read versions, capture options, the rank, and when the trace's clock was 0."""
     known = {key: number for key in top if (number := _number(top[key])) is not None}
     versions = [
         f"{title} {_version(known[key])}" for key, title in _VERSIONS.items() if key in known
@@ -66,24 +66,24 @@ def _number(text: bytes) -> int | None:
 
 
 def _version(number: int) -> str:
-    """`12040` is 12.4; HIP counts `60342134` for 6.3."""
+    """Format a version: `12040` is 12.4; HIP counts `60342134` for 6.3."""
     if number >= 10_000_000:
         return f"{number // 10_000_000}.{number // 100_000 % 100}"
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def read_devices(top: Mapping[str, bytes], numbers: I4) -> tuple[Device, ...]:
-    """The GPUs with these ``numbers``."""
+    """Describe the GPUs with these ``numbers``."""
     try:
         listed = msgspec.json.decode(top.get(_DEVICES, b"[]"), type=list[_Properties])
     except (ValueError, RecursionError):
         listed = []
-    names = {one.id: one.name for one in listed}
+    names = {properties.id: properties.name for properties in listed}
     return tuple(Device(number, names.get(number, "")) for number in numbers.tolist())
 
 
-def read_processes(context: Context) -> tuple[tuple[Process, ...], tuple[Thread, ...]]:
-    """The processes that did something, and their threads by number.
+def read_processes(context: KinetoContext) -> tuple[tuple[Process, ...], tuple[Thread, ...]]:
+    """List the processes that did something, and their threads by number.
 
     Python functions of threads that the profiler did not know stand in process 0: they belong to
     the only process there is, if there is only one.
@@ -102,11 +102,11 @@ def read_processes(context: Context) -> tuple[tuple[Process, ...], tuple[Thread,
     return processes, threads
 
 
-def _process_name(context: Context, pid: int | str) -> str:
+def _process_name(context: KinetoContext, pid: int | str) -> str:
     return context.process_names.get(pid, pid if isinstance(pid, str) else "")
 
 
-def _thread_name(context: Context, place: Place) -> tuple[int, str]:
+def _thread_name(context: KinetoContext, place: Place) -> tuple[int, str]:
     tid = place[1]
     if isinstance(tid, str):
         return NONE, context.thread_names.get(place, tid)

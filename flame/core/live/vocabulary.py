@@ -1,4 +1,4 @@
-"""What the numbers in live rows stand for: tables that are made anew only when they have grown."""
+"""Resolve the numbers in live rows: tables that are rebuilt only when they have grown."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from flame.core.model.grouping import Grouping, add_grouping
 from flame.core.model.meta import Device, Process, Source, Thread
 from flame.core.model.stacks import StackTable
 from flame.core.projection.labels import Labeller, Naming, keep_labels, kept_namings
-from flame.core.readers.fdump.context import Shared
+from flame.core.readers.fdump.context import SharedTables
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class SnapshotVocabulary:
     """The vocabulary of one snapshot. ``process`` i4: new numbers of the processes, by their old.
 
     The last of these is for what is unknown (-1).
@@ -34,46 +34,52 @@ class Words:
     grouping: Grouping
 
 
-class Lexicon:
-    """Makes the `Words` of snapshots from what all dumps of a recording share."""
+class LiveVocabulary:
+    """Builds the `SnapshotVocabulary` from the tables that all dumps of a recording share."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedTables) -> None:
         self._shared = shared
         self._stacks = shared.stacks.build()
         self._labellers: dict[Naming, Labeller] = {}
-        self._known: Words | None = None
+        self._known: SnapshotVocabulary | None = None
         self._signature: tuple[object, ...] = ()
 
     def stacks(self) -> StackTable:
-        """All stacks so far."""
+        """Return all stacks so far."""
         if len(self._stacks) < len(self._shared.stacks):
             self._stacks = self._shared.stacks.build()
         return self._stacks
 
     def parents(self) -> I4:
-        """The stack around each stack; around the empty one that itself."""
+        """Return the stack around each stack; around the empty stack is itself."""
         return np.maximum(self.stacks().parent, 0)
 
-    def words(self, numbers: Sequence[int], sources: Sequence[Source], streams: I8) -> Words:
-        """The vocabulary now. ``sources`` are shown, and called ``numbers`` in what is shared."""
+    def snapshot(
+        self, numbers: Sequence[int], sources: Sequence[Source], streams: I8
+    ) -> SnapshotVocabulary:
+        """Return the vocabulary now. ``numbers`` are those of ``sources`` in shared tables."""
         shared = self._shared
         ids = tuple(streams.tolist())
         listed = tuple(shared.processes), tuple(shared.threads), tuple(shared.devices)
-        labels = tuple((one.label, one.meta.path) for one in sources)
+        labels = tuple((source.label, source.meta.path) for source in sources)
         sizes = len(shared.frames), len(shared.stacks)
         signature = (listed, tuple(numbers), labels, ids, sizes)
         if self._known is None or signature != self._signature:
-            self._known = self._made(numbers, tuple(sources), np.array(ids, np.int32))
+            self._known = self._build(numbers, tuple(sources), np.array(ids, np.int32))
             sizes = len(shared.frames), len(shared.stacks)
             self._signature = (listed, tuple(numbers), labels, ids, sizes)
         return replace(self._known, sources=tuple(sources))
 
-    def _made(self, numbers: Sequence[int], sources: tuple[Source, ...], streams: Column) -> Words:
+    def _build(
+        self, numbers: Sequence[int], sources: tuple[Source, ...], streams: Column
+    ) -> SnapshotVocabulary:
         shared, known = self._shared, self._known
         place = {number: at for at, number in enumerate(numbers)}
-        process, processes = self._processes(place)
+        process, processes = self._number_processes(place)
         threads = tuple(replace(t, process=int(process[t.process])) for t in shared.threads)
-        devices = tuple(replace(one, source=place.get(one.source, 0)) for one in shared.devices)
+        devices = tuple(
+            replace(device, source=place.get(device.source, 0)) for device in shared.devices
+        )
         shapes = known.grouping.shapes if known else None
         listed = processes, threads, devices
         grouping = add_grouping(shared.frames, *listed, streams, sources, shapes)
@@ -82,12 +88,12 @@ class Lexicon:
         else:
             frames = shared.frames.build()
             self._label(frames)
-        return Words(frames, self.stacks(), *listed, sources, process, grouping)
+        return SnapshotVocabulary(frames, self.stacks(), *listed, sources, process, grouping)
 
-    def _processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
-        """The processes of the dumps that are shown, and the numbers that they have now."""
+    def _number_processes(self, place: dict[int, int]) -> tuple[I4, tuple[Process, ...]]:
+        """Select the processes of the dumps that are shown, and number them anew."""
         known = self._shared.processes
-        shown = [number for number, one in enumerate(known) if one.source in place]
+        shown = [number for number, process in enumerate(known) if process.source in place]
         shown.sort(key=lambda number: place[known[number].source])
         numbers = np.full(len(known) + 1, NONE, np.int32)
         numbers[shown] = np.arange(len(shown))
@@ -101,5 +107,6 @@ class Lexicon:
         for naming in kept_namings(self._known.frames):
             self._labellers.setdefault(naming, Labeller(naming))
         keep_labels(
-            frames, {naming: each.labels(frames) for naming, each in self._labellers.items()}
+            frames,
+            {naming: labeller.labels(frames) for naming, labeller in self._labellers.items()},
         )
