@@ -57,8 +57,8 @@ class LazyGroups(Groups):
     def __getattr__(self, name: str) -> Any:
         if name != "of":
             raise AttributeError(name)
-        found = self.__dict__["of"] = self.__dict__["_rows"].column("group")
-        return found
+        column = self.__dict__["of"] = self.__dict__["_rows"].column("group")
+        return column
 
 
 class LazyActivities(Activities):
@@ -73,13 +73,13 @@ class LazyActivities(Activities):
     def __getattr__(self, name: str) -> Any:
         known = self.__dict__
         if name in _GROUP_COLUMNS:
-            found = getattr(known["groups"], name)[known["groups"].of]
+            column = getattr(known["groups"], name)[known["groups"].of]
         elif name in _ROW_COLUMNS:
-            found = known["_rows"].activity_column(name)
+            column = known["_rows"].activity_column(name)
         else:
             raise AttributeError(name)
-        known[name] = found
-        return found
+        known[name] = column
+        return column
 
 
 _GROUP_COLUMNS = frozenset((*GROUP_COLUMNS, "launched"))
