@@ -26,10 +26,10 @@ import json, sys, time
 from pathlib import Path
 from flame.core.loading.many import load
 from flame.core.loading.merge import merge_profiles
-from flame.core.loading.source_labels import labels_of
+from flame.core.loading.source_labels import label_sources
 profiles = [load(path) for path in sys.argv[1:]]
 begin = time.perf_counter()
-whole = merge_profiles(profiles, labels_of([one.meta for one in profiles]))
+whole = merge_profiles(profiles, label_sources([one.meta for one in profiles]))
 print(json.dumps({"merge": time.perf_counter() - begin, "time": whole.gpu_time}))
 """
 TOGETHER = """

@@ -57,8 +57,13 @@ class LazyGroups(Groups):
     def __getattr__(self, name: str) -> Any:
         if name != "of_row":
             raise AttributeError(name)
+<<<<<<< HEAD
         found = self.__dict__["of_row"] = self.__dict__["_rows"].column("group")
         return found
+=======
+        column = self.__dict__["of"] = self.__dict__["_rows"].column("group")
+        return column
+>>>>>>> coreb
 
 
 class LazyActivities(Activities):
@@ -73,13 +78,13 @@ class LazyActivities(Activities):
     def __getattr__(self, name: str) -> Any:
         known = self.__dict__
         if name in _GROUP_COLUMNS:
-            found = getattr(known["groups"], name)[known["groups"].of]
+            column = getattr(known["groups"], name)[known["groups"].of]
         elif name in _ROW_COLUMNS:
-            found = known["_rows"].activity_column(name)
+            column = known["_rows"].activity_column(name)
         else:
             raise AttributeError(name)
-        known[name] = found
-        return found
+        known[name] = column
+        return column
 
 
 _GROUP_COLUMNS = frozenset((*GROUP_COLUMNS, "launched"))

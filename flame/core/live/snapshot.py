@@ -71,10 +71,8 @@ class SnapshotBuilder:
         kept = [segment for source in dumps for segment in source.store.segments]
         rows = KeptRows(kept, extent.begin, extent.zero)
         since = max((source.store.floor - extent.zero for source in dumps), default=0)
-        host, ranges = (
-            tables.host_table(vocabulary),
-            [part for source in dumps for part in source.ranges(extent)],
-        )
+        host = tables.host_table(vocabulary)
+        ranges = [part for source in dumps for part in source.ranges(extent)]
         profile = Profile(
             frames=vocabulary.frames,
             activities=tables.activity_table(rows, vocabulary),

@@ -53,8 +53,8 @@ class LiveSource:
     @property
     def last(self) -> int:
         """The last recorded time, or when the process last said that it goes on."""
-        said = self.growing.header.end_monotonic
-        return max(self.newest, said) if abs(said - self.begin) < _ABSURD else self.newest
+        heartbeat = self.growing.header.end_monotonic
+        return max(self.newest, heartbeat) if abs(heartbeat - self.begin) < _ABSURD else self.newest
 
     @property
     def complete(self) -> bool:

@@ -100,10 +100,10 @@ def _start_each_at_zero(size: int, spans: Sequence[_TraceSpan], reason: str) -> 
 
 def _group_by_recording(spans: Sequence[_TraceSpan]) -> list[list[_TraceSpan]]:
     """Group the traces of each recording."""
-    found: dict[str | int, list[_TraceSpan]] = {}
+    recordings: dict[str | int, list[_TraceSpan]] = {}
     for span in spans:
-        found.setdefault(span.clock or span.place, []).append(span)
-    return list(found.values())
+        recordings.setdefault(span.clock or span.place, []).append(span)
+    return list(recordings.values())
 
 
 def _join_spans(recording: Sequence[_TraceSpan]) -> _TraceSpan:

@@ -209,14 +209,14 @@ def _merge_launches(parts: Sequence[_ProfilePart]) -> LaunchDetails:
 
 def _merge_ranges(parts: Sequence[_ProfilePart]) -> RangePieces:
     """Concatenate ranges of all parts; still ordered by thread, for threads follow parts' order."""
-    found: list[RangePieces] = []
+    tables: list[RangePieces] = []
     before = 0
     for part in parts:
         if part.ranges and (pieces := part.ranges()) is not None:
-            found.append(_renumber_pieces(part, pieces, before))
+            tables.append(_renumber_pieces(part, pieces, before))
             before += len(pieces)
     names = ("thread", "depth", "frame", "start", "end", "parent")
-    columns = {name: [getattr(table, name) for table in found] for name in names}
+    columns = {name: [getattr(table, name) for table in tables] for name in names}
     return RangePieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
 
 
@@ -235,17 +235,20 @@ def _renumber_pieces(part: _ProfilePart, pieces: RangePieces, before: int) -> Ra
 def _merge_steps(
     profiles: Sequence[Profile], parts: Sequence[_ProfilePart]
 ) -> ProfilerSteps | None:
-    found = [
+    tables = [
         ProfilerSteps(
-            one.number, part.process[one.process], one.start + part.shift, one.end + part.shift
+            steps.number,
+            part.process[steps.process],
+            steps.start + part.shift,
+            steps.end + part.shift,
         )
         for part, profile in zip(parts, profiles, strict=True)
-        if (one := profile.steps) is not None
+        if (steps := profile.steps) is not None
     ]
-    if not found:
+    if not tables:
         return None
     names = ("number", "process", "start", "end")
-    columns = [np.concatenate([getattr(table, name) for table in found]) for name in names]
+    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in names]
     return ProfilerSteps(*columns)
 
 
@@ -277,11 +280,11 @@ def _sum_graph_nodes(profiles: Sequence[Profile]) -> GraphNodes:
 
 def merge_warnings(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
     """Merge warnings of several profiles, each once, with the labels of those that have it."""
-    of: dict[str, list[str]] = {}
+    owners: dict[str, list[str]] = {}
     for own, label in zip(warnings, labels, strict=True):
         for warning in dict.fromkeys(own):
-            of.setdefault(warning, []).append(label)
+            owners.setdefault(warning, []).append(label)
     return [
-        warning if len(found) == len(labels) else f"{', '.join(found)}: {warning}"
-        for warning, found in of.items()
+        warning if len(own_labels) == len(labels) else f"{', '.join(own_labels)}: {warning}"
+        for warning, own_labels in owners.items()
     ]

@@ -25,16 +25,16 @@ def merge_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> tuple[M
     do not fit 64 bits.
     """
     if all(profile.own_metrics is None for profile in profiles):
-        found = None
+        metrics = None
     else:
-        found = tuple(_merge_own_metrics(profiles, labels))
-    for metric in found or profiles[0].metrics:
+        metrics = tuple(_merge_own_metrics(profiles, labels))
+    for metric in metrics or profiles[0].metrics:
         if (
             metric.table == "gpu"
             and sum(_sum(profile, metric) for profile in profiles) >= _SUM_LIMIT
         ):
             raise InputError(f"the {metric.title} of these files adds up to more than 64 bits hold")
-    return found
+    return metrics
 
 
 def metric_warnings(profiles: Sequence[Profile], labels: Sequence[str]) -> Iterator[str]:
@@ -45,16 +45,17 @@ def metric_warnings(profiles: Sequence[Profile], labels: Sequence[str]) -> Itera
     first: dict[tuple[str, ...], str] = {}
     for own, label in zip(titles, labels, strict=True):
         first.setdefault(own, label)
-    told = [f"{label} {' and '.join(own)}" for own, label in first.items()]
-    more = "; …" if len(told) > _MOST_TOLD else ""
+    texts = [f"{label} {' and '.join(own)}" for own, label in first.items()]
+    listed = "; ".join(texts[:_MOST_TOLD])
+    more = "; …" if len(texts) > _MOST_TOLD else ""
     yield (
-        f"these files measure different things ({'; '.join(told[:_MOST_TOLD])}{more}): what a file "
+        f"these files measure different things ({listed}{more}): what a file "
         "does not measure is 0 there"
     )
 
 
 def _merge_own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> list[Metric]:
-    found: dict[str, tuple[Metric, str]] = {}
+    metrics: dict[str, tuple[Metric, str]] = {}
     for profile, label in zip(profiles, labels, strict=True):
         if profile.own_metrics is None:
             raise InputError(
@@ -62,7 +63,7 @@ def _merge_own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> li
                 "open them one by one"
             )
         for metric in profile.own_metrics:
-            known, first = found.get(metric.key, (metric, label))
+            known, first = metrics.get(metric.key, (metric, label))
             unit = _common_unit(known.unit, metric.unit)
             if unit is None:
                 raise InputError(
@@ -70,8 +71,8 @@ def _merge_own_metrics(profiles: Sequence[Profile], labels: Sequence[str]) -> li
                     "open them one by one"
                 )
             levels = max(known.levels, metric.levels, key=len)
-            found[metric.key] = replace(known, unit=unit, levels=levels), first
-    return [metric for metric, _ in found.values()]
+            metrics[metric.key] = replace(known, unit=unit, levels=levels), first
+    return [metric for metric, _ in metrics.values()]
 
 
 def _common_unit(unit: str, other: str) -> str | None:

@@ -63,8 +63,8 @@ def order_sources(metas: Sequence[Meta]) -> list[int]:
     places = list(range(len(metas)))
     if all(meta.label for meta in metas):
         folders = list(dict.fromkeys(absolute_path(meta.path).parent for meta in metas))
-        of = [folders.index(absolute_path(meta.path).parent) for meta in metas]
-        return sorted(places, key=lambda at: (of[at], *_rank_key(metas[at])))
+        folder = [folders.index(absolute_path(meta.path).parent) for meta in metas]
+        return sorted(places, key=lambda at: (folder[at], *_rank_key(metas[at])))
     if label_sources(metas) == tuple(f"rank {meta.rank}" for meta in metas):
         return sorted(places, key=lambda at: _rank_key(metas[at]))
     return places

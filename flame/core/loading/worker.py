@@ -38,18 +38,18 @@ class LoadProcess:
     """
 
     def __init__(self) -> None:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM.format(path=ascii(sys.path))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._said,
+                stderr=self._stderr,
                 pipesize=_PIPE,
                 process_group=0,
             )
         except OSError:
-            self._said.close()
+            self._stderr.close()
             raise
         self._requests = cast("BinaryIO", self._process.stdin)
         self._answers = cast("BinaryIO", self._process.stdout)
@@ -83,8 +83,8 @@ class LoadProcess:
             name = signal.strsignal(-code) or f"signal {-code}"
             hint = ": is there enough memory?" if -code == signal.SIGKILL else ""
             return InputError(f"{path}: the process reading it was ended: {name}{hint}")
-        self._said.seek(0)
-        lines = self._said.read().decode("utf-8", "replace").split("\n")
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode("utf-8", "replace").split("\n")
         reason = next((line.strip() for line in reversed(lines) if line.strip()), f"exit {code}")
         return InputError(f"{path}: the process reading it failed: {reason[:_LONGEST_REASON]}")
 
@@ -101,7 +101,7 @@ class LoadProcess:
     def close(self) -> None:
         """Wait for the end of the process, which has been seen to."""
         self._process.wait()
-        for file in (self._said, self._requests, self._answers):
+        for file in (self._stderr, self._requests, self._answers):
             with suppress(BrokenPipeError):
                 file.close()
 
@@ -114,14 +114,14 @@ def _receive_profile(answers: BinaryIO, size: int, sizes: list[int]) -> Profile:
 
 def _receive_bytes(answers: BinaryIO, size: int) -> Any:
     """Receive the next ``size`` bytes, into memory that nothing has been written to before."""
-    found = np.empty(size, np.uint8).data
+    buffer = np.empty(size, np.uint8).data
     at = 0
     while at < size:
-        length = answers.readinto(found[at:])  # type: ignore[attr-defined]
+        length = answers.readinto(buffer[at:])  # type: ignore[attr-defined]
         if not length:
             raise EOFError
         at += length
-    return found
+    return buffer
 
 
 # The other end

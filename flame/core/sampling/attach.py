@@ -30,7 +30,7 @@ def attach_sampling(
         )
     activities = replace(table, measures={**table.measures, STALLS.key: samples})
     activities.__dict__["groups"] = table.groups  # worked out already, and the same
-    found = replace(
+    sampled = replace(
         profile,
         frames=frames.build(),
         activities=activities,
@@ -39,9 +39,15 @@ def attach_sampling(
         ),
         sampling=sampling,
     )
+<<<<<<< HEAD
     before = set(describe_unsampled(profile))
     told = [warning for warning in profile.warnings if warning not in before]
     return replace(found, warnings=(*told, *describe_unsampled(found)))
+=======
+    before = set(unsampled(profile))
+    kept = [warning for warning in profile.warnings if warning not in before]
+    return replace(sampled, warnings=(*kept, *unsampled(sampled)))
+>>>>>>> coreb
 
 
 def _pad_shapes(of_frame: I4, size: int) -> I4:
@@ -55,12 +61,17 @@ def split_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
     sum up to it, rounded down, does: so that all rows of one have its total exactly. Rows that
     weigh nothing together have equal parts.
     """
-    found = np.zeros(len(of_row), np.int64)
+    parts = np.zeros(len(of_row), np.int64)
     rows = np.flatnonzero(of_row >= 0)
     rows = rows[np.argsort(of_row[rows], kind="stable")]
     if not len(rows):
+<<<<<<< HEAD
         return found
     first = run_starts(of_row[rows])
+=======
+        return parts
+    first = runs(of_row[rows])
+>>>>>>> coreb
     size = np.diff(np.append(first, len(rows)))
     heavy = np.add.reduceat(weight[rows], first) > 0
     own = np.where(np.repeat(heavy, size), weight[rows], 1)
@@ -73,5 +84,5 @@ def split_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
     ends[first + size - 1] = whole[first]
     begins = np.concatenate([[0], ends[:-1]])
     begins[first] = 0
-    found[rows] = ends - begins
-    return found
+    parts[rows] = ends - begins
+    return parts

@@ -103,11 +103,11 @@ class KernelIndex:
         self._bare = self._index(lambda names: names.base, bare)
 
     def _index(self, key: _Key, names: Mapping[int, KernelNames]) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = defaultdict(list)
+        indices: dict[str, list[int]] = defaultdict(list)
         for index, kernel_names in names.items():
             if text := key(kernel_names):
-                found[text].append(index)
-        return found
+                indices[text].append(index)
+        return indices
 
     def match(self, name: str) -> KernelMatch:
         """Find the kernels called ``name``, be it mangled, demangled or a base name.
@@ -117,8 +117,8 @@ class KernelIndex:
         """
         names = KernelNames.from_text(name)
         for key, known in zip(_KEYS, self._by_key, strict=True):
-            if (text := key(names)) and (found := known.get(text)):
-                return self._match_if_one(found)
+            if (text := key(names)) and (indices := known.get(text)):
+                return self._match_if_one(indices)
         if not names.full:
             return self._match_if_one(self._by_base.get(names.base, []))
         bare = self._match_if_one(self._bare.get(names.base, []))
@@ -135,5 +135,5 @@ class KernelIndex:
         symbols = {self._names[at].mangled for at in frames}
         signatures = {self._names[at].signature for at in frames}
         same_name = len(signatures) < 2 and len(symbols - {""}) < 2
-        one = same_name or (len(symbols) == 1 and "" not in symbols)
-        return KernelMatch(frames) if one else KernelMatch(unsure=frames)
+        is_one = same_name or (len(symbols) == 1 and "" not in symbols)
+        return KernelMatch(frames) if is_one else KernelMatch(unsure=frames)

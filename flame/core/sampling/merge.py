@@ -53,14 +53,19 @@ def _distribution_of_groups(
 ) -> I4:
     """Return the distribution of each new group: its rows were in one group before."""
     first = 0
-    found = np.full(len(groups), NONE, np.int32)
+    distribution = np.full(len(groups), NONE, np.int32)
     of_rows = []
     for profile, part in zip(profiles, parts, strict=True):
         of_group = np.where(part.of_group >= 0, part.of_group + np.int32(first), NONE)
         of_rows.append(of_group[profile.activities.groups.of_row])
         first += len(part)
+<<<<<<< HEAD
     found[groups.of_row] = np.concatenate(of_rows)
     return found
+=======
+    distribution[groups.of] = np.concatenate(of_rows)
+    return distribution
+>>>>>>> coreb
 
 
 def _empty_sampling(profile: Profile) -> Sampling:

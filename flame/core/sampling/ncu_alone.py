@@ -43,10 +43,10 @@ def build_ncu_profile(file: NcuFile) -> Profile:
 
 
 def _group_by_frame(results: Sequence[NcuResult], frame: I4) -> dict[int, list[NcuResult]]:
-    found: dict[int, list[NcuResult]] = {}
+    by_frame: dict[int, list[NcuResult]] = {}
     for result, kernel in zip(results, frame.tolist(), strict=True):
-        found.setdefault(kernel, []).append(result)
-    return found
+        by_frame.setdefault(kernel, []).append(result)
+    return by_frame
 
 
 def _kernel_frame(result: NcuResult) -> Frame:

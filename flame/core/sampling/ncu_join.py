@@ -49,23 +49,23 @@ def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
         dict[int, _Kernel](),
     )
     known = KernelIndex({at: profile.frames[at] for at in frames})
-    told = list(profile.warnings)
+    warnings = list(profile.warnings)
     for file in files:
         missed = _match_results(known, file.results, of_frame)
         texts = [*_mismatch_warnings(profile, frames, file, missed), *result_warnings(file.results)]
-        told += [f"{file.path.name}: {text}" for text in texts]
+        warnings += [f"{file.path.name}: {text}" for text in texts]
     is_vague = {kernel: _is_vague(profile, kernel) for kernel in of_frame.values()}
     sure = [kernel for kernel, vague in is_vague.items() if not vague]
     vague = [kernel for kernel, vague in is_vague.items() if vague]
-    told += [*_vague_warnings(vague), *_recorded_warnings(profile, sure, free)]
-    return _add_samples(replace(profile, warnings=tuple(told)), sure, free)
+    warnings += [*_vague_warnings(vague), *_recorded_warnings(profile, sure, free)]
+    return _add_samples(replace(profile, warnings=tuple(warnings)), sure, free)
 
 
 def _kernel_frames(profile: Profile) -> list[int]:
     groups = profile.activities.groups
     frames = groups.frame[(groups.kind == Kind.KERNEL) & (groups.frame >= 0)]
-    found: list[int] = np.unique(frames).tolist()
-    return found
+    distinct_frames: list[int] = np.unique(frames).tolist()
+    return distinct_frames
 
 
 def _match_results(

@@ -88,8 +88,8 @@ class _SampleOwners:
         pc = self._pc
         rows = np.flatnonzero((pc.correlation <= 0) & self._is_kernel)
         others = [pc.process[rows], self._name[pc.function[rows]]]
-        found: Bool = _number_common_rows([process, name], others)[0] != NONE
-        return found
+        lacking: Bool = _number_common_rows([process, name], others)[0] != NONE
+        return lacking
 
     def _is_launched(self) -> Bool:
         """Return which activities are kernels with a launch that samples know."""
@@ -107,8 +107,8 @@ class _SampleOwners:
         np.minimum.at(first, of_right, group)
         first[size] = NONE
         union.join(first[of_right], group)
-        found: I4 = first[of_left].astype(np.int32)
-        return found
+        first_group: I4 = first[of_left].astype(np.int32)
+        return first_group
 
     def _number_distributions(self, union: _GroupUnion) -> None:
         """Number the distributions: groups of one launch share one."""

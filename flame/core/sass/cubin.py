@@ -126,23 +126,23 @@ def _find_functions(
 
 def _symbol_sections(tables: _ElfTables, symbols: Any) -> Any:
     """Return the number of every symbol's section."""
-    found = symbols["section"].astype(np.int64)
+    sections = symbols["section"].astype(np.int64)
     for section in tables.of_type(_INDICES):
-        other = tables.table(section, "<u4")[: len(found)]
-        found[: len(other)] = np.where(
-            found[: len(other)] == _ELSEWHERE, other, found[: len(other)]
+        other = tables.table(section, "<u4")[: len(sections)]
+        sections[: len(other)] = np.where(
+            sections[: len(other)] == _ELSEWHERE, other, sections[: len(other)]
         )
-    return np.where(found < len(tables.sections), found, 0)
+    return np.where(sections < len(tables.sections), sections, 0)
 
 
 def _name_places(names: bytes, name: str) -> list[int]:
     """Return where ``name`` stands among ``names``, which end with a zero each."""
-    wanted, found = name.encode("utf-8", "surrogateescape") + b"\0", []
+    wanted, places = name.encode("utf-8", "surrogateescape") + b"\0", []
     at = names.find(wanted)
     while at >= 0:
-        found.append(at)
+        places.append(at)
         at = names.find(wanted, at + 1)
-    return found
+    return places
 
 
 def _build_function(tables: _ElfTables, symbol: Any, section: int, row: int) -> CubinFunction:

@@ -41,12 +41,12 @@ def find_codes(
 
     By checksum and name, where it is known; and what is to be said of the others.
     """
-    found: dict[tuple[int, str], Code] = {}
+    codes: dict[tuple[int, str], Code] = {}
     with _open_folder(folder / CUBINS) as cubins:
         search = _CodeSearch(folder / CUBINS, cubins, len(wanted), progress)
         for crc, names in wanted.items():
-            found |= {(crc, name): code for name, code in search.codes(crc, names).items()}
-    return found, list(search.warnings())
+            codes |= {(crc, name): code for name, code in search.codes(crc, names).items()}
+    return codes, list(search.warnings())
 
 
 def store_codes(folder: Path, wanted: WantedFunctions, progress: Progress) -> list[str]:
@@ -110,15 +110,15 @@ class _CodeSearch:
     def codes(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
         """Return the code of some functions of a cubin, as far as it is known."""
         self._report_progress()
-        found = {} if self._cubins is None else read_codes(self._cubins, _stored_name(crc))
-        found = {name: found[name] for name in names & found.keys()}
-        if rest := names - found.keys():
+        codes = {} if self._cubins is None else read_codes(self._cubins, _stored_name(crc))
+        codes = {name: codes[name] for name in names & codes.keys()}
+        if rest := names - codes.keys():
             try:
-                found |= self._codes_of_cubin(crc, rest)
+                codes |= self._codes_of_cubin(crc, rest)
             except InputError as error:
                 self._missing[str(error)] += len(rest)
         self._done += 1
-        return found
+        return codes
 
     def warnings(self) -> Iterator[str]:
         """Yield why there is no code, and of how many functions."""

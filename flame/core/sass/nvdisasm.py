@@ -56,7 +56,7 @@ class Disassembler:
         Raises InputError that says why there are none.
         """
         due = time.monotonic() + _PATIENCE
-        found: dict[str, Code] = {}
+        codes: dict[str, Code] = {}
         for batch in _batches(functions):
             sections = self._sections(cubin, batch.values(), tick, due)
             for name, function in batch.items():
@@ -67,31 +67,35 @@ class Disassembler:
                     )
                 if section.rows:
                     end = function.start + function.size if function.start else _END
-                    found[name] = section.function_code(name, function.start, end)
-        return found
+                    codes[name] = section.function_code(name, function.start, end)
+        return codes
 
     def _sections(
         self, cubin: Path, functions: Iterable[CubinFunction], tick: Tick, due: float
     ) -> dict[str, CodeSection]:
         numbers = ",".join(str(function.symbol) for function in functions)
         command = [self.path, "-c", "-g", "-fun", numbers, str(cubin.absolute())]
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as said:
-            code = _run(command, out, said, tick, due)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as stderr:
+            code = _run(command, out, stderr, tick, due)
             if code:
-                raise InputError(_describe_failure(code, said))
+                raise InputError(_describe_failure(code, stderr))
             out.seek(0)
             return parse_sections(line.decode("utf-8", "replace").rstrip("\n") for line in out)
 
 
 def _batches(functions: Mapping[str, CubinFunction]) -> Iterator[dict[str, CubinFunction]]:
     rest = iter(functions.items())
-    while some := dict(islice(rest, _MOST_AT_ONCE)):
-        yield some
+    while batch := dict(islice(rest, _MOST_AT_ONCE)):
+        yield batch
 
 
-def _run(command: list[str], out: BinaryIO, said: BinaryIO, tick: Tick, due: float) -> int:
+def _run(command: list[str], out: BinaryIO, stderr: BinaryIO, tick: Tick, due: float) -> int:
     """Run a command, return its exit code; InputError where it takes or prints too much."""
+<<<<<<< HEAD
     with start_group(command, out, said) as process:
+=======
+    with running(command, out, stderr) as process:
+>>>>>>> coreb
         _limit_resources(process.pid)
         while process.poll() is None:
             tick()
@@ -125,8 +129,13 @@ def _limit_resources(pid: int) -> None:
                 resource.prlimit(pid, which, (most, most))
 
 
+<<<<<<< HEAD
 def _describe_failure(code: int, said: BinaryIO) -> str:
     reason = find_reason(read_head(said))
+=======
+def _describe_failure(code: int, stderr: BinaryIO) -> str:
+    reason = reason_of(head_of(stderr))
+>>>>>>> coreb
     return f"nvdisasm failed ({reason or f'exit {code}'})"
 
 

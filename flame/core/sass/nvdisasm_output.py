@@ -78,14 +78,14 @@ class _OutputParser:
         self._any_line = False
 
     def add(self, line: str) -> None:
-        if found := _INSTRUCTION.fullmatch(line):
-            self._add(int(found[1], 16), found[2])
-        elif found := _LINE.match(line):
-            self._place, self._any_line = (found[1], int(found[2])), True
-        elif found := _LABEL.fullmatch(line):
-            self._waiting.append(found[1])
-        elif found := _SECTION.fullmatch(line):
-            self._section = self._found.setdefault(found[1], CodeSection())
+        if match := _INSTRUCTION.fullmatch(line):
+            self._add(int(match[1], 16), match[2])
+        elif match := _LINE.match(line):
+            self._place, self._any_line = (match[1], int(match[2])), True
+        elif match := _LABEL.fullmatch(line):
+            self._waiting.append(match[1])
+        elif match := _SECTION.fullmatch(line):
+            self._section = self._found.setdefault(match[1], CodeSection())
             self._place, self._waiting = ("", 0), []
 
     def _add(self, offset: int, text: str) -> None:
@@ -107,5 +107,5 @@ class _OutputParser:
             text = _TARGET.sub(r"\1", text)
         return _USED_LABEL.sub(self._target, text) if ".L_x_" in text else text
 
-    def _target(self, found: re.Match[str]) -> str:
-        return f"0x{self._labels[found[0]]:x}" if found[0] in self._labels else found[0]
+    def _target(self, match: re.Match[str]) -> str:
+        return f"0x{self._labels[match[0]]:x}" if match[0] in self._labels else match[0]

@@ -74,5 +74,5 @@ class GraphCaptures:
         if new:
             marked = self._joiner.mark(np.array(new), CAPTURED).tolist()
             self._marked.update(zip(new, marked, strict=True))
-        found = [self._marked[stack] for stack in known.tolist()]
-        return np.array(found, np.int32)[place]
+        marked_stacks = [self._marked[stack] for stack in known.tolist()]
+        return np.array(marked_stacks, np.int32)[place]

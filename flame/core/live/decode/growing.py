@@ -29,7 +29,7 @@ from flame.core.readers.fdump.layout import (
     DumpHeader,
     parse_header,
 )
-from flame.core.readers.fdump.records import RecordPiece, Records
+from flame.core.readers.fdump.records import NamedColumns, RecordPiece, Records
 from flame.core.readers.fdump.samples import FIELDS as SAMPLE_FIELDS
 from flame.core.readers.fdump.samples import SAMPLES, DumpSamples, SampleRows
 from flame.core.readers.fdump.warnings import Losses, growing_dump_warnings
@@ -99,7 +99,9 @@ class GrowingDump:
         self._seen_open: dict[str, I8] | None = None
         nothing = self._chunks.records_in({})
         self._open, *_ = host.build_push_pop_rows(self._context, _read_open_ranges(nothing))
-        self._last_ended: host.Rows = {name: np.zeros(0, np.int64) for name in ("thread", "start")}
+        self._last_ended: NamedColumns = {
+            name: np.zeros(0, np.int64) for name in ("thread", "start")
+        }
         self._open_chunks: dict[int, Chunk] = {}
         self._held_work, self._held_calls = PendingRows(NewActivities), PendingRows(NewCalls)
         self._held_ended = PendingRows(NewRanges)
@@ -186,14 +188,14 @@ class GrowingDump:
     def _take_new_pieces(self, key: str) -> list[RecordPiece]:
         """Take the records of a kind that have come since the last call."""
         size = max(self._chunks.layouts[key].size, 1) if key in self._chunks.layouts else 1
-        found = []
+        pieces = []
         for chunk in self._chunks.take_changed(key):
             low, high = self._taken.pop(chunk.offset, 0), chunk.committed // size * size
             if high > low:
-                found.append(piece_of(chunk, low))
+                pieces.append(piece_of(chunk, low))
             if not chunk.sealed:
                 self._taken[chunk.offset] = max(low, high)
-        return found
+        return pieces
 
     # What it has shown
 
@@ -278,7 +280,7 @@ class GrowingDump:
         latest, _ = unique_rows([both["thread"][::-1]])
         self._last_ended = {name: column[::-1][latest] for name, column in both.items()}
 
-    def _close_ranges(self, rows: host.Rows) -> None:
+    def _close_ranges(self, rows: NamedColumns) -> None:
         """Note that these ranges are no longer open, although they may look so for a moment."""
         self._open = host.select_rows(self._open, ~host.share_begin(self._open, rows))
 
@@ -287,7 +289,7 @@ class GrowingDump:
         rows.add(**self._open, end=self._open["start"])
         return rows.build()
 
-    def _add_work(self, rows: gpu.Rows) -> None:
+    def _add_work(self, rows: NamedColumns) -> None:
         python, nvtx = self._captures.stacks_of(rows["graph_node"])
         captured = {"captured_python": python, "captured_nvtx": nvtx}
         self._held_work.add(rows | captured | {"graph": rows["graph_node"] != NONE})
@@ -314,11 +316,11 @@ class GrowingDump:
     def _need_no_call(self, work: NewActivities, upto: int) -> Bool:
         """Return which rows need not wait for their calls."""
         past = work.end <= upto
-        told = self._delivered.are_delivered(work)
+        delivered = self._delivered.are_delivered(work)
         now = min(upto, max(self._context.last_time, self.header.end_monotonic))
-        alone = ~told & past & (work.end < now - _PATIENCE)
+        alone = ~delivered & past & (work.end < now - _PATIENCE)
         self._delivered.deliver_without_call(work, alone)
-        return (told & past) | alone
+        return (delivered & past) | alone
 
 
 def _read_open_ranges(records: Records) -> dict[str, I8]:

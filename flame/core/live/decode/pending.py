@@ -88,9 +88,9 @@ class DeliveredCalls:
     def _count_late(self, thread: Column, correlation: I8) -> None:
         """Count the work that was delivered without its call, which has come now."""
         if len(self._alone):
-            found = np.isin(self._alone, _key(thread, correlation))
-            self.late += int(found.sum())
-            self._alone = self._alone[~found]
+            late = np.isin(self._alone, _key(thread, correlation))
+            self.late += int(late.sum())
+            self._alone = self._alone[~late]
 
 
 def _key(thread: Column, correlation: I8) -> I8:

@@ -105,12 +105,12 @@ def _fill_idle(
     until, since = dict(before), rows.start.copy()
     end = rows.start + rows.duration
     for gpu in distinct(device)[0].tolist():
-        mine = np.flatnonzero(device == gpu)
-        start = rows.start[mine]
+        own = np.flatnonzero(device == gpu)
+        start = rows.start[own]
         known = before.get(gpu, int(start[0]))
-        reach = np.maximum(np.maximum.accumulate(end[mine]), known)
+        reach = np.maximum(np.maximum.accumulate(end[own]), known)
         already = np.append(known, reach[:-1])
-        rows.idle[mine] = np.maximum(start - already, 0)
-        since[mine] = np.maximum(start, already)
+        rows.idle[own] = np.maximum(start - already, 0)
+        since[own] = np.maximum(start, already)
         until[gpu] = int(reach[-1])
     return until, since

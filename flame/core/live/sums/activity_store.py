@@ -221,12 +221,12 @@ class ActivityStore:
         order = np.argsort(ids)
         ids, uses = ids[order], uses[order]
         place = find_places(rows.correlation, ids)
-        mine = np.flatnonzero((place != NONE) & (rows.launch_end >= 0))
-        of = place[mine]
-        here = np.bincount(of, minlength=len(ids))
-        length = np.maximum(rows.launch_end[mine] - rows.launch_start[mine], 0)
-        rows.share[mine] = length // uses[of]
+        launched = np.flatnonzero((place != NONE) & (rows.launch_end >= 0))
+        call = place[launched]
+        here = np.bincount(call, minlength=len(ids))
+        length = np.maximum(rows.launch_end[launched] - rows.launch_start[launched], 0)
+        rows.share[launched] = length // uses[call]
         first = np.full(len(ids), NONE, np.int64)
-        first[of[::-1]] = np.arange(len(mine))[::-1]
+        first[call[::-1]] = np.arange(len(launched))[::-1]
         first = first[(here == uses) & (first != NONE)]
-        rows.share[mine[first]] += length[first] % uses[of[first]]
+        rows.share[launched[first]] += length[first] % uses[call[first]]

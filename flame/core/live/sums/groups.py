@@ -56,8 +56,8 @@ class RowInterner:
 
     def column(self, name: str) -> I4:
         """Return a column of all rows there are, by number."""
-        found: I4 = self._table[self._names.index(name), : len(self)]
-        return found
+        column: I4 = self._table[self._names.index(name), : len(self)]
+        return column
 
 
 WORK_COLUMNS = (
@@ -107,12 +107,12 @@ class HostGroups(RowInterner):
         """Return the groups of ranges with the paths ``nvtx``; -1 for the empty path."""
         size = len(thread)
         kind, none = np.full(size, int(Kind.NVTX)), np.full(size, NONE)
-        found = np.full(size, NONE, np.int32)
+        groups = np.full(size, NONE, np.int32)
         rows = np.flatnonzero(nvtx != EMPTY)
         columns = (kind, np.full(size, process), thread, nvtx, none)
         if len(rows):
-            found[rows] = self.intern([column[rows] for column in columns])
-        return found
+            groups[rows] = self.intern([column[rows] for column in columns])
+        return groups
 
     def intern_calls(self, process: int, thread: Column, nvtx: Column, frame: Column) -> I4:
         """Return the groups of API calls made within the paths ``nvtx``."""

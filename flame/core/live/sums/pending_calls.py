@@ -92,8 +92,8 @@ class CallTable:
 
     def find(self, correlation: I8) -> I8:
         """Return the place of the call with each id, `NONE` where there is none."""
-        ids, of = distinct(correlation)
-        found = np.full(len(ids), NONE, np.int64)
+        ids, which = distinct(correlation)
+        places = np.full(len(ids), NONE, np.int64)
         best = np.full((2, len(ids)), NEVER, np.int64)
         for part, end in zip(self._parts, self._ends.tolist(), strict=True):
             low, high = np.searchsorted(ids, part.span, "left")
@@ -104,9 +104,9 @@ class CallTable:
                 earliest, most = best[:, rows]
                 better = (start < earliest) | ((start == earliest) & (longest < most))
                 rows = rows[better]
-                found[rows] = end - len(part) + place[better]
+                places[rows] = end - len(part) + place[better]
                 best[:, rows] = start[better], longest[better]
-        return found[of]
+        return places[which]
 
     def take(self, place: I8, *names: str) -> list[I8]:
         """Return columns of the calls at ``place``, `NONE` where that is `NONE`."""

@@ -80,12 +80,12 @@ class LiveSamples:
         builder = SamplingBuilder(self._frames)
         owners: list[int] = []
         for dump in dumps:
-            if (found := dump.build_samples()) is not None:
-                names = np.array([self._kernels.number(name) for name in found.rows.functions])
-                used, owner = np.unique(names[found.rows.function], return_inverse=True)
+            if (samples := dump.build_samples()) is not None:
+                names = np.array([self._kernels.number(name) for name in samples.rows.functions])
+                used, owner = np.unique(names[samples.rows.function], return_inverse=True)
                 owners += ((dump.process << 32) | used).tolist()
                 for parts in build_distributions(
-                    self._add_codes(dump, found), owner.astype(np.int32)
+                    self._add_codes(dump, samples), owner.astype(np.int32)
                 ):
                     builder.add(parts, False)
         self._owners = np.array(owners, np.int64)
@@ -107,8 +107,8 @@ class LiveSamples:
         order = np.argsort(self._owners)
         place = np.searchsorted(self._owners[order], key)
         distribution = np.append(order, NONE)[np.minimum(place, len(order))]
-        found = (name >= 0) & (np.append(self._owners, NONE)[distribution] == key)
-        return np.where(found, distribution, NONE).astype(np.int32)
+        has_samples = (name >= 0) & (np.append(self._owners, NONE)[distribution] == key)
+        return np.where(has_samples, distribution, NONE).astype(np.int32)
 
 
 class _KernelNumbers:
@@ -151,8 +151,8 @@ class _CodeLookup:
     def version(self) -> int:
         """A number that rises when code has come."""
         for asked in [future for future in self._asked if future.done()]:
-            keys, found = self._asked.pop(asked), asked.result()
-            self._known |= {key: found.get(key[1:]) for key in keys}
+            keys, codes = self._asked.pop(asked), asked.result()
+            self._known |= {key: codes.get(key[1:]) for key in keys}
             self._version += 1
         return self._version
 

@@ -73,12 +73,6 @@ class DumpBytes:
         """Close the file."""
         self._close()
 
-    @property
-    def identity(self) -> tuple[int, int]:
-        """The device and inode of the file, whatever it is called."""
-        known = os.fstat(self._file)
-        return known.st_dev, known.st_ino
-
     def size(self) -> int:
         """Return how long the file is now."""
         return os.fstat(self._file).st_size if self._data is None else len(self._data)
@@ -126,10 +120,10 @@ class Chunks:
     def _find_sizes(self, header: DumpHeader) -> DumpHeader:
         """Return ``header``, with the sizes of version 1 where a chunk is found only by these."""
         usual = header._replace(header_size=USUAL_SIZE, chunk_size=USUAL_SIZE)
-        found, otherwise = (
+        chunk, otherwise = (
             self._read_chunk(candidate, candidate.header_size) for candidate in (header, usual)
         )
-        return usual if found is None and otherwise is not None else header
+        return usual if chunk is None and otherwise is not None else header
 
     def _read_chunk(self, header: DumpHeader, offset: int) -> Chunk | None:
         data = self._data.read(offset, CHUNK_HEADER)

@@ -32,8 +32,8 @@ def list_dumps(folder: Path) -> Iterator[Path]:
 
     Raises OSError where it cannot be read.
     """
-    found = [entry for entry in folder.iterdir() if entry.suffix == SUFFIX and entry.is_file()]
-    yield from sorted(found, key=lambda dump: (_start_in_name(dump), dump.name))
+    dumps = [entry for entry in folder.iterdir() if entry.suffix == SUFFIX and entry.is_file()]
+    yield from sorted(dumps, key=lambda dump: (_start_in_name(dump), dump.name))
 
 
 def _start_in_name(dump: Path) -> int:
@@ -50,12 +50,12 @@ def read_folder(folder: Path) -> Recording:
     Raises InputError where there is no dump that can be read.
     """
     try:
-        found = list(list_dumps(folder))
+        dumps = list(list_dumps(folder))
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
-    if not found:
+    if not dumps:
         raise InputError(f"{folder}: is a folder with no dump (*{SUFFIX}) in it: name a trace file")
-    return _leave_out_empty(found)
+    return _leave_out_empty(dumps)
 
 
 def _leave_out_empty(dumps: list[Path]) -> Recording:

@@ -6,13 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I8, Column
+from flame.core.columns import I8
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import UNKNOWN, Dim, LaunchConfig
 from flame.core.names.cuda import demangle, kernel_base
 from flame.core.readers.fdump.context import DumpContext
 from flame.core.readers.fdump.ids import OptionalRowIds
+from flame.core.readers.fdump.records import NamedColumns
 from flame.core.readers.shared.cupti import cluster_of, copy_name, fit_31_bits
 
 KERNELS, COPIES, NODES = "kernel", "memop", "graph_node"
@@ -32,8 +33,6 @@ FIELDS = {
 }
 _SET = 1  # of a memop's kind
 
-Rows = dict[str, Column]
-
 
 class GpuRows:
     """Builds rows of GPU activities from their records.
@@ -48,7 +47,7 @@ class GpuRows:
         self._copies = OptionalRowIds(partial(_add_copy, context))
         self._configs = OptionalRowIds(lambda *row: context.shared.config_index(_config(*row)))
 
-    def kernel_rows(self, piece: dict[str, I8]) -> Rows:
+    def kernel_rows(self, piece: dict[str, I8]) -> NamedColumns:
         """Build the rows of kernels."""
         size = len(piece["start"])
         return self._common_columns(piece) | {
@@ -58,7 +57,7 @@ class GpuRows:
             "bytes": np.full(size, UNKNOWN),
         }
 
-    def copy_rows(self, piece: dict[str, I8]) -> Rows:
+    def copy_rows(self, piece: dict[str, I8]) -> NamedColumns:
         """Build the rows of copies and sets."""
         return self._common_columns(piece) | {
             "kind": np.where(piece["kind"] == _SET, Kind.MEMSET, Kind.MEMCPY),
@@ -67,7 +66,7 @@ class GpuRows:
             "bytes": np.where(piece["bytes"] < 0, UNKNOWN, piece["bytes"]),
         }
 
-    def _common_columns(self, piece: dict[str, I8]) -> Rows:
+    def _common_columns(self, piece: dict[str, I8]) -> NamedColumns:
         context = self._context
         start, end = context.spans("GPU activities", piece["start"], piece["end"])
         return context.thread_and_stacks(piece) | {
@@ -105,7 +104,7 @@ def _dim(x: int, y: int, z: int) -> Dim:
     return x, y, z
 
 
-def build_node_rows(context: DumpContext, piece: dict[str, I8]) -> Rows:
+def build_node_rows(context: DumpContext, piece: dict[str, I8]) -> NamedColumns:
     """Build rows of CUDA graph nodes' creations: columns of raw `Nodes` and `Recorded`."""
     time, known = context.times(piece["time"])
     return context.thread_and_stacks(piece) | {

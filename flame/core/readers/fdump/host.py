@@ -7,13 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, Column, pack
+from flame.core.columns import I8, Bool, pack
 from flame.core.model.activities import NONE
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import api_name
 from flame.core.names.nvtx import payload_text
 from flame.core.readers.fdump.context import DumpContext
 from flame.core.readers.fdump.ids import OptionalRowIds
+from flame.core.readers.fdump.records import NamedColumns
 from flame.core.readers.fdump.vocabulary import API
 
 CALLS, RANGES, OPEN_RANGES = "launch", "range", "open_range"
@@ -36,8 +37,6 @@ _PAYLOADS = {
 }
 _MAX_PAYLOADS = 2_000
 
-Rows = dict[str, Column]
-
 
 class CallRows:
     """Builds rows of CUDA API calls from their records.
@@ -53,7 +52,7 @@ class CallRows:
         """Look names up again: a name may come after the first call that has it."""
         self._frames = OptionalRowIds(partial(_add_call, self._context))
 
-    def call_rows(self, piece: dict[str, I8]) -> Rows:
+    def call_rows(self, piece: dict[str, I8]) -> NamedColumns:
         """Build the rows of all calls in ``piece``."""
         start, end = self._context.spans("CUDA API calls", piece["start"], piece["end"])
         nothing = np.zeros(len(start))
@@ -102,18 +101,20 @@ def _format_payload(bits: int, kind: int) -> str:
     return f"{title} {value}"
 
 
-def build_range_rows(context: DumpContext, piece: dict[str, I8]) -> tuple[Rows, dict[str, I8]]:
+def build_range_rows(
+    context: DumpContext, piece: dict[str, I8]
+) -> tuple[NamedColumns, dict[str, I8]]:
     """Build rows of ranges that have times, columns of `raw.Ranges`; and select their records.
 
     Ranges that are open have no ``end`` in ``piece``, and get none.
     """
-    times: Rows = {}
+    times: NamedColumns = {}
     whole = np.ones(len(piece["start"]), bool)
     for name in {"start", "end"} & piece.keys():
         times[name], known = context.times(piece[name])
         whole &= known
     kept = select_rows(piece, whole)
-    rows: Rows = {
+    rows: NamedColumns = {
         "thread": context.thread_indices(kept["tid"]),
         "frame": context.vocabulary.range_frames(kept["name"]),
     }
@@ -122,7 +123,7 @@ def build_range_rows(context: DumpContext, piece: dict[str, I8]) -> tuple[Rows, 
 
 def build_push_pop_rows(
     context: DumpContext, piece: dict[str, I8]
-) -> tuple[Rows, dict[str, I8], int]:
+) -> tuple[NamedColumns, dict[str, I8], int]:
     """Build rows of push/pop ranges with ``nvtx``, the path with the range; and their records.
 
     The last is how many are on no path of their own: the library records none for the innermost
@@ -135,7 +136,7 @@ def build_push_pop_rows(
     return select_rows(rows, own), select_rows(kept, own), int((~own).sum())
 
 
-def share_begin(rows: Rows, others: Rows) -> Bool:
+def share_begin(rows: NamedColumns, others: NamedColumns) -> Bool:
     """Return which ``rows`` began when one of ``others`` did, on the same thread."""
     thread, start = rows["thread"], rows["start"]
     keys = pack([np.append(thread, others["thread"]), np.append(start, others["start"])])
@@ -149,6 +150,6 @@ def select_kinds(piece: dict[str, I8], kinds: tuple[int, ...]) -> dict[str, I8]:
     return select_rows(piece, np.isin(piece["kind"], kinds))
 
 
-def select_rows(piece: Rows, rows: Bool) -> Rows:
+def select_rows(piece: NamedColumns, rows: Bool) -> NamedColumns:
     """Select some rows of all columns."""
     return {name: column[rows] for name, column in piece.items()}

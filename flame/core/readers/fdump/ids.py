@@ -49,9 +49,9 @@ class IdTable:
     def look_up(self, wanted: Column) -> I8:
         """Return the values of the ids ``wanted``, `ABSENT` where there is none."""
         place, known = self._find(wanted)
-        found = np.full(len(wanted), ABSENT)
-        found[known] = self.values[place[known]]
-        return found
+        values = np.full(len(wanted), ABSENT)
+        values[known] = self.values[place[known]]
+        return values
 
     def contains(self, wanted: Column) -> Bool:
         """Return which of the ids ``wanted`` have come, whether or not their values agree."""

@@ -45,9 +45,9 @@ def _version(vocabulary: DumpVocabulary, key: str) -> tuple[str, str]:
     """Return the version of a part of the process, and why it recorded nothing, if known."""
     version = reason = ""
     for text in vocabulary.facts.get(key, ()):
-        found = _VERSION.match(text)
-        version = found[1] if found else version
-        reason = (text[found.end() :] if found else text) or reason
+        match = _VERSION.match(text)
+        version = match[1] if match else version
+        reason = (text[match.end() :] if match else text) or reason
     return version, reason.removeprefix("no frames: ")
 
 

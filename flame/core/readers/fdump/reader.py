@@ -30,7 +30,7 @@ from flame.core.readers.fdump import gpu, host, metadata, samples
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes, prefix_errors
 from flame.core.readers.fdump.context import DumpContext, SharedTables
 from flame.core.readers.fdump.layout import MAGIC
-from flame.core.readers.fdump.records import AT_ONCE, Records
+from flame.core.readers.fdump.records import AT_ONCE, NamedColumns, Records
 from flame.core.readers.fdump.warnings import Losses, dump_warnings
 
 _FIELDS = gpu.FIELDS | host.FIELDS | {samples.SAMPLES: samples.FIELDS}
@@ -130,7 +130,7 @@ def _read_work(
     config: list[Column] = [np.zeros(0, np.int32)]
     size: list[Column] = [np.zeros(0, np.int64)]
 
-    def add(known: gpu.Rows) -> None:
+    def add(known: NamedColumns) -> None:
         table.add(**known, process=np.full(len(known["start"]), context.process))
         recorded.add(**known)
         config.append(known["config"])
@@ -205,10 +205,10 @@ def _read_samples(
     rows = samples.SampleRows(context.vocabulary)
     for piece in stages.columns("reading PC samples", samples.SAMPLES):
         rows.add(piece)
-    found = rows.build(context.process)
+    pc_samples = rows.build(context.process)
     lost = f"{rows.impossible:,} PC samples are damaged, in no function or nowhere in it: left out"
     notes = [lost] if rows.impossible else []
-    if found is None:
+    if pc_samples is None:
         return None, notes
-    table, more = samples.add_codes(found, folder, progress)
+    table, more = samples.add_codes(pc_samples, folder, progress)
     return table, [*notes, *more]

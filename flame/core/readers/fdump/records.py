@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, Column
 from flame.core.readers.fdump.layout import RecordLayout
+
+NamedColumns = dict[str, Column]
+"""Columns of equal length by name."""
 
 AT_ONCE = 64
 """Pieces whose records are decoded together."""

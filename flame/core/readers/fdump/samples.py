@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 20
 _NOT_ISSUED, _NAMELESS = -2, -3
 _64_BITS = (1 << 64) - 1
 
-Rows = dict[str, I8]
+SampleColumns = dict[str, I8]
 
 
 class DumpSamples(NamedTuple):
@@ -38,10 +38,10 @@ class DumpSamples(NamedTuple):
     @property
     def functions_by_cubin(self) -> dict[int, set[str]]:
         """Return the names of the sampled functions by checksum of their cubin."""
-        found: dict[int, set[str]] = {}
+        functions: dict[int, set[str]] = {}
         for crc, name in zip(self.checksums, self.rows.functions, strict=True):
-            found.setdefault(crc, set()).add(name)
-        return found
+            functions.setdefault(crc, set()).add(name)
+        return functions
 
 
 class SampleRows:
@@ -53,15 +53,15 @@ class SampleRows:
     def __init__(self, vocabulary: DumpVocabulary) -> None:
         self.impossible = 0
         self._vocabulary = vocabulary
-        self._known: Rows = {name: np.zeros(0, np.int64) for name in FIELDS}
-        self._new: list[Rows] = []
+        self._known: SampleColumns = {name: np.zeros(0, np.int64) for name in FIELDS}
+        self._new: list[SampleColumns] = []
         self._pending = 0
 
     def __len__(self) -> int:
         """Return how many samples differ in more than time, at least."""
         return len(self._known["samples"])
 
-    def add(self, piece: Rows) -> None:
+    def add(self, piece: SampleColumns) -> None:
         """Add records, columns `FIELDS`."""
         self._new.append(piece)
         self._pending += len(piece["samples"])
@@ -119,7 +119,7 @@ def _reason_key(name: str) -> str:
     return stall_of(name).key
 
 
-def _sum_equal_rows(rows: Rows) -> Rows:
+def _sum_equal_rows(rows: SampleColumns) -> SampleColumns:
     """Merge ``rows`` that differ only in how many samples they count."""
     first, kind = unique_rows([rows[name] for name in FIELDS if name != "samples"])
     return {name: column[first] for name, column in rows.items()} | {
@@ -128,7 +128,7 @@ def _sum_equal_rows(rows: Rows) -> Rows:
 
 
 def _build_samples(
-    rows: Rows, process: int, names: tuple[str, ...], reasons: tuple[str, ...]
+    rows: SampleColumns, process: int, names: tuple[str, ...], reasons: tuple[str, ...]
 ) -> DumpSamples:
     first, function = unique_rows([rows["crc"], rows["function"]])
     numbers = rows["function"][first].tolist()
@@ -171,5 +171,5 @@ def read_sampled_functions(dump: Path) -> dict[int, set[str]]:
         rows = SampleRows(vocabulary)
         for piece in records.columns(SAMPLES, FIELDS):
             rows.add(piece)
-        found = rows.build(0)
-    return found.functions_by_cubin if found else {}
+        samples = rows.build(0)
+    return samples.functions_by_cubin if samples else {}

@@ -64,23 +64,23 @@ class NodeStacks:
     def _batch(self, node: _Table, waited: Bool) -> _NodeBatch:
         """Select the nodes that do not contradict one another."""
         first, kind = unique_rows([node[name] for name in _FIELDS])
-        told = IdTable()
-        told.learn(node["id"], kind)
-        wrong = told.ids[told.values == ABSENT]
+        table = IdTable()
+        table.learn(node["id"], kind)
+        wrong = table.ids[table.values == ABSENT]
         self._known.learn(wrong, np.full(len(wrong), ABSENT))
-        rows = first[told.values[told.values != ABSENT]]
+        rows = first[table.values[table.values != ABSENT]]
         node = {name: column[rows] for name, column in node.items()}
         return _NodeBatch(node, waited[rows], self._known.look_up(node["parent"]))
 
     def stacks_of(self, nodes: Column, kind: Kind) -> I4:
         """Return the stacks of ``nodes``: empty for 0, a `LOST` frame for unknown nodes."""
         value = self._known.look_up(nodes)
-        found = np.where(value == ABSENT, EMPTY, value // _DEPTHS)
+        stacks = np.where(value == ABSENT, EMPTY, value // _DEPTHS)
         lost = np.flatnonzero((value == ABSENT) & (nodes != 0))
         if len(lost):
             self.lost += len(np.unique(nodes[lost]))
-            found[lost] = self._single_frame_stack(LOST, kind)
-        return found.astype(np.int32)
+            stacks[lost] = self._single_frame_stack(LOST, kind)
+        return stacks.astype(np.int32)
 
     def depths_of(self, nodes: Column) -> I8:
         """Return how many nodes lead to each of ``nodes``, itself included; 0 for unknown ones."""

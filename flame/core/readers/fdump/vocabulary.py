@@ -69,11 +69,11 @@ class DumpVocabulary:
 
     def node_frames(self, kind: I8, item: I8) -> I4:
         """Return the frames of nodes: kind 0 is a Python frame, 1 a range."""
-        found = np.full(len(kind), self._python.unknown, np.int32)
+        frames = np.full(len(kind), self._python.unknown, np.int32)
         for number, items in enumerate((self._python, self._ranges)):
             rows = np.flatnonzero(kind == number)
-            found[rows] = items.look_up(item[rows])
-        return found
+            frames[rows] = items.look_up(item[rows])
+        return frames
 
     def range_frames(self, ids: I8) -> I4:
         """Return the frames of ranges by the ids of their names."""

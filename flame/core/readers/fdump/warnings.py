@@ -61,8 +61,8 @@ def _stop_warnings(header: DumpHeader) -> Iterator[str]:
     if header.flags & FULL:
         yield "recording stopped before the program ended: there was no more room for it"
     if header.flags & STOPPED:
-        told = "as it was told to (--duration, attach --stop)"
-        yield f"recording stopped before the program ended, {told}"
+        reason = "as it was told to (--duration, attach --stop)"
+        yield f"recording stopped before the program ended, {reason}"
 
 
 def _end_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
@@ -91,11 +91,11 @@ def _damage_warnings(chunks: Chunks, context: DumpContext) -> Iterator[str]:
         yield f"{context.stacks.lost:,} stacks are not whole: [lost] stands for what is missing"
 
 
-def _library_notes(said: Sequence[str]) -> Iterator[str]:
+def _library_notes(notes: Sequence[str]) -> Iterator[str]:
     """Yield the notes that the library has written; each comes once, and there are few."""
-    for note in said[:_MOST_NOTES]:
+    for note in notes[:_MOST_NOTES]:
         yield note if len(note) <= _LONGEST_NOTE else f"{note[:_LONGEST_NOTE]}…"
-    if more := said[_MOST_NOTES:]:
+    if more := notes[_MOST_NOTES:]:
         yield f"{len(more):,} more notes in the dump: left out"
 
 

@@ -26,8 +26,8 @@ def find_value_end(text: bytes, start: int, stop: int = ENDLESS) -> int | None:
     Only brackets and strings are looked at, so that it finds the end of what is no JSON as well.
     """
     if text[start : start + 1] not in (b"{", b"[", b'"'):
-        found = _SCALAR.match(text, start, stop)
-        end = found.end() if found else start
+        match = _SCALAR.match(text, start, stop)
+        end = match.end() if match else start
         return end if end < min(len(text), stop) else None
     end, depth = skip_brackets(text, start, stop)
     return end if depth == 0 else None

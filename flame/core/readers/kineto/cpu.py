@@ -102,8 +102,8 @@ class OperatorRanges:
     def _add_steps(self, names: list[str], start: I8, end: I8, thread: I4) -> None:
         steps = [row for row, name in enumerate(names) if name.startswith("ProfilerStep#")]
         for row in steps:
-            if found := _STEP.fullmatch(names[row]):
-                key = (int(found[1]), int(thread[row]))
+            if match := _STEP.fullmatch(names[row]):
+                key = (int(match[1]), int(thread[row]))
                 self._steps.setdefault(key, (int(start[row]), int(end[row])))
 
     def build(self) -> RawRanges:

@@ -62,8 +62,8 @@ class TraceDocument:
         """Return the next byte after what ``between`` passes over; none at the end."""
         stream = self._stream
         while stream.ensure(1):
-            found = between.match(stream.window, stream.at)
-            stream.at = found.end() if found else stream.at
+            match = between.match(stream.window, stream.at)
+            stream.at = match.end() if match else stream.at
             if stream.at < len(stream.window):
                 return stream.window[stream.at : stream.at + 1]
         return b""
@@ -141,12 +141,12 @@ class TraceDocument:
     def _skip_past(self, pattern: re.Pattern[bytes]) -> bool:
         """Go on behind the next place that matches; at the file's end where there is none."""
         stream = self._stream
-        while (found := pattern.search(stream.window, stream.at)) is None:
+        while (match := pattern.search(stream.window, stream.at)) is None:
             stream.at = max(stream.at, len(stream.window) - NEAR)
             if not stream.double():
                 stream.at = len(stream.window)
                 return False
-        stream.at = found.end()
+        stream.at = match.end()
         return True
 
     def _read_array(self) -> Iterator[Events]:

@@ -52,13 +52,15 @@ class SequenceNumbers:
             shown = ranges.thread[arrows[rows[arrows[rows] >= 0]]]
             candidates = []
             for thread in np.unique(ranges.thread[near]):
-                found = _last_forward_rows(
+                linked = _last_forward_rows(
                     number, ranges, near[ranges.thread[near] == thread], rows
                 )
-                candidates.append((int((shown == thread).sum()), *_rate_fit(ranges, found), found))
+                candidates.append(
+                    (int((shown == thread).sum()), *_rate_fit(ranges, linked), linked)
+                )
             if candidates:
-                *_, found = max(candidates, key=lambda candidate: candidate[:3])
-                links[rows] = np.where(arrows[rows] >= 0, arrows[rows], found)
+                *_, linked = max(candidates, key=lambda candidate: candidate[:3])
+                links[rows] = np.where(arrows[rows] >= 0, arrows[rows], linked)
         return links
 
 
@@ -74,9 +76,9 @@ def _last_forward_rows(number: I8, ranges: RawRanges, forward: I8, backward: I8)
     keys = pack([number[rows], ranges.start[rows]])
     have, want = keys[: len(forward)], keys[len(forward) :]
     order = np.lexsort((ranges.start[forward] - ranges.end[forward], have))  # inner ones behind
-    found = forward[order[np.maximum(np.searchsorted(have[order], want, "right") - 1, 0)]]
-    fits = (number[found] == number[backward]) & (ranges.start[found] <= ranges.start[backward])
-    return np.where(fits, found, NONE)
+    last = forward[order[np.maximum(np.searchsorted(have[order], want, "right") - 1, 0)]]
+    fits = (number[last] == number[backward]) & (ranges.start[last] <= ranges.start[backward])
+    return np.where(fits, last, NONE)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from flame.core.readers.kineto.context import (
     fill_absent,
     fit_31_bits,
 )
+from flame.core.readers.kineto.events import EventArgs
 from flame.core.readers.kineto.vocabulary import (
     FrameIds,
     copy_frame,
@@ -47,8 +48,8 @@ class LaunchConfigs(dict[_Geometry, int]):
 
 
 def _dim(text: bytes) -> Dim | None:
-    found = _DIM.fullmatch(text)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    match = _DIM.fullmatch(text)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 class GpuActivities:
@@ -66,26 +67,24 @@ class GpuActivities:
         """Add activities of one kind."""
         whole, start, end = self._context.select_timed("GPU activities", events)
         args = [event.args or NO_ARGS for event in whole]
+        devices = [event_args.device for event_args in args]
+        streams = [event_args.stream for event_args in args]
         frames = self._frames[kind]
         self._rows.add(
             kind=np.full(len(whole), kind),
             start=start,
             end=end,
             process=np.full(len(whole), NONE),
-            device=fit_31_bits(
-                _fill_missing(
-                    [event_args.device for event_args in args], [event.pid for event in whole]
-                )
-            ),
-            stream=fit_31_bits(
-                _fill_missing(
-                    [event_args.stream for event_args in args], [event.tid for event in whole]
-                )
-            ),
+            device=fit_31_bits(_fill_missing(devices, [event.pid for event in whole])),
+            stream=fit_31_bits(_fill_missing(streams, [event.tid for event in whole])),
             correlation=fill_absent([event_args.correlation for event_args in args], 0),
             frame=np.array([frames[event.name] for event in whole], np.int32),
             graph_node=np.full(len(whole), NONE),
         )
+        self._add_launches(args)
+
+    def _add_launches(self, args: Sequence[EventArgs]) -> None:
+        """Add the launch configuration of each activity, and the bytes that it moved."""
         configs = self._configs
         keys = [
             (

@@ -199,6 +199,6 @@ def find_owners(activities: RawActivities, calls: RawCalls, process_of: I4) -> I
     known = np.append(calls.correlation[rows[order]], 0)
     process = np.append(process_of[calls.thread[rows[order]]], NONE)
     last = np.searchsorted(have[order], want, "right") - 1
-    found = np.where(known[last] == activities.correlation, last, last + 1)
-    same = (known[found] == activities.correlation) & (activities.correlation > 0)
-    return np.where(same, process[found], NONE).astype(np.int32)
+    call = np.where(known[last] == activities.correlation, last, last + 1)
+    same = (known[call] == activities.correlation) & (activities.correlation > 0)
+    return np.where(same, process[call], NONE).astype(np.int32)

@@ -37,10 +37,10 @@ class FrameIds(dict[_Key, int], Generic[_Key]):
 
 def python_frame(name: str) -> Frame:
     """Make the frame of `model.py(12): forward`; a built-in function loses its address."""
-    found = _PYTHON.fullmatch(name)
-    if found is None:
+    match = _PYTHON.fullmatch(name)
+    if match is None:
         return Frame(Kind.PYTHON, _ADDRESS.sub("", name))
-    file, line, function = found.groups()
+    file, line, function = match.groups()
     return Frame(Kind.PYTHON, function, file, int(line))
 
 
@@ -54,8 +54,8 @@ def kernel_frame(name: str) -> Frame:
 
 def copy_frame(name: str) -> Frame:
     """Make the frame of `Memcpy HtoD (Pinned -> Device)`, called by its direction."""
-    found = _COPY.match(name)
-    return Frame(Kind.MEMCPY, f"memcpy {found[1]}" if found else "memcpy")
+    match = _COPY.match(name)
+    return Frame(Kind.MEMCPY, f"memcpy {match[1]}" if match else "memcpy")
 
 
 def set_frame(_name: str) -> Frame:

@@ -45,8 +45,8 @@ class _SampleCounts(dict[str, int]):
     """Samples by the text of their cell: millions of cells are of few texts."""
 
     def __missing__(self, cell: str) -> int:
-        found = self[cell] = parse_count(cell)
-        return found
+        count = self[cell] = parse_count(cell)
+        return count
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class PageColumns:
     def parse_instruction(self, texts: list[str], file: str, line: int) -> PageInstruction:
         """Parse the instruction in a row of ``texts``, made of that ``line``."""
         counts = self._counts
-        samples = {key: some for key, at in self.reasons.items() if (some := counts[texts[at]])}
+        samples = {key: count for key, at in self.reasons.items() if (count := counts[texts[at]])}
         by_reason = sum(samples.values())
         whole = counts[texts[self.total]] if self.total >= 0 else by_reason
         if whole > by_reason:
@@ -107,11 +107,11 @@ def _column_place(names: Sequence[str], name: str) -> int:
 
 def _reason_columns(names: Sequence[str]) -> dict[str, int]:
     """Return columns by key of the reason; of a reason with two names the first."""
-    found: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for at, name in enumerate(names):
         if is_reason(name) and not is_not_issued(name):
-            found.setdefault(stall_of(name).key, at)
-    return found
+            columns.setdefault(stall_of(name).key, at)
+    return columns
 
 
 def _total_column(names: Sequence[str]) -> int:

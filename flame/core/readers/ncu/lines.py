@@ -32,10 +32,10 @@ def _add_result_lines(result: NcuResult, others: Sequence[NcuResult]) -> NcuResu
 
 def _places(result: NcuResult, other: NcuResult) -> I8:
     """Return where the instructions of ``other`` are in the code of ``result``; else nothing."""
-    mine, theirs = result.samples.code.offset, other.samples.code.offset
-    wanted = theirs + (other.address - result.address)
-    at: I8 = np.searchsorted(mine, wanted)
-    if not len(mine) or (at >= len(mine)).any() or (mine[at] != wanted).any():
+    offset, other_offset = result.samples.code.offset, other.samples.code.offset
+    wanted = other_offset + (other.address - result.address)
+    at: I8 = np.searchsorted(offset, wanted)
+    if not len(offset) or (at >= len(offset)).any() or (offset[at] != wanted).any():
         return at[:0]
     return at
 

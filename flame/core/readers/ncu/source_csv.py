@@ -82,27 +82,27 @@ def read_source_csv(path: Path, progress: Progress = silent) -> list[NcuResult]:
 
 
 def _parse_results(text: str, progress: Progress) -> list[NcuResult]:
-    found = [
+    results = [
         _build_result(group)
         for group in _group_by_result(
             _report_progress(split_blocks(text), text.count("\n") + 1, progress)
         )
     ]
-    if not found:
+    if not results:
         raise WrongPageError(_explain_no_result(text))
     if is_cut_off(text):
         raise WrongPageError(f"cut off: it ends within a row; {AGAIN}")
-    if not any(len(result.samples.code) for result in found):
+    if not any(len(result.samples.code) for result in results):
         raise WrongPageError(
             f"no SASS instructions in it, only source lines; export them: {EXPORT}"
         )
-    if not any(result.collected for result in found):
+    if not any(result.collected for result in results):
         raise WrongPageError(f"no PC samples were collected; profile again with: {COLLECT}")
-    if not any(result.samples.total for result in found):
+    if not any(result.samples.total for result in results):
         raise WrongPageError("no PC samples in it: its kernels ended before the first was taken")
-    if sum(float(result.samples.samples.sum(dtype=np.float64)) for result in found) >= _MOST:
+    if sum(float(result.samples.samples.sum(dtype=np.float64)) for result in results) >= _MOST:
         raise WrongPageError(f"its PC samples add up to more than there can be; {AGAIN}")
-    return found
+    return results
 
 
 def _report_progress(

@@ -36,9 +36,9 @@ class CallChains:
         if not len(self.ids):
             return np.full(len(chain), EMPTY, np.int32), np.full(len(chain), EMPTY, np.int32)
         place = np.minimum(np.searchsorted(self.ids, chain), len(self.ids) - 1)
-        found = self.ids[place] == chain
-        return np.where(found, self.python[place], EMPTY), np.where(
-            found, self.native[place], EMPTY
+        is_known = self.ids[place] == chain
+        return np.where(is_known, self.python[place], EMPTY), np.where(
+            is_known, self.native[place], EMPTY
         )
 
 

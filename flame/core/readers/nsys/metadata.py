@@ -46,13 +46,13 @@ def _read_origin(context: NsysContext) -> int | None:
 
 def _read_values(context: NsysContext, table: str, wanted: tuple[str, ...]) -> dict[str, str]:
     """Read values of the ``wanted`` keys, with or without a ``PROCESS_n:`` in front."""
-    found = {}
+    values = {}
     for name, value in context.source.rows(table, ["name", "value"]):
         key = str(name)
         plain = key.partition(":")[2] if key.startswith("PROCESS_") else key
         if plain in wanted and value is not None:
-            found[plain] = str(value)
-    return found
+            values[plain] = str(value)
+    return values
 
 
 def read_processes(context: NsysContext) -> tuple[Process, ...]:
@@ -73,12 +73,12 @@ def read_threads(context: NsysContext) -> tuple[Thread, ...]:
 
 def _read_texts(context: NsysContext, table: str, names: list[str]) -> dict[int, str]:
     """Map the first column to the second (a text, or the id of one); the last row wins."""
-    found = {}
+    texts = {}
     for key, value in context.source.rows(table, names):
         text = value if isinstance(value, str) else context.text_of(value)
         if isinstance(key, int) and text:
-            found[key] = text
-    return found
+            texts[key] = text
+    return texts
 
 
 def read_devices(context: NsysContext) -> tuple[tuple[Device, ...], list[int]]:

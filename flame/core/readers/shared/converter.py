@@ -58,13 +58,13 @@ class Converter:
         return kept
 
     def _find_tool(self, path: Path) -> str:
-        found = shutil.which(self.tool)
-        if found is None:
+        program = shutil.which(self.tool)
+        if program is None:
             raise InputError(
                 f"{path}: {self.report}, and {self.tool}, which reads it, is not on PATH; "
                 f"where {self.tool} is installed, run: {self.by_hand(path)}"
             )
-        return found
+        return program
 
     def _convert(self, program: str, path: Path, kept: Path, progress: Progress) -> None:
         """Convert into a folder of its own, so that ``kept`` appears whole or not at all."""
@@ -80,15 +80,25 @@ class Converter:
         _remove_older(kept, self.suffix)
 
     def _run(self, command: list[str], path: Path, made: Path, progress: Progress) -> None:
+<<<<<<< HEAD
         with tempfile.TemporaryFile() as said, made.open("w+b") if self.prints else said as out:
             with start_group(command, out, said) as process:
+=======
+        with tempfile.TemporaryFile() as stderr, made.open("w+b") if self.prints else stderr as out:
+            with running(command, out, stderr) as process:
+>>>>>>> coreb
                 while process.poll() is None:
                     progress(self.stage, 0, 0)
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(_POLL)
             if process.returncode:
+<<<<<<< HEAD
                 text = read_head(said) or (read_head(out) if self.prints else "")
                 reason = find_reason(text) or "it does not say why"
+=======
+                text = head_of(stderr) or (head_of(out) if self.prints else "")
+                reason = reason_of(text) or "it does not say why"
+>>>>>>> coreb
                 problem = f"{self.tool} cannot convert it (exit {process.returncode})"
                 raise InputError(f"{path}: {problem}: {reason}")
 

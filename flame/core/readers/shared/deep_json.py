@@ -26,15 +26,15 @@ def decode_json(data: bytes) -> object:
 
 def _decode_deep(data: bytes) -> object:
     opened: list[tuple[bytes, list[object]]] = [(b"", [])]
-    for found in _TOKEN.finditer(data):
-        token = found[0]
+    for match in _TOKEN.finditer(data):
+        token = match[0]
         if token in (b"[", b"{"):
             opened.append((token, []))
             continue
         if token in _CLOSING:
             bracket, items = opened.pop()
             if bracket != _CLOSING[token]:
-                raise ValueError(f"brackets do not match (byte {found.start()})")
+                raise ValueError(f"brackets do not match (byte {match.start()})")
             value: object = items if token == b"]" else _pair_items(items)
         else:
             value = _decode_scalar(token)

@@ -89,10 +89,10 @@ def _parse_with_place(text: str) -> Frame | None:
 def _parse_brackets(text: str) -> Frame | None:
     """Parse ``func (file:12)``, ``func (file)``, ``func (library)``."""
     name, _, place = text.rpartition(" (")
-    found = _PLACE.match(place) if name and text.endswith(")") else None
-    if not found:
+    match = _PLACE.match(place) if name and text.endswith(")") else None
+    if not match:
         return None
-    file, line = found["file"], int(found["line"] or 0)
+    file, line = match["file"], int(match["line"] or 0)
     if _is_python(file) if line else file.endswith(_PYTHON_FILE):
         return Frame(Kind.PYTHON, name, file, line)
     if line and file.endswith(_NATIVE_FILE):
@@ -102,21 +102,21 @@ def _parse_brackets(text: str) -> Frame | None:
 
 def _parse_kineto(text: str) -> Frame | None:
     """Parse ``file(12): func``."""
-    found = _KINETO.search(text)
-    if not found or not _is_python(file := text[: found.start()]):
+    match = _KINETO.search(text)
+    if not match or not _is_python(file := text[: match.start()]):
         return None
-    name = text[found.end() :]
-    return Frame(Kind.PYTHON, name, file, int(found["line"])) if name else None
+    name = text[match.end() :]
+    return Frame(Kind.PYTHON, name, file, int(match["line"])) if name else None
 
 
 def _parser_of_ending(pattern: re.Pattern[str]) -> Callable[[str], Frame | None]:
     """Return a parser of a file's name followed by what ``pattern`` matches."""
 
     def reading(text: str) -> Frame | None:
-        found = pattern.search(text)
-        if not found or not _is_python(file := text[: found.start()]):
+        match = pattern.search(text)
+        if not match or not _is_python(file := text[: match.start()]):
             return None
-        return Frame(Kind.PYTHON, found["name"], file, int(found["line"]))
+        return Frame(Kind.PYTHON, match["name"], file, int(match["line"]))
 
     return reading
 

@@ -170,8 +170,8 @@ class PageSource:
             known = name in places
             chunk[name] = cells.integers(*fields[places[name]]) if known else np.full(size, NULL)
         for name, intern in texts.items():
-            found = cells.texts(*fields[places[name]]) if name in places else [None] * size
-            chunk[name] = np.fromiter(map(intern, found), np.int32, size)
+            values = cells.texts(*fields[places[name]]) if name in places else [None] * size
+            chunk[name] = np.fromiter(map(intern, values), np.int32, size)
         return chunk
 
     def close(self) -> None:
@@ -209,18 +209,18 @@ class _Cells:
 
     def fields(self, wanted: set[int]) -> dict[int, tuple[I8, I8]]:
         """Return (serial type, position) of the ``wanted`` columns of every row."""
-        found = {}
+        fields = {}
         at, data = self._types, self._data
         for column in range(max(wanted, default=-1) + 1):
             if (at >= self._data).any():
                 raise UnsupportedError  # written before the column was added
             serial, at = _varint(self._flat, at)
             if column in wanted:
-                found[column] = (serial, data)
+                fields[column] = (serial, data)
             data = data + _sizes(serial)
             if (serial < 0).any() or (data > self._end).any():
                 raise UnsupportedError  # damaged
-        return found
+        return fields
 
     def integers(self, serial: I8, at: I8) -> I8:
         """Return the values of an integer column."""

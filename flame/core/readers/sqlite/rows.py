@@ -28,8 +28,8 @@ class SqliteSource:
         """Return the column names of ``table``; empty if there is no such table."""
         if table not in self._columns:
             # Unlike table_info, this names generated columns.
-            found = self._connection.execute(f"PRAGMA table_xinfo({_quote(table)})")
-            self._columns[table] = frozenset(str(row[1]) for row in found)
+            rows = self._connection.execute(f"PRAGMA table_xinfo({_quote(table)})")
+            self._columns[table] = frozenset(str(row[1]) for row in rows)
         return self._columns[table]
 
     def column_places(self, table: str) -> dict[str, int]:

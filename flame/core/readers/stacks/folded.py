@@ -254,10 +254,10 @@ class _LineCollector:
         self._spelled.append(np.fromiter(ids, np.int32, len(texts)))
         self._lengths.append(lengths)
 
-    def build(self, meta: Meta, working: Callable[[], None]) -> RawStacks:
+    def build(self, meta: Meta, tick: Callable[[], None]) -> RawStacks:
         """Build one row per distinct stack; ``tick`` is called now and then."""
         spelled, lengths = self._empty_stacks_of_all()
-        stacks, stack = build_row_stacks(spelled, lengths, working)
+        stacks, stack = build_row_stacks(spelled, lengths, tick)
         rows, row = distinct(stack.astype(np.int64))
         return RawStacks(
             frames=self._frames,
@@ -283,27 +283,27 @@ class _LineCollector:
 
     def _measures(self, row: I8, rows: int) -> tuple[Measure, ...]:
         """Sum the values by row, the last column first."""
-        found = []
+        measures = []
         for (key, title), numbers in zip(self._columns, self._values, strict=True):
             values, power = numbers.build()
-            found.append(Measure(key, title, decimal_unit(power), sum_by(row, values, rows)))
-        return tuple(found[::-1])
+            measures.append(Measure(key, title, decimal_unit(power), sum_by(row, values, rows)))
+        return tuple(measures[::-1])
 
     def _warnings(self) -> list[str]:
-        found = []
+        warnings = []
         if len(self._columns) > 1:
-            found.append("two numbers on each line: shown is the last, the other is `before`")
+            warnings.append("two numbers on each line: shown is the last, the other is `before`")
         if self._strange:
-            found.append(
+            warnings.append(
                 f"lines that are no stack and its value, left out: {len(self._strange):,}, "
                 f"first: line {self._strange[0]:,}"
             )
         if self._too_deep:
-            found.append(
+            warnings.append(
                 f"stacks of more than {_MAX_FRAMES:,} frames: {self._too_deep:,}, "
                 "their innermost left out"
             )
         rounded = sum(numbers.rounded for numbers in self._values)
         if rounded:
-            found.append(f"values rounded to {MAX_DECIMALS} decimals: {rounded:,}")
-        return found
+            warnings.append(f"values rounded to {MAX_DECIMALS} decimals: {rounded:,}")
+        return warnings

@@ -69,9 +69,9 @@ def read_proton(path: Path, options: LoadOptions, progress: Progress) -> RawStac
     numbers that add up to 2**62 or more.
     """
     document = _read_document(path, progress)
-    working = partial(progress, "reading the tree", 0, 0)
+    tick = partial(progress, "reading the tree", 0, 0)
     try:
-        raw = _build_stacks(_Tree((part for part in document if "frame" in part), working), working)
+        raw = _build_stacks(_Tree((part for part in document if "frame" in part), tick), tick)
     except _MalformedTreeError as error:
         raise InputError(f"{path}: not a tree as Proton writes it: {error}") from None
     if not raw.measures:
@@ -80,9 +80,9 @@ def read_proton(path: Path, options: LoadOptions, progress: Progress) -> RawStac
     return raw
 
 
-def _build_stacks(tree: _Tree, working: Tick) -> RawStacks:
+def _build_stacks(tree: _Tree, tick: Tick) -> RawStacks:
     frames = FrameBuilder()
-    stacks, stack = tree.stacks(frames, working)
+    stacks, stack = tree.stacks(frames, tick)
     metrics = _Metrics(tree)
     measures = metrics.measures()
     rows = np.flatnonzero(
@@ -134,14 +134,14 @@ def _build_meta(path: Path, document: Iterable[dict[str, Any]]) -> Meta:
 class _Tree:
     """The nodes in preorder, and the place of the parent of each (-1: it is outermost)."""
 
-    def __init__(self, roots: Iterable[dict[str, Any]], working: Tick) -> None:
+    def __init__(self, roots: Iterable[dict[str, Any]], tick: Tick) -> None:
         self.nodes: list[dict[str, Any]] = []
         self.above: list[int] = []
         pending = [(root, -1) for root in roots][::-1]
         while pending:
             node, above = pending.pop()
             if len(self.nodes) % _NODES == 0:
-                working()
+                tick()
             pending.extend((child, len(self.nodes)) for child in _children(node)[::-1])
             self.nodes.append(node)
             self.above.append(above)
@@ -150,10 +150,10 @@ class _Tree:
 
     def devices(self) -> list[str]:
         """Return the device of each node; empty where a node names none, or all name the same."""
-        found = [str(metrics.get("device_id") or "") for metrics in self.metrics]
-        return found if len(set(found) - {""}) > 1 else [""] * len(found)
+        devices = [str(metrics.get("device_id") or "") for metrics in self.metrics]
+        return devices if len(set(devices) - {""}) > 1 else [""] * len(devices)
 
-    def stacks(self, frames: FrameBuilder, working: Tick) -> tuple[StackBuilder, I4]:
+    def stacks(self, frames: FrameBuilder, tick: Tick) -> tuple[StackBuilder, I4]:
         """Build all stacks, and return the id of each node's; new frames go into ``frames``."""
         parent, frame, depth = [0], [0], [0]
         place: list[int] = []
@@ -170,7 +170,7 @@ class _Tree:
                 at = below(at, Frame(Kind.DEVICE, f"GPU {device}")) if device else at
                 at = below(at, _frame(name, "device_id" in metrics))
             place.append(at)
-        stacks, ids = build_tree_stacks(np.array(parent), np.array(frame), np.array(depth), working)
+        stacks, ids = build_tree_stacks(np.array(parent), np.array(frame), np.array(depth), tick)
         return stacks, ids[place]
 
     def _rows(self) -> Iterable[tuple[str, dict[str, Any], int, str]]:
@@ -253,15 +253,15 @@ class _Metrics:
         names = [name for name in self._found if not self._repeats_other(name)]
         rank = {name: place for place, name in enumerate(_FIRST)}
         names.sort(key=lambda name: (rank.get(name, len(rank)), name))
-        found: dict[str, Measure] = {}
+        measures: dict[str, Measure] = {}
         for name in names:
             try:
-                measure = self._build_measure(name, _metric_key(name, found))
+                measure = self._build_measure(name, _metric_key(name, measures))
             except OverflowError:
                 self.warnings.append(f"{name} adds up to more than 64 bits hold: left out")
             else:
-                found[measure.key] = measure
-        return list(found.values())
+                measures[measure.key] = measure
+        return list(measures.values())
 
     def _repeats_other(self, name: str) -> bool:
         own = name.removesuffix(_WITH_CHILDREN_MARK).rstrip()
@@ -270,12 +270,12 @@ class _Metrics:
     def _build_measure(self, name: str, key: str) -> Measure:
         numbers = DecimalNumbers()
         numbers.add(list(self._found[name].values()))
-        found, power = numbers.build()
+        whole, power = numbers.build()
         unit = _UNITS.get(name.rpartition(" ")[2], decimal_unit(power))
         if unit in _UNITS.values():
-            found = (found + 10**power // 2) // 10**power
+            whole = (whole + 10**power // 2) // 10**power
         values: I8 = np.zeros(len(self._above), np.int64)
-        values[list(self._found[name])] = found
+        values[list(self._found[name])] = whole
         if name in _WITH_CHILDREN or name.endswith(_WITH_CHILDREN_MARK):
             values = self._subtract_children(values)
         return Measure(key, _TITLES.get(key, name), unit, values)

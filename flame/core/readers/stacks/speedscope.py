@@ -24,10 +24,10 @@ from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.frame_text import is_instruction, parse_frame
 from flame.core.readers.shared.gzip_files import read_whole
-from flame.core.readers.shared.stack_rows import build_row_stacks
+from flame.core.readers.shared.stack_rows import Tick, build_row_stacks
 from flame.core.readers.stacks.speedscope_schema import EventedProfile, SampledProfile, decode_file
 from flame.core.readers.stacks.speedscope_schema import SpeedscopeFrame as FileFrame
-from flame.core.readers.stacks.speedscope_stacks import SampleStacks, Working, build_event_stacks
+from flame.core.readers.stacks.speedscope_stacks import SampleStacks, build_event_stacks
 from flame.core.readers.stacks.speedscope_values import (
     ProfileRows,
     merge_as_measures,
@@ -103,7 +103,7 @@ def _read_content(path: Path, progress: Progress) -> bytes:
 
 
 def _build_all_rows(
-    profiles: Sequence[EventedProfile | SampledProfile], frames: I4, working: Working
+    profiles: Sequence[EventedProfile | SampledProfile], frames: I4, tick: Tick
 ) -> tuple[StackBuilder, list[ProfileRows]]:
     """Build the rows of every profile, and their stacks of the frame ids in ``frames``.
 
@@ -112,12 +112,12 @@ def _build_all_rows(
     if not profiles:
         raise InputError("profiles: there is none")
     samples = SampleStacks(len(frames))
-    chosen = _apply_to_profiles(lambda profile: _add_samples(profile, samples, working), profiles)
+    chosen = _apply_to_profiles(lambda profile: _add_samples(profile, samples, tick), profiles)
     indices, lengths = samples.build()
-    stacks, ids = build_row_stacks(frames[indices], lengths, working)
+    stacks, ids = build_row_stacks(frames[indices], lengths, tick)
     spelled = [(profile, ids[which]) for profile, which in zip(profiles, chosen, strict=True)]
     return stacks, _apply_to_profiles(
-        lambda profile: _build_rows(*profile, frames, stacks, working), spelled
+        lambda profile: _build_rows(*profile, frames, stacks, tick), spelled
     )
 
 
@@ -132,13 +132,11 @@ def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) ->
     return done
 
 
-def _add_samples(
-    profile: EventedProfile | SampledProfile, samples: SampleStacks, working: Working
-) -> I4:
+def _add_samples(profile: EventedProfile | SampledProfile, samples: SampleStacks, tick: Tick) -> I4:
     """Add the profile's stacks to ``samples``, and return which they are; none of events."""
     if isinstance(profile, EventedProfile):
         return np.zeros(0, np.int32)
-    return samples.add(profile.samples, working)
+    return samples.add(profile.samples, tick)
 
 
 def _build_rows(
@@ -146,13 +144,13 @@ def _build_rows(
     stack: I4,
     frames: I4,
     stacks: StackBuilder,
-    working: Working,
+    tick: Tick,
 ) -> ProfileRows:
     """Build the rows of a profile; ``stack`` is that of each of its samples."""
     unit, start = parse_unit(profile.unit), profile.start_value
     if isinstance(profile, EventedProfile):
         at = number_column("events", [event.at for event in profile.events])
-        stack, lasting = build_event_stacks(profile.events, at, frames, stacks, working)
+        stack, lasting = build_event_stacks(profile.events, at, frames, stacks, tick)
         return ProfileRows(profile.name, unit, start, stack[lasting], at, lasting)
     weights = number_column("weights", profile.weights)
     if len(stack) != len(weights):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -12,6 +12,7 @@ from msgspec import Raw
 from flame.core.columns import I4, I8, Bool, Column
 from flame.core.errors import InputError
 from flame.core.model.stacks import EMPTY, StackBuilder
+from flame.core.readers.shared.stack_rows import Tick
 from flame.core.readers.stacks.speedscope_schema import SpeedscopeEvent
 
 _PIECE = 1 << 22
@@ -20,9 +21,6 @@ _CLOSE = re.compile(rb"\]")
 _SPACES = b" \t\r\n"
 _BLANKS = bytes.maketrans(b",\n", b"  ")
 _STRANGE = ~np.isin(np.arange(256), list(b"0123456789,\n"))
-
-Working = Callable[[], None]
-"""Called between pieces of work; may raise to stop."""
 
 
 class SampleStacks:
@@ -38,22 +36,22 @@ class SampleStacks:
         self._indices: list[I4] = [np.zeros(0, np.int32)]
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
 
-    def add(self, text: Raw, working: Working) -> I4:
+    def add(self, text: Raw, tick: Tick) -> I4:
         """Return which of all different samples each sample in ``text`` is, i4[n].
 
         ``text`` is a JSON list of lists of indices of frames. Raises InputError, which begins with
         the place in the profile, where it is something else.
         """
         known, texts = len(self._texts), self._texts
-        found: list[I4] = [np.zeros(0, np.int32)]
+        parts: list[I4] = [np.zeros(0, np.int32)]
         for piece in _split_lists(memoryview(text)):
-            working()
+            tick()
             ids = (texts.setdefault(sample, len(texts)) for sample in piece)
-            found.append(np.fromiter(ids, np.int32, len(piece)))
-        which = np.concatenate(found)
+            parts.append(np.fromiter(ids, np.int32, len(piece)))
+        which = np.concatenate(parts)
         new = islice(texts, known, None)
         while batch := list(islice(new, _BATCH)):
-            working()
+            tick()
             try:
                 self._take(batch)
             except _WrongSampleError as wrong:
@@ -129,7 +127,7 @@ def build_event_stacks(
     at: Column,
     frames: I4,
     stacks: StackBuilder,
-    working: Working,
+    tick: Tick,
 ) -> tuple[I4, I8]:
     """Build the stacks that ``events``, at the values ``at``, open and close.
 
@@ -144,7 +142,7 @@ def build_event_stacks(
     node: I4 = np.full(len(events), EMPTY, np.int32)
     above = np.zeros(0, np.int64)
     for level in _by_level(opens, depth):
-        working()
+        tick()
         opening, closing = level[::2], level[1::2]
         parent = node[above[np.searchsorted(above, opening) - 1]] if len(above) else EMPTY
         parents = np.broadcast_to(np.asarray(parent, np.int32), opening.shape)

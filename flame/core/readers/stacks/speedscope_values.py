@@ -168,16 +168,16 @@ def _row_threads(profiles: Sequence[ProfileRows]) -> tuple[I4 | None, tuple[Thre
     """
     seen: Counter[tuple[str, str]] = Counter()
     index: dict[tuple[str, int], int] = {}
-    found = []
+    numbers = []
     for profile in profiles:
         seen[profile.unit.quantity, profile.name] += 1
         key = profile.name, seen[profile.unit.quantity, profile.name]
-        found.append(index.setdefault(key, len(index)))
+        numbers.append(index.setdefault(key, len(index)))
     if max(Counter(profile.unit.quantity for profile in profiles).values()) == 1:
         return None, ()
     lengths = [len(profile.stack) for profile in profiles]
     threads = tuple(Thread(NONE, tid + 1, name) for (name, _), tid in index.items())
-    return np.repeat(np.array(found, np.int32), lengths), threads
+    return np.repeat(np.array(numbers, np.int32), lengths), threads
 
 
 def merge_as_measures(profiles: Sequence[ProfileRows]) -> SpeedscopeTable:
