@@ -49,7 +49,7 @@ _DTYPES = {"group": np.int32, "config": np.int32}
 
 
 class LazyGroups(Groups):
-    """Groups whose ``of`` is built when it is first asked for."""
+    """Groups whose ``of_row`` is built when it is first asked for."""
 
     def __init__(self, rows: KeptRows, columns: dict[str, Column]) -> None:
         self.__dict__.update(columns, _rows=rows)
@@ -57,13 +57,8 @@ class LazyGroups(Groups):
     def __getattr__(self, name: str) -> Any:
         if name != "of_row":
             raise AttributeError(name)
-<<<<<<< HEAD
-        found = self.__dict__["of_row"] = self.__dict__["_rows"].column("group")
-        return found
-=======
-        column = self.__dict__["of"] = self.__dict__["_rows"].column("group")
+        column = self.__dict__["of_row"] = self.__dict__["_rows"].column("group")
         return column
->>>>>>> coreb
 
 
 class LazyActivities(Activities):

@@ -39,15 +39,9 @@ def attach_sampling(
         ),
         sampling=sampling,
     )
-<<<<<<< HEAD
     before = set(describe_unsampled(profile))
-    told = [warning for warning in profile.warnings if warning not in before]
-    return replace(found, warnings=(*told, *describe_unsampled(found)))
-=======
-    before = set(unsampled(profile))
     kept = [warning for warning in profile.warnings if warning not in before]
-    return replace(sampled, warnings=(*kept, *unsampled(sampled)))
->>>>>>> coreb
+    return replace(sampled, warnings=(*kept, *describe_unsampled(sampled)))
 
 
 def _pad_shapes(of_frame: I4, size: int) -> I4:
@@ -65,13 +59,8 @@ def split_over_rows(of_row: I4, totals: I8, weight: I8) -> I8:
     rows = np.flatnonzero(of_row >= 0)
     rows = rows[np.argsort(of_row[rows], kind="stable")]
     if not len(rows):
-<<<<<<< HEAD
-        return found
-    first = run_starts(of_row[rows])
-=======
         return parts
-    first = runs(of_row[rows])
->>>>>>> coreb
+    first = run_starts(of_row[rows])
     size = np.diff(np.append(first, len(rows)))
     heavy = np.add.reduceat(weight[rows], first) > 0
     own = np.where(np.repeat(heavy, size), weight[rows], 1)

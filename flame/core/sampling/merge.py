@@ -59,13 +59,8 @@ def _distribution_of_groups(
         of_group = np.where(part.of_group >= 0, part.of_group + np.int32(first), NONE)
         of_rows.append(of_group[profile.activities.groups.of_row])
         first += len(part)
-<<<<<<< HEAD
-    found[groups.of_row] = np.concatenate(of_rows)
-    return found
-=======
-    distribution[groups.of] = np.concatenate(of_rows)
+    distribution[groups.of_row] = np.concatenate(of_rows)
     return distribution
->>>>>>> coreb
 
 
 def _empty_sampling(profile: Profile) -> Sampling:

@@ -91,11 +91,7 @@ def _batches(functions: Mapping[str, CubinFunction]) -> Iterator[dict[str, Cubin
 
 def _run(command: list[str], out: BinaryIO, stderr: BinaryIO, tick: Tick, due: float) -> int:
     """Run a command, return its exit code; InputError where it takes or prints too much."""
-<<<<<<< HEAD
-    with start_group(command, out, said) as process:
-=======
-    with running(command, out, stderr) as process:
->>>>>>> coreb
+    with start_group(command, out, stderr) as process:
         _limit_resources(process.pid)
         while process.poll() is None:
             tick()
@@ -129,13 +125,8 @@ def _limit_resources(pid: int) -> None:
                 resource.prlimit(pid, which, (most, most))
 
 
-<<<<<<< HEAD
-def _describe_failure(code: int, said: BinaryIO) -> str:
-    reason = find_reason(read_head(said))
-=======
 def _describe_failure(code: int, stderr: BinaryIO) -> str:
-    reason = reason_of(head_of(stderr))
->>>>>>> coreb
+    reason = find_reason(read_head(stderr))
     return f"nvdisasm failed ({reason or f'exit {code}'})"
 
 

@@ -80,25 +80,15 @@ class Converter:
         _remove_older(kept, self.suffix)
 
     def _run(self, command: list[str], path: Path, made: Path, progress: Progress) -> None:
-<<<<<<< HEAD
-        with tempfile.TemporaryFile() as said, made.open("w+b") if self.prints else said as out:
-            with start_group(command, out, said) as process:
-=======
         with tempfile.TemporaryFile() as stderr, made.open("w+b") if self.prints else stderr as out:
-            with running(command, out, stderr) as process:
->>>>>>> coreb
+            with start_group(command, out, stderr) as process:
                 while process.poll() is None:
                     progress(self.stage, 0, 0)
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(_POLL)
             if process.returncode:
-<<<<<<< HEAD
-                text = read_head(said) or (read_head(out) if self.prints else "")
+                text = read_head(stderr) or (read_head(out) if self.prints else "")
                 reason = find_reason(text) or "it does not say why"
-=======
-                text = head_of(stderr) or (head_of(out) if self.prints else "")
-                reason = reason_of(text) or "it does not say why"
->>>>>>> coreb
                 problem = f"{self.tool} cannot convert it (exit {process.returncode})"
                 raise InputError(f"{path}: {problem}: {reason}")
 
