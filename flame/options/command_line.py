@@ -10,16 +10,15 @@ from pathlib import Path
 import msgspec
 
 from flame.core.options import LoadOptions
-from flame.core.projection.filter_options import format_nvtx_range, format_window
+from flame.core.projection.filter_kinds import FILTER_KINDS
+from flame.core.projection.filter_options import format_filter, kind_of
 from flame.core.projection.filters import (
     Devices,
+    ExpressionFilter,
     Filter,
     Include,
     MinShare,
-    NvtxRange,
     Pids,
-    Ranks,
-    Step,
     Streams,
     Tids,
     Time,
@@ -32,10 +31,6 @@ _LONGEST = 100_000
 """Bytes of the place in the app: Linux takes no word of more than 128 KiB."""
 
 _NUMBERED = Devices | Streams | Pids | Tids
-_NUMBERS = {Devices: "--device", Streams: "--stream", Pids: "--pid", Tids: "--tid"}
-_FILTERS = ("--time", "--step", "--rank", "--nvtx-range", *_NUMBERS.values())
-_FILTERS += ("--kernel", "--include")
-_FILTERS += ("--show-stacks", "--hide-stacks", "--show-from", "--hide-frames", "--min-percent")
 
 
 def command_line(
@@ -99,15 +94,13 @@ def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:
         yield "--fold-layers"
 
 
-def _filters(where: Iterable[Filter]) -> Iterator[str]:
-    """Options for ``where``, in the order in which `filters.where` makes filters."""
-    texts: dict[str, list[str]] = {option: [] for option in _FILTERS}
-    for filter_ in _merged(where):
-        option, text = _option_of(filter_)
-        texts[option].append(text)
-    for option, values in texts.items():
-        for text in values:
-            yield from _option(option, text)
+def _filters(filters: Iterable[Filter]) -> Iterator[str]:
+    """Options for ``filters``, in the order in which `parse_filters` makes filters."""
+    merged = _merged(filters)
+    for kind in FILTER_KINDS:
+        for filter_ in merged:
+            if kind_of(type(filter_)) is kind:
+                yield from _option(kind.option, _text_of(filter_))
 
 
 def _merged(where: Iterable[Filter]) -> list[Filter]:
@@ -130,27 +123,11 @@ def _both(first: Filter, other: Filter) -> Filter:
     return first
 
 
-def _option_of(filter_: Filter) -> tuple[str, str]:
-    """The option that makes ``filter_``, and its value."""
-    match filter_:
-        case Time():
-            return "--time", format_window(filter_)
-        case Step():
-            first, last = filter_.first, filter_.last
-            return "--step", str(first) if first == last else f"{first}-{last}"
-        case Ranks():
-            return "--rank", ",".join(filter_.names)
-        case NvtxRange():
-            return "--nvtx-range", format_nvtx_range(filter_)
-        case Include():
-            return "--include", ",".join(kind.title for kind in filter_.kinds)
-        case MinShare():
-            return "--min-percent", repr(filter_.percent).removesuffix(".0")
-        case Devices() | Streams() | Pids() | Tids():
-            return _NUMBERS[type(filter_)], ",".join(map(str, filter_.ids))
-        case _:
-            # argparse before Python 3.13 loses a value of two dashes.
-            return filter_.option, "-[-]" if filter_.pattern == "--" else filter_.pattern
+def _text_of(filter_: Filter) -> str:
+    """The value of the option that makes ``filter_``."""
+    text = format_filter(filter_)
+    # argparse before Python 3.13 loses a value of two dashes.
+    return "-[-]" if text == "--" and isinstance(filter_, ExpressionFilter) else text
 
 
 def _option(name: str, text: str) -> list[str]:

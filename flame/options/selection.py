@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from flame.core.errors import UsageError
+from flame.core.projection.filter_kinds import FILTER_KINDS
 
 if TYPE_CHECKING:
     from flame.core.model.tree import Arrangement
@@ -67,26 +67,15 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_filters(group: argparse._ArgumentGroup) -> None:
-    def add(option: str, metavar: str, text: str) -> None:
-        group.add_argument(option, metavar=metavar, action="append", default=[], help=text)
-
-    add("--time", "A/B", _TIME_HELP)
-    add("--step", "A-B", "activities launched in these steps of the PyTorch profiler")
-    add("--rank", "R,…", "only these ranks, by number or name; * and ? are wildcards")
-    text = "activities launched inside a range or operator, NAME or NAME@DOMAIN; * and ? are "
-    text += "wildcards in both"
-    add("--nvtx-range", "R", text)
-    for name, text in _NUMBERED.items():
-        help_text = f"{text}; also a list N,N,…"
-        group.add_argument(f"--{name}", metavar="N", type=_numbers, action="extend", help=help_text)
-    add("--kernel", "RE", "kernels whose name matches this regular expression")
-    add("--include", "K,…", "only these kinds of activity: kernel, memcpy, memset, graph")
-    add("--show-stacks", "RE", "only stacks with a frame whose displayed name matches")
-    add("--hide-stacks", "RE", "only stacks without such a frame")
-    add("--show-from", "RE", "only stacks with such a frame, from the first one down")
-    add("--hide-frames", "RE", "remove such frames; their value goes to the frame above")
-    text = "merge siblings of less than P percent of the total into one [smaller frames]"
-    group.add_argument("--min-percent", metavar="P", type=_percent, help=text)
+    for kind in FILTER_KINDS:
+        how: dict[str, Any] = {"metavar": kind.metavar, "help": kind.help, "dest": kind.key}
+        if kind.takes == "texts":
+            how |= {"action": "append", "default": []}
+        elif kind.takes == "numbers":
+            how |= {"action": "extend", "type": _numbers}
+        else:
+            how |= {"type": _percent}
+        group.add_argument(kind.option, **how)
 
 
 def _add_names(group: argparse._ArgumentGroup) -> None:
@@ -106,22 +95,16 @@ def _add_names(group: argparse._ArgumentGroup) -> None:
     add("--forward", action="store_true", help=text)
 
 
-_TIME_HELP = "activities that start in this window: 5s/7s, 500ms/, /1s2ms or -20ms/1; a number "
-_TIME_HELP += "without a unit is seconds"
 _SHAPES_HELP = "a level with the tensor shapes of the innermost range or operator that has some"
-_NUMBERED = {
-    "device": "activities on this GPU",
-    "stream": "activities on this CUDA stream",
-    "pid": "activities launched by this process",
-    "tid": "activities launched by this thread",
-}
 
 
-def _numbers(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"[0-9]{1,18}", part) for part in parts):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number or a list such as 0,1")
-    return [int(part) for part in parts]
+def _numbers(text: str) -> tuple[int, ...]:
+    from flame.core.projection.filter_options import parse_numbers
+
+    try:
+        return parse_numbers(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _percent(text: str) -> float:
@@ -148,7 +131,7 @@ def selection_of(args: argparse.Namespace) -> Selection:
         raise UsageError("--metric: no metric given")
     return Selection(
         levels=add_shapes(levels) if levels and args.shapes else levels,
-        where=_where(args),
+        where=_filters(args),
         metric=args.metric,
         naming=_naming(args),
         arrangement=_arrangement(args),
@@ -160,24 +143,11 @@ def with_kernel_names(selection: Selection, names: str) -> Selection:
     return replace(selection, naming=replace(selection.naming, kernel_names=names))
 
 
-def _where(args: argparse.Namespace) -> tuple[Filter, ...]:
+def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:
     from flame.core.projection.filter_options import parse_filters
 
-    ids = {name: tuple(ids) for name in _NUMBERED if (ids := getattr(args, name))}
-    return parse_filters(
-        time=tuple(args.time),
-        step=tuple(args.step),
-        rank=tuple(args.rank),
-        nvtx=tuple(args.nvtx_range),
-        kernel=tuple(args.kernel),
-        include=tuple(args.include),
-        show_stacks=tuple(args.show_stacks),
-        hide_stacks=tuple(args.hide_stacks),
-        show_from=tuple(args.show_from),
-        hide_frames=tuple(args.hide_frames),
-        min_percent=args.min_percent,
-        **ids,
-    )
+    values: dict[str, Any] = {kind.key: getattr(args, kind.key) for kind in FILTER_KINDS}
+    return parse_filters(**values)
 
 
 def _naming(args: argparse.Namespace) -> Naming:

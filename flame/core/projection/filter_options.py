@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from flame.core.errors import UsageError
 from flame.core.model.frames import ACTIVITY_KINDS
+from flame.core.projection.filter_kinds import FILTER_KINDS, FilterKind
 from flame.core.projection.filters import (
     Devices,
     ExpressionFilter,
@@ -29,9 +32,9 @@ from flame.core.units import parse_time
 
 _AT = re.compile(r"(\\*)@")
 
-Texts = str | tuple[str, ...] | None
+Texts = str | Sequence[str] | None
 
-Ids = int | tuple[int, ...] | None
+Ids = int | Sequence[int] | None
 
 
 _SCALES = ((10**9, 9, "s"), (10**6, 6, "ms"), (10**3, 3, "us"))
@@ -125,6 +128,92 @@ def parse_include(text: str) -> Include:
     return Include(tuple(kinds[name] for name in names))
 
 
+def parse_share(text: str) -> MinShare:
+    """Parse a least share in percent: ``0.5``, or ``0.5 %``."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        return MinShare(float(number))
+    except ValueError:
+        raise UsageError(f"'{number}' is not a number of percent, such as 0.5") from None
+
+
+def _parse_ids(kind: Callable[[tuple[int, ...]], Filter]) -> Callable[[str], Filter]:
+    return lambda text: kind(parse_numbers(text))
+
+
+def parse_numbers(text: str) -> tuple[int, ...]:
+    """Parse a number, or a list such as ``0,1``; UsageError where it is neither."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"[0-9]{1,18}", part) for part in parts):
+        raise UsageError(f"'{text}' is not a number or a list such as 0,1")
+    return tuple(map(int, parts))
+
+
+def _format_ids(filter_: Devices | Streams | Pids | Tids) -> str:
+    return ",".join(map(str, filter_.ids))
+
+
+def _format_steps(filter_: Step) -> str:
+    first, last = filter_.first, filter_.last
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _format_ranks(filter_: Ranks) -> str:
+    return ",".join(filter_.names)
+
+
+def _format_include(filter_: Include) -> str:
+    return ",".join(kind.title for kind in filter_.kinds)
+
+
+def _format_share(filter_: MinShare) -> str:
+    return repr(filter_.percent).removesuffix(".0")
+
+
+def _format_pattern(filter_: ExpressionFilter) -> str:
+    return filter_.pattern
+
+
+class FilterText(NamedTuple):
+    """Convert filters of one type from text and back, exactly: ``parse(format(f)) == f``."""
+
+    type: type[Filter]
+    parse: Callable[[str], Filter]
+    format: Callable[[Any], str]
+
+
+FILTER_TEXTS: Mapping[str, FilterText] = {
+    "time": FilterText(Time, parse_window, format_window),
+    "step": FilterText(Step, parse_steps, _format_steps),
+    "rank": FilterText(Ranks, parse_ranks, _format_ranks),
+    "nvtx": FilterText(NvtxRange, parse_nvtx_range, format_nvtx_range),
+    "device": FilterText(Devices, _parse_ids(Devices), _format_ids),
+    "stream": FilterText(Streams, _parse_ids(Streams), _format_ids),
+    "pid": FilterText(Pids, _parse_ids(Pids), _format_ids),
+    "tid": FilterText(Tids, _parse_ids(Tids), _format_ids),
+    "kernel": FilterText(Kernel, Kernel, _format_pattern),
+    "include": FilterText(Include, parse_include, _format_include),
+    "show_stacks": FilterText(ShowStacks, ShowStacks, _format_pattern),
+    "hide_stacks": FilterText(HideStacks, HideStacks, _format_pattern),
+    "show_from": FilterText(ShowFrom, ShowFrom, _format_pattern),
+    "hide_frames": FilterText(HideFrames, HideFrames, _format_pattern),
+    "min_percent": FilterText(MinShare, parse_share, _format_share),
+}
+"""By the keys of `FILTER_KINDS`."""
+
+_KIND_OF_TYPE = {FILTER_TEXTS[kind.key].type: kind for kind in FILTER_KINDS}
+
+
+def kind_of(filter_type: type[Filter]) -> FilterKind:
+    """Return how filters of a type are called and what option makes them."""
+    return _KIND_OF_TYPE[filter_type]
+
+
+def format_filter(filter_: Filter) -> str:
+    """Format ``filter_`` as the text of its option."""
+    return FILTER_TEXTS[kind_of(type(filter_)).key].format(filter_)
+
+
 def parse_filters(
     *,
     time: Texts = None,
@@ -147,31 +236,28 @@ def parse_filters(
 
     A tuple of numbers is a choice of any of them. UsageError where a text is wrong.
     """
-    filters: list[Filter] = [*map(parse_window, _texts(time)), *map(parse_steps, _texts(step))]
-    filters += map(parse_ranks, _texts(rank))
-    filters += map(parse_nvtx_range, _texts(nvtx))
-    for kind, ids in ((Devices, device), (Streams, stream), (Pids, pid), (Tids, tid)):
-        if ids is not None:
-            filters.append(kind((ids,) if isinstance(ids, int) else tuple(ids)))
-    filters += map(Kernel, _texts(kernel))
-    filters += map(parse_include, _texts(include))
-    filters += map(ShowStacks, _texts(show_stacks))
-    filters += map(HideStacks, _texts(hide_stacks))
-    filters += map(ShowFrom, _texts(show_from))
-    filters += map(HideFrames, _texts(hide_frames))
+    values = dict(locals())
+    filters: list[Filter] = []
+    for kind in FILTER_KINDS:
+        filters += _filters_of(kind, values[kind.key])
     for filter_ in filters:
         if isinstance(filter_, ExpressionFilter):
             filter_.compile()
-    if min_percent is not None:
-        filters.append(MinShare(min_percent))
     return tuple(filters)
+
+
+def _filters_of(kind: FilterKind, value: Any) -> list[Filter]:
+    """The filters of one kind: one for each text, or one for all numbers; none without a value."""
+    if value is None:
+        return []
+    if kind.takes == "number":
+        return [MinShare(value)]
+    if kind.takes == "numbers":
+        made: Any = FILTER_TEXTS[kind.key].type
+        return [made((value,) if isinstance(value, int) else tuple(value))]
+    texts = (value,) if isinstance(value, str) else value
+    return [FILTER_TEXTS[kind.key].parse(text) for text in texts]
 
 
 where = parse_filters
 """Public name of `parse_filters`, which reads well in ``trace.tree(where=flame.where(...))``."""
-
-
-def _texts(value: Texts) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)

@@ -13,6 +13,7 @@ from flame.core.model.frames import ACTIVITY_KINDS, Kind
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
+from flame.core.projection.filter_options import kind_of
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -37,12 +38,16 @@ class ListField:
     """A kind of filter that is chosen from what the trace has, if it ``applies``: has anything."""
 
     type: type[Filter]
-    title: str
     options: Callable[[Profile], list[Option]]
     chosen: Callable[[Any], tuple[int, ...]]
     make: Callable[[tuple[int, ...]], Filter]
     applies: Callable[[Profile], bool]
     several: bool = False
+
+    @property
+    def title(self) -> str:
+        """What such filters are called."""
+        return kind_of(self.type).title
 
     def choices(self, profile: Profile, filter_: Filter | None) -> list[Option]:
         """All options, the heaviest first, then those of ``filter_`` that the trace lacks."""
@@ -130,14 +135,8 @@ def _has_work(profile: Profile) -> bool:
     return not profile.resolved and len(profile.activities) > 0
 
 
-DEVICE_FIELD = ListField(
-    Devices, "device", _devices, _ids, Devices, lambda profile: bool(profile.devices)
-)
-STREAM_FIELD = ListField(Streams, "stream", _streams, _ids, Streams, _has_streams)
-PROCESS_FIELD = ListField(
-    Pids, "process", _processes, _ids, Pids, lambda profile: bool(profile.processes)
-)
-THREAD_FIELD = ListField(
-    Tids, "thread", _threads, _ids, Tids, lambda profile: bool(profile.threads)
-)
-KINDS_FIELD = ListField(Include, "kinds", _kinds, _included, _include, _has_work)
+DEVICE_FIELD = ListField(Devices, _devices, _ids, Devices, lambda profile: bool(profile.devices))
+STREAM_FIELD = ListField(Streams, _streams, _ids, Streams, _has_streams)
+PROCESS_FIELD = ListField(Pids, _processes, _ids, Pids, lambda profile: bool(profile.processes))
+THREAD_FIELD = ListField(Tids, _threads, _ids, Tids, lambda profile: bool(profile.threads))
+KINDS_FIELD = ListField(Include, _kinds, _included, _include, _has_work)

@@ -10,14 +10,16 @@ import numpy as np
 
 from flame.core.analysis.wording import NVTX, OPERATORS, SCOPES, terms_of
 from flame.core.columns import I8
-from flame.core.errors import UsageError
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import (
+    format_filter,
     format_nvtx_range,
     format_window,
+    kind_of,
     parse_nvtx_range,
     parse_ranks,
+    parse_share,
     parse_steps,
     parse_window,
 )
@@ -53,7 +55,6 @@ class TextField:
     """
 
     type: type[Filter]
-    title: str
     about: Callable[[Profile], str]
     spell: Callable[[Any], str]
     read: Callable[[str], Filter]
@@ -61,6 +62,11 @@ class TextField:
     several: bool = False
     doubt: Callable[[Profile, Any], str] = lambda profile, filter_: ""
     applies: Callable[[Profile], bool] = lambda profile: True
+
+    @property
+    def title(self) -> str:
+        """What such filters are called."""
+        return kind_of(self.type).title
 
 
 def _regex(kind: Callable[[str], Filter]) -> Callable[[str], Filter]:
@@ -100,14 +106,6 @@ def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
 
 def _nothing(name: str, kind: Kind) -> str:
     return ""
-
-
-def _read_share(text: str) -> MinShare:
-    number = text.strip().removesuffix("%").strip()
-    try:
-        return MinShare(float(number))
-    except ValueError:
-        raise UsageError(f"'{number}' is not a number of percent, such as 0.5") from None
 
 
 def _says(text: str) -> Callable[[Profile], str]:
@@ -155,11 +153,6 @@ def _read_steps(text: str) -> Step:
     return parse_steps(text.replace("–", "-"))
 
 
-def _spell_steps(filter_: Any) -> str:
-    first, last = filter_.first, filter_.last
-    return str(first) if first == last else f"{first}-{last}"
-
-
 def _about_ranges(profile: Profile) -> str:
     terms = terms_of(profile)
     what = "range" if terms is NVTX else terms.range
@@ -177,21 +170,20 @@ def _span(profile: Profile) -> str:
     return f"begin/end, such as 5s/7s or 500ms/; the trace runs from {begin} to {end}"
 
 
-def _stacks(kind: type[Filter], title: str, about: str) -> TextField:
+def _stacks(kind: type[Filter], about: str) -> TextField:
     read = _regex(kind)
-    return TextField(kind, title, _says(about), _pattern, read, _frame, several=True)
+    return TextField(kind, _says(about), _pattern, read, _frame, several=True)
 
 
 _RE = "a regular expression found anywhere in a frame's name"
 STACK_FIELDS = (
-    _stacks(ShowStacks, "only stacks with", f"stacks with such a frame; {_RE}"),
-    _stacks(HideStacks, "without", f"no stacks with such a frame; {_RE}"),
-    _stacks(ShowFrom, "from", f"stacks from such a frame on; {_RE}"),
-    _stacks(HideFrames, "hide", f"such frames left out, what is below kept; {_RE}"),
+    _stacks(ShowStacks, f"stacks with such a frame; {_RE}"),
+    _stacks(HideStacks, f"no stacks with such a frame; {_RE}"),
+    _stacks(ShowFrom, f"stacks from such a frame on; {_RE}"),
+    _stacks(HideFrames, f"such frames left out, what is below kept; {_RE}"),
 )
 TIME_FIELD = TextField(
     Time,
-    "time",
     _span,
     format_window,
     parse_window,
@@ -200,9 +192,8 @@ TIME_FIELD = TextField(
 )
 STEPS_FIELD = TextField(
     Step,
-    "steps",
     _steps_there,
-    _spell_steps,
+    format_filter,
     _read_steps,
     _nothing,
     doubt=_no_such_step,
@@ -210,9 +201,8 @@ STEPS_FIELD = TextField(
 )
 RANKS_FIELD = TextField(
     Ranks,
-    "ranks",
     _ranks_there,
-    lambda filter_: ",".join(filter_.names),
+    format_filter,
     parse_ranks,
     _nothing,
     doubt=lambda profile, filter_: "" if filter_.known(profile) else "no trace is called that",
@@ -220,7 +210,6 @@ RANKS_FIELD = TextField(
 )
 RANGE_FIELD = TextField(
     NvtxRange,
-    "NVTX range",
     _about_ranges,
     format_nvtx_range,
     parse_nvtx_range,
@@ -230,7 +219,6 @@ RANGE_FIELD = TextField(
 )
 KERNEL_FIELD = TextField(
     Kernel,
-    "kernel",
     _says("kernels only, by a regular expression found in their name"),
     _pattern,
     _regex(Kernel),
@@ -239,9 +227,8 @@ KERNEL_FIELD = TextField(
 )
 SHARE_FIELD = TextField(
     MinShare,
-    "minimum share",
     _says("percent of the total; smaller frames are merged into one"),
     lambda filter_: f"{filter_.percent:g}",
-    _read_share,
+    parse_share,
     _nothing,
 )

@@ -8,13 +8,13 @@ from math import ceil, log10
 from flame.core.analysis.wording import NVTX, terms_of
 from flame.core.model.grouping import device_name, process_name, thread_name
 from flame.core.model.profile import Profile
+from flame.core.projection.filter_options import kind_of
 from flame.core.projection.filters import (
     Devices,
     Filter,
     HideFrames,
     HideStacks,
     Include,
-    Kernel,
     MinShare,
     NvtxRange,
     Pids,
@@ -30,25 +30,6 @@ from flame.tui.session.query import exact_name, exact_pattern
 from flame.tui.shell.actions import Action, QuickFilter
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, printable, width_of
-
-WORDS: dict[type[Filter], str] = {
-    ShowStacks: "only stacks with",
-    HideStacks: "without",
-    ShowFrom: "from",
-    HideFrames: "hide",
-    Time: "time",
-    Ranks: "rank",
-    Step: "steps",
-    NvtxRange: "NVTX",
-    Devices: "device",
-    Streams: "stream",
-    Pids: "process",
-    Tids: "thread",
-    Kernel: "kernel",
-    Include: "kinds",
-    MinShare: "≥",
-}
-"""What each kind of filter is called, before its value."""
 
 _QUICK: dict[QuickFilter, Callable[[str], Filter]] = {
     QuickFilter.ONLY: ShowStacks,
@@ -76,11 +57,11 @@ def describe(filter_: Filter, profile: Profile | None = None) -> str:
 def _word(filter_: Filter, profile: Profile | None) -> str:
     if isinstance(filter_, Step) and filter_.first == filter_.last:
         return "step"
-    if isinstance(filter_, Ranks) and filter_.names[0].startswith(WORDS[Ranks]):
+    if isinstance(filter_, Ranks) and filter_.names[0].startswith(kind_of(Ranks).word):
         return ""
     if isinstance(filter_, NvtxRange) and profile and terms_of(profile) is not NVTX:
         return "in"
-    return WORDS[type(filter_)]
+    return kind_of(type(filter_)).word
 
 
 def value_of(filter_: Filter, profile: Profile | None = None) -> str:

@@ -9,6 +9,7 @@ import pytest
 from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.projection.filter_kinds import FILTER_KINDS
 from flame.core.projection.filters import (
     Devices,
     Filter,
@@ -399,3 +400,7 @@ async def test_it_works_on_the_smallest_screen(profile: Profile) -> None:
         assert user.entry == ""
         await user.press(*"2%", "enter", "enter")
         assert user.result == (MinShare(2.0),)
+
+
+def test_the_dialog_offers_every_kind_of_filter() -> None:
+    assert sorted(field.title for field in FIELDS) == sorted(kind.title for kind in FILTER_KINDS)
