@@ -29,7 +29,7 @@ _REASON = 4
 class Recording:
     """What the app follows: one dump, at the time ``now`` (ns since it began).
 
-    Everything but `run`, `sample`, `wait` and `end` is what `flame.core.live.feed.RecordingFeed` does.
+    Everything but `run`, `sample`, `wait` and `end` is what `core.live.feed.RecordingFeed` does.
     """
 
     def __init__(self, folder: Path) -> None:

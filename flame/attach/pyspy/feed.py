@@ -29,7 +29,7 @@ _NOTE = (
 
 
 class CpuFeed:
-    """Sample the process ``pid`` and its children, as `flame.core.live.feed.RecordingFeed` reads dumps.
+    """Sample the process ``pid`` and its children, as `core.live.feed.RecordingFeed` reads dumps.
 
     The only metric is how often py-spy has seen a thread that runs (`RATE` times a second); there
     are no single activities, no times, and no dump to be saved. ``title`` and the first warning of
