@@ -34,7 +34,7 @@ import flame  # noqa: E402
 from benchmarks.bench_inject import Native  # noqa: E402
 from benchmarks.bench_tui import DOWN, ENTER, UP, Terminal  # noqa: E402
 from flame.core.errors import InputError  # noqa: E402
-from flame.core.live.feed import LiveFeed  # noqa: E402
+from flame.core.live.feed import RecordingFeed  # noqa: E402
 from flame.core.live.window import LAST_60, LONGEST, SECOND  # noqa: E402
 from flame.core.options import LoadOptions  # noqa: E402
 from flame.tui.session.tree_view import TreeView  # noqa: E402
@@ -77,9 +77,9 @@ class Target:
             shutil.rmtree(self.folder)
             self.folder.mkdir(mode=0o700)
 
-    def feed(self) -> LiveFeed:
+    def feed(self) -> RecordingFeed:
         """What follows its dump, as soon as there is one."""
-        feed = LiveFeed(LoadOptions())
+        feed = RecordingFeed(LoadOptions())
         while not feed.sources:
             time.sleep(0.01)
             for path in self.folder.glob("*.fdump"):
@@ -97,7 +97,7 @@ class Watched:
     behind: list[int] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
 
-    def update(self, feed: LiveFeed) -> None:
+    def update(self, feed: RecordingFeed) -> None:
         """One update: what is new is read, and tree and layout made of all that there is."""
         begin = time.thread_time_ns()
         feed.update()

@@ -28,7 +28,7 @@ from flame.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from flame.attach.pyspy.feed import CpuFeed
-    from flame.core.live.feed import LiveFeed
+    from flame.core.live.feed import RecordingFeed
     from flame.core.options import LoadOptions
 
 _NOT_SAMPLED = "no GPU work of it is recorded"
@@ -38,7 +38,7 @@ _NOT_SAMPLED = "no GPU work of it is recorded"
 class Attached:
     """Hold what the app follows: a feed, and a watch for its new dumps, if any can come."""
 
-    feed: LiveFeed | CpuFeed
+    feed: RecordingFeed | CpuFeed
     watch: DumpWatch | None
     title: str
     ended: bool
@@ -67,13 +67,13 @@ def attach(target: AttachTarget, options: LoadOptions) -> Attached:
     """
     if target.method is WatchMethod.CPU:
         return _sampled(target)
-    from flame.core.live.feed import LiveFeed
+    from flame.core.live.feed import RecordingFeed
 
     dumps = _loaded(target) if target.method is WatchMethod.REMOTE else target.dumps
     watch = DumpWatch(_watched(target), dumps, target.folder)
     if target.ended:
         say(f"{target.title}: its recording has ended, nothing more will come")
-    return Attached(LiveFeed(options), watch, target.title, target.ended)
+    return Attached(RecordingFeed(options), watch, target.title, target.ended)
 
 
 def _watched(target: AttachTarget) -> set[int]:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 
-from flame.core.live.feed import LiveFeed
-from flame.core.live.snapshot import LiveSnapshot
+from flame.core.live.feed import RecordingFeed
+from flame.core.live.snapshot import RecordingSnapshot
 from flame.core.live.status import LiveStatus, SourceState
 from flame.core.live.window import LiveWindow
 from flame.core.options import LoadOptions
@@ -29,7 +29,7 @@ _REASON = 4
 class Recording:
     """What the app follows: one dump, at the time ``now`` (ns since it began).
 
-    Everything but `run`, `sample`, `wait` and `end` is what `flame.core.live.feed.LiveFeed` does.
+    Everything but `run`, `sample`, `wait` and `end` is what `core.live.feed.RecordingFeed` does.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,7 +50,7 @@ class Recording:
         self.now = 0
         self.updates = 0
         self.closed = False
-        self._feed = LiveFeed(LoadOptions(), lambda: start + self.now)
+        self._feed = RecordingFeed(LoadOptions(), lambda: start + self.now)
         self._feed.add(self._path)
 
     # What the process does
@@ -100,7 +100,7 @@ class Recording:
         with self._lock:
             self._feed.mark()
 
-    def snapshot(self, window: LiveWindow) -> LiveSnapshot:
+    def snapshot(self, window: LiveWindow) -> RecordingSnapshot:
         with self._lock:
             return self._feed.snapshot(window)
 

@@ -16,7 +16,7 @@ from flame.attach.pyspy.run import RATE
 from flame.attach.pyspy.samples import CpuSamples
 from flame.core.attribution.resolved import resolve_stacks
 from flame.core.errors import InputError
-from flame.core.live.snapshot import LiveSnapshot
+from flame.core.live.snapshot import RecordingSnapshot
 from flame.core.live.status import LiveStatus, Rates, SourceState, SourceStatus
 from flame.core.live.window import SECOND, LiveWindow
 from flame.core.model.meta import Meta
@@ -29,7 +29,7 @@ _NOTE = (
 
 
 class CpuFeed:
-    """Sample the process ``pid`` and its children, as `flame.core.live.feed.LiveFeed` reads dumps.
+    """Sample the process ``pid`` and its children, as `core.live.feed.RecordingFeed` reads dumps.
 
     The only metric is how often py-spy has seen a thread that runs (`RATE` times a second); there
     are no single activities, no times, and no dump to be saved. ``title`` and the first warning of
@@ -67,7 +67,7 @@ class CpuFeed:
             self._samples.mark(time.monotonic_ns())
         self._rotation.cut()
 
-    def snapshot(self, window: LiveWindow) -> LiveSnapshot:
+    def snapshot(self, window: LiveWindow) -> RecordingSnapshot:
         """Make a profile of resolved stacks of what was sampled in ``window``."""
         with self._lock:
             now = self._now()
@@ -76,7 +76,7 @@ class CpuFeed:
                 self._samples.stacks(window, now, meta, [_NOTE, *self._notes()])
             )
             begin = max(now - window.length, self._begin) if window.length else self._begin
-            return LiveSnapshot(
+            return RecordingSnapshot(
                 profile, window, self._version, begin - self._begin, now - self._begin
             )
 

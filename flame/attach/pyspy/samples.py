@@ -21,8 +21,8 @@ from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.readers.shared.frame_text import parse_frame
 from flame.core.readers.shared.stack_rows import build_row_stacks
-from flame.core.readers.stacks.speedscope_schema import SampledProfile, decode_file
-from flame.core.readers.stacks.speedscope_schema import SpeedscopeFrame as FileFrame
+from flame.core.readers.stacks.speedscope_schema import InputFrame as FileFrame
+from flame.core.readers.stacks.speedscope_schema import SampledInput, decode_file
 
 METRIC = "samples"
 _TITLE = "CPU samples"
@@ -102,12 +102,12 @@ class CpuSamples:
         parts = [
             self._count(profile, names, ids)
             for profile in file.profiles
-            if isinstance(profile, SampledProfile)
+            if isinstance(profile, SampledInput)
         ]
         self._segments.append(_Segment(begin, end, _together(parts)))
         self._forget(end - LONGEST)
 
-    def _count(self, profile: SampledProfile, names: Sequence[str], ids: I4) -> _StackCounts:
+    def _count(self, profile: SampledInput, names: Sequence[str], ids: I4) -> _StackCounts:
         """The samples of one thread; the first frames of each say which process and thread it is.
 
         ``names`` of the file's frames that have no source file, else empty.
@@ -179,7 +179,7 @@ class CpuSamples:
         return _together([older, *(part.counts for part in wanted)])
 
 
-def _stacks_of(profile: SampledProfile, frames: int) -> list[tuple[int, ...]]:
+def _stacks_of(profile: SampledInput, frames: int) -> list[tuple[int, ...]]:
     """The samples, frames outermost first. InputError where a frame is none of ``frames``."""
     try:
         stacks = _STACKS.decode(profile.samples)

@@ -104,7 +104,7 @@ class EventTables:
 
 
 def _fill_columns(size: int, **known: Column) -> dict[str, Any]:
-    """Return all columns of groups but ``of``, empty where they are not ``known``."""
+    """Return all columns of groups but ``of_row``, empty where they are not ``known``."""
     none, empty = np.full(size, NONE, np.int32), np.full(size, EMPTY, np.int32)
     columns: dict[str, Any] = {
         **dict.fromkeys(("device", "stream", "frame"), none),

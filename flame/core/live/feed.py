@@ -11,7 +11,7 @@ from pathlib import Path
 from flame.core.live.decode.growing import GrowingDump
 from flame.core.live.event_tables import EventTables
 from flame.core.live.liveness import Liveness
-from flame.core.live.snapshot import LiveSnapshot, SnapshotBuilder
+from flame.core.live.snapshot import RecordingSnapshot, SnapshotBuilder
 from flame.core.live.source import LiveSource
 from flame.core.live.status import LiveStatus, Rates, SourceState, SourceStatus
 from flame.core.live.sums.activity_store import ActivityStore
@@ -42,7 +42,7 @@ def monotonic() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-class LiveFeed:
+class RecordingFeed:
     """Follows the dumps that are added to it. Used by one thread; its snapshots by any.
 
     ``clock`` gives the time, ns of CLOCK_MONOTONIC.
@@ -160,7 +160,7 @@ class LiveFeed:
 
     # What there is
 
-    def snapshot(self, window: LiveWindow) -> LiveSnapshot:
+    def snapshot(self, window: LiveWindow) -> RecordingSnapshot:
         """Take a snapshot of ``window`` now."""
         now = self._now()
         begin = self._sums.begin(window, now)
@@ -172,7 +172,7 @@ class LiveFeed:
             self._sum_window(*chosen, now) for chosen in ((window, begin), (ALL, None))
         )
         profile = self._snapshots.build(shown, totals, totals_of_all, extent)
-        return LiveSnapshot(profile, window, self._version, profile.begin, profile.end)
+        return RecordingSnapshot(profile, window, self._version, profile.begin, profile.end)
 
     def _shown_sources(self) -> list[LiveSource]:
         """Return the dumps that hold anything; the first if none does."""

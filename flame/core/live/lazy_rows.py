@@ -73,7 +73,7 @@ class LazyActivities(Activities):
     def __getattr__(self, name: str) -> Any:
         known = self.__dict__
         if name in _GROUP_COLUMNS:
-            column = getattr(known["groups"], name)[known["groups"].of]
+            column = getattr(known["groups"], name)[known["groups"].of_row]
         elif name in _ROW_COLUMNS:
             column = known["_rows"].activity_column(name)
         else:

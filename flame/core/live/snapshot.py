@@ -23,7 +23,7 @@ from flame.core.model.profile import Profile
 
 
 @dataclass(frozen=True)
-class LiveSnapshot:
+class RecordingSnapshot:
     """One window of a recording. ``begin`` and ``end``: of the window, ns as in ``profile``.
 
     Snapshots of a window with equal ``version`` differ in nothing but time.

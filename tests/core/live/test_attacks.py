@@ -16,7 +16,7 @@ import pytest
 
 from flame.core.errors import InputError
 from flame.core.live.decode import growing
-from flame.core.live.feed import LiveFeed
+from flame.core.live.feed import RecordingFeed
 from flame.core.live.status import SourceState
 from flame.core.live.sums import groups
 from flame.core.live.window import SECOND, WINDOWS
@@ -34,8 +34,8 @@ FLIPS = 60
 
 
 @pytest.fixture
-def feed() -> Iterator[LiveFeed]:
-    with closing(LiveFeed(LoadOptions(), lambda: START)) as one:
+def feed() -> Iterator[RecordingFeed]:
+    with closing(RecordingFeed(LoadOptions(), lambda: START)) as one:
         yield one
 
 
@@ -45,7 +45,7 @@ def growing_dump(pid: int = 100) -> DumpFile:
     return dump
 
 
-def said(feed: LiveFeed) -> str:
+def said(feed: RecordingFeed) -> str:
     """Why no more is read."""
     (note,) = feed.status().notes
     (source,) = feed.status().sources
@@ -73,7 +73,7 @@ def with_holes(path: Path, dump: DumpFile, key: str) -> Path:
 @pytest.mark.parametrize(
     "key", ["text", "frame", "range_name", "node", "name", "meta", "graph_node", "launch", "kernel"]
 )
-def test_holes_take_no_memory(feed: LiveFeed, tmp_path: Path, key: str) -> None:
+def test_holes_take_no_memory(feed: RecordingFeed, tmp_path: Path, key: str) -> None:
     feed.add(with_holes(tmp_path / "1.fdump", growing_dump(), key))
     tracemalloc.start()
     for _ in range(3):
@@ -84,13 +84,13 @@ def test_holes_take_no_memory(feed: LiveFeed, tmp_path: Path, key: str) -> None:
     assert feed.status().behind > 0
 
 
-def test_more_open_ranges_than_in_any_program(feed: LiveFeed, tmp_path: Path) -> None:
+def test_more_open_ranges_than_in_any_program(feed: RecordingFeed, tmp_path: Path) -> None:
     feed.add(with_holes(tmp_path / "1.fdump", growing_dump(), "open_range"))
     feed.update()
     assert said(feed) == "damaged: more ranges are open than in any program"
 
 
-def test_more_gpus_than_in_any_machine(feed: LiveFeed, tmp_path: Path) -> None:
+def test_more_gpus_than_in_any_machine(feed: RecordingFeed, tmp_path: Path) -> None:
     dump = growing_dump()
     for number in range(2_000):
         dump.kernel("gemm", number, number + 1, 0, device=number)
@@ -126,7 +126,7 @@ def names(dump: DumpFile) -> None:
 
 @pytest.mark.parametrize("things", [threads, symbols, configs, stacks, names])
 def test_more_names_than_there_is_memory_for(
-    feed: LiveFeed,
+    feed: RecordingFeed,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     things: Callable[[DumpFile], None],
@@ -140,7 +140,7 @@ def test_more_names_than_there_is_memory_for(
 
 
 def test_more_combinations_than_there_is_memory_for(
-    feed: LiveFeed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: RecordingFeed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(groups, "_MOST", 150)
     dump = growing_dump()
@@ -152,7 +152,7 @@ def test_more_combinations_than_there_is_memory_for(
     assert len(feed.snapshot(WINDOWS[0]).profile.activities) == 0
 
 
-def test_one_bad_dump_leaves_the_others_alone(feed: LiveFeed, tmp_path: Path) -> None:
+def test_one_bad_dump_leaves_the_others_alone(feed: RecordingFeed, tmp_path: Path) -> None:
     good = growing_dump(101)
     good.kernel("gemm", 0, 10, 0)
     feed.add(good.write(tmp_path / "2.fdump"))
@@ -163,7 +163,7 @@ def test_one_bad_dump_leaves_the_others_alone(feed: LiveFeed, tmp_path: Path) ->
     assert len(feed.snapshot(WINDOWS[0]).profile.activities) == 1
 
 
-def test_a_beginning_that_is_no_time(feed: LiveFeed, tmp_path: Path) -> None:
+def test_a_beginning_that_is_no_time(feed: RecordingFeed, tmp_path: Path) -> None:
     data = bytearray(growing_dump().data())
     struct.pack_into("<Q", data, BEGAN, 1 << 63)
     (tmp_path / "1.fdump").write_bytes(data)
@@ -171,7 +171,7 @@ def test_a_beginning_that_is_no_time(feed: LiveFeed, tmp_path: Path) -> None:
         feed.add(tmp_path / "1.fdump")
 
 
-def test_a_million_notes_are_a_few(feed: LiveFeed, tmp_path: Path) -> None:
+def test_a_million_notes_are_a_few(feed: RecordingFeed, tmp_path: Path) -> None:
     dump = growing_dump()
     for number in range(30):
         dump.meta("note", f"{number} " + "x" * 3_000)
@@ -186,7 +186,7 @@ def test_a_million_notes_are_a_few(feed: LiveFeed, tmp_path: Path) -> None:
     assert "11 more notes in the dump: left out" in warnings
 
 
-def test_what_found_no_room_is_told_while_it_goes_on(feed: LiveFeed, tmp_path: Path) -> None:
+def test_what_found_no_room_is_told_while_it_goes_on(feed: RecordingFeed, tmp_path: Path) -> None:
     dump = growing_dump()
     dump.flags, dump.dropped = 1, 7
     feed.add(dump.write(tmp_path / "1.fdump"))
@@ -232,7 +232,7 @@ def test_whatever_becomes_of_it_while_it_is_watched_nothing_breaks(
 ) -> None:
     chance, path = random.Random(seed), tmp_path / "1.fdump"
     data = a_recorded_program(growing_dump()).data()
-    with closing(LiveFeed(LoadOptions(), lambda: START + SECOND)) as feed:
+    with closing(RecordingFeed(LoadOptions(), lambda: START + SECOND)) as feed:
         for turn in range(4):
             # The same file goes on: it is not replaced.
             with path.open("r+b" if turn else "wb") as file:
@@ -270,7 +270,7 @@ def test_a_process_that_is_halted(tmp_path: Path) -> None:
         with path.open("r+b") as file:
             file.write(dump.data())
         now = dump.start + SECOND
-        with closing(LiveFeed(LoadOptions(), lambda: now)) as feed:
+        with closing(RecordingFeed(LoadOptions(), lambda: now)) as feed:
             feed.add(path)
             process.send_signal(signal.SIGSTOP)
             wait_until(lambda: state_of(process.pid) == "T")

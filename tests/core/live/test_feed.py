@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flame.core.errors import InputError, NoMatchError
 from flame.core.live import feed as feed_module
-from flame.core.live.feed import LiveFeed
+from flame.core.live.feed import RecordingFeed
 from flame.core.live.status import SourceState
 from flame.core.live.sums import activity_store as store_module
 from flame.core.live.sums import host_spans as spans_module
@@ -55,8 +55,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def feed(clock: Clock) -> Iterator[LiveFeed]:
-    feed = LiveFeed(LoadOptions(), clock)
+def feed(clock: Clock) -> Iterator[RecordingFeed]:
+    feed = RecordingFeed(LoadOptions(), clock)
     yield feed
     feed.close()
 
@@ -126,7 +126,7 @@ def test_all_of_a_dump_is_what_a_load_of_it_shows(
     dump = DumpFile(rows=rows)
     dump.ended = False
     program = Program(dump)
-    feed = LiveFeed(LoadOptions(), Clock())
+    feed = RecordingFeed(LoadOptions(), Clock())
     feed.add(dump.write(path))
     for at, (name, *values) in enumerate(script):
         getattr(program, name)(*values)
@@ -143,7 +143,7 @@ def test_all_of_a_dump_is_what_a_load_of_it_shows(
 
 
 def test_every_window_is_what_a_filter_by_time_leaves(
-    feed: LiveFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: RecordingFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "_SEGMENT", 20)
     dump, path = running(), tmp_path / "100-1.fdump"
@@ -178,7 +178,7 @@ def test_every_window_is_what_a_filter_by_time_leaves(
 
 
 def test_rows_of_a_window_are_those_of_the_trace(
-    feed: LiveFeed, clock: Clock, tmp_path: Path
+    feed: RecordingFeed, clock: Clock, tmp_path: Path
 ) -> None:
     dump = at(running(), 100, 300, 20 * SECOND, 20 * SECOND + 50, device=2)
     dump.memop(20 * SECOND + 80, 20 * SECOND + 90, 9, bytes=77, device=2)
@@ -197,13 +197,15 @@ def test_rows_of_a_window_are_those_of_the_trace(
     assert feed.snapshot(ALL).profile.activities.start.tolist() == other.start.tolist()
 
 
-def test_a_filter_by_time_works_on_the_rows_of_a_window(feed: LiveFeed, tmp_path: Path) -> None:
+def test_a_filter_by_time_works_on_the_rows_of_a_window(
+    feed: RecordingFeed, tmp_path: Path
+) -> None:
     feed.add(at(DumpFile(), 100, 200, 300).write(tmp_path / "100-1.fdump"))
     feed.update()
     assert project_tree(feed.snapshot(ALL).profile, where=(Time(150, 250),)).total[0] == 10
 
 
-def test_a_snapshot_stays_what_it_was(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
+def test_a_snapshot_stays_what_it_was(feed: RecordingFeed, clock: Clock, tmp_path: Path) -> None:
     dump, path = at(running(), 100, 400), tmp_path / "100-1.fdump"
     feed.add(dump.write(path))
     clock.now = START + SECOND
@@ -222,7 +224,7 @@ def test_a_snapshot_stays_what_it_was(feed: LiveFeed, clock: Clock, tmp_path: Pa
     assert tree_of(before.profile, "idle")
 
 
-def test_nothing_new_is_no_change(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
+def test_nothing_new_is_no_change(feed: RecordingFeed, clock: Clock, tmp_path: Path) -> None:
     feed.add(at(running(), 100).write(tmp_path / "100-1.fdump"))
     assert feed.update()
     clock.now += SECOND
@@ -236,7 +238,7 @@ def test_nothing_new_is_no_change(feed: LiveFeed, clock: Clock, tmp_path: Path) 
 
 
 def test_work_that_comes_minutes_late_is_in_the_sums_of_all(
-    feed: LiveFeed, clock: Clock, tmp_path: Path
+    feed: RecordingFeed, clock: Clock, tmp_path: Path
 ) -> None:
     dump, path = at(running(), 100 * SECOND, 170 * SECOND), tmp_path / "100-1.fdump"
     feed.add(dump.write(path))
@@ -249,7 +251,7 @@ def test_work_that_comes_minutes_late_is_in_the_sums_of_all(
     assert feed.snapshot(SINCE_MARK).profile.size == 3
 
 
-def _long_kernel_among_others(feed: LiveFeed, clock: Clock, path: Path) -> None:
+def _long_kernel_among_others(feed: RecordingFeed, clock: Clock, path: Path) -> None:
     """A kernel runs for 100 s beside a short one every second, and 9 more of these."""
     dump = running()
     dump.launch(0, 10, 1000, api=LAUNCH)
@@ -265,7 +267,7 @@ def _long_kernel_among_others(feed: LiveFeed, clock: Clock, path: Path) -> None:
 
 
 def test_a_kernel_of_minutes_has_its_call_and_has_kept_its_gpu_busy(
-    feed: LiveFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: RecordingFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "_SEGMENT", 2)
     monkeypatch.setattr(calls_module, "_PART", 4)
@@ -285,7 +287,7 @@ def test_a_kernel_of_minutes_has_its_call_and_has_kept_its_gpu_busy(
 
 
 def test_calls_that_nothing_comes_of_are_forgotten_but_for_the_latest(
-    feed: LiveFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: RecordingFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls_module, "_PART", 4)
     monkeypatch.setattr(calls_module, "_MOST_WAITING", 10)
@@ -317,7 +319,7 @@ def labels_of_leaves(profile: Profile, metric: str) -> list[tuple[str, str, int]
     ]
 
 
-def test_open_ranges_last_until_now(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
+def test_open_ranges_last_until_now(feed: RecordingFeed, clock: Clock, tmp_path: Path) -> None:
     dump = running()
     dump.open_range(["step"], 5 * SECOND)
     dump.open_range(["step", "layer"], 25 * SECOND)
@@ -339,7 +341,7 @@ def test_open_ranges_last_until_now(feed: LiveFeed, clock: Clock, tmp_path: Path
     assert pieces.end.tolist() == [30 * SECOND] * 2
 
 
-def test_host_time_of_ended_ranges_is_that_of_a_load(feed: LiveFeed, tmp_path: Path) -> None:
+def test_host_time_of_ended_ranges_is_that_of_a_load(feed: RecordingFeed, tmp_path: Path) -> None:
     dump = DumpFile()
     dump.name(API, LAUNCH, "cuLaunchKernel")
     dump.launch(20, 30, 1, api=LAUNCH, nvtx=dump.nvtx("step", "layer"))
@@ -351,7 +353,9 @@ def test_host_time_of_ended_ranges_is_that_of_a_load(feed: LiveFeed, tmp_path: P
     assert tree_of(feed.snapshot(ALL).profile, "host") == tree_of(loaded, "host")
 
 
-def test_several_dumps_are_called_what_a_load_calls_them(feed: LiveFeed, tmp_path: Path) -> None:
+def test_several_dumps_are_called_what_a_load_calls_them(
+    feed: RecordingFeed, tmp_path: Path
+) -> None:
     for rank in (1, 0):
         dump = at(DumpFile(100 + rank, start=START + rank), 100, 200 + rank)
         dump.meta("rank", str(rank))
@@ -370,7 +374,7 @@ def test_several_dumps_are_called_what_a_load_calls_them(feed: LiveFeed, tmp_pat
 
 
 def test_no_level_for_ranks_before_a_second_process_has_done_anything(
-    feed: LiveFeed, clock: Clock, tmp_path: Path
+    feed: RecordingFeed, clock: Clock, tmp_path: Path
 ) -> None:
     feed.add(at(running(), 100).write(tmp_path / "100-1.fdump"))
     second, path = running(200), tmp_path / "200-2.fdump"
@@ -383,7 +387,7 @@ def test_no_level_for_ranks_before_a_second_process_has_done_anything(
     assert len(feed.snapshot(ALL).profile.sources) == 2
 
 
-def test_a_dump_is_followed_once(feed: LiveFeed, tmp_path: Path) -> None:
+def test_a_dump_is_followed_once(feed: RecordingFeed, tmp_path: Path) -> None:
     path = at(DumpFile(), 100).write(tmp_path / "100-1.fdump")
     feed.add(path)
     (tmp_path / "other.fdump").hardlink_to(path)
@@ -394,7 +398,7 @@ def test_a_dump_is_followed_once(feed: LiveFeed, tmp_path: Path) -> None:
     assert len(feed.sources) == 1 and feed.snapshot(ALL).profile.size == 1
 
 
-def test_what_is_no_dump_is_refused_and_may_become_one(feed: LiveFeed, tmp_path: Path) -> None:
+def test_what_is_no_dump_is_refused_and_may_become_one(feed: RecordingFeed, tmp_path: Path) -> None:
     path = tmp_path / "100-1.fdump"
     with pytest.raises(InputError, match="100-1"):
         feed.add(path)
@@ -406,7 +410,7 @@ def test_what_is_no_dump_is_refused_and_may_become_one(feed: LiveFeed, tmp_path:
     assert feed.snapshot(ALL).profile.size == 1
 
 
-def test_a_feed_of_nothing(feed: LiveFeed) -> None:
+def test_a_feed_of_nothing(feed: RecordingFeed) -> None:
     assert not feed.update()
     profile = feed.snapshot(LAST_10).profile
     assert profile.size == 0 and profile.gpu_time == 0
@@ -414,7 +418,7 @@ def test_a_feed_of_nothing(feed: LiveFeed) -> None:
 
 
 def test_times_of_centuries_end_the_reading_of_that_dump_only(
-    feed: LiveFeed, tmp_path: Path
+    feed: RecordingFeed, tmp_path: Path
 ) -> None:
     dump = DumpFile()
     for number in range(200):
@@ -428,7 +432,7 @@ def test_times_of_centuries_end_the_reading_of_that_dump_only(
 
 
 def test_with_too_many_rows_windows_are_shorter_and_sums_of_all_are_whole(
-    feed: LiveFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    feed: RecordingFeed, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "MOST_ROWS", 50)
     monkeypatch.setattr(store_module, "_SEGMENT", 10)
@@ -446,7 +450,7 @@ def test_with_too_many_rows_windows_are_shorter_and_sums_of_all_are_whole(
     assert any("windows show the last 5 s" in note for note in feed.status().notes)
 
 
-def test_rates_of_the_last_minute(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
+def test_rates_of_the_last_minute(feed: RecordingFeed, clock: Clock, tmp_path: Path) -> None:
     dump = running(start=0)
     at(dump, 2 * SECOND, length=SECOND)
     at(dump, 2 * SECOND + SECOND // 4, length=SECOND // 2, first=2)  # Busy already.
@@ -462,7 +466,7 @@ def test_rates_of_the_last_minute(feed: LiveFeed, clock: Clock, tmp_path: Path) 
 
 
 def test_a_gpu_is_as_busy_as_before_when_its_process_is_started_again(
-    feed: LiveFeed, clock: Clock, tmp_path: Path
+    feed: RecordingFeed, clock: Clock, tmp_path: Path
 ) -> None:
     for pid, begin in ((100, 0), (101, 2 * SECOND)):
         dump = at(running(pid, START + begin), 5, length=2 * SECOND - 10)
@@ -477,7 +481,7 @@ def test_a_gpu_is_as_busy_as_before_when_its_process_is_started_again(
 # How a recording is doing
 
 
-def test_states(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
+def test_states(feed: RecordingFeed, clock: Clock, tmp_path: Path) -> None:
     for number, (ended, flags) in enumerate([(True, 0), (True, 1), (True, 2), (False, 0)], 1):
         dump = at(DumpFile(number << 22), 100)  # A pid that no process has.
         dump.ended, dump.flags, dump.dropped = ended, flags, number
@@ -498,7 +502,7 @@ def test_states(feed: LiveFeed, clock: Clock, tmp_path: Path) -> None:
 
 
 def test_a_recording_lasts_until_its_last_word(
-    feed: LiveFeed, clock: Clock, tmp_path: Path
+    feed: RecordingFeed, clock: Clock, tmp_path: Path
 ) -> None:
     dump = at(DumpFile(), 100)
     dump.end = 5 * SECOND
@@ -520,12 +524,12 @@ os.execlp("sleep", "sleep", "60")
 
 
 def test_a_process_that_is_there_and_says_nothing_is_running_until_an_exec(
-    feed: LiveFeed, tmp_path: Path
+    feed: RecordingFeed, tmp_path: Path
 ) -> None:
     path = tmp_path / "1.fdump"
     clock = Clock()
     clock.now = feed_module.monotonic()
-    feed = LiveFeed(LoadOptions(), clock)
+    feed = RecordingFeed(LoadOptions(), clock)
     path.write_bytes(b"x")
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -546,7 +550,7 @@ def test_a_process_that_is_there_and_says_nothing_is_running_until_an_exec(
     feed.close()
 
 
-def state_after(feed: LiveFeed, clock: Clock, seconds: int) -> SourceState:
+def state_after(feed: RecordingFeed, clock: Clock, seconds: int) -> SourceState:
     """The state once ``seconds`` have passed without a word."""
     feed.update()
     clock.now += seconds * SECOND

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.live import source
-from flame.core.live.feed import LiveFeed
+from flame.core.live.feed import RecordingFeed
 from flame.core.live.status import SourceState
 from flame.core.live.window import SECOND
 from flame.core.options import LoadOptions
@@ -34,7 +34,7 @@ def test_the_end_is_seen_soon_although_much_had_to_be_read(
     dump.ended = False
     for call in range(CALLS):
         dump.launch(call, call + 1, call + 1)
-    feed = LiveFeed(LoadOptions(), lambda: now)
+    feed = RecordingFeed(LoadOptions(), lambda: now)
     feed.add(dump.write(path))
     for second in range(CALLS):
         now = START + second * SECOND

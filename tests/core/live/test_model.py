@@ -9,8 +9,8 @@ import pytest
 
 from flame.core.errors import NoMatchError
 from flame.core.live import source as source_module
-from flame.core.live.feed import LiveFeed
-from flame.core.live.snapshot import LiveSnapshot
+from flame.core.live.feed import RecordingFeed
+from flame.core.live.snapshot import RecordingSnapshot
 from flame.core.live.status import SourceState
 from flame.core.live.sums import activity_store as store_module
 from flame.core.live.sums import host_spans as spans_module
@@ -97,7 +97,7 @@ class Watch:
             for number, life in enumerate(lives)
         ]
         self.now = self.mark = START
-        self.feed = LiveFeed(LoadOptions(), lambda: self.now)
+        self.feed = RecordingFeed(LoadOptions(), lambda: self.now)
 
     def go_on(self, time: int) -> None:
         """Let the processes run until ``time``, and read what they have written."""
@@ -144,7 +144,7 @@ def check(watch: Watch, model: Moment, window: LiveWindow, begin: int | None) ->
         check_a_part(snapshot, rows, watch.random)
 
 
-def check_rows(snapshot: LiveSnapshot, rows: list[Row]) -> None:
+def check_rows(snapshot: RecordingSnapshot, rows: list[Row]) -> None:
     """There is a row of all that is not too old, with the same times."""
     table, profile = snapshot.profile.activities, snapshot.profile
     if profile.rows_begin == profile.begin:
@@ -157,7 +157,7 @@ def check_rows(snapshot: LiveSnapshot, rows: list[Row]) -> None:
     assert [one for one in found if one[0] >= begin] == [one for one in wanted if one[0] >= begin]
 
 
-def check_a_part(snapshot: LiveSnapshot, rows: list[Row], random: Random) -> None:
+def check_a_part(snapshot: RecordingSnapshot, rows: list[Row], random: Random) -> None:
     """A filter by time leaves what the model says; times are those of the profile."""
     first = max(random.choice(rows).start - START, snapshot.profile.rows_begin)
     part = [row for row in rows if first <= row.start - START < first + 5 * SECOND]

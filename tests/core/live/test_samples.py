@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flame.core.errors import UsageError
-from flame.core.live.feed import LiveFeed
+from flame.core.live.feed import RecordingFeed
 from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND
 from flame.core.loading.many import load
@@ -30,10 +30,10 @@ Path_ = tuple[str, ...]
 
 
 @pytest.fixture
-def feed(monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveFeed]:
+def feed(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordingFeed]:
     monkeypatch.setattr(live_samples, "_PACE", 0)
     monkeypatch.setattr(live_samples, "_REST", 0)
-    feed = LiveFeed(LoadOptions(), Clock())
+    feed = RecordingFeed(LoadOptions(), Clock())
     yield feed
     feed.close()
 
@@ -58,14 +58,14 @@ def paths(profile: Profile, levels: str = LEVELS) -> dict[Path_, int]:
     return {tree.names(node): int(tree.own[node]) for node in own}
 
 
-def look(feed: LiveFeed, dump: DumpFile, path: Path, **ways: object) -> Profile:
+def look(feed: RecordingFeed, dump: DumpFile, path: Path, **ways: object) -> Profile:
     dump.write(path)
     feed.add(path)
     feed.update(60)
     return feed.snapshot(ALL).profile
 
 
-def test_a_snapshot_shows_what_a_load_shows(tmp_path: Path, feed: LiveFeed) -> None:
+def test_a_snapshot_shows_what_a_load_shows(tmp_path: Path, feed: RecordingFeed) -> None:
     dump, path = sampled(), tmp_path / "100-1.fdump"
     at(dump, 10, 30, length=11)
     dump.kernel("copy", 60, 75, 0)
@@ -94,7 +94,7 @@ def test_a_snapshot_shows_what_a_load_shows(tmp_path: Path, feed: LiveFeed) -> N
 
 
 def test_after_a_look_there_is_a_rest_that_is_several_times_as_long(
-    tmp_path: Path, feed: LiveFeed, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, feed: RecordingFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_samples, "_REST", 1e12)
     dump, path = sampled(), tmp_path / "100-1.fdump"
@@ -104,7 +104,7 @@ def test_after_a_look_there_is_a_rest_that_is_several_times_as_long(
     assert {names[2] for names in paths(look(feed, dump, path))} == {"gemm+0x10"}
 
 
-def test_kernels_of_one_name_are_apart_by_process(tmp_path: Path, feed: LiveFeed) -> None:
+def test_kernels_of_one_name_are_apart_by_process(tmp_path: Path, feed: RecordingFeed) -> None:
     for pid, offset in ((100, 16), (200, 48)):
         dump = sampled(pid)
         at(dump, 10)
@@ -114,7 +114,7 @@ def test_kernels_of_one_name_are_apart_by_process(tmp_path: Path, feed: LiveFeed
     assert found == {"process [100]": "gemm+0x10", "process [200]": "gemm+0x30"}
 
 
-def test_a_window_splits_what_is_in_it(tmp_path: Path, feed: LiveFeed) -> None:
+def test_a_window_splits_what_is_in_it(tmp_path: Path, feed: RecordingFeed) -> None:
     dump, path = sampled(), tmp_path / "100-1.fdump"
     at(dump, 10, 20 * SECOND)
     sample(dump, "gemm", 16, 1, 3)
@@ -128,7 +128,7 @@ def test_a_window_splits_what_is_in_it(tmp_path: Path, feed: LiveFeed) -> None:
         project_tree(profile, metric="stalls")
 
 
-def test_code_stands_there_when_it_has_been_found(tmp_path: Path, feed: LiveFeed) -> None:
+def test_code_stands_there_when_it_has_been_found(tmp_path: Path, feed: RecordingFeed) -> None:
     dump, path = sampled(), tmp_path / "100-1.fdump"
     at(dump, 10)
     sample(dump, "gemm", 16, 1, 3)
@@ -143,6 +143,6 @@ def test_code_stands_there_when_it_has_been_found(tmp_path: Path, feed: LiveFeed
     wait_until(lambda: [names[1:] for names in paths(feed.snapshot(ALL).profile)] == [found])
 
 
-def test_without_samples_there_is_no_level_for_them(tmp_path: Path, feed: LiveFeed) -> None:
+def test_without_samples_there_is_no_level_for_them(tmp_path: Path, feed: RecordingFeed) -> None:
     profile = look(feed, at(running(), 10), tmp_path / "100-1.fdump")
     assert profile.sampling is None and "sass" not in project_tree(profile).levels

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.analysis.sandwich import sandwich
-from flame.core.live.feed import LiveFeed
+from flame.core.live.feed import RecordingFeed
 from flame.core.live.sums import activity_store as store_module
 from flame.core.live.window import ALL, LAST_10, SECOND
 from flame.core.model.profile import Profile
@@ -29,7 +29,7 @@ KEPT = 62  # so many activities have rows, at most
 
 
 @pytest.fixture
-def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LiveFeed:
+def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordingFeed:
     """A kernel a second, 5 ns long, on two streams by turns; every third is another one."""
     monkeypatch.setattr(store_module, "_SEGMENT", 1)
     dump = DumpFile()
@@ -37,14 +37,14 @@ def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LiveFeed:
         name = "softmax" if second % 3 == 0 else "gemm"
         dump.kernel(name, second * SECOND, second * SECOND + 5, 0, stream=7 + second % 2)
     dump.end = LENGTH * SECOND + 5
-    feed = LiveFeed(LoadOptions(), lambda: START)
+    feed = RecordingFeed(LoadOptions(), lambda: START)
     feed.add(dump.write(tmp_path / "100-1.fdump"))
     while feed.update(60):
         pass
     return feed
 
 
-def shown_of(feed: LiveFeed, facts: Facts) -> list[Line]:
+def shown_of(feed: RecordingFeed, facts: Facts) -> list[Line]:
     """The details of the root."""
     view = project(feed.snapshot(ALL).profile, Selection()).view
     return details(view, Palette((18, 18, 18), (224, 224, 224)), 60, facts)
@@ -56,7 +56,9 @@ def facts_of(profile: Profile, *where: Time | Streams) -> Facts:
     return [*collect(shown, shown.view.tree, 0)][-1]
 
 
-def test_percentiles_are_of_the_latest_and_say_so_and_all_else_is_of_all(feed: LiveFeed) -> None:
+def test_percentiles_are_of_the_latest_and_say_so_and_all_else_is_of_all(
+    feed: RecordingFeed,
+) -> None:
     facts = facts_of(feed.snapshot(ALL).profile)
     assert facts.spread is not None and facts.spread.count == facts.latest < LENGTH
     streams = {part.name: part.value for part in facts.on["streams"].heaviest}
@@ -67,7 +69,7 @@ def test_percentiles_are_of_the_latest_and_say_so_and_all_else_is_of_all(feed: L
     assert 0 < one_stream.latest <= facts.latest // 2 + 1
 
 
-def test_of_a_frame_only_what_is_below_it_counts(feed: LiveFeed) -> None:
+def test_of_a_frame_only_what_is_below_it_counts(feed: RecordingFeed) -> None:
     shown = project(feed.snapshot(ALL).profile, Selection())
     tree = shown.view.tree
     leaf = node(tree, "[no launch recorded]", "softmax")
@@ -79,7 +81,7 @@ def test_of_a_frame_only_what_is_below_it_counts(feed: LiveFeed) -> None:
     assert everywhere.everywhere and not below.everywhere
 
 
-def test_what_is_kept_as_a_whole_says_nothing(feed: LiveFeed) -> None:
+def test_what_is_kept_as_a_whole_says_nothing(feed: RecordingFeed) -> None:
     assert facts_of(feed.snapshot(LAST_10).profile).latest == 0
     last = Time((LENGTH - 20) * SECOND, None)
     facts = facts_of(feed.snapshot(ALL).profile, last)
@@ -87,7 +89,7 @@ def test_what_is_kept_as_a_whole_says_nothing(feed: LiveFeed) -> None:
     assert sum(part.value for part in facts.on["streams"].heaviest) == 5 * 21
 
 
-def test_the_time_line_begins_with_what_is_kept(feed: LiveFeed) -> None:
+def test_the_time_line_begins_with_what_is_kept(feed: RecordingFeed) -> None:
     profile = feed.snapshot(ALL).profile
     shown = timeline(profile)
     assert profile.begin == 0
@@ -97,7 +99,7 @@ def test_the_time_line_begins_with_what_is_kept(feed: LiveFeed) -> None:
     assert timeline(feed.snapshot(LAST_10).profile).origin == profile.end - 10 * SECOND
 
 
-def test_a_filter_by_time_says_since_when_there_is_anything_to_filter(feed: LiveFeed) -> None:
+def test_a_filter_by_time_says_since_when_there_is_anything_to_filter(feed: RecordingFeed) -> None:
     profile = feed.snapshot(ALL).profile
     assert describe(Time(0, 150 * SECOND), profile) == "time 0–150 s, kept since 139 s"
     assert describe(Time(None, 150 * SECOND), profile) == "time until 150 s, kept since 139 s"

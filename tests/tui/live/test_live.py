@@ -17,7 +17,7 @@ from textual.keys import _character_to_key
 
 from flame.attach.watch import DumpWatch
 from flame.core.errors import UsageError
-from flame.core.live.feed import LiveFeed
+from flame.core.live.feed import RecordingFeed
 from flame.core.live.status import Rates, SourceState
 from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND, LiveWindow
@@ -129,7 +129,9 @@ async def test_it_says_that_a_process_has_ended_before_it_has_recorded_anything(
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         pass
     gone = DumpWatch([process.pid])
-    app = LiveApp(LiveFeed(LoadOptions()), gone, "train.py", LoadOptions(), BY_NAME, ALL, DEFAULTS)
+    app = LiveApp(
+        RecordingFeed(LoadOptions()), gone, "train.py", LoadOptions(), BY_NAME, ALL, DEFAULTS
+    )
     async with app.run_test() as pilot:
         user = Viewer(app, pilot)
         await user.until(lambda: "It has ended, and no CUDA call" in user.read("loading"))

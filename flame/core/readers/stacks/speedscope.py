@@ -25,8 +25,8 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.frame_text import is_instruction, parse_frame
 from flame.core.readers.shared.gzip_files import read_whole
 from flame.core.readers.shared.stack_rows import Tick, build_row_stacks
-from flame.core.readers.stacks.speedscope_schema import EventedProfile, SampledProfile, decode_file
-from flame.core.readers.stacks.speedscope_schema import SpeedscopeFrame as FileFrame
+from flame.core.readers.stacks.speedscope_schema import EventedInput, SampledInput, decode_file
+from flame.core.readers.stacks.speedscope_schema import InputFrame as FileFrame
 from flame.core.readers.stacks.speedscope_stacks import SampleStacks, build_event_stacks
 from flame.core.readers.stacks.speedscope_values import (
     ProfileRows,
@@ -103,7 +103,7 @@ def _read_content(path: Path, progress: Progress) -> bytes:
 
 
 def _build_all_rows(
-    profiles: Sequence[EventedProfile | SampledProfile], frames: I4, tick: Tick
+    profiles: Sequence[EventedInput | SampledInput], frames: I4, tick: Tick
 ) -> tuple[StackBuilder, list[ProfileRows]]:
     """Build the rows of every profile, and their stacks of the frame ids in ``frames``.
 
@@ -132,15 +132,15 @@ def _apply_to_profiles(work: Callable[[_T], _Result], profiles: Sequence[_T]) ->
     return done
 
 
-def _add_samples(profile: EventedProfile | SampledProfile, samples: SampleStacks, tick: Tick) -> I4:
+def _add_samples(profile: EventedInput | SampledInput, samples: SampleStacks, tick: Tick) -> I4:
     """Add the profile's stacks to ``samples``, and return which they are; none of events."""
-    if isinstance(profile, EventedProfile):
+    if isinstance(profile, EventedInput):
         return np.zeros(0, np.int32)
     return samples.add(profile.samples, tick)
 
 
 def _build_rows(
-    profile: EventedProfile | SampledProfile,
+    profile: EventedInput | SampledInput,
     stack: I4,
     frames: I4,
     stacks: StackBuilder,
@@ -148,7 +148,7 @@ def _build_rows(
 ) -> ProfileRows:
     """Build the rows of a profile; ``stack`` is that of each of its samples."""
     unit, start = parse_unit(profile.unit), profile.start_value
-    if isinstance(profile, EventedProfile):
+    if isinstance(profile, EventedInput):
         at = number_column("events", [event.at for event in profile.events])
         stack, lasting = build_event_stacks(profile.events, at, frames, stacks, tick)
         return ProfileRows(profile.name, unit, start, stack[lasting], at, lasting)

@@ -19,7 +19,7 @@ Index = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 _LONGEST_REASON = 200  # it may quote the file
 
 
-class SpeedscopeFrame(Struct, frozen=True, gc=False):
+class InputFrame(Struct, frozen=True, gc=False):
     """A frame, referred to by its index."""
 
     name: str
@@ -27,13 +27,13 @@ class SpeedscopeFrame(Struct, frozen=True, gc=False):
     line: Number | None = None
 
 
-class SpeedscopeShared(Struct, frozen=True):
+class InputShared(Struct, frozen=True):
     """The frames that all profiles of a file refer to."""
 
-    frames: list[SpeedscopeFrame]
+    frames: list[InputFrame]
 
 
-class SpeedscopeEvent(Struct, frozen=True, gc=False):
+class InputEvent(Struct, frozen=True, gc=False):
     """A frame is entered (O) or left (C) at the value ``at``."""
 
     type: Literal["O", "C"]
@@ -41,16 +41,16 @@ class SpeedscopeEvent(Struct, frozen=True, gc=False):
     at: Number
 
 
-class EventedProfile(Struct, frozen=True, rename="camel", tag_field="type", tag="evented"):
+class EventedInput(Struct, frozen=True, rename="camel", tag_field="type", tag="evented"):
     """A profile as frames opened and closed."""
 
     unit: str
-    events: list[SpeedscopeEvent]
+    events: list[InputEvent]
     name: str = ""
     start_value: Number = 0
 
 
-class SampledProfile(Struct, frozen=True, rename="camel", tag_field="type", tag="sampled"):
+class SampledInput(Struct, frozen=True, rename="camel", tag_field="type", tag="sampled"):
     """A profile as stacks, outermost frame first, and the weight of each.
 
     ``samples`` stay text here: a list for each of a million stacks is most of the time and of the
@@ -64,11 +64,11 @@ class SampledProfile(Struct, frozen=True, rename="camel", tag_field="type", tag=
     start_value: Number = 0
 
 
-class SpeedscopeFile(Struct, frozen=True, rename="camel"):
+class SpeedscopeInput(Struct, frozen=True, rename="camel"):
     """A whole speedscope file."""
 
-    shared: SpeedscopeShared
-    profiles: list[EventedProfile | SampledProfile]
+    shared: InputShared
+    profiles: list[EventedInput | SampledInput]
     active_profile_index: Number | None = None
     exporter: str | None = None
 
@@ -78,10 +78,10 @@ class SpeedscopeFile(Struct, frozen=True, rename="camel"):
         return int(self.active_profile_index or 0)
 
 
-_DECODER = msgspec.json.Decoder(SpeedscopeFile)
+_DECODER = msgspec.json.Decoder(SpeedscopeInput)
 
 
-def decode_file(data: bytes) -> SpeedscopeFile:
+def decode_file(data: bytes) -> SpeedscopeInput:
     """Decode the file in ``data``; InputError where it is none.
 
     What only Python's own decoder takes (lone surrogates, which JavaScript writes, control

@@ -13,7 +13,7 @@ from flame.core.columns import I4, I8, Bool, Column
 from flame.core.errors import InputError
 from flame.core.model.stacks import EMPTY, StackBuilder
 from flame.core.readers.shared.stack_rows import Tick
-from flame.core.readers.stacks.speedscope_schema import SpeedscopeEvent
+from flame.core.readers.stacks.speedscope_schema import InputEvent
 
 _PIECE = 1 << 22
 _BATCH = 1 << 15
@@ -123,7 +123,7 @@ def _parse_numbers(samples: Sequence[bytes]) -> tuple[I8, I8]:
 
 
 def build_event_stacks(
-    events: Sequence[SpeedscopeEvent],
+    events: Sequence[InputEvent],
     at: Column,
     frames: I4,
     stacks: StackBuilder,
