@@ -33,22 +33,22 @@ _MOST_DESCRIPTORS = 8
 _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 _NONE_THERE = (OSError, ValueError, RecursionError)  # msgspec's errors are ValueErrors
 
-_Reply = TypeVar("_Reply", bound="_Done | SamplingReply")
+_Reply = TypeVar("_Reply", bound="_OkReply | SamplingReply")
 
 
 @dataclass(frozen=True)
-class _Done:
+class _OkReply:
     ok: Literal[True]
 
 
 @dataclass(frozen=True)
-class _Opened(_Done):
+class _Opened(_OkReply):
     protocol: Literal[1]
     pid: int
 
 
 @dataclass(frozen=True)
-class ControlStatus(_Done):
+class ControlStatus(_OkReply):
     """Say how the library is doing.
 
     ``pid`` as the process itself sees it; ``bytes`` of the dump so far, ``dropped`` records;
@@ -110,7 +110,7 @@ class Control:
 
     def flush(self) -> bool:
         """Let CUPTI hand over what has run; True when that has been written to the dump."""
-        return self._ask("flush", _Done, _WORK) is not None
+        return self._ask("flush", _OkReply, _WORK) is not None
 
     def sample(self, mode: str) -> SamplingReply | None:
         """Switch PC sampling to ``mode``, as FLAME_PC; None if it does not answer (any more)."""
@@ -118,7 +118,7 @@ class Control:
 
     def stop(self) -> bool:
         """End the recording, not the process: True when the dump is complete."""
-        return self._ask("stop", _Done, _WORK) is not None
+        return self._ask("stop", _OkReply, _WORK) is not None
 
     def close(self) -> None:
         """Close the descriptor."""

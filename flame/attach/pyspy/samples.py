@@ -50,7 +50,7 @@ def _together(parts: Sequence[_StackCounts]) -> _StackCounts:
     return _StackCounts(keys, sum_by(place, counts, len(keys)))
 
 
-class _Segment(NamedTuple):
+class _CpuSegment(NamedTuple):
     """What one run of py-spy has brought, ns of CLOCK_MONOTONIC."""
 
     begin: int
@@ -90,7 +90,7 @@ class CpuSamples:
         self._stacks = StackBuilder()
         self._processes = _Numbered[int, Process]()
         self._threads = _Numbered[tuple[int, int], Thread]()
-        self._segments: list[_Segment] = []
+        self._segments: list[_CpuSegment] = []
         self._older = self._older_marked = _NONE
         self._mark = 0
 
@@ -104,7 +104,7 @@ class CpuSamples:
             for profile in file.profiles
             if isinstance(profile, SampledInput)
         ]
-        self._segments.append(_Segment(begin, end, _together(parts)))
+        self._segments.append(_CpuSegment(begin, end, _together(parts)))
         self._forget(end - LONGEST)
 
     def _count(self, profile: SampledInput, names: Sequence[str], ids: I4) -> _StackCounts:

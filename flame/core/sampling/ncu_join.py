@@ -20,7 +20,7 @@ from flame.core.sampling.merge import concatenate_samplings
 
 
 @dataclass(eq=False)
-class _Kernel:
+class _MatchedKernel:
     """Frames of the trace that are one kernel, and the results that belong to it."""
 
     frames: set[int] = field(default_factory=set)
@@ -46,7 +46,7 @@ def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
     free, frames, of_frame = (
         _unsampled_groups(profile),
         _kernel_frames(profile),
-        dict[int, _Kernel](),
+        dict[int, _MatchedKernel](),
     )
     known = KernelIndex({at: profile.frames[at] for at in frames})
     warnings = list(profile.warnings)
@@ -69,7 +69,7 @@ def _kernel_frames(profile: Profile) -> list[int]:
 
 
 def _match_results(
-    known: KernelIndex, results: Sequence[NcuResult], of_frame: dict[int, _Kernel]
+    known: KernelIndex, results: Sequence[NcuResult], of_frame: dict[int, _MatchedKernel]
 ) -> _UnmatchedResults:
     """Assign ``results`` to kernels, new ones among them; return those without a kernel."""
     missed = _UnmatchedResults()
@@ -84,10 +84,10 @@ def _match_results(
     return missed
 
 
-def _assign(of_frame: dict[int, _Kernel], frames: Sequence[int], result: NcuResult) -> None:
+def _assign(of_frame: dict[int, _MatchedKernel], frames: Sequence[int], result: NcuResult) -> None:
     """Add ``result`` to the kernel of ``frames``; kernels that turn out to be one become one."""
     known = dict.fromkeys(of_frame[at] for at in frames if at in of_frame)
-    kernel, *others = known or [_Kernel()]
+    kernel, *others = known or [_MatchedKernel()]
     for other in others:
         kernel.frames |= other.frames
         kernel.results += other.results
@@ -114,7 +114,7 @@ def _mismatch_warnings(
         )
 
 
-def _is_vague(profile: Profile, kernel: _Kernel) -> bool:
+def _is_vague(profile: Profile, kernel: _MatchedKernel) -> bool:
     """Return whether the trace has only a base name, for results of several kernels with it."""
     names = [KernelNames.from_frame(profile.frames[at]) for at in kernel.frames]
     if any(kernel_names.full or kernel_names.mangled for kernel_names in names):
@@ -124,13 +124,15 @@ def _is_vague(profile: Profile, kernel: _Kernel) -> bool:
     )
 
 
-def _vague_warnings(kernels: Iterable[_Kernel]) -> Iterator[str]:
+def _vague_warnings(kernels: Iterable[_MatchedKernel]) -> Iterator[str]:
     names = [kernel.results[0].name for kernel in kernels]
     if names:
         yield f"--ncu: the trace has only base names of kernels, left out: {list_some_names(names)}"
 
 
-def _recorded_warnings(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Iterator[str]:
+def _recorded_warnings(
+    profile: Profile, kernels: Sequence[_MatchedKernel], free: Bool
+) -> Iterator[str]:
     left = set(profile.activities.groups.frame[free].tolist())
     own = [kernel.results[0].name for kernel in kernels if not kernel.frames & left]
     if own:
@@ -144,7 +146,7 @@ def _unsampled_groups(profile: Profile) -> Bool:
     return free if sampling is None else free & (sampling.of_group < 0)
 
 
-def _add_samples(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Profile:
+def _add_samples(profile: Profile, kernels: Sequence[_MatchedKernel], free: Bool) -> Profile:
     frames = FrameBuilder.from_table(profile.frames)
     builder = SamplingBuilder(frames)
     table, old = profile.activities, profile.sampling
@@ -168,7 +170,7 @@ def _add_samples(profile: Profile, kernels: Sequence[_Kernel], free: Bool) -> Pr
     )
 
 
-def _symbol_of(profile: Profile, kernel: _Kernel) -> str:
+def _symbol_of(profile: Profile, kernel: _MatchedKernel) -> str:
     """Return the mangled name where a frame has it."""
     known = (profile.frames[at].get("mangled") for at in sorted(kernel.frames))
     return next(filter(None, known), kernel.results[0].name)

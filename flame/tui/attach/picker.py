@@ -245,8 +245,8 @@ class PickerScreen(Screen[None]):
         if self._found is None:
             return [] if self._failed else [[Piece(" looking for what runs here …", "dim")]]
         if text := self.query_one(Entry).value:
-            said = f" nothing matches '{text}'; esc shows everything"
-            return [[Piece(cut_start(said, width), "dim")]]
+            message = f" nothing matches '{text}'; esc shows everything"
+            return [[Piece(cut_start(message, width), "dim")]]
         return nothing(width)
 
     def _header(self, width: int, height: int) -> list[Line]:

@@ -80,8 +80,8 @@ def launch_lines(facts: Facts | None, width: int) -> list[Line]:
     if facts is None or not facts.complete:
         return fields([("launch", ELLIPSIS)], width)
     if facts.unread:
-        said = wrap(f"launch unknown: {facts.unread}", width, 6)
-        return [[Piece(part, "warning")] for part in said]
+        reason = wrap(f"launch unknown: {facts.unread}", width, 6)
+        return [[Piece(part, "warning")] for part in reason]
     if facts.moved:
         return fields(_moved(facts.moved), width)
     return _launched(facts.launched, width) if facts.launched else []

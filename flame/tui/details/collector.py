@@ -25,7 +25,7 @@ _Key = tuple[int, int, int]
 _Name = tuple[Selection, bool, tuple[str, ...]]
 
 
-class _Subject(NamedTuple):
+class _RequestedFrame(NamedTuple):
     """A frame: ``key`` in one state of the trace, ``name`` in all states."""
 
     key: _Key
@@ -35,7 +35,7 @@ class _Subject(NamedTuple):
     node: int
 
 
-class Collected(Answer[_Subject, Facts]):
+class Collected(Answer[_RequestedFrame, Facts]):
     """Bring facts of a frame, or why there are none."""
 
 
@@ -109,7 +109,7 @@ class Collector:
                 self._begin_next()
         return True
 
-    def _keep(self, subject: _Subject, facts: Facts) -> None:
+    def _keep(self, subject: _RequestedFrame, facts: Facts) -> None:
         self._known[subject.key] = facts
         if facts.complete:
             self._latest.pop(subject.name, None)
@@ -120,11 +120,11 @@ class Collector:
             del self._latest[next(iter(self._latest))]
 
 
-def _collect(subject: _Subject) -> Iterator[Facts]:
+def _collect(subject: _RequestedFrame) -> Iterator[Facts]:
     return collect(subject.shown, subject.view.tree, subject.node)
 
 
-def _subject(shown: Projection, view: TreeView) -> _Subject:
+def _subject(shown: Projection, view: TreeView) -> _RequestedFrame:
     key = (shown.view.number, view.number, view.cursor.node)
     name = (shown.selection, view is shown.view, view.tree.names(view.cursor.node))
-    return _Subject(key, name, shown, view, view.cursor.node)
+    return _RequestedFrame(key, name, shown, view, view.cursor.node)

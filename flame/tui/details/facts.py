@@ -145,9 +145,9 @@ def _by_group(shown: Projection, own: bool, node: int, frame: int, rows: I8) -> 
     if profile.totals is None or passing_rows(profile, table, shown.selection.where) is not None:
         values = shown.metric.values(table)[rows]
         return sum_by(table.groups.of_row[rows], values, len(table.groups)), len(rows)
-    mine = members.groups_below(node) if own else members.groups_of_frame(frame)
+    below = members.groups_below(node) if own else members.groups_of_frame(frame)
     value, count = profile.totals_by_group(shown.metric)
-    return np.where(mine, value, 0), int(count[mine].sum())
+    return np.where(below, value, 0), int(count[below].sum())
 
 
 def _queue(table: Activities, rows: I8) -> Distribution | None:
@@ -165,8 +165,8 @@ def _parents(shown: Projection, frame: int) -> HeaviestParts:
     sums = sum_by(place, value, len(frames))
     parts = []
     for best in np.argsort(-sums, kind="stable")[:_PARENTS].tolist():
-        mine = np.flatnonzero(place == best)
-        widest = int(above[mine[np.argmax(value[mine])]])
+        below = np.flatnonzero(place == best)
+        widest = int(above[below[np.argmax(value[below])]])
         parts.append(Part(shown.view.name(widest), int(sums[best]), widest))
     return HeaviestParts(parts, len(frames), int(sums.sum()))
 
@@ -218,18 +218,23 @@ def _parts(column: Column, groups: I8, name: Callable[[int], str]) -> HeaviestPa
 
 def _notes(shown: Projection, frame: int, groups: I8) -> Iterator[str]:
     """What is missing from the trace that matters for this frame."""
-    profile, one = shown.profile, shown.profile.frames[frame]
+    profile, selected = shown.profile, shown.profile.frames[frame]
     if shown.metric.table == "host" or profile.resolved:
         return
-    if one.kind == Kind.LAUNCH and one.name == NO_LAUNCH:
+    launches = selected.kind == Kind.LAUNCH
+    if launches and selected.name == NO_LAUNCH:
         yield "Launched before the capture began, or its API calls were not recorded."
-    if one.kind == Kind.LAUNCH and "GraphLaunch" in one.name and terms_of(profile) is OPERATORS:
+    if (
+        selected.kind == Kind.LAUNCH
+        and "GraphLaunch" in selected.name
+        and terms_of(profile) is OPERATORS
+    ):
         yield "Replayed from a graph: which operators it was captured from is not recorded."
-    for kind, said in _COVERAGE.items():
+    for kind, note in _COVERAGE.items():
         covered = profile.coverage[kind.title].percent
-        if one.kind == kind and covered < _COVERED:
+        if selected.kind == kind and covered < _COVERED:
             ranges = terms_of(profile).ranges
-            yield said.format(ranges[0].upper() + ranges[1:], format_whole_percent(covered))
+            yield note.format(ranges[0].upper() + ranges[1:], format_whole_percent(covered))
     opaque = int(groups[profile.activities.groups.kind == Kind.GRAPH].sum())
     if opaque and opaque * 100 >= groups.sum():
         share = format_percent(opaque, int(groups.sum()))

@@ -207,18 +207,18 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     def _edit(self, slot: Slot) -> None:
         """Open the page of ``slot``."""
         self._slot, self._back = slot, self.cursor
-        one = None if slot.place is None else self._where[slot.place]
+        filter_ = None if slot.place is None else self._where[slot.place]
         if isinstance(slot.field, ListField):
-            self._options = slot.field.choices(self._profile, one)
-            self._on = set(slot.field.chosen(one)) if one else set()
+            self._options = slot.field.choices(self._profile, filter_)
+            self._on = set(slot.field.chosen(filter_)) if filter_ else set()
         else:
-            self._begin_typing(slot.field, one)
+            self._begin_typing(slot.field, filter_)
         self.cursor = 0
         self.draw()
 
-    def _begin_typing(self, field: TextField, one: Filter | None) -> None:
+    def _begin_typing(self, field: TextField, filter_: Filter | None) -> None:
         entry = self.entry
-        entry.value = field.spell(one) if one else field.guess(*self._frame)
+        entry.value = field.spell(filter_) if filter_ else field.guess(*self._frame)
         entry.display = True
         self.set_focus(entry)
 
@@ -226,9 +226,9 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     def _typed(self) -> None:
         field, self.note = self._slot and self._slot.field, ""
         try:
-            one = self._read()
-            if one and isinstance(field, TextField):
-                self.note = field.doubt(self._profile, one)
+            filter_ = self._read()
+            if filter_ and isinstance(field, TextField):
+                self.note = field.doubt(self._profile, filter_)
         except UsageError as error:
             self.note = str(error)
         self.draw()

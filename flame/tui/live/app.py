@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 from flame.core.live.window import LAST_10, LiveWindow
 from flame.options.config import DEFAULTS, Config
-from flame.tui.live.feed import DumpWatch, LiveFeed
+from flame.tui.live.feed import LiveFeed, NewDumps
 from flame.tui.live.waiting_screen import WaitingScreen
 from flame.tui.live.worker import LiveRequest, LiveWorker, Renewed, StatusChanged, WorkerFailed
 from flame.tui.shell.base_app import BaseApp
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def run_live(
     feed: LiveFeed,
-    watch: DumpWatch | None,
+    watch: NewDumps | None,
     title: str,
     options: LoadOptions,
     selection: Selection,
@@ -46,7 +46,7 @@ class LiveApp(BaseApp):
     def __init__(
         self,
         feed: LiveFeed,
-        watch: DumpWatch | None,
+        watch: NewDumps | None,
         title: str,
         options: LoadOptions,
         selection: Selection,

@@ -51,7 +51,7 @@ class LiveSnapshot(Protocol):
         """What it holds."""
 
 
-class DumpWatch(Protocol):
+class NewDumps(Protocol):
     """Find dumps while they appear."""
 
     def new(self) -> list[tuple[Path, int | None]]:

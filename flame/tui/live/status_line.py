@@ -133,7 +133,7 @@ def _named(label: str, number: int) -> str:
     return label if number == 1 else f"{label} and {number - 1} more"
 
 
-class _Part(NamedTuple):
+class _StatusPart(NamedTuple):
     """A title, a sparkline of ``values``, and the number of now; ``top`` 0: the highest bar's."""
 
     title: str
@@ -197,18 +197,18 @@ def sparkline(values: Column, cells: int, top: float = 0, number: int = 0) -> st
     return "".join(_BARS[height] for height in heights.tolist())
 
 
-def _busy(rates: Rates, palette: Palette) -> _Part:
+def _busy(rates: Rates, palette: Palette) -> _StatusPart:
     now = rates.busy[-_steps_of_now(rates) :]
     percent = 100.0 * min(float(now.mean()), 1.0) if len(now) else 0.0
     now_said, tone = format_whole_percent(percent), palette.ink(Kind.KERNEL)
-    return _Part("GPU", rates.busy, rates.number, 1.0, tone, now_said)
+    return _StatusPart("GPU", rates.busy, rates.number, 1.0, tone, now_said)
 
 
-def _launches(rates: Rates, palette: Palette) -> _Part:
+def _launches(rates: Rates, palette: Palette) -> _StatusPart:
     now = rates.launches[-_steps_of_now(rates) :]
     each = float(now.sum()) * SECOND / (len(now) * rates.step) if len(now) else 0.0
     now_said, tone = f"{format_short(each)}/s", palette.ink(Kind.LAUNCH)
-    return _Part("launches", rates.launches, rates.number, 0.0, tone, now_said)
+    return _StatusPart("launches", rates.launches, rates.number, 0.0, tone, now_said)
 
 
 def _steps_of_now(rates: Rates) -> int:
@@ -233,7 +233,7 @@ def _wrong(status: LiveStatus) -> Line:
     return [Piece(", ".join(words), "warning", Action.COVERAGE.click())] if words else []
 
 
-def _fitting(parts: list[_Part], width: int) -> Line:
+def _fitting(parts: list[_StatusPart], width: int) -> Line:
     """As many of ``parts`` as fit ``width`` cells, with sparklines of one length if they do."""
     while parts and sum(part.least for part in parts) + _GAP * (len(parts) - 1) > width:
         parts = parts[:-1]

@@ -20,7 +20,7 @@ from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.exporters.dumps import DumpSource
-from flame.tui.live.feed import DumpFeed, DumpWatch, LiveFeed, LiveSnapshot
+from flame.tui.live.feed import DumpFeed, LiveFeed, LiveSnapshot, NewDumps
 from flame.tui.live.session import LiveSession, has_anything
 from flame.tui.session.query import Query, SearchResult, find
 from flame.tui.session.session import Projection, metrics_of
@@ -98,7 +98,7 @@ class LiveWorker:
     def __init__(
         self,
         feed: LiveFeed,
-        watch: DumpWatch | None,
+        watch: NewDumps | None,
         name: str,
         options: LoadOptions,
         window: LiveWindow,

@@ -74,8 +74,8 @@ class Version:
 
     def by_reason(self, first: int, last: int) -> I8:
         """Samples at the instructions from ``first`` up to ``last``, by reason."""
-        mine = slice(int(self._bounds[first]), int(self._bounds[last]))
-        return sum_by(self.reason[mine], self.samples[mine], len(self.reasons))
+        entries = slice(int(self._bounds[first]), int(self._bounds[last]))
+        return sum_by(self.reason[entries], self.samples[entries], len(self.reasons))
 
     def hottest_for(self, reason: str) -> int:
         """The instruction with the most samples for ``reason``; the hottest of all without any."""
@@ -89,8 +89,8 @@ class Version:
     def _at_for(self, reason: str) -> I8:
         if not reason:
             return self.at
-        mine = np.array([key == reason for key in self.reasons], bool)[self.reason]
-        return sum_by(self.place[mine], self.samples[mine], len(self))
+        chosen = np.array([key == reason for key in self.reasons], bool)[self.reason]
+        return sum_by(self.place[chosen], self.samples[chosen], len(self))
 
     # Source lines
 
@@ -129,7 +129,9 @@ def versions_of(sampling: Sampling, frames: FrameTable, used: I4, value: I8) -> 
     """
     size = np.diff(sampling.bounds)[used]
     entries = expand_ranges(sampling.bounds[used], size)
-    code, place, stall = (one[entries] for one in (sampling.code, sampling.place, sampling.stall))
+    code, place, stall = (
+        column[entries] for column in (sampling.code, sampling.place, sampling.stall)
+    )
     samples, of = sampling.samples[entries], np.repeat(np.arange(len(used)), size)
     worth = apportion(value, samples, of, np.cumsum(size) - size)
     versions = []
@@ -145,8 +147,8 @@ def _places(sampling: Sampling, whole: Code, code: I4, place: I4) -> I8:
     """The places in ``whole`` of instructions at ``place`` in the codes with numbers ``code``."""
     offset = np.zeros(len(place), np.int64)
     for number in np.unique(code).tolist():
-        mine = code == number
-        offset[mine] = sampling.codes[number].offset[place[mine]]
+        chosen = code == number
+        offset[chosen] = sampling.codes[number].offset[place[chosen]]
     return np.searchsorted(whole.offset, offset)
 
 

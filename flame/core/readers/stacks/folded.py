@@ -179,7 +179,7 @@ def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
         chunk = file.read(_BATCH)
 
 
-class _FrameIds(dict[bytes, int]):
+class _FoldedFrameIds(dict[bytes, int]):
     """Frame ids by the frame's text; new ones are added to ``frames``."""
 
     def __init__(self, frames: FrameBuilder) -> None:
@@ -200,7 +200,7 @@ class _LineCollector:
         self._columns = columns
         self._values = [DecimalNumbers() for _ in columns]
         self._frames = FrameBuilder()
-        self._ids = _FrameIds(self._frames)
+        self._ids = _FoldedFrameIds(self._frames)
         self._spelled: list[I4] = [np.zeros(0, np.int32)]
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
         self._line = 0
