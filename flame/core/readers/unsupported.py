@@ -31,6 +31,7 @@ _JSON = rb"\A(?:\xef\xbb\xbf)?\s*[\[{]"
 # Inside of a JSON text quotes have a backslash before them, so that `"name":` is always a key.
 _FORMATS = (
     _format("compressed twice by gzip: unpack it first (gunzip)", rb"\A\x1f\x8b"),
+    _format("a compressed database: unpack it first (gunzip)", rb"\ASQLite format 3\x00"),
     _format("a zip archive: unpack it first", rb"\APK\x03\x04"),
     _format("compressed by zstd: unpack it first (unzstd)", rb"\A\x28\xb5\x2f\xfd"),
     _format("compressed by xz: unpack it first (unxz)", rb"\A\xfd7zXZ\x00"),
