@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.loading import many
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Arrangement, StackTree
@@ -15,6 +15,9 @@ from flame.core.options import LoadOptions, Progress, silent
 from flame.core.projection.filters import Filter
 from flame.core.projection.project import project
 from flame.core.projection.selection import select
+
+if TYPE_CHECKING:
+    from flame.core.analysis.trace_summary import TraceSummary
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,8 @@ class Trace:
 
     def info(self) -> TraceSummary:
         """Summarize what the trace holds and how much of it could be attributed."""
+        from flame.core.analysis.trace_summary import summarize
+
         return summarize(self.profile)
 
 
