@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,19 +24,43 @@ def start_group(
     command: list[str], out: BinaryIO, errors: BinaryIO
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run ``command`` in a process group of its own: nsys is a launcher, stopping stops it all."""
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=errors,
-        start_new_session=True,
-    )
+    with _hold_signals() as held:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=errors,
+            start_new_session=True,
+        )
     try:
+        for number in held:
+            signal.raise_signal(number)
         yield process
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+@contextmanager
+def _hold_signals() -> Iterator[list[int]]:
+    """Collect the signals that would end this process, until the block is left.
+
+    A program whose start they interrupt would go on without anybody who knows of it.
+    """
+    held: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield held  # Only the main thread runs handlers.
+        return
+    before = {
+        number: signal.signal(number, lambda number, _: held.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield held
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def read_head(output: BinaryIO) -> str:
