@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -78,7 +79,13 @@ def test_a_process_and_all_below_it(tree: Tree, env: Env) -> None:
 def test_flame_record_stands_for_its_command(tree: Tree, env: Env, library: Path) -> None:
     words = (sys.executable, "-m", "flame", "record", "-q", "-o", "run.flame", *python(STEPS))
     started = tree(*words, env=env | {"FLAME_LIBRARY": str(library)}, cwd=env["FLAME_DIR"])
-    wait_until(lambda: chosen(started.pid).dumps)
+
+    def has_dump() -> bool:
+        with suppress(InputError):  # The command has not been started yet.
+            return bool(chosen(started.pid).dumps)
+        return False
+
+    wait_until(has_dump)
     target = chosen(started.pid)
     assert target.method is WatchMethod.DUMP
     assert len(target.pids) == 1
