@@ -160,7 +160,7 @@ def split_instruction(text: str) -> InstructionParts:
 
 
 def strip_offset(name: str) -> str:
-    """The instruction that a frame is called by: ``+0x0120 EXIT`` is ``EXIT``."""
+    """Return the instruction that a frame is called by: ``+0x0120 EXIT`` is ``EXIT``."""
     return _OFFSET.sub("", name, count=1) if name.startswith("+") else name
 
 

@@ -50,19 +50,19 @@ class _Column(NamedTuple):
 
 
 def members(job: Job) -> tuple[Candidate, ...]:
-    """All processes of ``job``, its root first."""
+    """Return all processes of ``job``, its root first."""
     return (job.root, *(process for process in job.members if process.pid != job.root.pid))
 
 
 def pids_of(item: Item) -> tuple[int, ...]:
-    """The processes of ``item``, the first one first."""
+    """Return the processes of ``item``, the first one first."""
     if isinstance(item, FinishedRecording):
         return item.pids
     return tuple(process.pid for process in members(item))
 
 
 def refusal(item: Item) -> str:
-    """Why ``item`` cannot be attached to; empty where it can."""
+    """Tell why ``item`` cannot be attached to; empty where it can."""
     if isinstance(item, FinishedRecording) or item.begun or any(map(_is_open, members(item))):
         return ""
     reasons = [process.denied for process in members(item) if process.denied]
@@ -74,7 +74,7 @@ def _is_open(process: Candidate) -> bool:
 
 
 def matches(item: Item, text: str) -> bool:
-    """Whether all words of ``text`` stand somewhere in the row of ``item``."""
+    """Tell whether all words of ``text`` stand somewhere in the row of ``item``."""
     if isinstance(item, FinishedRecording):
         parts = [item.name, "ended", *map(str, item.dumps)]
     else:
@@ -89,14 +89,14 @@ def matches(item: Item, text: str) -> bool:
 
 
 def heads(width: int) -> Line:
-    """The titles of the columns that fit ``width``."""
+    """Return the titles of the columns that fit ``width``."""
     titles = "".join(column.title.rjust(column.width) for column in _columns(width))
     name = "name".ljust(width - _PID - 3 - len(titles))
     return [Piece(cut_start(f"{'pid':>{_PID}}   {name}{titles}", width), "dim")]
 
 
 def row(item: Item, selected: bool, palette: Palette, width: int) -> Line:
-    """One line of ``width`` cells."""
+    """Return one line of ``width`` cells."""
     columns = _columns(width)
     cells = "".join(_right(column.cell(item), column.width) for column in columns)
     pid = str(next(iter(pids_of(item)), ""))
@@ -190,7 +190,7 @@ _WANTED = tuple(_COLUMNS[place] for place in (4, 3, 1, 2, 0))
 
 
 def about(item: Item) -> str:
-    """What choosing ``item`` comes to."""
+    """Return what choosing ``item`` comes to."""
     if isinstance(item, FinishedRecording):
         dumps = "1 dump" if len(item.dumps) == 1 else f"{len(item.dumps):,} dumps"
         return f"enter opens it: {dumps}, {item.dumps[0].parent}"
@@ -209,7 +209,7 @@ def prose(text: str, tone: str, width: int, lines: int = 2) -> list[Line]:
 
 
 def nothing(width: int) -> list[Line]:
-    """What to do where there is nothing to attach to."""
+    """Return what to do where there is nothing to attach to."""
     from flame.record.environment import INJECTIONS, library_path
 
     text = "Nothing to attach to: no program here records, and there is no Python to sample."

@@ -72,7 +72,7 @@ class Collector:
         return self.facts is not None and self.facts.complete
 
     def ask(self, shown: Projection, view: TreeView) -> Facts | None:
-        """The facts of ``view``'s selected frame as far as they are known; the rest follows."""
+        """Return the facts of ``view``'s selected frame known so far; the rest follows."""
         before, subject = self._requests.latest, _subject(shown, view)
         self._requests.replace(subject)
         if before is None or before.name != subject.name:

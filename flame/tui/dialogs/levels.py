@@ -252,7 +252,7 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         self._changed()
 
     def action_next_preset(self, step: int) -> None:
-        """The next preset whose levels are all in the trace."""
+        """Choose the next preset whose levels are all in the trace."""
         possible = [place for place in range(len(self._presets)) if not self._missing(place)]
         shown = [place for place in possible if self._presets[place][1] == self._chosen]
         before = possible.index(shown[0]) if shown else min(-step, 0)

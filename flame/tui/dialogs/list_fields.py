@@ -50,7 +50,7 @@ class ListField:
         return kind_of(self.type).title
 
     def choices(self, profile: Profile, filter_: Filter | None) -> list[Option]:
-        """All options, the heaviest first, then those of ``filter_`` that the trace lacks."""
+        """List all options, the heaviest first, then those of ``filter_`` that the trace lacks."""
         options = sorted(self.options(profile), key=lambda option: -(option.weight or 0))
         known = {option.value for option in options}
         chosen = self.chosen(filter_) if filter_ else ()

@@ -19,13 +19,13 @@ class LiveFeed(Protocol):
         """Read what is new, for about ``budget`` seconds; whether anything is."""
 
     def snapshot(self, window: LiveWindow) -> LiveSnapshot:
-        """What is in ``window``; nothing changes it any more."""
+        """Return what is in ``window``; nothing changes it any more."""
 
     def mark(self) -> None:
         """Begin the window "since the mark"."""
 
     def status(self) -> LiveStatus:
-        """How the recording is doing."""
+        """Tell how the recording is doing."""
 
     def close(self) -> None:
         """Let go of all files."""
@@ -55,7 +55,7 @@ class NewDumps(Protocol):
     """Find dumps while they appear."""
 
     def new(self) -> list[tuple[Path, int | None]]:
-        """Those that have appeared since, and their descriptors where a path would not do."""
+        """List those that have appeared since, and their descriptors where a path would not do."""
 
     @property
     def over(self) -> bool:

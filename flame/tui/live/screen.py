@@ -44,7 +44,7 @@ class Follower(Protocol):
         """Begin the window "since the mark"."""
 
     def taken(self, shown: bool) -> None:
-        """What was handed in last has been dealt with."""
+        """Note that what was handed in last has been dealt with."""
 
 
 class LiveScreen(MainScreen, inherit_bindings=False):

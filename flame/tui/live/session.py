@@ -36,7 +36,7 @@ class LiveSession(Session):
         return not has_anything(self.profile)
 
     def project(self, candidates: Iterable[Selection]) -> Projection:
-        """As for a trace; but of a bare window the first of ``candidates`` is shown, empty."""
+        """Project as for a trace; of a bare window show the first of ``candidates``, empty."""
         candidates = list(candidates)
         try:
             return super().project(candidates)
@@ -46,7 +46,7 @@ class LiveSession(Session):
             raise
 
     def latest(self, selection: Selection) -> Projection:
-        """What ``selection`` shows, which may be nothing at the moment."""
+        """Return what ``selection`` shows, which may be nothing at the moment."""
         try:
             return self._projected(selection)
         except NoMatchError:
@@ -63,7 +63,7 @@ class LiveSession(Session):
 
 
 def has_anything(profile: Profile) -> bool:
-    """Whether anything ran or was called or open in ``profile``."""
+    """Tell whether anything ran or was called or open in ``profile``."""
     tables = {metric.table: metric for metric in profile.metrics}
     return any(profile.totals_by_group(metric)[1].any() for metric in tables.values())
 

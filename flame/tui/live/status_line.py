@@ -65,7 +65,7 @@ class LiveStatusLine:
     gpus: bool = True
 
     def line(self, palette: Palette, width: int) -> Line:
-        """All of it, in ``width`` cells."""
+        """Return all of it, in ``width`` cells."""
         state = [self._state(), *self._shown()]
         room = width - line_width(state)
         if room < 0:
@@ -104,7 +104,7 @@ def clock(seconds: float) -> str:
 
 
 def news(before: LiveStatus, status: LiveStatus) -> str:
-    """What has become of the processes since ``before``: one short sentence, mostly none."""
+    """Return what has become of the processes since ``before``: one short sentence, mostly none."""
     states = {(source.pid, source.label): source.state for source in before.sources}
     ended = [
         now for now in status.sources if states.get((now.pid, now.label)) is SourceState.RUNNING
@@ -159,7 +159,7 @@ class _StatusPart(NamedTuple):
 
 
 def rates_line(status: LiveStatus, palette: Palette, width: int, gpus: bool = True) -> Line:
-    """What GPUs and program did within the last minute and do now, and what goes wrong.
+    """Return what GPUs and program did within the last minute and do now, and what goes wrong.
 
     ``gpus``: whether anything has run on a GPU. Nothing is said of rates that nobody knows, as of
     a process that is sampled. Where there are few cells sparklines get shorter

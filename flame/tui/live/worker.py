@@ -167,7 +167,7 @@ class LiveWorker:
         return self._feed.sources if isinstance(self._feed, DumpFeed) else ()
 
     def taken(self, shown: bool) -> None:
-        """The app has dealt with the last `Renewed`; not ``shown``: it wanted something else."""
+        """Note that the app has dealt with the last `Renewed`; not ``shown``: it wanted another."""
         with self._lock:
             self._waiting = False
             self._stale = self._stale or not shown

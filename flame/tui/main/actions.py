@@ -59,7 +59,7 @@ class ShownScreen(Protocol):
         """The view whose selected frame is meant."""
 
     def state(self) -> AppState:
-        """The zoom, the selected frame and the search."""
+        """Return the zoom, the selected frame and the search."""
 
 
 def move(screen: ShownScreen, way: str, step: int = 1) -> str:

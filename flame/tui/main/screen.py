@@ -370,7 +370,7 @@ class MainScreen(FlameScreen):
     action_screenshot = _applied(actions.screenshot)
 
     def state(self) -> AppState:
-        """Where the app is, as far as the selection does not say it."""
+        """Tell where the app is, as far as the selection does not say it."""
         return state_of(self.pane.name_, self.shown.view, self.finder.query)
 
     def action_export(self) -> None:

@@ -78,12 +78,12 @@ class Version:
         return sum_by(self.reason[entries], self.samples[entries], len(self.reasons))
 
     def hottest_for(self, reason: str) -> int:
-        """The instruction with the most samples for ``reason``; the hottest of all without any."""
+        """Find the instruction with the most samples for ``reason``, or the hottest of all."""
         at = self._at_for(reason)
         return int(np.argmax(at if at.any() else self.at))
 
     def most_for(self, reason: str) -> int:
-        """The most samples that an instruction has for ``reason``, or at all for the empty one."""
+        """Find the most samples that an instruction has for ``reason``; empty: at all."""
         return int(self._at_for(reason).max(initial=0))
 
     def _at_for(self, reason: str) -> I8:
@@ -112,7 +112,7 @@ class Version:
         return lines, sum_by(place, self.at, len(lines))
 
     def samples_of_line(self, line: int) -> int:
-        """The samples of the line with that number, wherever its instructions stand."""
+        """Return the samples of the line with that number, wherever its instructions stand."""
         lines, samples = self._lines
         return int(samples[np.searchsorted(lines, line)])
 

@@ -27,7 +27,7 @@ _TEXTS = (
 
 
 def sass_help(commands: Sequence[Command], palette: Palette, width: int) -> list[Line]:
-    """All keys of the view, how to read it, and every reason by class."""
+    """Return all keys of the view, how to read it, and every reason by class."""
     return [
         *sections_of(commands, width, SASS_GROUPS),
         [Piece("Reading the listing", "strong")],

@@ -37,7 +37,7 @@ class SourceLines:
     _read: dict[int, list[str]] = field(init=False, default_factory=dict)
 
     def name(self, file: int) -> str:
-        """The name of ``file`` (an index into ``code.files``) without its folders."""
+        """Return the name of ``file`` (an index into ``code.files``) without its folders."""
         return self.code.files[file].replace("\\", "/").rpartition("/")[2]
 
     def text(self, file: int, line: int) -> str | None:
@@ -52,7 +52,7 @@ class SourceLines:
 
 
 def lines_of(name: str) -> list[str]:
-    """The lines of the file ``name`` on this machine; none if it is absent, too long or no text."""
+    """Read the lines of the file ``name``; none if it is absent here, too long or no text."""
     try:
         # What is not a plain file may never end, and what says it is empty may wait (/proc).
         path = Path(name)
@@ -96,7 +96,7 @@ class Listing:
 
     @classmethod
     def of(cls, version: Version, sources: SourceLines, source: bool, folded: bool) -> Listing:
-        """All rows; with ``source`` lines, and what has no samples ``folded`` to a row a run."""
+        """Lay out all rows, with ``source`` lines; ``folded``: a row per run without samples."""
         first, last, fold = _units(version, folded)
         kind = np.where(fold, RowKind.FOLD, RowKind.INSTRUCTION).astype(np.uint8)
         if not source or not version.has_lines:
@@ -126,29 +126,29 @@ class Listing:
         return bool((self.kind == RowKind.SOURCE).any())
 
     def row_of(self, place: int) -> int:
-        """The row of the instruction at ``place``, or the one that it is folded into."""
+        """Return the row of the instruction at ``place``, or the one that it is folded into."""
         return int(np.searchsorted(self.first, place, "right")) - 1
 
     # What stands in it
 
     def line(self, row: ListingRow) -> tuple[int, int] | None:
-        """The file and line of ``row``, if they are known."""
+        """Return the file and line of ``row``, if they are known."""
         number = int(self.version.line_of[row.first])
         return file_and_line(number) if number >= 0 and row.kind != RowKind.FOLD else None
 
     def place(self, row: ListingRow) -> str:
-        """The source line of ``row`` as ``file.cu:12``, empty where it is not known."""
+        """Return the source line of ``row`` as ``file.cu:12``, empty where it is not known."""
         line = self.line(row)
         return printable(f"{self.sources.name(line[0])}:{line[1]}") if line else ""
 
     def source(self, row: ListingRow) -> str:
-        """The text of the source line of ``row``, printable, without its indent."""
+        """Return the text of the source line of ``row``, printable, without its indent."""
         line = self.line(row)
         text = self.sources.text(*line) if line else None
         return printable(text.strip()) if text else ""
 
     def text(self, row: ListingRow) -> str:
-        """What ``row`` says, printable."""
+        """Return what ``row`` says, printable."""
         if row.kind == RowKind.FOLD:
             return f"{row.last - row.first:,} instructions without samples"
         if row.kind == RowKind.SOURCE:
@@ -164,19 +164,19 @@ class Listing:
         return self._texts[number]
 
     def samples(self, row: ListingRow) -> int:
-        """The samples of the instructions of ``row``."""
+        """Return the samples of the instructions of ``row``."""
         before = self.version.before
         return int(before[row.last] - before[row.first])
 
     def value(self, row: ListingRow) -> int:
-        """The metric of the instructions of ``row``."""
+        """Return the metric of the instructions of ``row``."""
         before = self.version.value_before
         return int(before[row.last] - before[row.first])
 
     # Searching
 
     def matching(self, pattern: re.Pattern[str]) -> I8:
-        """The rows in which ``pattern`` is found, also by offset (``+0x0120``) and source line."""
+        """Find the rows that ``pattern`` matches, also by offset (``+0x0120``) and source line."""
         code, size = self.version.code, len(self.version)
         fits = {text: bool(pattern.search(printable(text))) for text in set(code.text)}
         at = np.fromiter(map(fits.__getitem__, code.text), bool, size)
@@ -228,13 +228,13 @@ def line_text(subject: Subject, shown: Listing, row: ListingRow) -> str:
 
 
 def listing_text(subject: Subject, shown: Listing) -> str:
-    """All rows below the kernel's name."""
+    """Return all rows below the kernel's name."""
     rows = (line_text(subject, shown, shown[row]) for row in range(len(shown)))
     return "\n".join([subject.name, *rows])
 
 
 def reasons_text(shown: Listing, row: ListingRow) -> str:
-    """The reasons of ``row`` with their shares, the most sampled first."""
+    """Return the reasons of ``row`` with their shares, the most sampled first."""
     version = shown.version
     counts = counted(version.reasons, version.by_reason(row.first, row.last))
     whole = sum(samples for _, samples in counts)

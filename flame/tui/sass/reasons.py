@@ -21,7 +21,7 @@ _BESIDE = 70
 def pane(
     subject: Subject, listing: Listing, row: ListingRow, palette: Palette, width: int
 ) -> list[Line]:
-    """What is known of ``row``, and of the whole kernel."""
+    """Return what is known of ``row``, and of the whole kernel."""
     if width < _BESIDE:
         return [
             *_of_row(subject, listing, row, palette, width),

@@ -52,7 +52,7 @@ class ListingColumns(NamedTuple):
 
     @classmethod
     def of(cls, width: int, unit: ShownNumber) -> ListingColumns:
-        """The columns that fit ``width`` cells."""
+        """Return the columns that fit ``width`` cells."""
         bar = next(cells for least, cells in _BARS if width >= least)
         return cls(unit, width >= _PERCENT_FROM and unit != ShownNumber.SHARE, bar)
 
@@ -62,7 +62,7 @@ class ListingColumns(NamedTuple):
         return OFFSET + _NUMBER + (_PERCENT if self.percent else 0) + 1 + self.bar + _GAP
 
     def heads(self, metric: str) -> Line:
-        """The line above them."""
+        """Return the line above them."""
         titles = {ShownNumber.SAMPLES: "samples", ShownNumber.VALUE: metric, ShownNumber.SHARE: "%"}
         number = cut_start(titles[self.unit], _NUMBER - 1).rjust(_NUMBER)
         text = f"{' offset':{OFFSET}}"

@@ -33,7 +33,7 @@ class ShownMatches:
         self.searches += 1
 
     def in_item(self, item: Item, depth: int) -> int:
-        """How many of the frames that ``item`` shows match the search."""
+        """Tell how many of the frames that ``item`` shows match the search."""
         if self.result is None:
             return 0
         if depth not in self._before:
@@ -52,7 +52,7 @@ class ShownMatches:
         return (place + 1 if hit else 0), len(order)
 
     def next_to(self, node: int, step: int) -> int | None:
-        """The next (+1) or previous (-1) match in the zoomed part; None without any."""
+        """Return the next (+1) or previous (-1) match in the zoomed part; None without any."""
         order = self._in_sight()
         if not len(order):
             return None

@@ -128,7 +128,7 @@ class Projector:
         return selection is not None
 
     def levels_of(self, table: str) -> tuple[str, ...] | None:
-        """The levels last chosen for metrics of ``table``."""
+        """Return the levels last chosen for metrics of ``table``."""
         return self._levels.get(table)
 
 

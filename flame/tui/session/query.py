@@ -24,7 +24,7 @@ class Query:
     exact: bool = False
 
     def compile(self) -> re.Pattern[str]:
-        """The expression to look for; UsageError says what is wrong with it."""
+        """Return the expression to look for; UsageError says what is wrong with it."""
         if self.exact:
             return re.compile(r"\A" + re.escape(self.text) + r"\Z")
         capital = any(map(str.isupper, _ESCAPE.sub("", self.text)))

@@ -70,7 +70,7 @@ class LayoutRow:
         return int(first), int(max(first, last))
 
     def place(self, node: int) -> int:
-        """Where ``node`` stands in this row, -1 if it has no width."""
+        """Tell where ``node`` stands in this row, -1 if it has no width."""
         place = int(np.searchsorted(self.nodes, node))
         held = place < len(self.nodes) and self.nodes[place] == node
         return place if held else -1
@@ -89,12 +89,12 @@ class TreeLayout:
         return self.span(0)
 
     def span(self, node: int) -> Span:
-        """The span of ``node``."""
+        """Return the span of ``node``."""
         low = int(self.tree.x[node])
         return Span(low, low + int(self.tree.total[node]))
 
     def row(self, depth: int) -> LayoutRow:
-        """The row of ``depth``; empty below the deepest frame."""
+        """Return the row of ``depth``; empty below the deepest frame."""
         if depth not in self._rows:
             self._rows[depth] = self._gather(depth)
         return self._rows[depth]
@@ -109,7 +109,7 @@ class TreeLayout:
         return LayoutRow(nodes, low, low + total, np.cumsum(total) - total)
 
     def items(self, depth: int, span: Span, width: int) -> list[Item]:
-        """What the row of ``depth`` shows of ``span`` in ``width`` cells, left to right.
+        """Return what the row of ``depth`` shows of ``span`` in ``width`` cells, left to right.
 
         Work grows with ``width`` and the logarithm of the row, not with the row: only frames under
         the middle of a cell can be wider than one, all others are summed up.

@@ -33,7 +33,7 @@ class Projection:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def members(self) -> NodeActivities:
-        """The activities below every node; takes its time when first asked for."""
+        """Return the activities below every node; takes its time when first asked for."""
         with self._lock:
             if not self._members:
                 where = self.selection.where
@@ -41,11 +41,11 @@ class Projection:
         return self._members[0]
 
     def members_now(self) -> NodeActivities | None:
-        """The same if it is there already."""
+        """Return the same if it is there already."""
         return self._members[0] if self._members else None
 
     def follows(self, before: Projection) -> bool:
-        """Whether this is the same of a later state of the recording."""
+        """Tell whether this is the same of a later state of the recording."""
         return self.profile is not before.profile and self.selection == before.selection
 
     @property
@@ -70,7 +70,7 @@ class Session:
     _kept: dict[Selection, Projection] = field(default_factory=dict, repr=False)
 
     def project(self, candidates: Iterable[Selection]) -> Projection:
-        """The first of ``candidates`` that is not empty; NoMatchError if all are."""
+        """Return the first of ``candidates`` that is not empty; NoMatchError if all are."""
         for selection in candidates:
             try:
                 projection = self._kept.get(selection) or self._projected(selection)

@@ -92,7 +92,7 @@ class TreeView:
         return Everywhere(len(nodes), int(total), int(count))
 
     def heaviest_children(self, node: int, most: int) -> list[int]:
-        """The first ``most`` children of ``node`` that have any width, widest first."""
+        """Return the first ``most`` children of ``node`` that have any width, widest first."""
         row = self.layout.row(int(self.tree.depth[node]) + 1)
         first, last = np.searchsorted(row.nodes, [node + 1, int(self.tree.end[node])])
         children = row.nodes[first:last]

@@ -71,7 +71,7 @@ class Viewport:
             depth += 1
 
     def items(self, depth: int) -> list[Item]:
-        """What the row of ``depth`` shows."""
+        """Return what the row of ``depth`` shows."""
         if self._items_of != (self.zoom, self.width):
             self._items_of = (self.zoom, self.width)
             self._items.clear()
@@ -80,38 +80,38 @@ class Viewport:
         return self._items[depth]
 
     def item_of(self, node: int) -> Item | None:
-        """The item that shows ``node``; None where it is too small to leave a mark."""
+        """Return the item that shows ``node``; None where it is too small to leave a mark."""
         depth = int(self.tree.depth[node])
         place = self.layout.row(depth).place(node)
         fits = (item for item in self.items(depth) if item.first <= place < item.last)
         return next(fits, None)
 
     def in_whole_run(self, node: int) -> bool:
-        """Whether ``node`` is in a run that cannot be zoomed: it fills the row."""
+        """Tell whether ``node`` is in a run that cannot be zoomed: it fills the row."""
         item = self.item_of(node)
         if item is None or item.frames == 1:
             return False
         return self._zoom_of_run(item, int(self.tree.depth[node])).span == self.zoom.span
 
     def cell_of(self, node: int) -> int:
-        """The cell where ``node`` begins."""
+        """Return the cell where ``node`` begins."""
         span = self.zoom.span
         offset = (int(self.tree.x[node]) - span.low) / max(span.high - span.low, 1)
         return min(max(int(offset * self.width), 0), self.width - 1)
 
     def holds(self, node: int) -> bool:
-        """Whether any of ``node`` lies in the zoomed part."""
+        """Tell whether any of ``node`` lies in the zoomed part."""
         span, own = self.zoom.span, self.layout.span(node)
         inside = self.zoom.node <= node < self.tree.end[self.zoom.node]
         return inside and own.low < span.high and own.high > span.low
 
     def holds_all(self, node: int) -> bool:
-        """Whether all of ``node`` lies in the zoomed part, of which it then is a share."""
+        """Tell whether all of ``node`` lies in the zoomed part, of which it then is a share."""
         span, own = self.zoom.span, self.layout.span(node)
         return span.low <= own.low and own.high <= span.high
 
     def held(self, nodes: I8) -> I8:
-        """Those of ``nodes``, which ascend, that lie in the zoomed part."""
+        """Return those of ``nodes``, which ascend, that lie in the zoomed part."""
         node, span, tree = self.zoom.node, self.zoom.span, self.tree
         inside = nodes[np.searchsorted(nodes, node) : np.searchsorted(nodes, tree.end[node])]
         left = tree.x[inside]
@@ -119,7 +119,7 @@ class Viewport:
         return held
 
     def widest_at_top(self) -> int:
-        """The widest frame in the first row of the zoomed part."""
+        """Return the widest frame in the first row of the zoomed part."""
         row = self.layout.row(self.top)
         first, last = row.within(self.zoom.span)
         if first >= last:
@@ -129,7 +129,7 @@ class Viewport:
     # Parts to show
 
     def zoom_of(self, node: int) -> Zoom:
-        """The zoom that shows ``node``, or what has any width above it, as wide as the screen."""
+        """Find the zoom that shows ``node``, or what has any width above it, screen-wide."""
         shown = self.with_width(node)
         return Zoom(shown, self.layout.span(shown))
 
@@ -140,7 +140,7 @@ class Viewport:
         return node
 
     def zoom_in_on(self, node: int) -> Zoom:
-        """The zoom that shows ``node``, or the whole run that it is merged in."""
+        """Return the zoom that shows ``node``, or the whole run that it is merged in."""
         item = self.item_of(node)
         if item is None or item.frames == 1 or self.in_whole_run(node):
             return self.zoom_of(node)
@@ -162,7 +162,7 @@ class Viewport:
                 return first
 
     def panned(self, step: int) -> Zoom:
-        """The zoom that lies a quarter of the width aside, as far as the tree reaches."""
+        """Return the zoom that lies a quarter of the width aside, as far as the tree reaches."""
         low, high = self.zoom.span
         whole = self.layout.whole
         by = step * max((high - low) // 4, 1)
@@ -170,7 +170,7 @@ class Viewport:
         return self._zoom_of_span(Span(low + by, high + by), self.zoom.node)
 
     def closer(self, step: int, node: int) -> Zoom:
-        """The zoom that shows half as much (+1) or twice as much (-1), around ``node``."""
+        """Return the zoom that shows half as much (+1) or twice as much (-1), around ``node``."""
         low, high = self.zoom.span
         own = self.layout.span(node)
         middle = (max(own.low, low) + min(own.high, high)) // 2
@@ -192,7 +192,7 @@ class Viewport:
         return own.low <= span.low and span.high <= own.high
 
     def farther(self) -> Zoom:
-        """The zoom that shows all of the zoomed frame, or else its parent."""
+        """Return the zoom that shows all of the zoomed frame, or else its parent."""
         whole = self.zoom_of(self.zoom.node)
         if self.zoom == whole:
             return self.zoom_of(max(int(self.tree.parent[self.zoom.node]), 0))
@@ -203,7 +203,7 @@ class Viewport:
         return anchor_of(self.layout, zoom.node, zoom.span)
 
     def zoom_at(self, anchor: Anchor) -> Zoom:
-        """The zoom that ``anchor`` means in this tree, as far as it has its frames."""
+        """Return the zoom that ``anchor`` means in this tree, as far as it has its frames."""
         node = self.tree.find(anchor.names)
         if anchor.edges is None or self.tree.depth[node] < len(anchor.names):
             return self.zoom_of(node)

@@ -70,7 +70,7 @@ class BaseApp(App[None]):
         self.set_keymap(self.keymap)
 
     def exit_code(self) -> int:
-        """How it ended, told on stderr where it has failed; raises what should not have happened.
+        """Say on stderr how it ended where it failed; raises what should not have happened.
 
         To be asked after `run`.
         """

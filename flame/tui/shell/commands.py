@@ -239,7 +239,7 @@ _footer = attrgetter("footer")
 
 
 def footer_of(commands: Sequence[Command], view: str) -> list[Command]:
-    """Those of ``commands`` that stand in the footer of ``view``, in order."""
+    """Return those of ``commands`` that stand in the footer of ``view``, in order."""
     here = (command for command in commands if not command.views or view in command.views)
     return sorted(filter(_footer, here), key=_footer)
 
@@ -252,13 +252,13 @@ def grouped(commands: Sequence[Command], groups: Groups) -> Iterator[tuple[str, 
 
 
 def means_something(action: str, parameters: tuple[object, ...], view: str) -> bool:
-    """Whether the command of ``action`` belongs to ``view``."""
+    """Tell whether the command of ``action`` belongs to ``view``."""
     name = str(parameters[0]) if action == Action.MOVE else action
     return view in _VIEWS_OF.get(name, (view,))
 
 
 def bindings(commands: Sequence[Command] = COMMANDS) -> list[Binding]:
-    """Each of ``commands`` as a binding, by an id under which it can be remapped."""
+    """Return each of ``commands`` as a binding, by an id under which it can be remapped."""
     return [
         Binding(command.keys, command.action, command.help, show=False, id=id_of(command))
         for command in commands

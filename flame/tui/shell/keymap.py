@@ -49,7 +49,7 @@ def _keymap_of(wanted: Mapping[str, str]) -> Keymap:
 
 
 def short_id(command: Command) -> str:
-    """How the configuration calls ``command``."""
+    """Tell how the configuration calls ``command``."""
     return id_of(command).removeprefix("flame.")
 
 

@@ -80,7 +80,7 @@ class TimeCursor:
     # Selecting
 
     def stops(self, lane: int) -> Stops:
-        """Where moves on ``lane`` stop: at what passes the filters."""
+        """Tell where moves on ``lane`` stop: at what passes the filters."""
         if lane not in self._stops:
             first, last = self.timeline.lanes[lane].first, self.timeline.lanes[lane].last
             items = first + np.flatnonzero(self.highlight.passing[first:last])
@@ -109,7 +109,7 @@ class TimeCursor:
         self.item = self.near(self.lanes.lane, time)
 
     def near(self, lane: int, time: float) -> int:
-        """What to select at ``time``: what is there, else the longest in the cell; -1: nothing."""
+        """Find what to select at ``time``: what is there, else the cell's longest; -1: nothing."""
         stops, cell = self.stops(lane), self._cell(time)
         at = int(np.searchsorted(stops.low, floor(time), "right")) - 1
         under = int(stops.items[at]) if at >= 0 else -1

@@ -32,11 +32,11 @@ class TimelineWork:
         """What it has taken."""
 
     def fits(self, shown: Projection) -> bool:
-        """Whether this is about what ``shown`` shows now."""
+        """Tell whether this is about what ``shown`` shows now."""
         return self._shown is shown and self._found is shown.view.matches.result
 
     def precedes(self, shown: Projection) -> bool:
-        """Whether ``shown`` is the same, with the same search, of a later state of the trace."""
+        """Tell whether ``shown`` is the same, and its search, of a later state of the trace."""
         queries = [
             found.query if found else None for found in (self._found, shown.view.matches.result)
         ]
@@ -73,7 +73,7 @@ class TimelineWork:
         self._light = highlight(rows, self._passing, hits)
 
     def result(self) -> tuple[Timeline, Highlight]:
-        """What `run` has worked out."""
+        """Return what `run` has worked out."""
         if self._error is not None:
             raise self._error
         assert self._timeline is not None and self._light is not None

@@ -53,7 +53,7 @@ class TimeViewport:
         return (self.window.low + self.window.high) / 2
 
     def holds(self, window: TimeWindow) -> bool:
-        """Whether any of ``window``, which may be empty, is in sight."""
+        """Tell whether any of ``window``, which may be empty, is in sight."""
         low, high = window
         return low < self.window.high and max(high, low + 1) > self.window.low
 
@@ -72,7 +72,7 @@ class TimeViewport:
     # Zooming
 
     def clamped(self, low: float, length: float) -> TimeWindow:
-        """A window of about ``length`` from about ``low``, within the trace."""
+        """Return a window of about ``length`` from about ``low``, within the trace."""
         size = min(max(round(length), SHORTEST), self.whole.length)
         left = min(max(round(low), self.whole.low), self.whole.high - size)
         return TimeWindow(left, left + size)

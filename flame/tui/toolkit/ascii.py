@@ -108,7 +108,7 @@ class Ascii(LineFilter):
 
 
 def is_needed(wanted: bool) -> bool:
-    """Whether only ASCII may be drawn.
+    """Tell whether only ASCII may be drawn.
 
     So it is where it is ``wanted`` or FLAME_ASCII is set (0 says no, against all), and where the
     locale's encoding is not UTF-8; a browser's always is.

@@ -22,7 +22,7 @@ class BackStack(Generic[_Place]):
         self._future.clear()
 
     def ahead(self, step: int) -> _Place | None:
-        """Where ``step`` would lead, None at the end."""
+        """Tell where ``step`` would lead, None at the end."""
         source = self._past if step < 0 else self._future
         return source[-1] if source else None
 
@@ -35,7 +35,7 @@ class BackStack(Generic[_Place]):
         return source.pop()
 
     def changed(self, change: Callable[[_Place], _Place]) -> BackStack[_Place]:
-        """The same way through what ``change`` makes of its places."""
+        """Return the same way through what ``change`` makes of its places."""
         trail = BackStack[_Place](self._most)
         trail._past = list(map(change, self._past))
         trail._future = list(map(change, self._future))

@@ -30,7 +30,7 @@ class Done(Message, bubble=False):
         self._outcome = outcome
 
     def result(self) -> object:
-        """The result; raises what the work has raised."""
+        """Return the result; raises what the work has raised."""
         if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome

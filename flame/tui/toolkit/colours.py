@@ -92,12 +92,12 @@ def mix(first: RGB, second: RGB, part: float) -> RGB:
 
 
 def shade_of(name: str) -> int:
-    """The shade that frames called ``name`` have, the same in every run."""
+    """Return the shade that frames called ``name`` have, the same in every run."""
     return _hash(name) % SHADES
 
 
 def hue_of(kind: Kind, name: str) -> int:
-    """Which of the hues of ``kind`` frames called ``name`` have; most kinds have but one, 0."""
+    """Pick the hue of ``kind`` that frames called ``name`` have; most kinds have but one, 0."""
     if kind == Kind.STALL:
         return class_of_title(name)
     return _hash(name) // SHADES % len(WARM) if kind == Kind.FRAME else 0
@@ -109,7 +109,7 @@ def _hash(name: str) -> int:
 
 @lru_cache(1024)
 def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int = 0) -> RGB:
-    """The colour of frames of ``kind`` in ``shade`` of ``shades``, and in one of its hues."""
+    """Mix the colour of frames of ``kind`` in ``shade`` of ``shades``, and in one of its hues."""
     part, own = shades[shade], HUES[kind]
     if kind == Kind.FRAME:
         own = WARM[hue]
@@ -144,13 +144,13 @@ _CLASS_OF = {key: stall_class for stall_class, keys in _KEYS.items() for key in 
 
 
 def class_of(key: str) -> StallClass:
-    """The class of the reason ``key``, a key of `flame.core.model.stalls`."""
+    """Return the class of the reason ``key``, a key of `flame.core.model.stalls`."""
     return _CLASS_OF.get(key, StallClass.OTHER)
 
 
 @cache
 def class_of_title(title: str) -> StallClass:
-    """The class of the reason that is shown as ``title``."""
+    """Return the class of the reason that is shown as ``title``."""
     return _by_title().get(title, StallClass.OTHER)
 
 

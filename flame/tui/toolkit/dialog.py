@@ -24,12 +24,12 @@ _FEWEST = 3
 
 
 def label(text: str, selected: bool) -> Piece:
-    """What a row is about, marked where it is ``selected``."""
+    """Return what a row is about, marked where it is ``selected``."""
     return Piece(f"{CURSOR if selected else ' '} {text.ljust(8)}", "strong" if selected else "")
 
 
 def options(titles: Sequence[str], chosen: int, row: int, off: bool = False) -> Line:
-    """The choices of a ``row`` side by side, the ``chosen`` one marked; none where it is ``off``.
+    """Draw the choices of a ``row`` side by side, the ``chosen`` one marked; none if it is ``off``.
 
     A click on one runs ``pick`` with its row and place.
     """
@@ -94,27 +94,27 @@ class Dialog(ModalScreen[T]):
     # What a dialog says
 
     def head(self, width: int) -> list[Line]:
-        """The lines above the rows."""
+        """Return the lines above the rows."""
         raise NotImplementedError
 
     def rows(self, width: int) -> list[Line]:
-        """One line for everything that can be selected."""
+        """Return one line for everything that can be selected."""
         raise NotImplementedError
 
     def tail(self, width: int) -> list[Line]:
-        """The lines below the rows."""
+        """Return the lines below the rows."""
         return []
 
     def foot(self, width: int) -> list[Line]:
-        """The lines below the entry; always as many."""
+        """Return the lines below the entry; always as many."""
         return []
 
     def hint(self) -> str:
-        """Which keys do what."""
+        """Tell which keys do what."""
         raise NotImplementedError
 
     def clicked(self) -> None:
-        """The row under the cursor has been clicked."""
+        """Act on a click on the row under the cursor."""
 
     # Drawing
 
@@ -214,7 +214,7 @@ class FileDialog(Dialog[T]):
         self.action_move(0)
 
     def on_descendant_focus(self) -> None:
-        """A click into the entry is a way to get there."""
+        """Follow a click into the entry."""
         self.cursor = self.FILE
         self.draw()
 

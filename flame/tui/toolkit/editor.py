@@ -37,7 +37,7 @@ class SourcePlace(NamedTuple):
 
 
 def place_of(tree: StackTree, node: int) -> SourcePlace | None:
-    """Where ``node``, or else the closest frame above it that is known, stands in the sources."""
+    """Locate ``node``, or else the closest frame above it that is known, in the sources."""
     for above in reversed(tree.path(node)):
         frame = tree.frames[int(tree.frame[above])]
         if frame.file:
@@ -61,7 +61,7 @@ def open_in_editor(app: App[Any], tree: StackTree, node: int, editor: str = "") 
 
 
 def open_line(app: App[Any], name: str, line: int, editor: str = "") -> str:
-    """The same of ``line`` (0: anywhere) of the file ``name``."""
+    """Return the same of ``line`` (0: anywhere) of the file ``name``."""
     file = os.path.abspath(name)  # noqa: PTH100 (Path would read ".." another way)
     if not os.path.isfile(file):  # noqa: PTH113 (nor does it take names that cannot be files)
         return f"not on this machine, only where the trace was made: {cut(name, _LONGEST)}"
@@ -77,7 +77,7 @@ def open_line(app: App[Any], name: str, line: int, editor: str = "") -> str:
 
 
 def arguments(program: str, file: str, line: int) -> list[str]:
-    """What ``program`` is told to show ``line`` (0: anywhere) of ``file``."""
+    """Return what ``program`` is told to show ``line`` (0: anywhere) of ``file``."""
     name = Path(program).name
     if not line:
         return [file]

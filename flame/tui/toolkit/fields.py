@@ -30,14 +30,14 @@ def labelled(label: str, texts: Iterable[str]) -> list[Line]:
 
 
 def progress_bar(done: int, expected: int, width: int) -> str:
-    """A progress bar of ``width`` cells; an empty one where the end is unknown."""
+    """Return a progress bar of ``width`` cells; an empty one where the end is unknown."""
     part = min(max(done / expected, 0.0), 1.0) if expected > 0 else 0.0
     filled = int(part * width)
     return "━" * filled + "┈" * (width - filled)
 
 
 def progress_text(done: int, expected: int) -> str:
-    """The share, or what is done where the end is not known; formats count different things."""
+    """Format the share, or what is done where the end is unknown; formats count unlike things."""
     if expected > 0:
         return f"{min(100 * done // expected, 100)} %"
     return f"{done:,}" if done else ""

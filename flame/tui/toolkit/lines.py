@@ -59,7 +59,7 @@ def palette_of(widget: Widget) -> Palette:
 
 
 def change_end(before: Strip | None, strip: Strip) -> int:
-    """The cell behind the last one in which ``strip`` differs from ``before``; 0 if none does.
+    """Find the cell behind the last one in which ``strip`` differs from ``before``; 0 if none does.
 
     Textual writes a line from the left end of the widget on: where the difference begins is of no
     use, but most lines end in the same blanks or in the same words.
@@ -101,7 +101,7 @@ class RowView(ScrollView, can_focus=False):
     _look: Look | None = None
 
     def strip(self, row: int) -> Strip:
-        """The picture of ``row`` (0 is the top of the content, not of the screen), `padded`."""
+        """Draw ``row`` (0 is the top of the content, not of the screen), `padded`."""
         raise NotImplementedError
 
     @property
@@ -116,7 +116,7 @@ class RowView(ScrollView, can_focus=False):
         return shown[y]
 
     def padded(self, segments: list[Segment], width: int) -> Strip:
-        """A strip of ``segments``, which take ``width`` cells, as wide as the widget."""
+        """Return a strip of ``segments``, which take ``width`` cells, as wide as the widget."""
         whole = self.size.width
         if width < whole:
             segments = [*segments, Segment(" " * (whole - width), self.look.base)]
@@ -204,7 +204,7 @@ class Lines(RowView):
         super().forget()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The number of lines, where the height is ``auto``."""
+        """Return the number of lines, where the height is ``auto``."""
         return len(self._source(width, 0))
 
     def strip(self, row: int) -> Strip:

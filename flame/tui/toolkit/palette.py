@@ -45,11 +45,11 @@ class Palette:
     strong: bool = False
 
     def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
-        """A frame; ``faded`` while a search marks others."""
+        """Return a frame; ``faded`` while a search marks others."""
         return _frame(self, kind, shade_of(name), faded, hue_of(kind, name))
 
     def kind(self, kind: Kind) -> Style:
-        """A word that stands for a kind, such as a level's name."""
+        """Return a word that stands for a kind, such as a level's name."""
         return _frame(self, kind, 2, False)
 
     def run(self, cover: float, matching: bool, faded: bool) -> Style:

@@ -79,7 +79,7 @@ def width_of(text: str) -> int:
 
 
 def take(text: str, width: int) -> str:
-    """The longest beginning of ``text`` that fits ``width`` cells."""
+    """Return the longest beginning of ``text`` that fits ``width`` cells."""
     if text.isascii():
         return text[: max(width, 0)]
     used = 0
@@ -91,7 +91,7 @@ def take(text: str, width: int) -> str:
 
 
 def take_last(text: str, width: int) -> str:
-    """The longest end of ``text`` that fits ``width`` cells."""
+    """Return the longest end of ``text`` that fits ``width`` cells."""
     if text.isascii():
         return text[max(len(text) - width, 0) :]
     start, used = len(text), 0
@@ -107,7 +107,7 @@ def take_last(text: str, width: int) -> str:
 
 
 def is_path(name: str) -> bool:
-    """Whether ``name`` is a module, scope or file path, whose end says most."""
+    """Tell whether ``name`` is a module, scope or file path, whose end says most."""
     return _PATH.fullmatch(name) is not None
 
 
@@ -136,7 +136,7 @@ def cut(name: str, width: int) -> str:
 
 
 def cut_start(text: str, width: int) -> str:
-    """The beginning of printable ``text`` in at most ``width`` cells."""
+    """Return the beginning of printable ``text`` in at most ``width`` cells."""
     if width_of(text) <= width:
         return text
     return take(text, width - 1) + ELLIPSIS if width > 1 else take(text, width)

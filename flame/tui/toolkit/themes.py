@@ -112,7 +112,7 @@ def cycle(app: App[Any], step: int) -> str:
 
 
 def filters_of(app: App[Any], ascii_only: bool) -> list[LineFilter]:
-    """What has to be done to everything that ``app`` draws."""
+    """Return what has to be done to everything that ``app`` draws."""
     filters: list[LineFilter] = [WithoutColours()] if app.no_color else []
     if is_needed(ascii_only):
         filters.append(Ascii())

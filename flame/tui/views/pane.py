@@ -61,7 +61,7 @@ class Pane(Vertical):
         raise NotImplementedError
 
     def hint(self) -> str:
-        """What the status line says of this view where it has nothing else to say."""
+        """Return what the status line says of this view where it has nothing else to say."""
         return ""
 
     @property
@@ -72,31 +72,31 @@ class Pane(Vertical):
     # Moves; the default is for views in which a key means nothing
 
     def across(self, step: int) -> str:
-        """Left (-1) or right (+1)."""
+        """Move left (-1) or right (+1)."""
         return NOT_HERE
 
     def up(self) -> str:
-        """One up on the screen."""
+        """Move one up on the screen."""
         return NOT_HERE
 
     def down(self) -> str:
-        """One down on the screen."""
+        """Move one down on the screen."""
         return NOT_HERE
 
     def home(self) -> str:
-        """To the first of what this view shows."""
+        """Move to the first of what this view shows."""
         return NOT_HERE
 
     def end(self) -> str:
-        """To the last of what this view shows."""
+        """Move to the last of what this view shows."""
         return NOT_HERE
 
     def fork(self) -> str:
-        """Down to where the stacks fork."""
+        """Move down to where the stacks fork."""
         return NOT_HERE
 
     def page(self, step: int) -> str:
-        """A screenful up (-1) or down (+1)."""
+        """Move a screenful up (-1) or down (+1)."""
         return NOT_HERE
 
     def pan(self, step: int) -> str:
@@ -128,7 +128,7 @@ class Pane(Vertical):
         return NOT_HERE
 
     def sort(self, step: int) -> str | None:
-        """Another order of what is shown; None where the tree's own order is meant."""
+        """Choose another order of what is shown; None where the tree's own order is meant."""
         return None
 
     def mark(self) -> str:

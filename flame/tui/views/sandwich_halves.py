@@ -24,7 +24,7 @@ class SandwichHalves(NamedTuple):
 
     @classmethod
     def of(cls, tree: StackTree, frame: int) -> SandwichHalves:
-        """The sandwich of ``frame``, ready to be drawn; grows with the tree."""
+        """Return the sandwich of ``frame``, ready to be drawn; grows with the tree."""
         trees = sandwich(tree, frame)
         halves = cls(TreeView(trees.callers), TreeView(trees.callees))
         for half in halves:

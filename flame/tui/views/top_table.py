@@ -151,14 +151,14 @@ class TopTable:
     # Choosing rows
 
     def rows(self, key: str, backwards: bool, kind: Kind | None, fits: Bool | None) -> I4:
-        """The rows of ``kind`` (None: all) whose frames ``fits`` (bool[frames]), by ``key``."""
+        """Sort the rows of ``kind`` (None: all) whose frames ``fits`` (bool[frames]) by ``key``."""
         order = self.orders[key][:: -1 if backwards else 1]
         if kind is None and fits is None:
             return order
         return order[self._of_kind(kind)[order] & self._matching(fits)[order]]
 
     def number(self, kind: Kind | None) -> int:
-        """How many rows there are of ``kind``."""
+        """Tell how many rows there are of ``kind``."""
         return int(self._of_kind(kind).sum())
 
     def _of_kind(self, kind: Kind | None) -> Bool:
@@ -168,18 +168,18 @@ class TopTable:
         return np.ones(len(self), bool) if fits is None else fits[self.totals.frame]
 
     def row_of(self, frame: int) -> int:
-        """The row of ``frame``, -1 if it has none, as the root."""
+        """Return the row of ``frame``, -1 if it has none, as the root."""
         row = int(np.searchsorted(self.totals.frame, frame))
         return row if row < len(self) and self.totals.frame[row] == frame else -1
 
     # Writing
 
     def name(self, row: int) -> str:
-        """The display name of the frame in ``row``, never empty."""
+        """Return the display name of the frame in ``row``, never empty."""
         return self.tree.text[int(self.totals.frame[row])] or NO_NAME
 
     def cell(self, row: int, key: str) -> str:
-        """What stands in ``row`` under the column called ``key``."""
+        """Return what stands in ``row`` under the column called ``key``."""
         if key in _OF_TIMES and self._kinds[row] in SAMPLE_KINDS:
             return NONE
         if key in _SPREAD:

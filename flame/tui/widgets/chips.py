@@ -65,7 +65,7 @@ def _word(filter_: Filter, profile: Profile | None) -> str:
 
 
 def value_of(filter_: Filter, profile: Profile | None = None) -> str:
-    """What ``filter_`` asks for, without the word for its kind."""
+    """Return what ``filter_`` asks for, without the word for its kind."""
     if isinstance(filter_, Time):
         return _window(filter_) + (_cut_off(filter_, profile) if profile else "")
     if isinstance(filter_, Step):
@@ -138,7 +138,7 @@ def _stripped(number: str) -> str:
 
 
 def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
-    """One chip for every filter, the long ones cut; those that do not fit are counted.
+    """Return one chip for every filter, the long ones cut; those that do not fit are counted.
 
     A click on the cross runs ``screen.unfilter(i)``, on the words ``screen.filters``.
     """

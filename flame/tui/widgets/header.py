@@ -135,7 +135,7 @@ def _choices(tree: StackTree, palette: Palette) -> Line:
 
 
 def shown_levels(tree: StackTree) -> list[str]:
-    """The levels of ``tree`` that have any frame in it."""
+    """Return the levels of ``tree`` that have any frame in it."""
     kinds = {tree.frames[frame].kind for frame in np.flatnonzero(np.bincount(tree.frame)).tolist()}
     titles = {"kernel" if kind in ACTIVITY_KINDS else kind.title for kind in kinds}
     # What stands in a stack that a file has resolved may be of any kind.
@@ -143,7 +143,7 @@ def shown_levels(tree: StackTree) -> list[str]:
 
 
 def coverage_gap(profile: Profile) -> str:
-    """How much of the GPU time has a launch and a range, where that is below 95 %."""
+    """Tell how much of the GPU time has a launch and a range, where that is below 95 %."""
     if profile.resolved or not profile.gpu_time:
         return ""
     coverage = coverage_of(profile)
@@ -156,7 +156,7 @@ def coverage_gap(profile: Profile) -> str:
 
 
 def tabs(titles: dict[str, str], current: str, width: int) -> Line:
-    """The views to choose from, or only the ``current`` one where they do not fit."""
+    """Return the views to choose from, or only the ``current`` one where they do not fit."""
     line = [
         Piece(f" {title} ", "accent" if name == current else "key", Action.SHOW_VIEW.click(name))
         for name, title in titles.items()
@@ -166,7 +166,7 @@ def tabs(titles: dict[str, str], current: str, width: int) -> Line:
 
 
 def breadcrumb(view: TreeView, width: int) -> Line:
-    """The way from the root to the zoomed frame, and on (dim) to the selected one."""
+    """Return the way from the root to the zoomed frame, and on (dim) to the selected one."""
     nodes = _way(view)
     crumbs = [_crumb(view, node) for node in nodes]
     if view.viewport.zoom != view.viewport.zoom_of(view.viewport.zoom.node):
@@ -217,7 +217,7 @@ def _fitting(crumbs: list[Piece], width: int) -> Line:
 
 
 def frame_status(view: TreeView, node: int, width: int) -> Line:
-    """A frame on one line: its name and what it weighs."""
+    """Return a frame on one line: its name and what it weighs."""
     tree = view.tree
     total, unit = int(tree.total[node]), tree.metric.unit
     facts = [format_value(total, unit), f"{format_percent(total, view.whole)} of all"]
@@ -229,7 +229,7 @@ def frame_status(view: TreeView, node: int, width: int) -> Line:
 
 
 def search_status(view: TreeView, width: int) -> Line:
-    """What the search found: frames, their share with nested matches counted once, and where."""
+    """Say what the search found: frames, their share with nested matches counted once, where."""
     result = view.matches.result
     if result is None:
         return frame_status(view, view.cursor.node, width)
@@ -248,7 +248,7 @@ def search_status(view: TreeView, width: int) -> Line:
 
 
 def footer(keys: Sequence[Command], width: int) -> Line:
-    """As many of ``keys`` as fit, in order; the last two always."""
+    """Return as many of ``keys`` as fit, in order; the last two always."""
     ends = [_key(key) for key in keys[-2:]]
     room = width - sum(map(line_width, ends))
     line: Line = []

@@ -76,7 +76,7 @@ class Page(ModalScreen[None]):
 
 
 def help_lines(commands: Sequence[Command], palette: Palette, width: int) -> list[Line]:
-    """All keys, what the mouse does, and how to read the picture; in two columns if they fit."""
+    """List all keys, what the mouse does, how to read the picture; in two columns if they fit."""
     sections: list[_Section] = [*_keys(commands, GROUPS_OF_ALL), ("Mouse", MOUSE)]
     end: list[Line] = [[], [Piece("esc closes", "dim")]]
     if width < _TWO_COLUMNS:
@@ -95,7 +95,7 @@ def _keys(commands: Sequence[Command], groups: Groups) -> list[_Section]:
 
 
 def sections_of(commands: Sequence[Command], width: int, groups: Groups) -> list[Line]:
-    """The keys of ``commands``, which ``groups`` have, group by group."""
+    """Return the keys of ``commands``, which ``groups`` have, group by group."""
     return _sections(_keys(commands, groups), width)
 
 
@@ -132,7 +132,7 @@ def _reading(palette: Palette, width: int) -> list[Line]:
 
 
 def coverage_lines(profile: Profile, width: int) -> list[Line]:
-    """What was recorded, how much of the GPU time has what, and all warnings."""
+    """Return what was recorded, how much of the GPU time has what, and all warnings."""
     lines: list[Line] = [[Piece("The trace", "strong")]]
     summary = summarize(profile)
     for label, value in _facts(summary):
@@ -201,7 +201,7 @@ def _steps(steps: Sequence[StepTotal]) -> list[Line]:
 
 
 def warning_lines(profile: Profile, width: int) -> list[Line]:
-    """All warnings of the load, wrapped."""
+    """Return all warnings of the load, wrapped."""
     if not profile.warnings:
         return [[Piece("No warnings", "strong")]]
     lines: list[Line] = [[Piece("Warnings", "strong")]]

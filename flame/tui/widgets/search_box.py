@@ -49,7 +49,7 @@ class SearchHistory:
             self._write(text)
 
     def go(self, step: int, typed: str) -> str:
-        """The text one older (+1) or newer (-1); the newest is ``typed`` when going began."""
+        """Step to the text one older (+1) or newer (-1); the newest is ``typed`` at first."""
         if not self._back:
             self._draft = typed
         self._back = min(max(self._back + step, 0), len(self._texts))
@@ -97,7 +97,7 @@ class SearchBox(Input):
         self._history = history or SearchHistory()
 
     def validate_value(self, value: str) -> str:
-        """What is pasted becomes printable."""
+        """Make what is pasted printable."""
         return printable(value)
 
     def show(self, query: Query | None) -> None:
