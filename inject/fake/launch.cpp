@@ -31,14 +31,21 @@ Work work_of(const Launch& launch) {
   return work;
 }
 
-CUresult run(const Launch& launch, uint32_t cbid, bool per_thread, const void* parameters) {
-  if (CUresult error = usable()) return error;
-  Call call(cbid, parameters, launch.function ? launch.function->name : nullptr);
+CUresult run_in(Call& call, const Launch& launch, bool per_thread) {
   CUcontext context = current_context();
   if (!context) return call.done(CUDA_ERROR_INVALID_CONTEXT);
   if (CUresult error = check(launch)) return call.done(error);
   enqueue(stream_of(context, launch.stream, per_thread), work_of(launch), call.correlation());
   return call.done(CUDA_SUCCESS);
+}
+
+CUresult run(const Launch& launch, uint32_t cbid, bool per_thread, const void* parameters) {
+  if (CUresult error = usable()) return error;
+  const char* symbol = launch.function ? launch.function->name : nullptr;
+  Call call(cbid, parameters, symbol);
+  if (!faults().nested) return run_in(call, launch, per_thread);
+  Call inner(cbid, parameters, symbol);
+  return call.done(run_in(inner, launch, per_thread));
 }
 
 Launch launch_of(const CUlaunchConfig& config, CUfunction function) {

@@ -388,6 +388,27 @@ check(launch(kernel("endless", 3600 * 10**9)))
     assert recorded.dropped() == {(CUPTI_DROPPED, KERNEL): 1}
 
 
+def test_a_call_within_another_is_part_of_it_and_its_kernel_has_the_stack_of_both(
+    record: Record,
+) -> None:
+    recorded = record(
+        """
+context()
+function = kernel("one", 1000)
+def forward(): check(launch(function))
+for _ in range(20): forward()
+synchronize()
+""",
+        FAKE_CUPTI="nested",
+    )
+    of = recorded.of
+    assert (len(of["launch"]), len(of["kernel"])) == (20, 20)
+    assert {recorded.top(row["python"]) for row in of["launch"]} == {"forward"}
+    assert {recorded.top(row["python"]) for row in of["kernel"]} == {"forward"}
+    # A kernel goes by the inner call, which begins next after the outer one.
+    assert sorted(of["kernel"]["correlation"] - 1) == sorted(of["launch"]["correlation"])
+
+
 @pytest.mark.deep
 def test_a_kernel_that_waited_too_long_is_never_given_another_stack(record: Record) -> None:
     recorded = record(

@@ -27,7 +27,15 @@ from tests.inject.scenes import (
     numbers,
     program,
 )
-from tests.support.writers.fdumprecords import chunks, header, meta, records, schema, text
+from tests.support.writers.fdumprecords import (
+    chunks,
+    header,
+    meta,
+    records,
+    schema,
+    text,
+    unsealed,
+)
 
 DISK_FULL, SIZE_LIMIT, CUPTI_DROPPED = 1, 2, 3
 OPEN_RANGE = 9
@@ -101,6 +109,15 @@ def test_threads_write_side_by_side(bench: Bench) -> None:
         assert_consecutive(numbers(bench.dump(), key), dict.fromkeys(range(32), 5000))
     assert_references(bench.dump())
     assert header(bench.dump())["dropped"] == 0
+
+
+def test_all_chunks_of_a_writer_are_sealed_but_its_last(bench: Bench) -> None:
+    bench.run("threads")
+    kinds = schema(bench.dump())
+    for key in ("launch", "range", "kernel"):
+        number, still_open = unsealed(bench.dump(), kinds[key]["type"])
+        # A writer goes to another thread when its own has ended: there are 32 at most.
+        assert 0 < still_open <= 32 < number
 
 
 def test_short_threads_share_chunks(bench: Bench) -> None:

@@ -319,6 +319,20 @@ def labels_of_leaves(profile: Profile, metric: str) -> list[tuple[str, str, int]
     ]
 
 
+@pytest.mark.parametrize(
+    ("end", "gpu_time"), [(12 * SECOND, 20), (15 * SECOND, 10), (15 * SECOND + 1, 0)]
+)
+def test_what_starts_just_when_a_window_begins_is_in_it(
+    end: int, gpu_time: int, feed: RecordingFeed, tmp_path: Path
+) -> None:
+    dump = at(DumpFile(), 2 * SECOND, 5 * SECOND)
+    dump.end = end
+    feed.add(dump.write(tmp_path / "100-1.fdump"))
+    feed.update()
+    live = feed.snapshot(LAST_10)
+    assert (live.end - live.begin, live.profile.gpu_time) == (10 * SECOND, gpu_time)
+
+
 def test_open_ranges_last_until_now(feed: RecordingFeed, clock: Clock, tmp_path: Path) -> None:
     dump = running()
     dump.open_range(["step"], 5 * SECOND)

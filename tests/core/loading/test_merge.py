@@ -251,6 +251,12 @@ def test_a_chain_of_overlaps_is_one_recording() -> None:
     assert starts(merge_profiles(profiles, ["a", "b", "c"])) == [30, 120, 210]
 
 
+def test_traces_within_the_time_of_another_are_one_recording() -> None:
+    shorter = [trace(begin, origin=0) for begin in (200, 500)]
+    whole = merge_profiles([replace(trace(), end=1_000), *shorter], ["a", "b", "c"])
+    assert (whole.meta.origin, starts(whole)) == (0, [30, 230, 530])
+
+
 def test_a_trace_without_anything_has_no_say_in_the_clock() -> None:
     whole = merge_profiles([trace(0, 90), Recorded().profile(), trace(0, 0)], ["a", "b", "c"])
     assert starts(whole) == [120, 30]

@@ -46,6 +46,15 @@ def chunks(path: Path) -> list[tuple[int, int, bytes]]:
     return found
 
 
+def unsealed(path: Path, kind: int) -> tuple[int, int]:
+    """Count the chunks of a type: (all of them, those that may still get records)."""
+    data, head = path.read_bytes(), header(path)
+    places = range(head["header_size"], min(head["tail"], len(data)), head["chunk_size"])
+    found = [CHUNK.unpack_from(data, at) for at in places]
+    sealed = [bool(chunk[6]) for chunk in found if chunk[:2] == (MAGIC, kind)]
+    return len(sealed), sealed.count(False)
+
+
 def records(path: Path) -> dict[str, Any]:
     """All records by key, each a structured array; ``text`` is a dict of bytes by id."""
     found: dict[str, Any] = {}

@@ -255,6 +255,17 @@ async def test_what_is_chosen_becomes_a_filter(
         assert user.result == (one,)
 
 
+async def test_what_is_chosen_twice_is_off_again(profile: Profile) -> None:
+    async with stage(dialog(profile)) as user:
+        await user.click("  device")
+        await user.press("space")
+        assert "[x] GPU 0" in user.read()
+        await user.press("space")
+        assert "[x]" not in user.read()
+        await user.press("enter", "enter")
+        assert user.result == ()
+
+
 async def test_options_have_their_share_of_the_gpu_time(profile: Profile) -> None:
     async with stage(dialog(profile)) as user:
         await user.click("  device")

@@ -45,7 +45,8 @@ def test_going_back_to_a_tree_keeps_its_own_zoom_and_past() -> None:
 def test_a_frame_whose_path_is_gone_is_found_by_name_at_its_widest_place() -> None:
     shown = view()
     shown.cursor.select(node(TREE, "b", "x"))
-    other = stack_tree({("a",): 0, ("x", "a"): 3, ("d", "x"): 9})
+    other = stack_tree({("a",): 0, ("x", "a"): 3, ("d", "x"): 9, ("e",): 20, ("e", "x"): 1})
+    assert node(other, "e", "x") < node(other, "d", "x")
     assert carried_over(shown, TreeView(other)).cursor.node == node(other, "d", "x")
 
 

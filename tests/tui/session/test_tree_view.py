@@ -11,6 +11,7 @@ from flame.core.model.tree import StackTree
 from flame.tui.session.query import Query
 from flame.tui.session.row_layout import Span
 from flame.tui.session.tree_view import TreeView
+from flame.tui.session.viewport import Zoom
 from tests.tui.trees import node, random_trees, stack_tree
 
 TREE = stack_tree(
@@ -187,6 +188,17 @@ def test_matches_are_visited_in_turn_within_the_zoomed_part() -> None:
     assert shown.matches.place_of(shown.cursor.node) == (0, 1)
     shown.zoom_to(shown.viewport.zoom_of(C))
     assert not shown.next_match(1)
+
+
+def test_a_match_that_only_touches_the_zoomed_part_is_not_in_it() -> None:
+    shown = view()
+    shown.search(Query("^[xy]$"))
+    x, y = node(TREE, "a", "x"), node(TREE, "a", "y")
+    assert (shown.layout.span(x), shown.layout.span(y)) == (Span(0, 300), Span(300, 400))
+    shown.zoom_to(Zoom(A, Span(300, 400)))
+    assert (shown.matches.place_of(x), shown.matches.place_of(y)) == ((0, 1), (1, 1))
+    shown.zoom_to(Zoom(A, Span(0, 300)))
+    assert (shown.matches.place_of(x), shown.matches.place_of(y)) == ((1, 1), (0, 1))
 
 
 def test_matches_are_counted_per_item() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core.analysis.frame_totals import Percentiles
 from flame.core.model.frames import Frame, Kind
 from flame.core.projection.selection import Selection
 from flame.tui.session.carry import matching_frames
@@ -17,7 +18,15 @@ from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
 from flame.tui.views.top_rows import TableRows
-from flame.tui.views.top_table import LEAST_NAME, TopTable, bar, heads_for, orders_of, times
+from flame.tui.views.top_table import (
+    LEAST_NAME,
+    SlowColumns,
+    TopTable,
+    bar,
+    heads_for,
+    orders_of,
+    times,
+)
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import random_trees, stack_tree
@@ -99,6 +108,15 @@ def test_a_kernel_has_no_self_time_to_show_where_it_has_none() -> None:
         "2",
         "350 ns",
     ]
+
+
+def test_each_percentile_stands_under_its_own_head() -> None:
+    one = table()
+    size = len(one)
+    columns = (np.full(size, value) for value in (100, 300, 700, 900))
+    one.take(SlowColumns(Percentiles(*columns), {}))
+    cells = [one.cell(0, key) for key in QUANTILES]
+    assert cells == ["100 ns", "300 ns", "700 ns", "900 ns", "7.0×"]
 
 
 @given(random_trees)

@@ -228,6 +228,19 @@ def test_what_is_not_committed_is_not_there(tmp_path: Path) -> None:
     assert profile.gpu_time == 5
 
 
+def test_of_a_record_that_is_committed_in_part_nothing_is_shown_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    file = DumpFile()
+    file.kernel("a", 0, 5, 0)
+    file.kernel("b", 5, 7, 0)
+    data = file.data()
+    part = (96 + 40).to_bytes(4, "little")
+    profile = opened(changed(data, of_type(data, 6)[0] + COMMITTED, part), tmp_path)
+    assert profile.gpu_time == 5
+    assert warned(profile, "damaged: 1 pieces of it cannot be read, or not wholly: left out")
+
+
 def test_a_file_of_endless_nothing_is_soon_read(tmp_path: Path) -> None:
     path = program().write(tmp_path / "x.fdump")
     whole = len(load(path).activities)

@@ -189,6 +189,15 @@ def test_steps_are_kept_with_their_numbers(trace: KinetoFile, read: Read) -> Non
     assert (steps.start.tolist(), steps.end.tolist()) == ([100, 200], [200, 300])
 
 
+def test_steps_count_from_the_first_time_of_the_trace(trace: KinetoFile, tmp_path: Path) -> None:
+    trace.op("aten::mm", 70, 90)
+    trace.annotation("ProfilerStep#3", 100, 200)
+    path = trace.write(tmp_path / "trace.json")
+    raw = kineto.read_kineto(path, LoadOptions(), silent)
+    assert raw.ranges.start.tolist() == [0, 30]
+    assert (raw.steps.start.tolist(), raw.steps.end.tolist()) == ([30], [130])
+
+
 @pytest.mark.parametrize(
     ("name", "frame"),
     [

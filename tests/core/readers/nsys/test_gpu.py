@@ -87,6 +87,15 @@ def test_without_gpu_tables_there_is_no_gpu_work(trace: NsysFile, read: Read) ->
     assert len(read(trace).activities.start) == 0
 
 
+def test_a_start_or_end_that_is_missing_is_taken_from_the_other(
+    trace: NsysFile, read: Read
+) -> None:
+    trace.db.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, "end")')
+    trace.db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (NULL, 10), (20, NULL)")
+    work = read(trace).activities
+    assert (work.start.tolist(), work.end.tolist()) == ([10, 20], [10, 20])
+
+
 def test_times_that_are_missing_or_absurd_count_nothing_and_are_said(
     trace: NsysFile, read: Read
 ) -> None:

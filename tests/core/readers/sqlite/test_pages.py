@@ -153,6 +153,15 @@ def test_a_chunk_that_is_left_to_sqlite_stands_in_its_place(
     assert [row[0] for row in found] == list(range(2000))
 
 
+def test_chunks_of_rowids_of_nine_bytes_stand_in_their_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_BATCH", 4096)
+    rows = [(a, "7" if a % 300 == 0 else a, "x" * (a % 90)) for a in range(2000)]
+    path = made(tmp_path / "t.sqlite", rows, 512, "UPDATE t SET rowid = rowid - 1000000;")
+    assert [row[0] for row in both(path, "t", ["a", "b"])] == list(range(2000))
+
+
 @examples(0.8, [HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_is_an_error_or_reads_on_but_never_anything_else(
