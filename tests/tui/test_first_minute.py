@@ -64,6 +64,18 @@ class Tmux:
         """Type ``text`` as it is."""
         self._run("send-keys", "-l", text)
 
+    def search(self, text: str) -> None:
+        """Type ``text`` into the search box, once that has the cursor."""
+        before = self._search_row
+        self.type("/")
+        self.until_that(lambda _: self._search_row != before, "a cursor in the search box")
+        self.type(text)
+
+    @property
+    def _search_row(self) -> str:
+        """The row with the search box, styles and all."""
+        return self._run("capture-pane", "-p", "-e").splitlines()[-2]
+
     def press(self, *keys: str) -> None:
         """Press keys by their names in tmux."""
         self._run("send-keys", *keys)
@@ -161,8 +173,7 @@ def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: 
     tmux.until_gone("▏all  100.0 %")
     tmux.until(f"▏{span}  100.0 %")
 
-    tmux.type("/")
-    tmux.type(kernel)
+    tmux.search(kernel)
     tmux.until(found(tree, kernel))
     tmux.press("Enter")
     tmux.until(r" · match 1 of \d+", f"all ▸ .*{kernel}")

@@ -42,8 +42,7 @@ def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
 
     tmux.press("h")
     tmux.until("hottest 2 of ")
-    tmux.type("/")
-    tmux.type("EXIT")
+    tmux.search("EXIT")
     tmux.until(" 1 row matches")
     tmux.press("Enter")
     tmux.until(" 1 row matches · match 1")
