@@ -205,3 +205,17 @@ def test_the_vocabulary_holds_no_frame_twice(trace: NsysFile, read: Read) -> Non
         Kind.NVTX,
         Kind.KERNEL,
     ]
+
+
+@pytest.mark.parametrize(
+    ("starts", "origin"),
+    [([1_700_000_000_123_456_789], 1_700_000_000_123_456_789), ([], None), ([5, 6], None)]
+    + [([start], None) for start in (0, -1, 1 << 62, "text")],
+)
+def test_the_origin_is_the_unix_time_at_which_the_session_started(
+    starts: list[object], origin: int | None, trace: NsysFile, read: Read
+) -> None:
+    trace.db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT)")
+    rows = [(start,) for start in starts]
+    trace.db.executemany("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?)", rows)
+    assert read(trace).meta.origin == origin
