@@ -49,6 +49,7 @@ class Recording:
         self._state: SourceState | None = None
         self.now = 0
         self.updates = 0
+        self.marks = 0
         self.closed = False
         self._feed = RecordingFeed(LoadOptions(), lambda: start + self.now)
         self._feed.add(self._path)
@@ -98,6 +99,7 @@ class Recording:
 
     def mark(self) -> None:
         with self._lock:
+            self.marks += 1
             self._feed.mark()
 
     def snapshot(self, window: LiveWindow) -> RecordingSnapshot:

@@ -399,6 +399,7 @@ async def test_a_mark_in_a_pause_counts_from_that_moment(recording: Recording) -
         recording.run(ATTN)
         await user.stays(3 * MS)
         await user.press("M")
+        await user.until(lambda: recording.marks)  # The next update takes it.
         recording.run(MLP, MLP)
         await user.stays(3 * MS)
         await user.press("p", "W")
