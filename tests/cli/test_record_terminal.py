@@ -208,7 +208,7 @@ def test_ctrl_c_twice_ends_the_command_and_not_flame(shell: Shell, folder: Path)
     stubborn = "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('cleaning')\n"
     stubborn += "    time.sleep(60)\n"
     shell.press(f"{line(folder, KERNELS + 'print(1234)' + chr(10) + stubborn)}; echo code $?\n")
-    shell.read_to(lambda text: "flame: recording" in text and "1234" in text)
+    shell.read_to(lambda text: "1234" in text and "20 kernels" in text)
     shell.press("\x03")
     shell.read_until("cleaning")
     shell.press("\x03")

@@ -562,8 +562,9 @@ while not header(dump)["flags"] & 2:
     check(launch(function))
     count += 1
     time.sleep(0.001)
+check(launch(function))
 synchronize()
-say(launched=count)
+say(launched=count + 1)
 """,
         before=READ_HEADER,
         FLAME_DURATION_MS="2000",
