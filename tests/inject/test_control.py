@@ -432,6 +432,7 @@ def test_a_child_that_records_has_a_socket_of_its_own(start: Start) -> None:
     until(lambda: list(program.folder.glob(f"{child}-*.fdump")))
     with closing(program.control(child)) as control:
         assert control.pid == child
+        until(lambda: len(records(program.dump(child))["range"]) == 5)
         assert control.stop()
     assert len(records(program.dump(child))["range"]) == 5
     assert is_answered(program.dump())
