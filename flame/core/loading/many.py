@@ -49,23 +49,24 @@ def _list_files(path: Path) -> Recording:
 
 
 def _load_files(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
-    if options.ncu:
-        return _load_with_samples(files, options, progress)
-    if len(files) > 1:
-        return _load_together(files, options, progress)
-    _refuse_pattern(files[0])
-    return load_file(files[0], options, progress)
-
-
-def _load_with_samples(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
-    """Load ``files``, and give their kernels the samples of Nsight Compute."""
+    if len(files) == 1:
+        _refuse_pattern(files[0])
+    else:
+        _check_files(files)
+    if not options.ncu:
+        return _load_checked(files, options, progress)
     from flame.core.loading.ncu import read_ncu_files
     from flame.core.sampling.ncu_join import join_samples
 
-    if len(files) > 1:
-        _check_files(files)
     samples = read_ncu_files(options.ncu, progress)
-    return join_samples(_load_files(files, replace(options, ncu=()), progress), samples)
+    return join_samples(_load_checked(files, replace(options, ncu=()), progress), samples)
+
+
+def _load_checked(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
+    """Load files that are there, each once: one here, several side by side."""
+    if len(files) == 1:
+        return load_file(files[0], options, progress)
+    return _load_together(files, options, progress)
 
 
 def _load_together(files: Sequence[Path], options: LoadOptions, progress: Progress) -> Profile:
@@ -74,7 +75,6 @@ def _load_together(files: Sequence[Path], options: LoadOptions, progress: Progre
     from flame.core.loading.parallel import load_in_processes
     from flame.core.loading.source_labels import label_sources, order_sources
 
-    _check_files(files)
     profiles = load_in_processes(files, options, progress)
     progress("merging", 0, 0)
     metas = [profile.meta for profile in profiles]
