@@ -2,7 +2,7 @@
 """Records samples/six_levels: a tiny language model on the test double of the CUDA driver.
 
 The double needs a C++ compiler; that instructions have text, nvdisasm (pip install
-'flame-view[sass]'). Everything that the recording tells of the machine is replaced; see README.md
+nvidia-cuda-nvdisasm). Everything that the recording tells of the machine is replaced; see README.md
 for what is in it.
 """
 

@@ -23,13 +23,18 @@ _TELLING = re.compile("error|fail|cannot|can't|could not|unable|denied|no space"
 def start_group(
     command: list[str], out: BinaryIO, errors: BinaryIO
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run ``command`` in a process group of its own: nsys is a launcher, stopping stops it all."""
+    """Run ``command``, all of whose paths are absolute, in a process group of its own.
+
+    nsys is a launcher: stopping the group stops it all. ncu reads a configuration from the current
+    folder, which is none of the user's where that holds a stranger's files.
+    """
     with _hold_signals() as held:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=errors,
+            cwd="/",
             start_new_session=True,
         )
     try:

@@ -67,6 +67,7 @@ def ask(words: Sequence[str], **environment: str) -> tuple[int | None, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**known, **environment},
+        cwd="/",
     )
     try:
         out, _ = process.communicate(timeout=PATIENCE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from tempfile import TemporaryDirectory
 from flame._version import __version__
 from flame.core.errors import FlameError
 from flame.core.model.frames import FrameBuilder
+from flame.core.programs import package_folders
 from flame.core.readers.fdump.chunks import Chunks, DumpBytes
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.vocabulary import DumpVocabulary
@@ -115,7 +115,7 @@ def _cupti(trial: _Trial) -> Check:
 
 def _wheels() -> Iterator[Path]:
     """CUPTI as NVIDIA's packages install it for this Python."""
-    for folder in map(Path, filter(None, sys.path)):
+    for folder in package_folders():
         for pattern in _WHEELS:
             yield from sorted(folder.glob(pattern), reverse=True)
 

@@ -13,6 +13,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
+from flame.core.programs import find_program
 from flame.core.sass import nvdisasm
 from flame.core.units import format_bytes
 from flame.doctor.check import Check, ask
@@ -40,7 +41,7 @@ def injections(environment: Mapping[str, str]) -> Check:
 def tools() -> Iterator[Check]:
     """Check which of NVIDIA's own tools are on PATH."""
     for name, use in _TOOLS.items():
-        if path := shutil.which(name):
+        if path := find_program(name):
             yield Check(name, name, "ok", ", ".join(filter(None, (_version(path), path))))
         else:
             yield Check(name, name, "absent", f"not on PATH; {use}")
@@ -54,7 +55,7 @@ def _disassembler() -> Check:
     without = "instructions with PC samples are shown as kernel+0x120"
     if named := os.environ.get(nvdisasm.PATH_VARIABLE):
         return check("limited", f"{named} ({nvdisasm.PATH_VARIABLE}) does not run; {without}")
-    return check("absent", f"not installed; {without}", "pip install 'flame-view[sass]'")
+    return check("absent", f"not installed; {without}", "pip install nvidia-cuda-nvdisasm")
 
 
 def _version(path: str) -> str:

@@ -183,7 +183,7 @@ def test_without_a_disassembler_it_says_how_to_get_one(monkeypatch: pytest.Monke
     monkeypatch.setattr("flame.core.sass.nvdisasm._candidates", lambda: iter(()))
     *_, check = machine.tools()
     assert (check.key, check.state) == ("nvdisasm", "absent")
-    assert check.fix == "pip install 'flame-view[sass]'"
+    assert check.fix == "pip install nvidia-cuda-nvdisasm"
 
 
 def test_a_folder_that_is_gone_is_no_obstacle(

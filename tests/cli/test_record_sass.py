@@ -112,7 +112,7 @@ def test_without_nvdisasm_it_is_told_how_to_get_it(
     monkeypatch.setenv(nvdisasm.PATH_VARIABLE, "/none")
     done = record("--pc", "continuous", "-o", "run", *PYTHON, PROGRAM)
     assert done.returncode == 0
-    assert any("pip install 'flame-view[sass]'" in line for line in said(done))
+    assert any("pip install nvidia-cuda-nvdisasm" in line for line in said(done))
     names = {path[-1].partition("+")[0] for path in paths(load_all([folder / "run"]), "sass")}
     assert names == {"gemm"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from flame.core.errors import UsageError
+from flame.core.programs import find_program
 from flame.record.environment import INJECTIONS
 
 RATE = 100
@@ -21,7 +21,7 @@ RATE = 100
 _LONGEST = 60
 """Seconds after which a run ends by itself: nobody else would end it if flame were killed."""
 _PATIENCE = 10.0
-_INSTALL = "CPU samples need py-spy: pip install 'flame-view[cpu]'"
+_INSTALL = "CPU samples need py-spy: pip install py-spy"
 _BEGUN = b"Sampling process"
 _UNREAD = re.compile(rb"Samples: \d+ Errors: (\d+)")
 _ERROR = "Error: "
@@ -32,7 +32,7 @@ _PAUSE = 0.005
 def program() -> str:
     """Find py-spy beside this Python, else on PATH. UsageError if it is not installed."""
     beside = Path(sys.executable).with_name("py-spy")
-    path = str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
+    path = str(beside) if os.access(beside, os.X_OK) else find_program("py-spy")
     if not path:
         raise UsageError(_INSTALL)
     return path

@@ -20,6 +20,7 @@ from flame.core.errors import CancelledError, FlameError, InputError
 from flame.core.loading.file import load_file
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
+from flame.core.programs import import_path
 
 GRACE = 0.5
 """Seconds that a process has to clean up after itself when it is stopped."""
@@ -41,7 +42,7 @@ class LoadProcess:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM.format(path=ascii(sys.path))],
+                [sys.executable, "-P", "-c", _PROGRAM.format(path=ascii(import_path()))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,11 +18,12 @@ from typing import BinaryIO
 from flame.core.errors import InputError
 from flame.core.external import find_reason, read_head, start_group
 from flame.core.model.pc_samples import Code
+from flame.core.programs import find_program, package_folders
 from flame.core.sass.cubin import CubinFunction, Tick
 from flame.core.sass.nvdisasm_output import CodeSection, parse_sections
 
 PATH_VARIABLE = "FLAME_NVDISASM"
-ADVICE = "nvdisasm is not here: pip install 'flame-view[sass]'"
+ADVICE = "nvdisasm is not here: pip install nvidia-cuda-nvdisasm"
 
 _WHEEL = "nvidia/*/bin/nvdisasm"
 _TOOLKIT = "cuda*/bin/nvdisasm"
@@ -143,11 +143,12 @@ def find_disassembler() -> Disassembler | None:
 
 def _candidates() -> Iterator[str]:
     if named := os.environ.get(PATH_VARIABLE):
-        yield named
+        found = named if "/" in named else find_program(named)
+        yield str(Path(found or named).absolute())
         return
-    if on_path := shutil.which("nvdisasm"):
+    if on_path := find_program("nvdisasm"):
         yield on_path
-    for folder in map(Path, filter(None, sys.path)):
+    for folder in package_folders():
         yield from map(str, sorted(folder.glob(_WHEEL), reverse=True))
     yield from map(str, sorted(Path("/usr/local").glob(_TOOLKIT), reverse=True))
 

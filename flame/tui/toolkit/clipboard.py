@@ -10,6 +10,7 @@ from typing import Any
 
 from textual.app import App
 
+from flame.core.programs import find_program
 from flame.core.units import format_count
 from flame.tui.toolkit.text import cut, printable
 
@@ -19,7 +20,7 @@ so. Terminals drop a longer text without a word."""
 
 _SHOWN = 48
 _JOINERS = "\u200c\u200d"
-_TMUX = ("tmux", "load-buffer", "-w", "-")
+_TMUX = ("load-buffer", "-w", "-")
 _PATIENCE = 2.0
 
 
@@ -49,7 +50,10 @@ def visible(text: str) -> str:
 
 def _to_tmux(text: str) -> None:
     """Hand ``text`` to tmux, which by default (``set-clipboard external``) ignores OSC 52."""
+    tmux = find_program("tmux")
+    if tmux is None:
+        return
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
-            _TMUX, input=text.encode(), capture_output=True, timeout=_PATIENCE, check=False
+            [tmux, *_TMUX], input=text.encode(), capture_output=True, timeout=_PATIENCE, check=False
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from textual.app import App, SuspendNotSupported
 
 from flame.core.model.tree import StackTree
+from flame.core.programs import find_program
 from flame.tui.toolkit.text import cut, printable
 
 _SHOWN = 40
@@ -72,7 +72,10 @@ def open_line(app: App[Any], name: str, line: int, editor: str = "") -> str:
         return f"the editor '{printable(chosen)}' cannot be understood: {error}"
     if not words:
         return "no editor found: set $EDITOR"
-    note = _run(app, [*words, *arguments(words[0], file, line)])
+    program = words[0] if "/" in words[0] else find_program(words[0])
+    if program is None:
+        return f"the editor {printable(words[0])} is not on PATH"
+    note = _run(app, [program, *words[1:], *arguments(program, file, line)])
     return note or _opened(name, line)
 
 
@@ -89,12 +92,12 @@ def arguments(program: str, file: str, line: int) -> list[str]:
 
 
 def _fallback() -> str:
-    return next(filter(shutil.which, _FALLBACKS), "")
+    return next(filter(find_program, _FALLBACKS), "")
 
 
 def _run(app: App[Any], command: list[str]) -> str:
     """Run ``command`` on the app's terminal; what went wrong, if anything."""
-    program = printable(command[0])
+    program = printable(Path(command[0]).name)
     try:
         with app.suspend():
             code = subprocess.run(command, check=False).returncode

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flame.core import programs
 from flame.core.errors import CancelledError
 from flame.core.model.pc_samples import Code
 from flame.core.options import silent
@@ -159,7 +159,7 @@ def test_without_nvdisasm(
 ) -> None:
     recording.add()
     monkeypatch.setenv(nvdisasm.PATH_VARIABLE, program)
-    advice = "nvdisasm is not here: pip install 'flame-view[sass]'"
+    advice = "nvdisasm is not here: pip install nvidia-cuda-nvdisasm"
     assert recording.codes({CRC: GEMMS}) == ({}, [NO_TEXT.format("2 functions have") + advice])
     assert store_codes(recording.folder, {CRC: {SOFTMAX}}, silent) == [
         NO_TEXT.format("1 function have") + advice
@@ -388,6 +388,6 @@ def test_the_package_that_pip_installs_is_found(
     program.chmod(0o700)
     monkeypatch.delenv(nvdisasm.PATH_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", "/none")
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(programs, "HOME", tmp_path)
     found = nvdisasm.find_disassembler()
     assert found == nvdisasm.Disassembler(str(program), "13.5.37")

@@ -180,7 +180,8 @@ async def test_an_option_is_no_file(
 @pytest.mark.parametrize(
     ("chosen", "note"),
     [
-        ("no-such-editor -w", "the editor no-such-editor cannot be started: No such file or"),
+        ("no-such-editor -w", "the editor no-such-editor is not on PATH"),
+        ("/dev/null", "the editor null cannot be started: Permission denied"),
         ("'unclosed", "the editor ''unclosed' cannot be understood: No closing quotation"),
         (" ", "no editor found: set $EDITOR"),
         ("vi", "the editor vi ended with code 3"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from flame.core.errors import InputError
 from flame.core.external import cache_folder, find_reason, read_head, start_group
 from flame.core.options import Progress
+from flame.core.programs import find_program
 
 _POLL = 0.1
 
@@ -58,7 +58,7 @@ class Converter:
         return kept
 
     def _find_tool(self, path: Path) -> str:
-        program = shutil.which(self.tool)
+        program = find_program(self.tool)
         if program is None:
             raise InputError(
                 f"{path}: {self.report}, and {self.tool}, which reads it, is not on PATH; "
