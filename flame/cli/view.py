@@ -65,6 +65,10 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args)
     if args.print or not (is_on_terminal() or is_in_browser()):
         return _print(inputs_of(args), options, selection)
+    if is_in_browser():
+        from flame.web.lifetime import end_with_server
+
+        end_with_server()
     config = read_config()
     from flame.tui.main.app import run as run_app
 
@@ -85,10 +89,10 @@ def _serve(args: argparse.Namespace) -> int:
     if args.print:
         raise UsageError("--web and --print exclude each other")
     try:
-        from flame.cli.web import serve
+        from flame.web.server import serve
     except ModuleNotFoundError as error:
         need = f"--web needs {error.name}, which is not installed"
-        raise UsageError(f"{need}: pip install 'flame-view[web]'") from None
+        raise UsageError(f"{need}: pip install textual-serve==1.1.3") from None
     if keys := read_config().keys:
         from flame.tui.shell.keymap import keymap_of
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import socket
 import subprocess
 import sys
@@ -21,35 +19,12 @@ from flame.core.model.frames import Kind
 from flame.tui.toolkit.colours import RGB, SHADES, colour
 from flame.tui.toolkit.themes import DARK, LIGHT
 from tests.support.paths import ROOT, SAMPLES
+from tests.support.served import Served
 from tests.support.waiting import PATIENCE
 from tests.system.browser.chromium import Ask, asking
 
 HERE = Path(__file__).parent
 SAMPLE = SAMPLES / "decode_small.sqlite"
-
-
-class Served:
-    """A running server and what it has said."""
-
-    def __init__(self, *words: str) -> None:
-        command = [sys.executable, "-u", "-m", "flame", "view", *words, "--web", "--port", "0"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "FLAME_CONFIG": os.devnull}
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=environment
-        )
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/[\w-]{20,}/", line)
-        assert found, line
-        self.url, self.port = found[0], int(found[1])
-
-    def interrupt(self) -> int:
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(PATIENCE)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.communicate()
 
 
 @pytest.fixture
