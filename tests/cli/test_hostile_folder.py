@@ -92,7 +92,7 @@ COMMANDS: Sequence[Sequence[str | Path]] = (
     ("doctor", "--json"),
     ("attach", "--list"),
     ("attach", "--stop", "nobody"),
-    ("record", "--help"),
+    ("record", "-o", "recorded", "--", "/bin/true"),
 )
 
 
