@@ -6,10 +6,10 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from flame.cli.arguments import Subparsers, add_paths, inputs_of, new_parser
-from flame.console.terminal import say
+from flame.console.terminal import TerminalOutput, escape_character, json_escape, say
 from flame.core.errors import NoMatchError, UsageError
 from flame.exporters import SUFFIXES
 from flame.options.selection import add_selection, load_options_of, selection_of
@@ -65,9 +65,17 @@ def _write(
     if not tree.total[0]:
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
-        notes = write(profile, selection, file, title)
+        notes = write(profile, selection, _escaped_on_terminal(file, write), title)
     lack = explain_missing_levels(profile, tree.metric, tree.levels)
     return tree, [*profile.warnings, *notes, *([lack] if lack else [])]
+
+
+def _escaped_on_terminal(file: BinaryIO, write: Write) -> BinaryIO:
+    """Return what to write to: names may hold sequences that a terminal would obey."""
+    if not file.isatty():
+        return file
+    escape = json_escape if write is _write_speedscope else escape_character
+    return cast("BinaryIO", TerminalOutput(file, escape))
 
 
 def _amount(tree: StackTree) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable
 from contextlib import suppress
+from typing import BinaryIO
 from unicodedata import category, east_asian_width
 
 
@@ -20,15 +24,40 @@ def printable(text: str) -> str:
     Escape sequences, line breaks, marks that turn the writing direction and lone surrogates become
     their escapes (``\x1b``, ``\n``, ``\u202e``); spaces of any width become a space.
     """
-    return text if text.isprintable() else "".join(map(_visible, text))
+    return text if text.isprintable() else "".join(map(escape_character, text))
 
 
-def _visible(character: str) -> str:
+def escape_character(character: str) -> str:
+    r"""Write ``character`` as a terminal shows it: as it is, as a space, or as ``\x1b``."""
     if character.isprintable():
         return character
     if category(character) == "Zs":
         return " "
     return character.encode("unicode_escape").decode("ascii")
+
+
+class TerminalOutput:
+    """Write UTF-8 to the terminal behind ``file``, escaping within lines what it would obey.
+
+    ``escape`` writes a character of a name in another way. A character may come in two writes.
+    """
+
+    def __init__(self, file: BinaryIO, escape: Callable[[str], str]) -> None:
+        self._file = file
+        self._escape = escape
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+
+    def write(self, data: bytes) -> int:
+        """Write the characters that are complete with ``data``; returns the bytes taken."""
+        text = self._decode(data)
+        shown = "".join(c if c.isprintable() or c == "\n" else self._escape(c) for c in text)
+        self._file.write(shown.encode("utf-8"))
+        return len(data)
+
+
+def json_escape(character: str) -> str:
+    """Escape a character of a JSON string: the text means the same."""
+    return json.dumps(character)[1:-1]
 
 
 def cells(text: str) -> int:

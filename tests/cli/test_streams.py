@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,49 @@ def test_print_prints_on_a_terminal(trace: Path) -> None:
     assert code == 0
     assert "softmax" in said
     assert "\x1b" not in said
+
+
+HOSTILE_NAME = "evil\x1b[31m\x07\x9b2J\u202e\u2066name"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A trace that would colour, ring, clear and turn the terminal that shows its names."""
+    path = tmp_path / "hostile.folded"
+    path.write_text(f"main;{HOSTILE_NAME} 7\n", "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "export -f folded -o - {}",
+        "export -f folded -o /dev/tty {}",
+        "export -f speedscope -o - {}",
+        "view --print {}",
+        "info {}",
+        "info --json {}",
+    ],
+)
+def test_a_terminal_obeys_no_name(hostile: Path, command: str) -> None:
+    code, received = in_terminal(*command.format(hostile).split())
+    assert code == 0
+    *_, said = received.rpartition("\x1b[K")  # What comes before is flame's own progress.
+    assert "\r\n" in said or command.startswith("info --json")
+    assert [c for c in said.replace("\r\n", "") if not c.isprintable()] == []
+
+
+def test_speedscope_on_a_terminal_means_the_same(hostile: Path) -> None:
+    code, received = in_terminal("export", hostile, "-f", "speedscope", "-o", "-")
+    assert code == 0
+    text = next(part for part in re.split(r"\r\n|\r", received) if "$schema" in part)
+    found = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    assert HOSTILE_NAME in [frame["name"] for frame in found["shared"]["frames"]]
+
+
+def test_a_pipe_gets_names_as_they_are(hostile: Path) -> None:
+    done = spawn("export", "-f", "folded", "-o", "-", hostile)
+    assert HOSTILE_NAME in done.stdout
 
 
 def test_static_view_needs_no_terminal_library(trace: Path) -> None:
