@@ -14,17 +14,18 @@ LIBRARY      := flame/libflameinject.so
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject test test-deep check format clean
+.PHONY: help demo live inject test test-deep test-pythons check format clean
 
 help:
-	@echo "make demo       open the app on a bundled sample (without a terminal: print the static view)"
-	@echo "make live       watch a model run in the app, on a double of the CUDA driver"
-	@echo "make inject     build the library of flame record, what has changed of it"
-	@echo "make test       the checks and the quick tests: what to run before every commit"
-	@echo "make test-deep  the other tests, and the properties with many examples; CI runs both"
-	@echo "make check      format, lint, types, import contracts: what needs no test to run"
-	@echo "make format     rewrite the code in the project's format"
-	@echo "make clean      remove .venv, caches and build output"
+	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
+	@echo "make live          watch a model run in the app, on a double of the CUDA driver"
+	@echo "make inject        build the library of flame record, what has changed of it"
+	@echo "make test          the checks and the quick tests: what to run before every commit"
+	@echo "make test-deep     the other tests, and the properties with many examples; CI runs both"
+	@echo "make test-pythons  the quick tests on every Python that flame supports and this machine has"
+	@echo "make check         format, lint, types, import contracts: what needs no test to run"
+	@echo "make format        rewrite the code in the project's format"
+	@echo "make clean         remove .venv, caches and build output"
 
 demo: $(VENV)/.installed
 	@$(BIN)/flame view $(DEMO) --fold-layers
@@ -46,6 +47,10 @@ test: $(VENV)/.installed-dev
 
 test-deep: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile deep $(PYTEST_FLAGS)
+
+# Each Python in an environment of its own in build/; make test-pythons VERSIONS="3.12 3.14"
+test-pythons: $(VENV)/.installed-dev
+	$(BIN)/python tests/pythons.py $(VERSIONS)
 
 # lint-imports without its cache: that keeps an import of a module that was missing once.
 check: $(VENV)/.installed-dev
