@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 import tomllib
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 
@@ -214,6 +217,37 @@ async def test_apps_end_with_a_server_that_is_killed() -> None:
             wait_until(lambda: not app.is_running() or app.status() == psutil.STATUS_ZOMBIE)
     finally:
         served.close()
+
+
+OTHER_USER = """
+import os, sys, urllib.error, urllib.request
+"".encode("idna")  # Imports what the other user may not read.
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+for pid in sys.argv[2:]:
+    for name in ("cmdline", "environ", "fd/1", "stat"):
+        try:
+            print(open(f"/proc/{pid}/{name}", "rb").read())
+        except OSError as error:
+            print(error)
+try:
+    urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/")
+except urllib.error.HTTPError as error:
+    print(error.code, error.read(), error.headers.items())
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be two users")
+async def test_another_user_does_not_learn_the_address(served: Served) -> None:
+    secret = served.url.rstrip("/").rpartition("/")[2]
+    async with page(served):
+        pids = [str(served.process.pid), *(str(app.pid) for app in apps(served))]
+        command = [sys.executable, "-c", OTHER_USER, str(served.port), *pids]
+        spying = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+        found, _ = await spying.communicate()
+    assert spying.returncode == 0
+    assert b"flame" in found and b"404" in found
+    assert secret.encode() not in found
+    wait_until(lambda: not apps(served))
 
 
 def test_the_package_that_is_advised_is_the_one_that_works() -> None:
