@@ -12,17 +12,19 @@ from typing import NamedTuple
 from flame.attach.discover.proc import read, read_or_raise
 from flame.core.readers.fdump.folder import SUFFIX
 
+REMOTE_VERSIONS = frozenset({(3, 14), (3, 15)})
+"""Those of CPython into which the library can be loaded while they run."""
+
 _DUMP = re.compile(
     rb"^\S+ \S\S\Ss \S+ \S+ (\d+) +(/.*" + re.escape(SUFFIX.encode()) + rb")( \(deleted\))?$", re.M
 )
 _PYTHON = re.compile(
-    rb"/libpython3\.(\d+)|/bin/python3\.(\d+)[a-z]*$|\.cpython-3(\d+)[a-z]*-", re.M
+    rb"/libpython3\.(\d+)|/python3\.(\d+)[a-z]*(?: \(deleted\))?$|\.cpython-3(\d+)[a-z]*-", re.M
 )
 _CUDA = re.compile(rb"/libcuda\.so")
 # Only whether it is there, and names this library: other variables may hold secrets.
 _PREPARED = re.compile(rb"(?:\A|\0)(?:CUDA|NVTX)_INJECTION64_PATH=[^\0]*flameinject")
 _INTERPRETER = re.compile(r"python[\d.]*[a-z]?")
-_OLDEST_REMOTE = (3, 14)
 
 
 class MappedDump(NamedTuple):
@@ -99,4 +101,4 @@ def is_interpreter(pid: int) -> bool:
 
 def takes_library(version: tuple[int, int]) -> bool:
     """Tell whether the library can be loaded into a running Python of this version."""
-    return version >= _OLDEST_REMOTE
+    return version in REMOTE_VERSIONS
