@@ -9,10 +9,16 @@ import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.mapped_files import (
+    IsNotRegularError,
+    MappedFile,
+    identify_mapped,
+    open_regular,
+)
 from flame.core.options import silent
 from flame.core.readers.fdump.layout import (
     CHUNK_HEADER,
@@ -32,6 +38,7 @@ from flame.core.readers.shared.gzip_files import GZIP, read_whole
 
 # Room that is made ahead is 16 MiB: behind more places without a chunk there is none.
 _MOST_ABSENT = 1 << 12
+_NOT_REGULAR = "not a regular file; copy it to one first"
 
 
 @contextmanager
@@ -58,8 +65,11 @@ class DumpBytes:
         self._close = weakref.finalize(self, os.close, self._file)
         self._data: bytes | None = None
         try:
-            if not stat.S_ISREG(os.fstat(self._file).st_mode):
-                raise InputError("not a regular file; copy it to one first")
+            status = os.fstat(self._file)
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(_NOT_REGULAR)
+            self.file = status.st_dev, status.st_ino
+            """Device and inode."""
             if os.pread(self._file, len(GZIP), 0) == GZIP:
                 self._data = read_whole(Path(f"/proc/self/fd/{self._file}"), silent)
         except (EOFError, zlib.error) as error:
@@ -73,6 +83,12 @@ class DumpBytes:
         """Close the file."""
         self._close()
 
+    def mapped_file(self) -> MappedFile | None:
+        """Say how the file is listed where a process has mapped it; None where nobody can tell."""
+        with suppress(OSError):
+            return identify_mapped(self._file)
+        return None
+
     def size(self) -> int:
         """Return how long the file is now."""
         return os.fstat(self._file).st_size if self._data is None else len(self._data)
@@ -85,8 +101,10 @@ class DumpBytes:
 
 
 def _open_file(path: Path) -> int:
-    # A pipe would be waited for.
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        return open_regular(path)
+    except IsNotRegularError:
+        raise InputError(_NOT_REGULAR) from None
 
 
 def _duplicate_descriptor(descriptor: int) -> int:
