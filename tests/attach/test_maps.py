@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from flame.attach.discover.dump_counts import DumpCounter
+from flame.attach.discover.jobs import Jobs
 from flame.attach.discover.maps import MappedDump, mappings_of, path_of
 from flame.attach.discover.process_table import ProcessTable
 from tests.attach.conftest import Start, needs_root
@@ -105,3 +109,20 @@ def test_two_of_the_same_number_are_two(holding: Holding, tmp_path: Path) -> Non
         processes = ProcessTable()
         processes.update()
         assert {path_of(dump, pid) for dump in processes.dumps()[pid]} == {one, other}
+
+
+def test_what_is_listed_is_not_unpacked(holding: Holding, tmp_path: Path) -> None:
+    """A user can have root list what would fill its memory."""
+    path = tmp_path / "1-1.fdump"
+    path.write_bytes(gzip.compress(bytes(1 << 26)))
+    pid = holding(path)
+    processes = ProcessTable()
+    processes.update()
+    tracemalloc.start()
+    try:
+        jobs = Jobs(processes, DumpCounter())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert jobs.stopped[pid] == (path,) and pid not in jobs.dumps
+    assert peak < 1 << 24

@@ -58,8 +58,11 @@ class DumpBytes:
     Not mapped: a file that somebody shortens while it is mapped ends whoever reads it.
     """
 
-    def __init__(self, path: Path, descriptor: int | None = None) -> None:
-        """Open the file at ``path``, or duplicate ``descriptor``, which stays the caller's."""
+    def __init__(self, path: Path, descriptor: int | None = None, unpack: bool = True) -> None:
+        """Open the file at ``path``, or duplicate ``descriptor``, which stays the caller's.
+
+        Without ``unpack`` a gzipped one is refused, which costs nothing.
+        """
         self._file = _open_file(path) if descriptor is None else _duplicate_descriptor(descriptor)
         # Descriptors are few: what is forgotten gives its own back.
         self._close = weakref.finalize(self, os.close, self._file)
@@ -71,6 +74,8 @@ class DumpBytes:
             self.file = status.st_dev, status.st_ino
             """Device and inode."""
             if os.pread(self._file, len(GZIP), 0) == GZIP:
+                if not unpack:
+                    raise InputError("gzipped: nobody records to it")
                 self._data = read_whole(Path(f"/proc/self/fd/{self._file}"), silent)
         except (EOFError, zlib.error) as error:
             self.close()
@@ -260,10 +265,10 @@ def piece_of(chunk: Chunk, low: int = 0) -> RecordPiece:
     return RecordPiece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
 
 
-def open_dump(path: Path) -> tuple[DumpBytes, Chunks]:
+def open_dump(path: Path, unpack: bool = True) -> tuple[DumpBytes, Chunks]:
     """Open the dump at ``path``; the caller closes its bytes. InputError if it is no dump (yet)."""
     with prefix_errors(path):
-        data = DumpBytes(path)
+        data = DumpBytes(path, unpack=unpack)
         try:
             return data, Chunks(data)
         except BaseException:
