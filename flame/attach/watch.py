@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from flame.attach.discover.finished import read_dump_info, read_header
+from flame.attach.discover.jobs import file_at
 from flame.attach.discover.maps import path_of
 from flame.attach.discover.proc import read_process
 from flame.attach.discover.process_table import ProcessTable
@@ -37,7 +38,7 @@ class DumpWatch:
         self._whole = folder
         self._folders = {path.parent: 0 for path in self._waiting if _lies_in_folder(path)}
         self._folders |= {folder: 0} if folder else {}
-        self._seen: set[int] = set()
+        self._seen: set[tuple[int, int]] = set()
         self._foreign: set[str] = set()
         self._processes = ProcessTable()
         self._next = 0.0
@@ -71,10 +72,10 @@ class DumpWatch:
         for path in list(self._waiting):
             with suppress(InputError, OSError):
                 read_header(path)
-                inode = path.stat().st_ino
+                file = file_at(path)
                 del self._waiting[path]
-                if inode not in self._seen:
-                    self._seen.add(inode)
+                if file and file not in self._seen:
+                    self._seen.add(file)
                     yield path
 
     # By folder
@@ -103,7 +104,7 @@ class DumpWatch:
     def _is_known(self, path: Path) -> bool:
         if path.name in self._foreign or path in self._waiting:
             return True
-        return path.stat().st_ino in self._seen
+        return file_at(path) in self._seen
 
     def _is_ours(self, path: Path) -> bool:
         """Whether the process that writes the dump comes from those that are watched."""
@@ -129,8 +130,10 @@ class DumpWatch:
         below = {child.pid: child.start for child in processes.descendants(*known)}
         self._pids |= below
         for pid, dumps in processes.dumps().items():
-            new = [dump for dump in dumps if pid in below and dump.inode not in self._seen]
-            for path in filter(None, (path_of(dump, pid) for dump in new)):
+            found = [path_of(dump, pid) for dump in dumps] if pid in below else []
+            for path in filter(None, found):
+                if file_at(path) in self._seen:
+                    continue
                 self._waiting.setdefault(path)
                 if _lies_in_folder(path):
                     self._folders.setdefault(path.parent, 0)

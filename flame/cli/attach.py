@@ -23,7 +23,7 @@ recording, or a dump. Without any of them a list to choose from opens.
 
 Whatever was started with 'flame record', or with CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH
 in its environment, is shown as it runs, and left as it is when you quit. Into a running CPython
-3.14 or later the library is loaded. Of another Python the Python stacks can be sampled, without
+3.14 or 3.15 the library is loaded. Of another Python the Python stacks can be sampled, without
 the GPU: pip install py-spy.
 
 --pc begins or ends PC sampling in a program that is recorded already: then 'flame view' shows the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -10,23 +11,26 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _LONGEST_REASON = 200
 
 _LONGEST_OUTPUT = 1 << 16
+_NO_GROUP = 65534
 
 _TELLING = re.compile("error|fail|cannot|can't|could not|unable|denied|no space", re.IGNORECASE)
 
 
 @contextmanager
 def start_group(
-    command: list[str], out: BinaryIO, errors: BinaryIO
+    command: list[str], out: BinaryIO, errors: BinaryIO, uid: int | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run ``command``, all of whose paths are absolute, in a process group of its own.
 
     nsys is a launcher: stopping the group stops it all. ncu reads a configuration from the current
-    folder, which is none of the user's where that holds a stranger's files.
+    folder, which is none of the user's where that holds a stranger's files. ``uid``: root runs it
+    as that user, who may then do with it what he likes: it gets nothing of root's environment,
+    groups or terminal.
     """
     with _hold_signals() as held:
         process = subprocess.Popen(
@@ -36,6 +40,7 @@ def start_group(
             stderr=errors,
             cwd="/",
             start_new_session=True,
+            **({} if uid is None else _run_as(uid)),
         )
     try:
         for number in held:
@@ -45,6 +50,15 @@ def start_group(
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _run_as(uid: int) -> dict[str, Any]:
+    try:
+        group = pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        group = _NO_GROUP
+    environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+    return {"user": uid, "group": group, "extra_groups": [], "env": environment}
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""The library is loaded into programs that run already: by a real CPython 3.14 where there is one.
+"""The library is loaded into programs that run already: real CPythons 3.14 where there are any.
 
-``FLAME_PYTHON314`` names it, else it is looked for on PATH; ``tests/attach/python314.sh`` makes
-one.
+``FLAME_PYTHON314`` and ``FLAME_PYTHON315`` name them, else they are looked for on PATH;
+``tests/attach/python314.sh`` makes them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,14 @@ Running = Callable[..., "subprocess.Popen[bytes]"]
 @pytest.fixture(scope="session")
 def python314() -> str:
     """A CPython that others can load something into."""
-    found = os.environ.get("FLAME_PYTHON314") or shutil.which("python3.14")
+    return loadable_python("3.14")
+
+
+def loadable_python(version: str) -> str:
+    variable = f"FLAME_PYTHON{version.replace('.', '')}"
+    found = os.environ.get(variable) or shutil.which(f"python{version}")
     if not found:
-        pytest.skip("no CPython 3.14: FLAME_PYTHON314 can name one")
+        pytest.skip(f"no CPython {version}: {variable} can name one")
     code = "import sys; sys.exit(not sys.is_remote_debug_enabled())"
     if subprocess.run([found, "-I", "-c", code], check=False).returncode:
         pytest.skip(f"{found} cannot be loaded into")
@@ -121,6 +126,24 @@ def leaves(tree: flame.StackTree) -> Iterator[list[int]]:
                 path.append(int(tree.frame[node]))
                 node = int(tree.parent[node])
             yield path[::-1]
+
+
+@pytest.mark.parametrize("version", ["3.14", "3.15"])
+def test_kernels_are_recorded_in_every_version(
+    version: str, running: Running, tmp_path: Path
+) -> None:
+    process = running(loadable_python(version), "-c", LAUNCHING)
+    dump = load(process.pid, tmp_path)
+    wait_until(lambda: dump.stat().st_size > 0 and launches(dump) > 50)
+    assert process.poll() is None
+
+
+def test_a_program_with_another_interpreter_in_it(
+    python314: str, running: Running, tmp_path: Path
+) -> None:
+    code = f"import _interpreters\n_interpreters.create()\n{WAITING}"
+    process = running(python314, "-c", code)
+    assert load(process.pid, tmp_path).parent == tmp_path
 
 
 def test_loading_again_gives_the_same_dump(
@@ -246,22 +269,25 @@ def test_an_older_python_says_so(running: Running, tmp_path: Path) -> None:
     if sys.version_info >= (3, 14):
         pytest.skip("this Python is not older")
     process = running(sys.executable, "-c", WAITING)
-    assert "older than 3.14" in why_not(process.pid, tmp_path)
+    assert "only releases of CPython 3.14 and 3.15" in why_not(process.pid, tmp_path)
 
 
-def test_another_program_is_not_run_a_second_time(start: Start, tmp_path: Path) -> None:
-    assert "its program is sleep" in why_not(start("/bin/sleep", "60").pid, tmp_path)
+def test_another_program_is_left_alone(start: Start, tmp_path: Path) -> None:
+    assert "it is no Python program" in why_not(start("/bin/sleep", "60").pid, tmp_path)
 
 
 def test_a_python_that_has_been_updated(python314: str, running: Running, tmp_path: Path) -> None:
-    copy = Path(python314).resolve().with_name("python3.14-gone")
+    folder = Path(python314).resolve().with_name("old")
+    copy = folder / "python3.14"
     try:
+        folder.mkdir()
         shutil.copy(Path(python314).resolve(), copy)
+        process = running(str(copy), "-c", WAITING)
     except OSError:
         pytest.skip("no room beside the Python")
-    process = running(str(copy), "-c", WAITING)
-    copy.unlink()
-    assert "has been updated" in why_not(process.pid, tmp_path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    assert load(process.pid, tmp_path).parent == tmp_path
 
 
 def test_a_process_that_is_gone() -> None:

@@ -17,7 +17,7 @@ from flame.attach.discover.finished import (
     finished_recordings,
     read_header,
 )
-from flame.attach.discover.jobs import Jobs, job_of
+from flame.attach.discover.jobs import Jobs, file_at, job_of
 from flame.attach.discover.model import Candidate, Discovery, Job, WatchMethod
 from flame.attach.discover.proc import user_name
 from flame.attach.discover.process_table import ProcessTable
@@ -51,8 +51,8 @@ class ProcessFinder:
         until = time.monotonic() + self._patience
         left = self._dumps_left()
         self._jobs = jobs = Jobs(self._processes, self._counter)
-        mapped = jobs.inodes()
-        left = [dump for dump in left if _inode(dump.path) not in mapped]
+        mapped = jobs.files()
+        left = [dump for dump in left if file_at(dump.path) not in mapped]
         elsewhere = [dump for dump in left if is_fresh(dump.header)]
         growing = [*jobs.paths(), *(dump.path for dump in elsewhere)]
         counted = self._counter.count(growing, until)
@@ -95,7 +95,7 @@ class ProcessFinder:
         header = read_header(path)
         if header.state != RUNNING:
             return False
-        return is_fresh(header) or _inode(path) in self._jobs.inodes()
+        return is_fresh(header) or file_at(path) in self._jobs.files()
 
     def called(self, name: str) -> list[int]:
         """Return the processes of this user whose program or script is called so."""
@@ -142,9 +142,3 @@ def _owner(path: Path) -> int:
     with suppress(OSError):
         return path.stat().st_uid
     return _NOBODY
-
-
-def _inode(path: Path) -> int:
-    with suppress(OSError):
-        return path.stat().st_ino
-    return 0

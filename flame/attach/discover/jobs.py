@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from flame.attach.discover.dump_counts import DumpCount, DumpCounter, total
@@ -29,6 +30,7 @@ class Jobs:
         self.dumps: dict[int, tuple[Path, ...]] = {}
         self.lost: set[int] = set()
         self.stopped: dict[int, tuple[Path, ...]] = {}
+        self._mapped: list[Path] = []
         self._counter = counter
         self._candidates: dict[int, Candidate] = {}
         for pid, dumps in processes.dumps().items():
@@ -39,6 +41,7 @@ class Jobs:
         growing = tuple(path for path in known if self._grows(path))
         if growing:
             self.dumps[pid] = growing
+            self._mapped += known
         elif known:
             self.stopped[pid] = tuple(known)
         else:
@@ -96,10 +99,9 @@ class Jobs:
         program = command[0].rpartition("/")[2]
         return name in (process.name, job_name(process.name, command), program)
 
-    def inodes(self) -> set[int]:
-        """Return the inodes of dumps that are still written and that some process has mapped."""
-        mapped = self.processes.dumps().items()
-        return {dump.inode for pid, dumps in mapped if pid not in self.stopped for dump in dumps}
+    def files(self) -> set[tuple[int, int]]:
+        """Return device and inode of what processes that still write dumps have mapped."""
+        return {file for path in self._mapped if (file := file_at(path))}
 
     def paths(self) -> list[Path]:
         """Return the paths of dumps that are still written, as far as they can be opened."""
@@ -170,6 +172,14 @@ class Jobs:
         candidates = tuple(map(self.candidate, members))
         paths = [path for candidate in candidates for path in candidate.dumps]
         return job_of(self.candidate(root), candidates, paths, self._counter, counted)
+
+
+def file_at(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of the file at ``path``; None if it has just been removed."""
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 def job_of(

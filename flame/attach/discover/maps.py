@@ -10,25 +10,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flame.attach.discover.proc import read, read_or_raise
+from flame.core.mapped_files import MappedFile, identify_mapped, open_regular
 from flame.core.readers.fdump.folder import SUFFIX
 
+REMOTE_VERSIONS = frozenset({(3, 14), (3, 15)})
+"""Those of CPython into which the library can be loaded while they run."""
+
 _DUMP = re.compile(
-    rb"^\S+ \S\S\Ss \S+ \S+ (\d+) +(/.*" + re.escape(SUFFIX.encode()) + rb")( \(deleted\))?$", re.M
+    rb"^\S+ \S\S\Ss \S+ (\S+) (\d+) +(/.*" + re.escape(SUFFIX.encode()) + rb")( \(deleted\))?$",
+    re.M,
 )
 _PYTHON = re.compile(
-    rb"/libpython3\.(\d+)|/bin/python3\.(\d+)[a-z]*$|\.cpython-3(\d+)[a-z]*-", re.M
+    rb"/libpython3\.(\d+)|/python3\.(\d+)[a-z]*(?: \(deleted\))?$|\.cpython-3(\d+)[a-z]*-", re.M
 )
 _CUDA = re.compile(rb"/libcuda\.so")
 # Only whether it is there, and names this library: other variables may hold secrets.
 _PREPARED = re.compile(rb"(?:\A|\0)(?:CUDA|NVTX)_INJECTION64_PATH=[^\0]*flameinject")
 _INTERPRETER = re.compile(r"python[\d.]*[a-z]?")
-_OLDEST_REMOTE = (3, 14)
 
 
 class MappedDump(NamedTuple):
     """Name a dump as its process sees it: ``path`` may have been removed."""
 
-    inode: int
+    file: MappedFile
     path: str
     removed: bool
 
@@ -49,27 +53,41 @@ def mappings_of(pid: int) -> Mappings:
     maps = read_or_raise(pid, "maps")
     python = _PYTHON.search(maps)
     version = (3, int(next(filter(None, python.groups())))) if python else None
-    matches = (match.groups(b"") for match in _DUMP.finditer(maps))
-    dumps = {int(inode): _dump(int(inode), path, removed) for inode, path, removed in matches}
+    dumps = {dump.file: dump for dump in map(_dump, _DUMP.finditer(maps))}
     return Mappings(tuple(dumps.values()), version, bool(_CUDA.search(maps)))
 
 
-def _dump(inode: int, path: bytes, removed: bytes) -> MappedDump:
+def _dump(match: re.Match[bytes]) -> MappedDump:
+    device, inode, path, removed = match.groups(b"")
     # The only character that the kernel writes in another way.
-    return MappedDump(inode, os.fsdecode(path.replace(b"\\012", b"\n")), bool(removed))
+    name = os.fsdecode(path.replace(b"\\012", b"\n"))
+    return MappedDump(MappedFile(device.decode("ascii"), int(inode)), name, bool(removed))
 
 
 def path_of(dump: MappedDump, pid: int) -> Path | None:
     """Return a path by which this process can open the dump that ``pid`` has mapped.
 
-    None if there is none: it was removed, or lies in a container, and others cannot get at it.
+    None if there is none: it was removed, or lies in a container, and others cannot get at it. A
+    link in its place is not followed: who owns the folder may have put it there.
     """
-    named = () if dump.removed else (dump.path, f"/proc/{pid}/root{dump.path}")
-    for path in (*named, *_descriptors(pid)):
-        with suppress(OSError):
-            if os.stat(path).st_ino == dump.inode:  # noqa: PTH116
+    if not dump.removed:
+        for path in (dump.path, f"/proc/{pid}/root{dump.path}"):
+            if _leads_to(path, dump.file, follow_link=False):
                 return Path(path)
+    for path in _descriptors(pid):
+        if _leads_to(path, dump.file, follow_link=True):
+            return Path(path)
     return None
+
+
+def _leads_to(path: str, file: MappedFile, follow_link: bool) -> bool:
+    with suppress(OSError):
+        descriptor = open_regular(path, follow_link)
+        try:
+            return identify_mapped(descriptor) == file
+        finally:
+            os.close(descriptor)
+    return False
 
 
 def _descriptors(pid: int) -> Iterator[str]:
@@ -99,4 +117,4 @@ def is_interpreter(pid: int) -> bool:
 
 def takes_library(version: tuple[int, int]) -> bool:
     """Tell whether the library can be loaded into a running Python of this version."""
-    return version >= _OLDEST_REMOTE
+    return version in REMOTE_VERSIONS

@@ -19,7 +19,7 @@ class WatchMethod(Enum):
     DUMP = "recording"
     """It has the library, and a dump that grows."""
     REMOTE = "can be loaded"
-    """CPython 3.14 or later: the library can be loaded into it (``sys.remote_exec``)."""
+    """CPython 3.14 or 3.15: the library can be loaded into it."""
     CPU = "CPU only"
     """Another Python: py-spy can sample it, without the GPU."""
     NONE = "not recorded"

@@ -17,6 +17,7 @@ from flame.attach.discover.maps import (
     mappings_of,
 )
 from flame.attach.discover.proc import ProcessStat, all_processes, descendants, read
+from flame.core.mapped_files import MappedFile
 
 _KEPT = 5.0
 """Seconds that a process which has nothing to do with recording is not looked at again."""
@@ -74,15 +75,15 @@ class ProcessTable:
 
     def dumps(self) -> dict[int, list[MappedDump]]:
         """Return the dumps that are mapped, by the process that writes them."""
-        users: dict[int, list[int]] = {}
-        dumps: dict[int, MappedDump] = {}
+        users: dict[MappedFile, list[int]] = {}
+        dumps: dict[MappedFile, MappedDump] = {}
         for pid, (_, inspection) in self._inspections.items():
             for dump in inspection.mapped.dumps:
-                users.setdefault(dump.inode, []).append(pid)
-                dumps[dump.inode] = dump
+                users.setdefault(dump.file, []).append(pid)
+                dumps[dump.file] = dump
         by_writer: dict[int, list[MappedDump]] = {}
-        for inode, pids in users.items():
-            by_writer.setdefault(self._writer(dumps[inode], pids), []).append(dumps[inode])
+        for file, pids in users.items():
+            by_writer.setdefault(self._writer(dumps[file], pids), []).append(dumps[file])
         return by_writer
 
     def _writer(self, dump: MappedDump, pids: list[int]) -> int:

@@ -1,53 +1,35 @@
-"""Load the library into a running CPython 3.14 or later by ``sys.remote_exec`` (PEP 768)."""
+"""Load the library into a running CPython (PEP 768).
+
+Nothing that the owner of that program could have made is run for it, least of all by root.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any
 
-from flame.attach.discover.maps import is_interpreter, mappings_of, path_of
+from flame.attach.discover.maps import mappings_of, path_of, takes_library
 from flame.attach.discover.permission import explain
 from flame.attach.discover.proc import read, read_process, user_name
+from flame.attach.library.process_memory import ProcessMemory
+from flame.attach.library.python_runtime import reason_against, request_script
 from flame.attach.library.remote_script import ROOM, RemoteScript
 from flame.core.errors import InputError
-from flame.record.environment import INJECTIONS, library_path
+from flame.record.environment import library_path
 
 PATIENCE = 5.0
 """Seconds within which a program that runs Python at all comes by."""
 
-_ASKING = 30.0  # a second interpreter starts in 0.05 s, on a machine that is not overloaded
 _INJECTED = Path(__file__).with_name("injected.py")
-# Run by the interpreter of the program: of another minor version it could not do it, and what it
-# has to know of the program's memory changes with every one.
-_ASK = """\
-import sys
-try:
-    sys.remote_exec(int(sys.argv[1]), sys.argv[2])
-except Exception as error:
-    while error:
-        print(error)
-        error = error.__cause__ or error.__context__
-    sys.exit(1)
-"""
 _RECORD = "start it with flame record"
 _INSIDE = (
     "it sees other files than flame does (a container): install flame-view in there and run flame "
     f"attach in there, or {_RECORD}"
 )
-_LIBPYTHON = re.compile(rb" (/[^\n]*)/libpython3[^/\n]*$", re.MULTILINE)
-# What CPython says (Python/remote_debugging.c), and what is to be said of it.
-_REASONS = {
-    "not enabled in the remote": "its Python was told to let nobody load anything into it "
-    f"(-X disable-remote-debug, PYTHON_DISABLE_REMOTE_DEBUG): {_RECORD}",
-    "not been compiled in": f"its Python was built --without-remote-debug: {_RECORD}",
-    "no attribute 'remote_exec'": f"its Python is older than 3.14: {_RECORD}",
-}
 
 
 def load(pid: int, folder: Path | None = None, patience: float = PATIENCE) -> Path:
@@ -62,18 +44,14 @@ def load(pid: int, folder: Path | None = None, patience: float = PATIENCE) -> Pa
     code for more than ``patience`` seconds, an InputError says that it will do it when that ends.
     InputError says why, too, where it cannot be done, and UsageError if there is no library.
     """
-    target = _target(pid)
-    library = library_path()
-    _check_sees(pid, library, folder)
-    if folder and not _is_usable(folder, target):
-        raise InputError(f"{pid}: {_refused('refused', target, folder)}")
-    try:
-        with RemoteScript((target.uid, target.gid)) as remote_script:
-            remote_script.prepare(_script(library, folder, remote_script.place))
-            _ask(target, remote_script.script)
-            answer = remote_script.wait(patience, partial(_is_same, target))
-    except OSError as error:
-        raise InputError(f"{ROOM}: not writable ({error.strerror or error})") from None
+    with _open_memory(pid) as memory:
+        # Only now: what it becomes by exec has another memory.
+        target = _target(pid)
+        library = library_path()
+        _check_sees(pid, library, folder)
+        if folder and not _is_usable(folder, target):
+            raise InputError(f"{pid}: {_refused('refused', target, folder)}")
+        answer = _ask(target, memory, library, folder, patience)
     if answer is None:
         raise InputError(_late(target, patience))
     if answer != "recording":
@@ -89,28 +67,34 @@ class _RemoteProcess:
     start: int
     uid: int
     gid: int
-    program: str
+
+
+def _open_memory(pid: int) -> ProcessMemory:
+    """InputError where this user may not look into ``pid``."""
+    reason = explain(pid)
+    try:
+        if not reason:
+            return ProcessMemory(pid)
+    except OSError as error:
+        reason = explain(pid) or f"nothing can be loaded into it ({error.strerror or error})"
+    raise InputError(f"{pid}: {reason}")
 
 
 def _target(pid: int) -> _RemoteProcess:
-    """InputError where ``pid`` is no Python that this user may change."""
-    if reason := explain(pid):
-        raise InputError(f"{pid}: {reason}")
+    """InputError where ``pid`` is no Python that can load anything."""
     process = read_process(pid)
     try:
-        program = str(Path(f"/proc/{pid}/exe").readlink())
+        python = mappings_of(pid).python
         ids = _ids(pid)
     except (OSError, ValueError):
-        process = None
+        process = python = None
     if not process:
         raise InputError(f"{pid}: it has ended")
-    if program.endswith(" (deleted)"):
-        raise InputError(f"{pid}: its Python has been updated since it was started: {_RECORD}")
-    if not is_interpreter(pid):
-        # Another program would do whatever it does with the words that a Python is told.
-        name = Path(program).name
-        raise InputError(f"{pid}: its program is {name}, no Python interpreter: {_RECORD}")
-    return _RemoteProcess(pid, process.start, *ids, program)
+    if python is None:
+        raise InputError(f"{pid}: it is no Python program: {_RECORD}")
+    if not takes_library(python):
+        raise InputError(f"{pid}: {reason_against(python)}: {_RECORD}")
+    return _RemoteProcess(pid, process.start, *ids)
 
 
 def _ids(pid: int) -> tuple[int, int]:
@@ -164,78 +148,31 @@ def _script(library: Path, folder: Path | None, place: Path) -> str:
     return f"{_INJECTED.read_text()}\n\nattach{words!r}\n"
 
 
-def _ask(target: _RemoteProcess, script: Path) -> None:
-    """Have the interpreter of the program tell it to run ``script``. InputError if it will not."""
-    runs_as = _credentials(target)
+def _ask(
+    target: _RemoteProcess,
+    memory: ProcessMemory,
+    library: Path,
+    folder: Path | None,
+    patience: float,
+) -> str | None:
+    """What the target says once it has loaded ``library``; None where it does not come by."""
     try:
-        done = subprocess.run(
-            [target.program, "-I", "-S", "-c", _ASK, str(target.pid), str(script)],
-            executable=f"/proc/{target.pid}/exe",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=_environment(target),
-            cwd="/",
-            timeout=_ASKING,
-            **runs_as,
-        )
-    except subprocess.TimeoutExpired:
-        raise InputError(f"{target.pid}: its Python did not answer: {_RECORD}") from None
+        with RemoteScript((target.uid, target.gid)) as remote_script:
+            remote_script.prepare(_script(library, folder, remote_script.place))
+            _request(target, memory, remote_script.script)
+            return remote_script.wait(patience, partial(_is_same, target))
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            f"{target.pid}: its Python cannot be run here ({reason}): {_RECORD}"
-        ) from None
-    if done.returncode:
-        output = done.stdout.decode("utf-8", "replace")
-        raise InputError(f"{target.pid}: {_reason(target, output, bool(runs_as))}")
+        raise InputError(f"{ROOM}: not writable ({error.strerror or error})") from None
 
 
-def _credentials(target: _RemoteProcess) -> dict[str, Any]:
-    """Whom to run the program's interpreter as, for `subprocess.run`: its user may have made it.
-
-    Root runs no such thing as root. As that user it can do it as well, unless the system lets
-    nobody but root.
-    """
-    if os.geteuid() != 0 or target.uid == 0 or _is_roots(Path(target.program)):
-        return {}
-    return {"user": target.uid, "group": target.gid, "extra_groups": []}
-
-
-def _is_roots(path: Path) -> bool:
-    """Whether nobody but root can change the file at ``path``, or put another one in its place."""
+def _request(target: _RemoteProcess, memory: ProcessMemory, script: Path) -> None:
     try:
-        statuses = [part.stat() for part in (path, *path.parents)]
+        request_script(memory, target.pid, str(script))
+    except InputError as error:
+        raise InputError(f"{target.pid}: {error}: {_RECORD}") from None
     except OSError:
-        return False
-    return all(status.st_uid == 0 and not status.st_mode & 0o022 for status in statuses)
-
-
-def _environment(target: _RemoteProcess) -> dict[str, str]:
-    """Our own without injections; a Python that is a library is looked for where it was found."""
-    environment = {key: value for key, value in os.environ.items() if key not in INJECTIONS}
-    library = _LIBPYTHON.search(read(target.pid, "maps"))
-    if library and target.uid == os.geteuid():
-        folders = [os.fsdecode(library[1]), environment.get("LD_LIBRARY_PATH", "")]
-        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, folders))
-    return environment
-
-
-def _reason(target: _RemoteProcess, output: str, dropped: bool) -> str:
-    """What to say where the interpreter has failed with that text."""
-    for sign, reason in _REASONS.items():
-        if sign in output:
-            return reason
-    if not _is_same(target):
-        return "it has ended"
-    if dropped:
-        user = user_name(target.uid)
-        return (
-            f"root does not run the Python of {user} ({target.program}), and {user} may not look "
-            "into it (kernel.yama.ptrace_scope has to be 0)"
-        )
-    lines = output.strip().splitlines() or ["it says nothing"]
-    return f"nothing can be loaded into it ({lines[-1]}): {_RECORD}"
+        reason = "what is in its memory makes no sense" if _is_same(target) else "it has ended"
+        raise InputError(f"{target.pid}: {reason}: {_RECORD}") from None
 
 
 def _late(target: _RemoteProcess, patience: float) -> str:

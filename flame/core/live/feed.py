@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -80,16 +79,15 @@ class RecordingFeed:
         InputError where it is no dump (yet).
         """
         with prefix_errors(path):
-            state = path.stat() if fd is None else os.fstat(fd)
-            file = state.st_dev, state.st_ino
-            if file in self._files:
-                return
             data = DumpBytes(path, fd)
+            if data.file in self._files:
+                data.close()
+                return
         growing = GrowingDump(data, str(path), len(self._sources), self._shared, self._options)
         store = ActivityStore(self._work, growing.process, self._no_launch)
         spans = SpanStore(self._host, growing.process, self._vocabulary.parents)
-        self._files.add(file)
-        self._sources.append(LiveSource(growing, store, spans, Liveness(state.st_ino)))
+        self._files.add(data.file)
+        self._sources.append(LiveSource(growing, store, spans, Liveness(data.mapped_file())))
 
     def close(self) -> None:
         """Close all files."""

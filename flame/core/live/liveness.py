@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flame.core.live.status import SourceState
 from flame.core.live.window import SECOND
+from flame.core.mapped_files import MappedFile, listed_file
 from flame.core.readers.fdump.layout import FULL, RUNNING, STOPPED, DumpHeader
 
 _PROC = Path("/proc")
@@ -16,15 +17,15 @@ _STARTED = 19  # field 22 of /proc/PID/stat, counted from the state on
 
 
 class Liveness:
-    """Watches the process that writes the dump with the number ``inode``.
+    """Watches the process that writes the dump ``file``, which None does not tell.
 
     A dump says now and then that it goes on. When it has been silent for longer than usual, the
     process is looked at: it may have ended without saying so. One of another PID namespace cannot
     be: then silence is all there is. ``halted``: it is there, and a signal or a debugger stops it.
     """
 
-    def __init__(self, inode: int) -> None:
-        self._inode = inode
+    def __init__(self, file: MappedFile | None) -> None:
+        self._file = file
         self._beat = -1
         self._heard = self._looked = self._pause = 0
         self._gone = False
@@ -51,7 +52,7 @@ class Liveness:
             self.halted = False
         elif now - max(self._heard, self._looked) > max(_SILENT, 3 * self._pause):
             self._looked = now
-            self._gone = not _is_writing(header.pid, header.start_monotonic, self._inode)
+            self._gone = not _is_writing(header.pid, header.start_monotonic, self._file)
             self.halted = not self._gone and _is_halted(header.pid)
 
 
@@ -62,7 +63,7 @@ def _is_halted(pid: int) -> bool:
         return False
 
 
-def _is_writing(pid: int, since: int, inode: int) -> bool:
+def _is_writing(pid: int, since: int, file: MappedFile | None) -> bool:
     """Return whether process ``pid`` existed at ``since`` and has the file mapped."""
     try:
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
@@ -71,14 +72,14 @@ def _is_writing(pid: int, since: int, inode: int) -> bool:
         tick = SECOND // os.sysconf("SC_CLK_TCK")
         if fields[0] in "ZX" or int(fields[_STARTED]) * tick > since + asleep + SECOND:
             return False
-        return _maps(pid, inode)
+        return file is None or _maps(pid, file)
     except (FileNotFoundError, ProcessLookupError):
         return False
     except (OSError, ValueError, IndexError):
         return True
 
 
-def _maps(pid: int, inode: int) -> bool:
+def _maps(pid: int, file: MappedFile) -> bool:
     """Return whether the process has mapped the file: after an exec it has not."""
     with (_PROC / str(pid) / "maps").open("rb") as lines:
-        return any(line.split(maxsplit=5)[4] == b"%d" % inode for line in lines)
+        return any(listed_file(line) == file for line in lines)

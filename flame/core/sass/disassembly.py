@@ -148,7 +148,7 @@ class _CodeSearch:
         with self._open_cubin(crc) as cubin:
             if self._tool is None:
                 raise InputError(nvdisasm.ADVICE)
-            cache = CodeCache(cubin, self._tool.version)
+            cache = CodeCache(cubin, f"{self._tool.version}{_mark_of(_other_owner(cubin))}")
             known = cache.read()
             more = self._disassemble(crc, cubin, names - known.keys())
             if more:
@@ -179,10 +179,23 @@ class _CodeSearch:
             return {}
         functions = find_functions(cubin.fileno(), sorted(names), self._tick)
         path = self._place / f"{crc:016x}.cubin"
+        if not functions:
+            return {}
         try:
-            return self._tool.disassemble(path, functions, self._tick) if functions else {}
+            return self._tool.disassemble(path, functions, self._tick, _other_owner(cubin))
         except OSError as error:
             raise InputError(f"nvdisasm cannot be run: {error.strerror or error}") from None
+
+
+def _other_owner(cubin: BufferedReader) -> int | None:
+    """The user as whom root has the cubin disassembled: what it makes of nvdisasm is his alone."""
+    owner = os.fstat(cubin.fileno()).st_uid
+    return owner if os.geteuid() == 0 and owner != 0 else None
+
+
+def _mark_of(user: int | None) -> str:
+    """What keeps apart in the cache what a user could have changed while it was printed."""
+    return "" if user is None else f"-{user}"
 
 
 def _format_count(count: int) -> str:

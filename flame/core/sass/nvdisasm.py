@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -49,34 +50,42 @@ class Disassembler:
     version: str
 
     def disassemble(
-        self, cubin: Path, functions: Mapping[str, CubinFunction], tick: Tick
+        self,
+        cubin: Path,
+        functions: Mapping[str, CubinFunction],
+        tick: Tick,
+        uid: int | None = None,
     ) -> dict[str, Code]:
         """Disassemble some ``functions`` of a cubin; those that it does not print are left out.
 
-        Raises InputError that says why there are none.
+        ``uid``: the user that it is run as. Raises InputError that says why there are none.
         """
+        run = partial(self._sections, cubin, uid, tick)
         due = time.monotonic() + _PATIENCE
         codes: dict[str, Code] = {}
         for batch in _batches(functions):
-            sections = self._sections(cubin, batch.values(), tick, due)
+            sections = run(batch.values(), due)
             for name, function in batch.items():
                 section = sections.get(function.section, CodeSection())
                 if section.in_doubt:
-                    section = self._sections(cubin, [function], tick, due).get(
-                        function.section, section
-                    )
+                    section = run([function], due).get(function.section, section)
                 if section.rows:
                     end = function.start + function.size if function.start else _END
                     codes[name] = section.function_code(name, function.start, end)
         return codes
 
     def _sections(
-        self, cubin: Path, functions: Iterable[CubinFunction], tick: Tick, due: float
+        self,
+        cubin: Path,
+        uid: int | None,
+        tick: Tick,
+        functions: Iterable[CubinFunction],
+        due: float,
     ) -> dict[str, CodeSection]:
         numbers = ",".join(str(function.symbol) for function in functions)
         command = [self.path, "-c", "-g", "-fun", numbers, str(cubin.absolute())]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as stderr:
-            code = _run(command, out, stderr, tick, due)
+            code = _run(command, out, stderr, tick, due, uid)
             if code:
                 raise InputError(_describe_failure(code, stderr))
             out.seek(0)
@@ -89,9 +98,16 @@ def _batches(functions: Mapping[str, CubinFunction]) -> Iterator[dict[str, Cubin
         yield batch
 
 
-def _run(command: list[str], out: BinaryIO, stderr: BinaryIO, tick: Tick, due: float) -> int:
+def _run(
+    command: list[str],
+    out: BinaryIO,
+    stderr: BinaryIO,
+    tick: Tick,
+    due: float,
+    uid: int | None = None,
+) -> int:
     """Run a command, return its exit code; InputError where it takes or prints too much."""
-    with start_group(command, out, stderr) as process:
+    with start_group(command, out, stderr, uid) as process:
         _limit_resources(process.pid)
         while process.poll() is None:
             tick()

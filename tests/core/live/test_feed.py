@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +30,7 @@ from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Time
 from flame.core.projection.labels import Naming, labels_of
+from tests.inject.conftest import small_file_system
 from tests.support.project_tree import project_tree
 from tests.support.tiers import examples
 from tests.support.waiting import wait_until
@@ -535,6 +538,35 @@ print("held", flush=True)
 sys.stdin.readline()
 os.execlp("sleep", "sleep", "60")
 """
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_file_of_the_same_number_on_another_device_is_another_dump(tmp_path: Path) -> None:
+    clock = Clock()
+    clock.now = feed_module.monotonic()
+    feed = RecordingFeed(LoadOptions(), clock)
+    with small_file_system(tmp_path / "a", 1) as a, small_file_system(tmp_path / "b", 1) as b:
+        paths = [folder / "1.fdump" for folder in (a, b)]
+        for path in paths:
+            path.write_bytes(bytes(mmap.PAGESIZE))
+        command = [sys.executable, "-c", HOLD, str(paths[0])]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == b"held\n"
+                for path in paths:
+                    dump = running(process.pid, start=feed_module.monotonic() + SECOND)
+                    dump.write(path)
+                    feed.add(path)
+                assert paths[0].stat().st_ino == paths[1].stat().st_ino
+                feed.update()
+                clock.now += 20 * SECOND
+                feed.update()
+                states = [one.state for one in feed.status().sources]
+                assert states == [SourceState.RUNNING, SourceState.KILLED]
+            finally:
+                process.kill()
+        feed.close()
 
 
 def test_a_process_that_is_there_and_says_nothing_is_running_until_an_exec(

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ GEMM_16, GEMM_32 = (f"_ZN3llm4gemmILi{tile}EEEvPKfS2_Pfi" for tile in (16, 32))
 GEMMS = {GEMM_16, GEMM_32}
 SOFTMAX = "_ZN3llm7softmaxEPKfPfi"
 CRC = 0xFEDCBA9876543210
+NOBODY = 65534
 VERSION = '[ "$1" = --version ] && { echo "Cuda, release 13.5, V13.5.37"; exit; }\n'
 NO_TEXT = "the instructions of {} no text: "
 
@@ -391,3 +393,23 @@ def test_the_package_that_pip_installs_is_found(
     monkeypatch.setattr(programs, "HOME", tmp_path)
     found = nvdisasm.find_disassembler()
     assert found == nvdisasm.Disassembler(str(program), "13.5.37")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a program as another user")
+def test_root_disassembles_a_cubin_of_another_user_as_that_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SECRET", "of root")
+    with TemporaryDirectory() as folder:
+        recording = Recording(Path(folder), monkeypatch)
+        cubin = recording.add()
+        for path in (Path(folder), recording.folder, recording.cubins, cubin):
+            os.chown(path, NOBODY, 0)
+            path.chmod(0o755)
+        seen = Path(folder) / "seen"
+        print_what_it_gets = f"{{ id -u; id -g; id -G; env; }} > {seen}"
+        recording.program(f"{VERSION}{print_what_it_gets}").chmod(0o755)
+        recording.codes({CRC: GEMMS})
+        uid, gid, groups, *environment = seen.read_text().splitlines()
+    assert (uid, gid, groups) == (str(NOBODY),) * 3
+    assert {line.partition("=")[0] for line in environment} <= {"PATH", "LANG", "PWD", "SHLVL", "_"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -204,3 +205,26 @@ async def test_without_a_terminal_there_is_no_editor(tree: StackTree, editor: Pa
         note = open_in_editor(user.app, tree, 1)
         assert note == "an editor needs a terminal: not possible here"
         assert not Path(f"{editor}.args").exists()
+
+
+@pytest.mark.parametrize("name", ["-c:!id", "+!id", "--cmd=id", "ssh:host:file"])
+async def test_a_name_that_a_trace_has_made_up_is_a_file_and_no_option(
+    editor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    async with stage() as user:
+        assert (await opened(user, chain(Frame(Kind.PYTHON, "f", name, 7)), 1)).startswith("opened")
+        assert told(editor) == ["+7", str(tmp_path / name)]
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "scp://host/file", "/dev/tty", "x\0y"])
+async def test_a_name_that_is_no_file_here_is_not_opened(
+    editor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    async with stage() as user:
+        note = await opened(user, chain(Frame(Kind.PYTHON, "f", name, 7)), 1)
+    assert note.startswith("not on this machine") and not Path(f"{editor}.args").exists()

@@ -9,10 +9,16 @@ import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.mapped_files import (
+    IsNotRegularError,
+    MappedFile,
+    identify_mapped,
+    open_regular,
+)
 from flame.core.options import silent
 from flame.core.readers.fdump.layout import (
     CHUNK_HEADER,
@@ -32,6 +38,7 @@ from flame.core.readers.shared.gzip_files import GZIP, read_whole
 
 # Room that is made ahead is 16 MiB: behind more places without a chunk there is none.
 _MOST_ABSENT = 1 << 12
+_NOT_REGULAR = "not a regular file; copy it to one first"
 
 
 @contextmanager
@@ -51,16 +58,24 @@ class DumpBytes:
     Not mapped: a file that somebody shortens while it is mapped ends whoever reads it.
     """
 
-    def __init__(self, path: Path, descriptor: int | None = None) -> None:
-        """Open the file at ``path``, or duplicate ``descriptor``, which stays the caller's."""
+    def __init__(self, path: Path, descriptor: int | None = None, unpack: bool = True) -> None:
+        """Open the file at ``path``, or duplicate ``descriptor``, which stays the caller's.
+
+        Without ``unpack`` a gzipped one is refused, which costs nothing.
+        """
         self._file = _open_file(path) if descriptor is None else _duplicate_descriptor(descriptor)
         # Descriptors are few: what is forgotten gives its own back.
         self._close = weakref.finalize(self, os.close, self._file)
         self._data: bytes | None = None
         try:
-            if not stat.S_ISREG(os.fstat(self._file).st_mode):
-                raise InputError("not a regular file; copy it to one first")
+            status = os.fstat(self._file)
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(_NOT_REGULAR)
+            self.file = status.st_dev, status.st_ino
+            """Device and inode."""
             if os.pread(self._file, len(GZIP), 0) == GZIP:
+                if not unpack:
+                    raise InputError("gzipped: nobody records to it")
                 self._data = read_whole(Path(f"/proc/self/fd/{self._file}"), silent)
         except (EOFError, zlib.error) as error:
             self.close()
@@ -72,6 +87,12 @@ class DumpBytes:
     def close(self) -> None:
         """Close the file."""
         self._close()
+
+    def mapped_file(self) -> MappedFile | None:
+        """Say how the file is listed where a process has mapped it; None where nobody can tell."""
+        with suppress(OSError):
+            return identify_mapped(self._file)
+        return None
 
     def size(self) -> int:
         """Return how long the file is now."""
@@ -85,8 +106,10 @@ class DumpBytes:
 
 
 def _open_file(path: Path) -> int:
-    # A pipe would be waited for.
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        return open_regular(path)
+    except IsNotRegularError:
+        raise InputError(_NOT_REGULAR) from None
 
 
 def _duplicate_descriptor(descriptor: int) -> int:
@@ -242,10 +265,10 @@ def piece_of(chunk: Chunk, low: int = 0) -> RecordPiece:
     return RecordPiece(begin + low, begin + max(chunk.committed, low), chunk.damaged, chunk.made)
 
 
-def open_dump(path: Path) -> tuple[DumpBytes, Chunks]:
+def open_dump(path: Path, unpack: bool = True) -> tuple[DumpBytes, Chunks]:
     """Open the dump at ``path``; the caller closes its bytes. InputError if it is no dump (yet)."""
     with prefix_errors(path):
-        data = DumpBytes(path)
+        data = DumpBytes(path, unpack=unpack)
         try:
             return data, Chunks(data)
         except BaseException:
