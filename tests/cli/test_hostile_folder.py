@@ -46,6 +46,12 @@ def trap(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def nothing_has_run(trap: Path) -> None:
+    """Forget what an earlier test has run."""
+    (trap.parent / "ran").unlink(missing_ok=True)
+
+
 def environment(**more: str) -> dict[str, str]:
     """What a careless user has: the current folder is on PATH, before all others even."""
     known = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
@@ -73,9 +79,9 @@ def run(trap: Path, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
 def test_the_trap_catches(trap: Path, tmp_path: Path) -> None:
     other = tmp_path / "folder"
     shutil.copytree(trap, other)
-    subprocess.run([sys.executable, "-c", "import secrets"], cwd=other, check=True)
-    assert any("module secrets" in line for line in ran(trap))
-    (trap.parent / "ran").unlink()
+    # CPython 3.14 imports linecache and fails before it gets to what it is told.
+    subprocess.run([sys.executable, "-c", "import secrets"], cwd=other, check=False)
+    assert ran(trap)
 
 
 COMMANDS: Sequence[Sequence[str | Path]] = (

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -420,16 +421,16 @@ def used_geometry(config: Any) -> tuple[Any, ...]:
 
 def recorded_launches(path: Path, rows: list[Row]) -> Iterator[tuple[str, tuple[int, ...], int]]:
     """(name, geometry of a kernel, bytes of a copy or set) in the order of the tables."""
-    database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    wanted = {"kernel": GEOMETRY, "memcpy": "bytes", "memset": "bytes"}
-    for kind, columns in wanted.items():
-        of = [row for row in rows if row.kind == kind]
-        if of:
-            table = f"CUPTI_ACTIVITY_KIND_{kind.upper()}"
-            found = database.execute(f"SELECT {columns} FROM {table} ORDER BY rowid").fetchall()
-            for row, values in zip(of, found, strict=True):
-                yield row.name, values if kind == "kernel" else (), values[0]
-    database.close()
+    uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
+        wanted = {"kernel": GEOMETRY, "memcpy": "bytes", "memset": "bytes"}
+        for kind, columns in wanted.items():
+            of = [row for row in rows if row.kind == kind]
+            if of:
+                table = f"CUPTI_ACTIVITY_KIND_{kind.upper()}"
+                found = database.execute(f"SELECT {columns} FROM {table} ORDER BY rowid").fetchall()
+                for row, values in zip(of, found, strict=True):
+                    yield row.name, values if kind == "kernel" else (), values[0]
 
 
 # Search

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -103,6 +104,7 @@ class Trace:
 
     def __init__(self, path: Path) -> None:
         self.db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+        weakref.finalize(self, self.db.close)
         self.db.text_factory = lambda raw: raw.decode("utf-8", "replace")
         self._tables: dict[str, list[Record]] = {}
         self.strings: dict[int, str] = {}
