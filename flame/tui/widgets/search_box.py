@@ -10,8 +10,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from flame.core.errors import FlameError
-from flame.exporters.atomic import atomic_output
+from flame.core.files.atomic import private_output
 from flame.options.state import default_path
 from flame.tui.session.query import Query
 from flame.tui.toolkit.text import printable
@@ -69,11 +68,10 @@ class SearchHistory:
         if self._path is None:
             return
         lines = "".join(f"{line}\n" for line in _with_latest(self._read(), text))
-        with suppress(OSError, FlameError):
+        with suppress(OSError):
             if self._path.exists() and not self._path.is_file():
                 return
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_output(str(self._path)) as file:
+            with private_output(self._path) as file:
                 file.write(lines.encode("utf-8", "replace"))
 
 
