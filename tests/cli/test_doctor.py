@@ -21,7 +21,7 @@ from tests.support.waiting import PATIENCE
 
 CHECKS = [
     *("driver", "gpus", "pc_sampling", "library", "cupti", "python", "nsys", "ncu", "nvdisasm"),
-    *("injection", "nvtx", "folder", "temporary", "terminal"),
+    *("injection", "nvtx", "folder", "temporary", "cache", "terminal"),
 ]
 
 

@@ -44,10 +44,22 @@ def trusted_folder(kind: str = "") -> Path:
     return path / kind
 
 
+def refuse_untrusted() -> None:
+    """Raise NoCacheError where the cache, as far as it is there already, is not to be trusted."""
+    path = cache_path()
+    try:
+        if path.parent.exists():
+            _check_parent(path.parent)
+        if os.path.lexists(path):
+            _check(path)
+    except OSError as error:
+        raise NoCacheError(f"no cache at {path}: {error.strerror or error}") from None
+
+
 def _check(folder: Path) -> None:
     known = folder.lstat()
-    if stat.S_ISLNK(known.st_mode):
-        raise NoCacheError(f"no cache: {folder} is a link: name its target's folder instead")
+    if not stat.S_ISDIR(known.st_mode):
+        raise NoCacheError(f"no cache: {folder} is no folder, or a link to one")
     if known.st_uid != os.geteuid():
         raise NoCacheError(f"no cache: {folder} belongs to another user")
     if known.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

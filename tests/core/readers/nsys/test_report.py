@@ -282,7 +282,7 @@ def parent_of_all(cache: Path) -> None:
 
 UNTRUSTED = {
     "others may write to": open_to_others,
-    "is a link": link,
+    "a link to one": link,
     "File exists": file,
     "everybody may write to": parent_of_all,
 }
