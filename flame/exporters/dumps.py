@@ -57,21 +57,18 @@ def copy_dumps(sources: Sequence[DumpSource], folder: str, report: Callable[[int
 
 def _publish(beside: Path, target: Path) -> None:
     """Name a finished folder ``target``; FileExistsError where anything has got that name."""
-    for folder in (beside / CUBINS, beside):
-        if folder.exists():
-            _sync_folder(folder)
-    target.mkdir(0o700)
-    try:
-        beside.rename(target)
-    except BaseException:
-        target.rmdir()
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    with open_folder(path) as folder:
-        sync_folder(folder)
+    for part in (beside / CUBINS, beside):
+        if part.exists():
+            with open_folder(part) as opened:
+                sync_folder(opened)
+    with open_folder(target.parent) as parent:
+        target.mkdir(0o700)
+        try:
+            beside.rename(target)
+        except BaseException:
+            target.rmdir()
+            raise
+        sync_folder(parent)
 
 
 def _failed(folder: str, reason: OSError) -> InputError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from flame.core.errors import InputError
-from flame.core.files.publish import open_folder, publish, sync_folder
+from flame.core.files.publish import make_private_folder, open_folder, publish, sync_folder
 from flame.core.files.temporary import open_new, remove_left, temporary_name
 
 STDOUT = "-"
@@ -54,7 +54,7 @@ def private_output(path: Path) -> Iterator[BinaryIO]:
     The folder is made where it is not there; file and folder are for this user alone. What a killed
     flame has left in the folder is removed. Raises OSError.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     remove_left(path.parent)
     with open_folder(path.parent) as folder, written_whole(path.name, folder) as file:
         yield file
@@ -75,8 +75,8 @@ def _open_output(path: str) -> AbstractContextManager[BinaryIO]:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(known.st_mode):
         return _append_to(path)
-    if not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    # Who may not write to a file may not replace it either; the system knows best why not.
+    os.close(os.open(target, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
     return _whole_file(target, known, replace=True)
 
 

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.files.publish import make_private_folder
 
 
 class NoCacheError(InputError):
@@ -34,7 +35,7 @@ def trusted_folder(kind: str = "") -> Path:
     """
     path = cache_path()
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         _check_parent(path.parent)
         for folder in dict.fromkeys((path, path / kind)):
             folder.mkdir(mode=0o700, exist_ok=True)

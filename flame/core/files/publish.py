@@ -28,6 +28,13 @@ def open_folder(path: Path) -> Iterator[int]:
         os.close(folder)
 
 
+def make_private_folder(path: Path) -> None:
+    """Make a folder for this user alone, and those above it that are not there. Raises OSError."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir(0o700, exist_ok=True)
+
+
 def publish(beside: str, name: str, folder: int, *, replace: bool) -> None:
     """Name the file ``beside`` ``name``; both are in the folder open as ``folder``.
 

@@ -24,7 +24,7 @@ def silent() -> None:
     pass
 
 
-def written(path: Path, data: bytes, when: int = 1) -> str:
+def written(path: Path, data: bytes | bytearray, when: int = 1) -> str:
     path.write_bytes(data)
     os.utime(path, ns=(when, when))
     return file_digest(path, silent)

@@ -73,7 +73,11 @@ class Converter:
             return self._read_cached(path, progress, read)
         except NoCacheError as error:
             note = f"{path.name}: its conversion is not kept for the next time: {error}"
-        with tempfile.TemporaryDirectory(prefix="flame-", ignore_cleanup_errors=True) as folder:
+        try:
+            place = tempfile.TemporaryDirectory(prefix="flame-", ignore_cleanup_errors=True)
+        except OSError as error:
+            raise _unconverted(path, error) from None
+        with place as folder:
             made = self._make(path, Path(folder), progress)
             return Converted(_read_new(path, made, read, stays=False), (note,))
 
