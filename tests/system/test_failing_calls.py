@@ -42,6 +42,12 @@ def attempt(request: pytest.FixtureRequest) -> Try:
 
 
 @pytest.fixture
+def attempt_whole() -> Try:
+    """For what takes too long for the quick tier."""
+    return lambda runs: runs.run(*DEEP)
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
@@ -51,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 def trace(tmp_path: Path) -> Path:
     path = tmp_path / "run.sqlite"
     with NsysFile(path) as file:
-        for number in range(2000):
+        for number in range(600):
             file.kernel(f"kernel_{number}", number * 100, number * 100 + 50)
     return path
 
@@ -83,7 +89,10 @@ def kinds(outcomes: Iterable[Outcome]) -> set[str]:
 
 @pytest.mark.parametrize(
     ("form", "name"),
-    [("folded", "run.collapsedstack.txt"), ("speedscope", "run.speedscope.json")],
+    [
+        ("folded", "run.collapsedstack.txt"),
+        pytest.param("speedscope", "run.speedscope.json", marks=pytest.mark.deep),
+    ],
 )
 def test_an_export_under_its_usual_name(
     form: str, name: str, attempt: Try, folder: Path, trace: Path
@@ -94,10 +103,11 @@ def test_an_export_under_its_usual_name(
     assert kinds(outcomes) == {"open", "write", "sync", "link"}
 
 
-def test_an_export_over_a_file(attempt: Try, folder: Path, trace: Path) -> None:
+@pytest.mark.deep
+def test_an_export_over_a_file(attempt_whole: Try, folder: Path, trace: Path) -> None:
     (folder / "out").write_text("old")
     (folder / "out").chmod(0o600)
-    first, outcomes = attempt(flame(folder, "export", trace, "-f", "folded", "-o", "out"))
+    first, outcomes = attempt_whole(flame(folder, "export", trace, "-f", "folded", "-o", "out"))
     assert first.code == 0
     before = {"out": f"600 {sha256(b'old').hexdigest()[:16]}"}
     check(outcomes, "out", before, first.files)
@@ -111,7 +121,10 @@ def test_a_picture(replace: str, attempt: Try, folder: Path) -> None:
     assert kinds(outcomes) == {"open", "write", "sync", "rename" if replace else "link"}
 
 
-def test_a_recording_saved_from_the_live_view(attempt: Try, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.deep
+def test_a_recording_saved_from_the_live_view(
+    attempt_whole: Try, folder: Path, tmp_path: Path
+) -> None:
     dump = DumpFile(7)
     dump.launch(100, 110, 1, tid=7)
     dump.kernel("gemm", 120, 190, 1, tid=7)
@@ -120,14 +133,15 @@ def test_a_recording_saved_from_the_live_view(attempt: Try, folder: Path, tmp_pa
     (source / "7-a.fdump").write_bytes(dump.data())
     shutil.copy(SAMPLES / "llm_kernels.cubin", source / "cubins" / "0123456789abcdef.cubin")
     words = [str(source / "7-a.fdump"), "saved.flame"]
-    first, outcomes = attempt(FaultRuns(folder, f"{SCENARIOS}:save_dump", words))
+    first, outcomes = attempt_whole(FaultRuns(folder, f"{SCENARIOS}:save_dump", words))
     assert first.code == 0 and len(first.files) == 4
     check(outcomes, "saved.flame", {}, first.files)
     assert kinds(outcomes) == {"open", "write", "sync", "rename", "mkdir"}
 
 
-def test_the_text_of_kernels_beside_them(attempt: Try, folder: Path) -> None:
-    first, outcomes = attempt(FaultRuns(folder, f"{SCENARIOS}:store_code", [str(folder)]))
+@pytest.mark.deep
+def test_the_text_of_kernels_beside_them(attempt_whole: Try, folder: Path) -> None:
+    first, outcomes = attempt_whole(FaultRuns(folder, f"{SCENARIOS}:store_code", [str(folder)]))
     assert first.code == 0 and len(first.files) == 1
     for outcome in outcomes:
         assert outcome.files == (first.files if outcome.code == 0 else {}) or (
@@ -161,11 +175,12 @@ def test_state(
     assert len(olds) == 1, "the old one, always the same"
 
 
+@pytest.mark.deep
 def test_state_where_there_was_none(
-    attempt: Try, folder: Path, monkeypatch: pytest.MonkeyPatch
+    attempt_whole: Try, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
-    first, outcomes = attempt(FaultRuns(folder, f"{SCENARIOS}:save_state"))
+    first, outcomes = attempt_whole(FaultRuns(folder, f"{SCENARIOS}:save_state"))
     assert {name: text[:3] for name, text in first.files.items()} == {
         "state": "700",
         "state/flame": "700",
@@ -197,12 +212,13 @@ def report(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return made
 
 
+@pytest.mark.deep
 def test_a_conversion_that_cannot_be_kept(
-    attempt: Try, folder: Path, tmp_path: Path, report: Path, monkeypatch: pytest.MonkeyPatch
+    attempt_whole: Try, folder: Path, tmp_path: Path, report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Either it is read all the same, or one line says why not; nothing half is kept."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    first, outcomes = attempt(flame(folder, "info", report))
+    first, outcomes = attempt_whole(flame(folder, "info", report))
     assert first.code == 0
     [kept] = [name for name in first.files if name.endswith(".sqlite")]
     for outcome in outcomes:
@@ -215,13 +231,14 @@ def test_a_conversion_that_cannot_be_kept(
     assert {outcome.call for outcome in outcomes} >= {"open", "mkdir", "rename", "chmod", "lock"}
 
 
+@pytest.mark.deep
 def test_a_conversion_without_room_for_temporary_files(
-    attempt: Try, folder: Path, tmp_path: Path, report: Path, monkeypatch: pytest.MonkeyPatch
+    attempt_whole: Try, folder: Path, tmp_path: Path, report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as what nsys says goes to."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     monkeypatch.setenv("TMPDIR", str(folder))
-    first, outcomes = attempt(flame(folder, "info", report))
+    first, outcomes = attempt_whole(flame(folder, "info", report))
     assert (first.code, first.files) == (0, {})
     for outcome in outcomes:
         # Where it was the clean-up that failed, it is a folder for this user alone that stays.

@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -50,6 +51,18 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
             os.close(descriptor)
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder as `temporary_folder` where temporary files go. Raises OSError.
+
+    Those that killed processes of this user have left there are removed.
+    """
+    room = Path(tempfile.gettempdir())
+    remove_left(room)
+    with temporary_folder(room) as folder:
+        yield folder
 
 
 def try_lock(descriptor: int) -> bool | None:

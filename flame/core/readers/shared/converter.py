@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +18,7 @@ from flame.core.external import find_reason, read_head, start_group
 from flame.core.files.cache import Cache
 from flame.core.files.cache_folder import NoCacheError
 from flame.core.files.digest import file_digest
+from flame.core.files.temporary import scratch_folder
 from flame.core.options import Progress
 
 T = TypeVar("T")
@@ -73,12 +74,12 @@ class Converter:
             return self._read_cached(path, progress, read)
         except NoCacheError as error:
             note = f"{path.name}: its conversion is not kept for the next time: {error}"
-        try:
-            place = tempfile.TemporaryDirectory(prefix="flame-", ignore_cleanup_errors=True)
-        except OSError as error:
-            raise _unconverted(path, error) from None
-        with place as folder:
-            made = self._make(path, Path(folder), progress)
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(scratch_folder())
+            except OSError as error:
+                raise _unconverted(path, error) from None
+            made = self._make(path, folder, progress)
             return Converted(_read_new(path, made, read, stays=False), (note,))
 
     def _read_cached(self, path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:

@@ -300,7 +300,7 @@ def test_without_a_cache_it_is_converted_and_said_once(
     [note] = [text for text in profile.warnings if "is not kept for the next time" in text]
     assert reason in note
     assert left_in_cache(folder) in ([], [""])
-    assert list(Path(tempfile.gettempdir()).glob("flame-*.sqlite")) == []
+    assert list(Path(tempfile.gettempdir()).glob(".flame-*")) == []
 
 
 # Several at once, and killed ones
