@@ -74,10 +74,10 @@ def check(
         complaints = [line for line in outcome.lines if target in line and "cannot" in line]
         assert not any("Traceback" in line for line in outcome.lines), outcome
         if outcome.code == 0:
-            assert (outcome.files, complaints) == (after, []), outcome
+            assert (outcome.left, complaints) == (after, []), outcome
             continue
         # The name may not have reached the disk, though the file is there.
-        assert outcome.files == before or (outcome.call == "sync" and outcome.files == after)
+        assert outcome.left == before or (outcome.call == "sync" and outcome.left == after)
         assert outcome.code == 3, outcome
         assert complaints == [line for line in outcome.lines if line], outcome
         assert os.strerror(outcome.error) in complaints[0], outcome
@@ -100,7 +100,7 @@ def test_an_export_under_its_usual_name(
     first, outcomes = attempt(flame(folder, "export", trace, "-f", form))
     assert first.code == 0 and list(first.files) == [name]
     check(outcomes, name, {}, first.files)
-    assert kinds(outcomes) == {"open", "write", "sync", "link"}
+    assert kinds(outcomes) == {"open", "read", "write", "sync", "link"}
 
 
 @pytest.mark.deep
@@ -111,14 +111,14 @@ def test_an_export_over_a_file(attempt_whole: Try, folder: Path, trace: Path) ->
     assert first.code == 0
     before = {"out": f"600 {sha256(b'old').hexdigest()[:16]}"}
     check(outcomes, "out", before, first.files)
-    assert kinds(outcomes) == {"open", "write", "sync", "rename", "chmod"}
+    assert kinds(outcomes) == {"open", "read", "write", "sync", "rename", "chmod"}
 
 
 @pytest.mark.parametrize("replace", ["", "yes"])
 def test_a_picture(replace: str, attempt: Try, folder: Path) -> None:
     first, outcomes = attempt(FaultRuns(folder, f"{SCENARIOS}:save_picture", ["a.svg", replace]))
     check(outcomes, "a.svg", {}, first.files)
-    assert kinds(outcomes) == {"open", "write", "sync", "rename" if replace else "link"}
+    assert kinds(outcomes) == {"open", "read", "write", "sync", "rename" if replace else "link"}
 
 
 @pytest.mark.deep
@@ -136,7 +136,7 @@ def test_a_recording_saved_from_the_live_view(
     first, outcomes = attempt_whole(FaultRuns(folder, f"{SCENARIOS}:save_dump", words))
     assert first.code == 0 and len(first.files) == 4
     check(outcomes, "saved.flame", {}, first.files)
-    assert kinds(outcomes) == {"open", "write", "sync", "rename", "mkdir"}
+    assert kinds(outcomes) == {"open", "read", "write", "sync", "rename", "mkdir"}
 
 
 @pytest.mark.deep
@@ -144,10 +144,10 @@ def test_the_text_of_kernels_beside_them(attempt_whole: Try, folder: Path) -> No
     first, outcomes = attempt_whole(FaultRuns(folder, f"{SCENARIOS}:store_code", [str(folder)]))
     assert first.code == 0 and len(first.files) == 1
     for outcome in outcomes:
-        assert outcome.files == (first.files if outcome.code == 0 else {}) or (
-            outcome.call == "sync" and outcome.files == first.files
+        assert outcome.left == (first.files if outcome.code == 0 else {}) or (
+            outcome.call == "sync" and outcome.left == first.files
         )
-    assert kinds(outcomes) == {"open", "write", "sync", "rename"}
+    assert kinds(outcomes) == {"open", "read", "write", "sync", "rename"}
 
 
 # Flame's own files: what cannot be kept is no failure, what was kept stays
@@ -166,12 +166,12 @@ def test_state(
     assert first.files[f"flame/{name}"].startswith("600 ")
     olds = set()
     for outcome in outcomes:
-        assert set(outcome.files) == {"flame", f"flame/{name}"}, outcome
+        assert set(outcome.left) == {"flame", f"flame/{name}"}, outcome
         assert len(outcome.lines) <= 2 and "Traceback" not in "".join(outcome.lines), outcome
         if outcome.code == 0 and work == "save_state":
-            assert outcome.files == first.files
-        elif outcome.files != first.files:
-            olds.add(outcome.files[f"flame/{name}"])
+            assert outcome.left == first.files
+        elif outcome.left != first.files:
+            olds.add(outcome.left[f"flame/{name}"])
     assert len(olds) == 1, "the old one, always the same"
 
 
@@ -187,8 +187,8 @@ def test_state_where_there_was_none(
         "state/flame/state.json": "600",
     }
     for outcome in outcomes:
-        left = {name: text for name, text in outcome.files.items() if text[4:] != "folder"}
-        assert not left or outcome.files == first.files, outcome
+        left = {name: text for name, text in outcome.left.items() if text[4:] != "folder"}
+        assert not left or outcome.left == first.files, outcome
     assert kinds(outcomes) >= {"open", "write", "sync", "rename", "mkdir"}
 
 
@@ -222,7 +222,7 @@ def test_a_conversion_that_cannot_be_kept(
     assert first.code == 0
     [kept] = [name for name in first.files if name.endswith(".sqlite")]
     for outcome in outcomes:
-        left = {name for name, text in outcome.files.items() if text[4:] != "folder"}
+        left = {name for name, text in outcome.left.items() if text[4:] != "folder"}
         assert left <= {kept}, outcome
         assert outcome.code in (0, 3), outcome
         complaints = [line for line in outcome.lines if line]
@@ -241,8 +241,7 @@ def test_a_conversion_without_room_for_temporary_files(
     first, outcomes = attempt_whole(flame(folder, "info", report))
     assert (first.code, first.files) == (0, {})
     for outcome in outcomes:
-        # Where it was the clean-up that failed, it is a folder for this user alone that stays.
-        assert not outcome.files or (outcome.call, outcome.code) == ("open", 0), outcome
+        assert outcome.left == {}, outcome
         complaints = [line for line in outcome.lines if line]
         assert outcome.code in (0, 3) and len(complaints) == (outcome.code == 3), outcome
     assert kinds(outcomes) >= {"open", "mkdir"}
@@ -258,7 +257,7 @@ def test_code_that_cannot_be_kept(
     kept = {name for name in first.files if name.endswith(".sass")}
     assert len(kept) == 1
     for outcome in outcomes:
-        left = {name for name, text in outcome.files.items() if text[4:] != "folder"}
+        left = {name for name, text in outcome.left.items() if text[4:] != "folder"}
         assert left <= kept and "Traceback" not in "".join(outcome.lines), outcome
 
 

@@ -44,12 +44,14 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     path.mkdir(0o700)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            try_lock(descriptor)
-            yield path
-        finally:
-            os.close(descriptor)
+    except OSError:
+        path.rmdir()
+        raise
+    try:
+        try_lock(descriptor)
+        yield path
     finally:
+        os.close(descriptor)
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -1,7 +1,7 @@
 /* Lets the n-th system call of a kind fail, where it concerns a file under some folder.
  *
  * Loaded by LD_PRELOAD. Armed by `fail_call`, or in a program that knows nothing of it by
- * FAIL_CALL (a kind, see `kinds`), FAIL_NTH (1 is the first), FAIL_ERRNO (a number), FAIL_UNDER (an
+ * FAIL_CALL (a kind: the first argument of `fails` below), FAIL_NTH (1 is the first), FAIL_ERRNO (a number), FAIL_UNDER (an
  * absolute path: that and all below it) and FAIL_ALWAYS (1: those after the n-th fail as well).
  * `failed_calls` tells how many have failed; with FAIL_LOG, a path, every one is a line in it.
  */
@@ -110,6 +110,9 @@ static int fails(const char *kind, int folder, const char *name) {
     static result (*next)(__VA_ARGS__);                            \
     if (!next) next = (result(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 
+/* "read": a file or folder is opened that stays as it is. */
+#define KIND(flags) ((flags) & (O_CREAT | O_WRONLY | O_RDWR) ? "open" : "read")
+
 #define OPEN(name)                                                 \
     int name(const char *path, int flags, ...) {                   \
         mode_t mode = 0;                                           \
@@ -120,7 +123,7 @@ static int fails(const char *kind, int folder, const char *name) {
             va_end(more);                                          \
         }                                                          \
         NEXT(int, #name, const char *, int, ...);                  \
-        return fails("open", AT_FDCWD, path) ? -1 : next(path, flags, mode); \
+        return fails(KIND(flags), AT_FDCWD, path) ? -1 : next(path, flags, mode); \
     }
 OPEN(open)
 OPEN(open64)
@@ -135,7 +138,7 @@ OPEN(open64)
             va_end(more);                                          \
         }                                                          \
         NEXT(int, #name, int, const char *, int, ...);             \
-        return fails("open", folder, path) ? -1 : next(folder, path, flags, mode); \
+        return fails(KIND(flags), folder, path) ? -1 : next(folder, path, flags, mode); \
     }
 OPENAT(openat)
 OPENAT(openat64)

@@ -20,7 +20,19 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE
 
-CALLS = ("open", "write", "sync", "link", "rename", "mkdir", "chmod", "truncate", "lock", "mmap")
+CALLS = (
+    "open",
+    "read",
+    "write",
+    "sync",
+    "link",
+    "rename",
+    "mkdir",
+    "chmod",
+    "truncate",
+    "lock",
+    "mmap",
+)
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EDQUOT)
 _SOURCE = Path(__file__).with_name("failing_calls.c")
 _BUILT = ROOT / "build" / "native"
@@ -55,6 +67,13 @@ class Outcome:
     code: int
     lines: list[str]
     files: dict[str, str]
+
+    @property
+    def left(self) -> dict[str, str]:
+        """What is in the folder; without what could not be cleaned up as it could not be opened."""
+        if self.call != "read":
+            return self.files
+        return {name: text for name, text in self.files.items() if ".flame-" not in name}
 
 
 @dataclass(frozen=True)
