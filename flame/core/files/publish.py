@@ -31,7 +31,7 @@ def open_folder(path: Path) -> Iterator[int]:
 def make_private_folder(path: Path) -> None:
     """Make a folder for this user alone, and those above it that are not there. Raises OSError."""
     for folder in (*reversed(path.parents), path):
-        if not folder.exists():
+        if not folder.is_dir():
             folder.mkdir(0o700, exist_ok=True)
 
 
