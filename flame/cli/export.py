@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from flame.core.model.tree import StackTree
     from flame.core.projection.selection import Selection
 
-    Write = Callable[[Profile, Selection, BinaryIO, str], list[str]]
+    Write = Callable[[Profile, Selection, str, BinaryIO], list[str]]
     """Writes a file with that name inside; returns notes for the user."""
+
+_NAME_ONE = "name the file to write with -o"
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -40,41 +43,43 @@ def add_parser(commands: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
     from flame.console.progress import load_with_progress
-    from flame.exporters.atomic import STDOUT
+    from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output
+    from flame.core.projection.levels import explain_missing_levels
 
     options, selection = load_options_of(args), selection_of(args)
     inputs = inputs_of(args)
     target = _output(args, inputs)
     profile = load_with_progress(inputs.paths, options)
-    tree, notes = _write(profile, selection, target, _WRITERS[args.format], inputs.title)
+    write = partial(_WRITERS[args.format], profile, selection, inputs.title)
+    tree = _exported_tree(profile, selection, inputs.title)
+    try:
+        with atomic_output(target, replace=args.output is not None) as file:
+            notes = write(_escaped_on_terminal(file, args.format))
+    except OccupiedError as error:  # It has appeared during the load.
+        raise UsageError(f"{error}; {_NAME_ONE}") from None
+    lack = explain_missing_levels(profile, tree.metric, tree.levels)
+    notes = [*profile.warnings, *notes, *([lack] if lack else [])]
     for note in notes:
         say(f"note: {note}")
     say(f"wrote {'standard output' if target == STDOUT else target}: {_amount(tree)}")
     return 0
 
 
-def _write(
-    profile: Profile, selection: Selection, target: str, write: Write, title: str
-) -> tuple[StackTree, list[str]]:
-    """Write the file; return the tree in it and notes for the user."""
-    from flame.core.projection.levels import explain_missing_levels
+def _exported_tree(profile: Profile, selection: Selection, title: str) -> StackTree:
+    """Return the tree that is written first; NoMatchError where it is empty."""
     from flame.core.projection.project import project
-    from flame.exporters.atomic import atomic_output
 
     tree = project(profile, selection)
     if not tree.total[0]:
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
-    with atomic_output(target) as file:
-        notes = write(profile, selection, _escaped_on_terminal(file, write), title)
-    lack = explain_missing_levels(profile, tree.metric, tree.levels)
-    return tree, [*profile.warnings, *notes, *([lack] if lack else [])]
+    return tree
 
 
-def _escaped_on_terminal(file: BinaryIO, write: Write) -> BinaryIO:
+def _escaped_on_terminal(file: BinaryIO, format_name: str) -> BinaryIO:
     """Return what to write to: names may hold sequences that a terminal would obey."""
     if not file.isatty():
         return file
-    escape = json_escape if write is _write_speedscope else escape_character
+    escape = json_escape if format_name == "speedscope" else escape_character
     return cast("BinaryIO", TerminalOutput(file, escape))
 
 
@@ -85,7 +90,7 @@ def _amount(tree: StackTree) -> str:
     return f"{stacks} stacks, {metric.title} {format_value(int(tree.total[0]), metric.unit)}"
 
 
-def _write_folded(profile: Profile, selection: Selection, file: BinaryIO, name: str) -> list[str]:
+def _write_folded(profile: Profile, selection: Selection, name: str, file: BinaryIO) -> list[str]:
     from flame.core.projection.project import project
     from flame.exporters import folded
 
@@ -94,7 +99,7 @@ def _write_folded(profile: Profile, selection: Selection, file: BinaryIO, name: 
 
 
 def _write_speedscope(
-    profile: Profile, selection: Selection, file: BinaryIO, name: str
+    profile: Profile, selection: Selection, name: str, file: BinaryIO
 ) -> list[str]:
     from flame.exporters import speedscope
 
@@ -109,7 +114,7 @@ def _output(args: argparse.Namespace, inputs: Inputs) -> str:
     if args.output is None:
         name = inputs.stem + SUFFIXES[args.format]
         if os.path.lexists(name):
-            raise UsageError(f"{name}: is there already; name the file to write with -o")
+            raise UsageError(f"{name}: is there already; {_NAME_ONE}")
         return name
     from flame.core.loading.inputs import Inputs
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from flame._version import __version__
 from flame.cli import attach, doctor, export, info, record, view
 from flame.console.terminal import cut, printable, say
-from flame.core.errors import CancelledError, FlameError, UsageError
+from flame.core.errors import CancelledError, FlameError, InputError, UsageError
 from flame.options.selection import Parser, parse
 
 INTERNAL_ERROR = 70
@@ -43,8 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError:
+    except OSError as error:
         _silence_stdout()
+        if not code and not isinstance(error, BrokenPipeError):
+            say(f"cannot write to standard output: {error.strerror}")
+            return InputError.exit_code
     return code
 
 

@@ -1,4 +1,4 @@
-"""Run other programs in process groups of their own, and name the folder of kept results."""
+"""Run other programs in process groups of their own, and find out why they fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO
 
 _LONGEST_REASON = 200
@@ -93,10 +92,3 @@ def find_reason(output: str) -> str:
     lines = [line.strip() for line in re.split(r"[\r\n]+", output) if line.strip()]
     telling = next(filter(_TELLING.search, lines), lines[-1] if lines else "")
     return telling[:_LONGEST_REASON]
-
-
-def cache_folder() -> Path:
-    """Name the folder of kept conversions: ``flame`` in XDG_CACHE_HOME, if that is absolute."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(home) if Path(home).is_absolute() else Path("~/.cache").expanduser()
-    return base / "flame"

@@ -13,6 +13,9 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
+from flame.core.errors import UsageError
+from flame.core.files.bounds import DAYS_VARIABLE, SIZE_VARIABLE, cache_size, read_bounds
+from flame.core.files.cache_folder import NoCacheError, cache_path, refuse_untrusted
 from flame.core.programs import find_program
 from flame.core.sass import nvdisasm
 from flame.core.units import format_bytes
@@ -94,6 +97,20 @@ def _folder(key: str, title: str, find: Callable[[], Path]) -> Check:
     if free < _LITTLE:
         return Check(key, title, "limited", text, "use flame record -o DIR, or --max-size")
     return Check(key, title, "ok", text)
+
+
+def cache() -> Check:
+    """Check where converted reports and disassembled code are kept, and how much of it there is."""
+    try:
+        refuse_untrusted()
+        path, bounds = cache_path(), read_bounds()
+    except (NoCacheError, UsageError) as error:
+        fix = "a folder of your own in XDG_CACHE_HOME"
+        if isinstance(error, UsageError):
+            fix = f"unset {SIZE_VARIABLE} {DAYS_VARIABLE}, or set them to such values"
+        return Check("cache", "cache", "limited", str(error), fix)
+    held = f"{format_bytes(cache_size())} of at most {format_bytes(bounds.size)}"
+    return Check("cache", "cache", "ok", f"{path}: {held}, {bounds.days} days after the last use")
 
 
 def terminal(environment: Mapping[str, str]) -> Check:

@@ -33,6 +33,7 @@ def _quick() -> Iterator[Check]:
     yield machine.injections(os.environ)
     yield machine.nvtx()
     yield from machine.folders()
+    yield machine.cache()
     yield machine.terminal(os.environ)
 
 

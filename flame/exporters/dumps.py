@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from flame.core.errors import InputError
+from flame.core.files.publish import open_folder, sync_folder
+from flame.core.files.temporary import temporary_folder
 from flame.core.readers.fdump.folder import SUFFIX
 from flame.core.readers.fdump.layout import DumpHeader
 from flame.core.sass.disassembly import CUBINS, open_code_files
@@ -39,21 +39,13 @@ def copy_dumps(sources: Sequence[DumpSource], folder: str, report: Callable[[int
     InputError, in one line, where ``folder`` is there already or cannot be written.
     """
     target = Path(folder)
-    beside = target.with_name(f".flame-{secrets.token_hex(8)}.tmp")
     try:
-        # Taken now: nothing that gets this name meanwhile is replaced.
-        target.mkdir(0o700)
-        try:
-            beside.mkdir(0o700)
+        if os.path.lexists(target):
+            raise FileExistsError
+        with temporary_folder(target.parent) as beside:
             total = _copy_all(sources, beside, report)
             _copy_code({Path(source.path).parent for source in sources}, beside)
-            beside.replace(target)
-        except BaseException:
-            with suppress(OSError):
-                target.rmdir()
-            raise
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            _publish(beside, target)
     except FileExistsError:
         raise InputError(f"{folder}: is there already: name a new folder") from None
     except OSError as error:
@@ -61,6 +53,22 @@ def copy_dumps(sources: Sequence[DumpSource], folder: str, report: Callable[[int
     except _UnwritableError as error:
         raise _failed(folder, error.reason) from None
     return total
+
+
+def _publish(beside: Path, target: Path) -> None:
+    """Name a finished folder ``target``; FileExistsError where anything has got that name."""
+    for part in (beside / CUBINS, beside):
+        if part.exists():
+            with open_folder(part) as opened:
+                sync_folder(opened)
+    with open_folder(target.parent) as parent:
+        target.mkdir(0o700)
+        try:
+            beside.rename(target)
+        except BaseException:
+            target.rmdir()
+            raise
+        sync_folder(parent)
 
 
 def _failed(folder: str, reason: OSError) -> InputError:
@@ -73,6 +81,8 @@ def _copy_all(sources: Iterable[DumpSource], folder: Path, report: Callable[[int
         path = _path_of(source, folder)
         with io.BufferedWriter(_Counted(path, report, total)) as file:
             source.copy_to(file)
+            file.flush()
+            os.fsync(file.fileno())
         total += path.stat().st_size
     return total
 
@@ -86,6 +96,8 @@ def _copy_code(recordings: Iterable[Path], folder: Path) -> None:
             if not (target / name).exists():
                 with open(target / name, "xb", opener=_private) as file:
                     shutil.copyfileobj(code, file)
+                    file.flush()
+                    os.fsync(file.fileno())
 
 
 def _path_of(source: DumpSource, folder: Path) -> Path:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from flame.core.errors import UsageError
+from flame.core.errors import InputError, UsageError
 from flame.core.projection.filter_kinds import FILTER_KINDS
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
     from flame.core.model.tree import Arrangement
     from flame.core.options import LoadOptions
     from flame.core.projection.filters import Filter
@@ -23,6 +26,15 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        # argparse passes over what cannot be written.
+        try:
+            print(message, end="", file=file or sys.stderr)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise InputError(f"cannot write to standard output: {error.strerror}") from None
 
 
 def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from flame.core.errors import InputError, UsageError
+from flame.core.files.atomic import private_output
 
 ViewName = Literal["icicle", "sandwich", "top", "timeline"]
 
@@ -74,14 +73,8 @@ _LARGEST = 16 << 20
 def save(state: AppState) -> Path:
     """Keep ``state`` for ``flame view --state`` and say where; OSError if that cannot be done."""
     path = default_path()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    beside = path.with_name(f".state-{secrets.token_hex(8)}.tmp")
-    try:
-        beside.write_text(encode(state) + "\n", "ascii")
-        beside.replace(path)
-    finally:
-        with suppress(OSError):
-            beside.unlink()
+    with private_output(path) as file:
+        file.write(f"{encode(state)}\n".encode("ascii"))
     return path
 
 

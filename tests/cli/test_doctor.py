@@ -21,7 +21,7 @@ from tests.support.waiting import PATIENCE
 
 CHECKS = [
     *("driver", "gpus", "pc_sampling", "library", "cupti", "python", "nsys", "ncu", "nvdisasm"),
-    *("injection", "nvtx", "folder", "temporary", "terminal"),
+    *("injection", "nvtx", "folder", "temporary", "cache", "terminal"),
 ]
 
 
@@ -234,3 +234,30 @@ def test_marks_are_ascii_where_nothing_else_can_be_shown(monkeypatch: pytest.Mon
 
 def test_doctor_takes_no_path(flame: Flame) -> None:
     assert "unknown: x" in flame("doctor", "x").complaint()
+
+
+def test_the_cache_is_shown_with_its_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setenv("FLAME_CACHE_SIZE", "2GB")
+    monkeypatch.setenv("FLAME_CACHE_DAYS", "7")
+    assert machine.cache().state == "ok"
+    assert not (folder / "flame").exists(), "a look makes nothing"
+    (folder / "flame" / "sass").mkdir(0o700, parents=True)
+    (folder / "flame" / "one.sqlite").write_bytes(bytes(1000))
+    (folder / "flame" / "sass" / "two.sass").write_bytes(bytes(500))
+    told = machine.cache()
+    assert told.text == f"{folder}/flame: 1.50 kB of at most 2.00 GB, 7 days after the last use"
+
+
+def test_a_cache_that_is_not_used_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setenv("FLAME_CACHE_DAYS", "many")
+    told = machine.cache()
+    assert (told.state, told.text.partition(":")[0]) == ("limited", "FLAME_CACHE_DAYS")
+    assert "unset FLAME_CACHE_SIZE FLAME_CACHE_DAYS" in told.fix
+    monkeypatch.delenv("FLAME_CACHE_DAYS")
+    (folder / "flame").mkdir()
+    (folder / "flame").chmod(0o777)
+    told = machine.cache()
+    assert told.state == "limited"
+    assert "others may write to" in told.text

@@ -117,13 +117,16 @@ def test_nothing_is_replaced(tmp_path: Path, there: str) -> None:
     assert left_in(tmp_path) == ["run.flame"]
 
 
-def test_what_somebody_puts_there_meanwhile_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("empty", [True, False])
+def test_what_somebody_puts_there_meanwhile_stays(empty: bool, tmp_path: Path) -> None:
     def put(copied: int) -> None:
-        (tmp_path / "run.flame" / "mine").write_text("mine")
+        (tmp_path / "run.flame").mkdir(exist_ok=True)
+        if not empty:
+            (tmp_path / "run.flame" / "mine").write_text("mine")
 
-    with pytest.raises(InputError, match="cannot be written: Directory not empty"):
+    with pytest.raises(InputError, match=r"run\.flame: is there already: name a new folder"):
         copy_dumps([dump(7)], str(tmp_path / "run.flame"), put)
-    assert left_in(tmp_path / "run.flame") == ["mine"]
+    assert left_in(tmp_path / "run.flame") == [] if empty else ["mine"]
     assert left_in(tmp_path) == ["run.flame"]
 
 

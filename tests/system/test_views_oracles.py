@@ -668,13 +668,13 @@ def check_exports(one: Looked, folder: Path) -> None:
 
 
 def read_folded(written: ExportedStacks, folder: Path) -> dict[str, int]:
-    written.write("folded", str(folder / "folded.txt"))
+    written.write("folded", str(folder / "folded.txt"), replace=True)
     lines = (folder / "folded.txt").read_text(encoding="utf-8").split("\n")[:-1]
     return {stack: int(value) for stack, value in (line.rsplit(" ", 1) for line in lines)}
 
 
 def read_speedscope(written: ExportedStacks, folder: Path) -> int:
-    written.write("speedscope", str(folder / "speedscope.json"))
+    written.write("speedscope", str(folder / "speedscope.json"), replace=True)
     [profile] = json.loads((folder / "speedscope.json").read_bytes())["profiles"]
     assert profile["endValue"] == sum(profile["weights"])
     return int(profile["endValue"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import ExitStack
 
 from flame.attach.discover.proc import read_process
 from flame.attach.pyspy.run import PySpyRun, program
 from flame.core.errors import InputError
+from flame.core.files.temporary import scratch_folder
 
 _FIRST, _PERIOD = 0.5, 2.0
 """Seconds of a run. Every one takes 0.1 s of CPU to begin, and is seen when it has ended."""
@@ -36,13 +36,18 @@ class Rotation:
         self._pid, self._took = pid, took
         self._program = program()
         self._identity = read_process(pid)
-        self._folder = TemporaryDirectory(prefix="flame-cpu-", ignore_cleanup_errors=True)
+        self._room = ExitStack()
+        try:
+            self._folder = self._room.enter_context(scratch_folder())
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{pid}: no room for what py-spy writes: {reason}") from None
         self._runs: set[PySpyRun] = set()
         self._number = 0
         self._cut, self._closing = threading.Event(), threading.Event()
         first = self._started(tries=1)
         if not first:
-            self._folder.cleanup()
+            self._room.close()
             raise InputError(f"{pid}: {self.error or 'it has ended'}")
         self._thread = threading.Thread(target=self._go, args=(first,), daemon=True)
         self._thread.start()
@@ -62,7 +67,7 @@ class Rotation:
         for run in tuple(self._runs):
             run.kill()
         self._thread.join()
-        self._folder.cleanup()
+        self._room.close()
 
     def _go(self, first: PySpyRun) -> None:
         try:
@@ -110,7 +115,7 @@ class Rotation:
     def _new(self) -> PySpyRun | None:
         self._number += 1
         try:
-            run = PySpyRun(self._program, self._pid, Path(self._folder.name), self._number)
+            run = PySpyRun(self._program, self._pid, self._folder, self._number)
         except OSError as error:
             self.error = f"{self._program}: {error.strerror or error}"
             return None

@@ -88,7 +88,7 @@ def _is_ncu_report(head: FileHead) -> bool:
 def _read_ncu_report(path: Path, _: LoadOptions, progress: Progress) -> NcuFile:
     from flame.core.readers.ncu.report import read_report
 
-    return NcuFile(path, read_report(path, progress))
+    return read_report(path, progress)
 
 
 def _is_dump(head: FileHead) -> bool:

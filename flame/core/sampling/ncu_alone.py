@@ -72,7 +72,7 @@ def _build_unsampled(file: NcuFile, frames: FrameBuilder, frame: I4) -> Profile:
         begin=0,
         end=0,
         graph_nodes=GraphNodes(),
-        warnings=tuple(result_warnings(file.results)),
+        warnings=(*file.notes, *result_warnings(file.results)),
         host_builder=partial(_return_table, table),
         sources=sources,
         own_metrics=(_METRIC,),

@@ -53,7 +53,7 @@ def join_samples(profile: Profile, files: Sequence[NcuFile]) -> Profile:
     for file in files:
         missed = _match_results(known, file.results, of_frame)
         texts = [*_mismatch_warnings(profile, frames, file, missed), *result_warnings(file.results)]
-        warnings += [f"{file.path.name}: {text}" for text in texts]
+        warnings += [*file.notes, *(f"{file.path.name}: {text}" for text in texts)]
     is_vague = {kernel: _is_vague(profile, kernel) for kernel in of_frame.values()}
     sure = [kernel for kernel, vague in is_vague.items() if not vague]
     vague = [kernel for kernel, vague in is_vague.items() if vague]

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from io import BufferedReader
 from itertools import pairwise
 from typing import Annotated
@@ -21,6 +19,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
+from flame.core.files.atomic import written_whole
 from flame.core.model.pc_samples import LONGEST_TEXT, Code
 
 _FORMAT, _VERSION = "flame-sass", 1
@@ -55,8 +54,16 @@ def read_codes(folder: int, name: str) -> dict[str, Code]:
     """
     try:
         with open_regular(folder, name, _LARGEST) as file:
-            kept = msgspec.json.decode(file.read(), type=_File)
-    except (OSError, ValueError, RecursionError):
+            return decode_codes(file.read())
+    except OSError:
+        return {}
+
+
+def decode_codes(data: bytes) -> dict[str, Code]:
+    """Read the code of each function from what a file holds; nothing where that is none."""
+    try:
+        kept = msgspec.json.decode(data, type=_File)
+    except (ValueError, RecursionError):
         return {}
     if (kept.format, kept.version) != (_FORMAT, _VERSION):
         return {}
@@ -67,6 +74,13 @@ def read_codes(folder: int, name: str) -> dict[str, Code]:
 
 def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, Code]) -> None:
     """Write a file of instructions; it appears whole or not at all. Raises OSError."""
+    data = encode_codes(disassembler, codes)
+    with written_whole(name, folder) as file:
+        file.write(data)
+
+
+def encode_codes(disassembler: str, codes: Mapping[str, Code]) -> bytes:
+    """Return what a file of instructions holds; OSError where that is too much to be kept."""
     functions = [
         _Function(
             key, list(code.files), code.offset.tolist(), list(code.text), *_files_and_lines(code)
@@ -76,16 +90,7 @@ def write_codes(folder: int, name: str, disassembler: str, codes: Mapping[str, C
     data = msgspec.json.encode(_File(_FORMAT, _VERSION, disassembler, functions))
     if len(data) > _LARGEST:
         raise OSError(errno.EFBIG, "more instructions than are kept")
-    other = f".{name}.{secrets.token_hex(4)}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(other, flags, 0o600, dir_fd=folder), "wb") as file:
-            file.write(data)
-        os.rename(other, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(other, dir_fd=folder)
-        raise
+    return data
 
 
 def open_regular(folder: int, name: str, largest: int) -> BufferedReader:

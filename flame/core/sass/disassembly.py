@@ -14,6 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from flame.core.errors import InputError
+from flame.core.files.cache_folder import NoCacheError
 from flame.core.model.pc_samples import Code
 from flame.core.options import Progress
 from flame.core.sass import nvdisasm
@@ -106,6 +107,7 @@ class _CodeSearch:
         self._progress = progress
         self._due = time.monotonic() + _PATIENCE
         self._missing: Counter[str] = Counter()
+        self._uncached = ""
 
     def codes(self, crc: int, names: AbstractSet[str]) -> dict[str, Code]:
         """Return the code of some functions of a cubin, as far as it is known."""
@@ -121,12 +123,14 @@ class _CodeSearch:
         return codes
 
     def warnings(self) -> Iterator[str]:
-        """Yield why there is no code, and of how many functions."""
+        """Yield why there is no code, and of how many functions; and why it is not kept."""
         reasons = self._missing.most_common()
         for reason, count in reasons[:_MOST_REASONS]:
             yield f"the instructions of {_format_count(count)} have no text: {reason}"
         if rest := sum(count for _, count in reasons[_MOST_REASONS:]):
             yield f"the instructions of {_format_count(rest)} have no text, for other reasons"
+        if self._uncached:
+            yield f"what nvdisasm printed is not kept for the next time: {self._uncached}"
 
     @property
     def version(self) -> str:
@@ -149,14 +153,21 @@ class _CodeSearch:
             if self._tool is None:
                 raise InputError(nvdisasm.ADVICE)
             cache = CodeCache(cubin, f"{self._tool.version}{_mark_of(_other_owner(cubin))}")
-            known = cache.read()
-            more = self._disassemble(crc, cubin, names - known.keys())
-            if more:
-                cache.write(known | more)
-        known |= more
+            with cache.lock(self._tick):
+                known = cache.read()
+                more = self._disassemble(crc, cubin, names - known.keys())
+                known |= more
+                if more:
+                    self._store(cache, known)
         if lost := names - known.keys():
             self._missing["they are not in the cubin that they were loaded from"] += len(lost)
         return {name: known[name] for name in names & known.keys()}
+
+    def _store(self, cache: CodeCache, codes: Mapping[str, Code]) -> None:
+        try:
+            cache.write(codes)
+        except NoCacheError as error:
+            self._uncached = str(error)
 
     @contextmanager
     def _open_cubin(self, crc: int) -> Iterator[BufferedReader]:

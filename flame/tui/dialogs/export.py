@@ -190,14 +190,15 @@ class ExportDialog(FileDialog[str | None]):
         self.draw()
         if self._is_picture:
             self.query_one("#box").display = False
-            self.call_after_refresh(self._picture, target.path)
+            self.call_after_refresh(self._picture, target)
         else:
-            self._start(lambda: self._stacks.write(self._format.key, target.path))
+            format = self._format.key
+            self._start(lambda: self._stacks.write(format, target.path, replace=target.there))
 
-    def _picture(self, path: str) -> None:
+    def _picture(self, target: OutputFile) -> None:
         """Save the screen, from which this dialog has been taken."""
         svg = self.app.export_screenshot(title=printable(self._inputs.title))
-        self._start(lambda: write_picture(svg, path))
+        self._start(lambda: write_picture(svg, target.path, replace=target.there))
 
     @property
     def _stacks(self) -> ExportedStacks:

@@ -201,7 +201,8 @@ class SaveDialog(FileDialog[str | None]):
     def _write(self, path: str) -> str:
         shown = self._shown.view
         part = shown.tree.restrict_to(shown.viewport.zoom.node)
-        return ExportedStacks(self._profile, self._title, part).write(self._format.key, path)
+        stacks = ExportedStacks(self._profile, self._title, part)
+        return stacks.write(self._format.key, path, replace=False)
 
     @on(Done)
     def _written(self, message: Done) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 from textual.app import App
 
 from flame.core.errors import NoMatchError
+from flame.core.files.atomic import OccupiedError, atomic_output
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
@@ -18,7 +20,6 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_value
 from flame.exporters import SUFFIXES
-from flame.exporters.atomic import atomic_output
 from flame.tui.toolkit.text import printable
 
 
@@ -89,13 +90,16 @@ class ExportedStacks:
     name: str
     tree: StackTree | None
 
-    def write(self, format: str, path: str) -> str:
-        """Write them to ``path``; a note. InputError where that fails, NoMatchError without any."""
+    def write(self, format: str, path: str, *, replace: bool) -> str:
+        """Write them to ``path``; a note. InputError where that fails, NoMatchError without any.
+
+        What is there is only replaced where that has been agreed to.
+        """
         tree = project(self.profile, Selection()) if self.tree is None else self.tree
         total = int(tree.total[0])
         if not total:
             raise NoMatchError(f"nothing to export: {tree.metric.title} is zero")
-        with atomic_output(path) as file:
+        with atomic_output(path, replace=replace) as file:
             warnings = self._write(format, tree, file)
         amount = f"{tree.metric.title} {format_value(total, tree.metric.unit)}"
         stacks = format_count(int((tree.own > 0).sum()))
@@ -112,9 +116,9 @@ class ExportedStacks:
         return speedscope.write_tree(tree, file, self.name)
 
 
-def write_picture(svg: str, path: str) -> str:
+def write_picture(svg: str, path: str, *, replace: bool) -> str:
     """Write ``svg`` to ``path``; a note. InputError where that fails."""
-    with atomic_output(path) as file:
+    with atomic_output(path, replace=replace) as file:
         file.write(svg.encode("utf-8", "backslashreplace"))
     return f"wrote {path}: the screen as SVG"
 
@@ -130,6 +134,9 @@ def save_screenshot(app: App[Any], inputs: Inputs) -> str:
 
     InputError where that cannot be written.
     """
-    name = free_name(inputs.stem, FORMATS[-1].suffix)
-    write_picture(app.export_screenshot(title=printable(inputs.title)), name)
-    return name
+    svg = app.export_screenshot(title=printable(inputs.title))
+    while True:
+        name = free_name(inputs.stem, FORMATS[-1].suffix)
+        with suppress(OccupiedError):  # Another flame was faster.
+            write_picture(svg, name, replace=False)
+            return name

@@ -10,8 +10,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
-from flame.core.errors import FlameError
-from flame.exporters.atomic import atomic_output
+from flame.core.files.atomic import private_output
 from flame.options.state import default_path
 from flame.tui.session.query import Query
 from flame.tui.toolkit.text import printable
@@ -37,7 +36,9 @@ class SearchHistory:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._texts = self._read()
+        self._texts: list[str] = []
+        with suppress(OSError):
+            self._texts = self._read()
         self._back = 0
         self._draft = ""
 
@@ -57,23 +58,21 @@ class SearchHistory:
 
     def _read(self) -> list[str]:
         """What the file holds; of one that has grown beyond all measure, the beginning."""
-        with suppress(OSError):
-            if self._path is not None and self._path.is_file():
-                with self._path.open("rb") as file:
-                    lines = file.read(_MOST_BYTES).decode("utf-8", "replace").split("\n")
-                return [line for line in lines if line.strip()][-LONGEST:]
-        return []
+        if self._path is None or not self._path.is_file():
+            return []
+        with self._path.open("rb") as file:
+            lines = file.read(_MOST_BYTES).decode("utf-8", "replace").split("\n")
+        return [line for line in lines if line.strip()][-LONGEST:]
 
     def _write(self, text: str) -> None:
         """Add ``text`` to the file, which other sessions may have added to as well."""
         if self._path is None:
             return
-        lines = "".join(f"{line}\n" for line in _with_latest(self._read(), text))
-        with suppress(OSError, FlameError):
+        with suppress(OSError):  # What cannot be read now is not lost for that.
+            lines = "".join(f"{line}\n" for line in _with_latest(self._read(), text))
             if self._path.exists() and not self._path.is_file():
                 return
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_output(str(self._path)) as file:
+            with private_output(self._path) as file:
                 file.write(lines.encode("utf-8", "replace"))
 
 

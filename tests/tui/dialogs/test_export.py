@@ -16,6 +16,7 @@ from flame.core.loading.many import load
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import ShowStacks
 from flame.core.projection.selection import Selection
+from flame.tui.dialogs import write_files
 from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.write_files import free_name, output_file, save_screenshot
 from flame.tui.session.session import Projection, project
@@ -282,6 +283,52 @@ async def test_screenshots_take_a_free_name(trace: Path) -> None:
         assert save_screenshot(user.app, Inputs((trace,))) == "decode.svg"
         assert save_screenshot(user.app, Inputs((trace,))) == "decode-2.svg"
         assert "the&#160;view&#160;below" in Path("decode-2.svg").read_text("utf-8")
+
+
+async def test_a_screenshot_that_another_flame_takes_the_name_of_gets_the_next(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look for a free name and the end of the writing."""
+    write = write_files.write_picture
+
+    def overtaken(svg: str, path: str, *, replace: bool) -> str:
+        if path == "decode.svg":
+            Path(path).write_text("theirs")
+        return write(svg, path, replace=replace)
+
+    monkeypatch.setattr(write_files, "write_picture", overtaken)
+    async with stage() as user:
+        assert save_screenshot(user.app, Inputs((trace,))) == "decode-2.svg"
+    assert Path("decode.svg").read_text() == "theirs"
+    assert Path("decode-2.svg").stat().st_size > 0
+
+
+@pytest.mark.parametrize("picture", [False, True])
+async def test_what_appears_after_the_check_is_not_replaced(
+    picture: bool, dialog: ExportDialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "decode.svg" if picture else FOLDED
+    check = ExportDialog._check
+
+    def overtaken(self: ExportDialog) -> write_files.OutputFile:
+        target = check(self)
+        if self.note == "" and target.path == name and armed:
+            Path(name).write_text("theirs")
+        return target
+
+    armed: list[bool] = []
+    monkeypatch.setattr(ExportDialog, "_check", overtaken)
+    async with stage(dialog) as user:
+        if picture:
+            await user.press("left")
+        armed.append(True)
+        await user.press("enter")
+        await user.until(lambda: "is there already" in user.read())
+        assert Path(name).read_text() == "theirs"
+        armed.clear()
+        await user.press("enter", "enter")
+        assert (await written(user)).startswith(f"wrote {name}: ")
+    assert Path(name).read_text() != "theirs"
 
 
 def test_a_dangling_link_is_not_free(trace: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from flame.core.errors import InputError
 from flame.core.options import Progress
 from flame.core.readers.ncu.lines import add_source_lines
-from flame.core.readers.ncu.result import NcuResult
+from flame.core.readers.ncu.result import NcuFile, NcuResult
 from flame.core.readers.ncu.source_csv import read_source_csv
 from flame.core.readers.shared.converter import Converter
 
@@ -25,23 +25,23 @@ def looks_like_report(path: Path, head: bytes) -> bool:
     return head.startswith(MAGIC) or bool(head and path.suffix.lower() in SUFFIXES)
 
 
-def read_report(path: Path, progress: Progress) -> list[NcuResult]:
+def read_report(path: Path, progress: Progress) -> NcuFile:
     """Read the results in the report at ``path``, with source lines where it has them.
 
     Raises InputError as `read_source_csv` does, and as `Converter` where ncu cannot be run.
     """
-    page = _PAGE.convert(path, progress)
-    try:
-        results = read_source_csv(page, progress)
-    except InputError as error:
-        with suppress(OSError):
-            page.unlink()  # Another ncu, or a second try, may do better.
-        raise InputError(f"{path}: {str(error).removeprefix(f'{page}: ')}") from None
-    try:
-        lines = read_source_csv(_LINES.convert(path, progress), progress)
-    except InputError:
-        return results  # of code that was compiled without -lineinfo there is no such view
-    return add_source_lines(results, lines)
+
+    def read(page: Path, _stays: bool) -> list[NcuResult]:
+        return read_source_csv(page, progress)
+
+    converted = _PAGE.read(path, progress, read)
+    results, notes = converted.value, converted.notes
+    # Of code that was compiled without -lineinfo there is no such view.
+    with suppress(InputError):
+        lines = _LINES.read(path, progress, read)
+        results = add_source_lines(results, lines.value)
+        notes = tuple(dict.fromkeys((*notes, *lines.notes)))
+    return NcuFile(path, results, notes)
 
 
 def _print_command(view: str, path: Path, _made: Path) -> list[str]:

@@ -42,10 +42,11 @@ class NcuResult:
 
 @dataclass(frozen=True)
 class NcuFile:
-    """The results in the file at ``path``, in its order."""
+    """The results in the file at ``path``, in its order, and notes on how they were read."""
 
     path: Path
     results: list[NcuResult]
+    notes: tuple[str, ...] = ()
 
 
 def result_warnings(results: Sequence[NcuResult]) -> Iterator[str]:

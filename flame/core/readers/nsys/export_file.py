@@ -13,10 +13,10 @@ from flame.core.columns import I8
 from flame.core.errors import InputError
 from flame.core.model.launches import LaunchDetails
 from flame.core.model.raw import RawTrace
-from flame.core.options import LoadOptions, Progress
+from flame.core.options import LoadOptions, Progress, silent
 from flame.core.readers.nsys import reader
 from flame.core.readers.nsys.geometry import read_launches
-from flame.core.readers.nsys.report import export_report
+from flame.core.readers.nsys.report import read_by_export
 from flame.core.readers.shared.heads import read_head
 from flame.core.readers.sqlite.pages import PageSource
 
@@ -34,8 +34,23 @@ def read_export(path: Path, options: LoadOptions, progress: Progress) -> RawTrac
 
 def read_report(path: Path, options: LoadOptions, progress: Progress) -> RawTrace:
     """Decode the report (``.nsys-rep``) at ``path`` by way of an export that nsys makes of it."""
-    raw = read_export(export_report(path, progress), options, progress)
-    return replace(raw, meta=replace(raw.meta, path=str(path)))
+
+    def read(export: Path, stays: bool) -> RawTrace:
+        raw = read_export(export, options, progress)
+        starts = raw.activities.start
+        later = partial(_read_launches_of_report, path, starts) if stays else None
+        builder = later or _read_launches(export, starts).builder()
+        return replace(raw, launches_builder=builder, meta=replace(raw.meta, path=str(path)))
+
+    converted = read_by_export(path, progress, read)
+    raw = converted.value
+    return replace(raw, warnings=[*raw.warnings, *converted.notes])
+
+
+def _read_launches_of_report(path: Path, starts: I8) -> LaunchDetails:
+    """Read launches from the export in the cache; from a new one if it has gone meanwhile."""
+    read_head(path)
+    return read_by_export(path, silent, lambda export, _: _read_launches(export, starts)).value
 
 
 def _read_launches(path: Path, starts: I8) -> LaunchDetails:

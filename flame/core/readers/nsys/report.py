@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TypeVar
 
 from flame.core.options import Progress
-from flame.core.readers.shared.converter import Converter
+from flame.core.readers.shared.converter import Converted, Converter, Reading
+
+T = TypeVar("T")
 
 MAGIC = b"NVIDIA Tegra Profiler Report "
 """How ``.qdrep`` files of 2020 and ``.nsys-rep`` files up to today begin."""
@@ -19,9 +22,9 @@ def looks_like_report(path: Path, head: bytes) -> bool:
     return head.startswith(MAGIC) or bool(head and path.suffix.lower() in SUFFIXES)
 
 
-def export_report(path: Path, progress: Progress) -> Path:
-    """Convert the report at ``path`` to an SQLite file with ``nsys export``; see `Converter`."""
-    return _NSYS.convert(path, progress)
+def read_by_export(path: Path, progress: Progress, read: Reading[T]) -> Converted[T]:
+    """Convert the report at ``path`` by ``nsys export`` and ``read`` that; as `Converter`."""
+    return _NSYS.read(path, progress, read)
 
 
 def _export_command(path: Path, made: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def test_reports_are_known_by_content_else_by_name(name: str, head: bytes, is_re
 
 def test_a_report_is_read_with_its_lines(ncu: Ncu, report: Path) -> None:
     ncu(PRINT)
-    (result,) = read_report(report, silent)
+    (result,) = read_report(report, silent).results
     code = result.samples.code
     assert (result.name, result.address, result.samples.total) == ("_Z4copyi", BASE, 6)
     assert code.text == ("LDG.E R2, [R4]", "BRA 0x0", "EXIT")
@@ -106,7 +107,7 @@ def test_a_report_is_read_with_its_lines(ncu: Ncu, report: Path) -> None:
 def test_lines_of_anything_else_are_not_taken(other: str, ncu: Ncu, report: Path) -> None:
     ncu(PRINT)
     (report.parent / "cuda,sass").write_text(other)
-    (result,) = read_report(report, silent)
+    (result,) = read_report(report, silent).results
     assert result.samples.total == 6
     assert result.samples.code.line.tolist() == [0, 0, 0]
 
@@ -120,20 +121,18 @@ def test_ncu_is_asked_as_its_manual_says(ncu: Ncu, report: Path, folder: Path) -
         assert words[5:] == [view, "--csv", "--print-kernel-base", "mangled"]
 
 
-def test_pages_are_kept_and_those_of_an_older_state_forgotten(
-    ncu: Ncu, report: Path, folder: Path
-) -> None:
+def test_pages_are_kept_for_this_content(ncu: Ncu, report: Path, folder: Path) -> None:
     ncu(PRINT)
     read_report(report, silent)
     (folder / "bin" / "ncu").unlink()
-    assert read_report(report, silent)[0].samples.total == 6
+    assert read_report(report, silent).results[0].samples.total == 6
     assert runs(folder) == 2
     ncu(PRINT)
     report.write_bytes(MAGIC + b"profiled again")
     read_report(report, silent)
     assert runs(folder) == 4
-    kept = sorted(path.name.partition(".")[2] for path in (folder / "cache" / "flame").iterdir())
-    assert kept == ["lines.csv", "sass.csv"]
+    kept = Counter(path.name.split(".", 2)[2] for path in (folder / "cache" / "flame").iterdir())
+    assert kept == {"lines.csv": 2, "sass.csv": 2}
 
 
 @pytest.mark.parametrize("name", ["run.ncu-rep", "it's two.ncu-rep", "trace"])
@@ -175,7 +174,7 @@ def test_what_could_not_be_read_is_not_kept(ncu: Ncu, report: Path) -> None:
     with pytest.raises(InputError):
         load(report)
     ncu(PRINT)
-    assert len(read_report(report, silent)) > 0
+    assert len(read_report(report, silent).results) > 0
 
 
 def test_reading_reports_progress_and_can_be_stopped(ncu: Ncu, report: Path, folder: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +17,8 @@ import pytest
 
 from flame.core.errors import CancelledError, InputError
 from flame.core.loading.many import load
-from flame.core.options import silent
-from flame.core.readers.nsys.report import MAGIC, STAGE, export_report, looks_like_report
+from flame.core.options import Progress, silent
+from flame.core.readers.nsys.report import MAGIC, STAGE, looks_like_report, read_by_export
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE, wait_until
 from tests.support.writers.nsysfile import NsysFile
@@ -70,6 +72,11 @@ def report(folder: Path) -> Path:
     path = folder / "run.nsys-rep"
     path.write_bytes(HEAD)
     return path
+
+
+def export_report(path: Path, progress: Progress) -> Path:
+    """Where the export of that report is."""
+    return read_by_export(path, progress, lambda export, _: export).value
 
 
 def runs(folder: Path) -> int:
@@ -130,17 +137,218 @@ def test_a_kept_conversion_needs_no_nsys(nsys: Nsys, report: Path, folder: Path)
     assert export_report(report, silent) == made
 
 
-def test_a_new_recording_is_converted_and_the_old_forgotten(
-    nsys: Nsys, report: Path, folder: Path
-) -> None:
+def test_a_new_recording_is_converted(nsys: Nsys, report: Path, folder: Path) -> None:
     nsys(COPY)
     made = export_report(report, silent)
     report.write_bytes(HEAD + b"recorded again")
-    other = folder / "other.nsys-rep"
-    other.write_bytes(HEAD)
-    kept = {export_report(other, silent), export_report(report, silent)}
-    assert made not in kept
-    assert set((folder / "cache" / "flame").iterdir()) == kept
+    assert export_report(report, silent) != made
+    assert runs(folder) == 2
+
+
+def test_another_report_of_the_same_size_and_time_is_another(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    nsys(COPY)
+    known = report.stat()
+    first = export_report(report, silent)
+    data = bytearray(report.read_bytes())
+    data[-1] ^= 1
+    report.write_bytes(data)
+    os.utime(report, ns=(known.st_atime_ns, known.st_mtime_ns))
+    assert export_report(report, silent) != first
+    assert runs(folder) == 2
+
+
+def test_a_copy_and_a_new_name_are_the_same_report(nsys: Nsys, report: Path, folder: Path) -> None:
+    nsys(COPY)
+    made = export_report(report, silent)
+    copied = shutil.copy(report, folder / "copy.nsys-rep")
+    assert export_report(Path(copied), silent) == made
+    assert export_report(report.rename(folder / "new.nsys-rep"), silent) == made
+    assert runs(folder) == 1
+
+
+def test_another_nsys_converts_anew(nsys: Nsys, report: Path, folder: Path) -> None:
+    nsys(COPY)
+    export_report(report, silent)
+    nsys(COPY + "# a newer one\n")
+    export_report(report, silent)
+    export_report(report, silent)
+    assert runs(folder) == 2
+
+
+# What became of a conversion since
+
+
+def damage(path: Path, how: str) -> None:
+    data = bytearray(path.read_bytes())
+    if how == "cut":
+        del data[len(data) // 2 :]
+    elif how == "changed":
+        data[-5] ^= 0xFF
+    else:
+        data.clear()
+    path.write_bytes(data)
+
+
+NOTE = "run.nsys-rep: the conversion kept in the cache was damaged, and was made again"
+
+
+@pytest.mark.parametrize("how", ["cut", "changed", "empty"])
+def test_a_damaged_conversion_is_made_again_once(
+    how: str, nsys: Nsys, report: Path, folder: Path
+) -> None:
+    nsys(COPY)
+    damage(export_report(report, silent), how)
+    again = load(report)
+    assert again.gpu_time == 100
+    assert NOTE in again.warnings
+    assert NOTE not in load(report).warnings
+    assert runs(folder) == 2
+
+
+def test_a_conversion_that_no_reader_takes_is_not_kept(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    nsys(EXPORT + 'echo nonsense >"$output"\n')
+    with pytest.raises(InputError) as caught:
+        load(report)
+    assert str(caught.value).startswith(f"{report}: ")
+    assert "cache" not in str(caught.value)
+    assert left_in_cache(folder) == []
+    nsys(COPY)
+    assert load(report).gpu_time == 100
+
+
+def test_a_sound_conversion_that_no_reader_takes_is_made_again(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    """As another version of flame may have kept it."""
+    nsys(COPY)
+    (folder / "made.sqlite").rename(folder / "good.sqlite")
+    (folder / "made.sqlite").write_text("nonsense")
+    export_report(report, silent)
+    (folder / "good.sqlite").rename(folder / "made.sqlite")
+    again = load(report)
+    assert again.gpu_time == 100
+    assert NOTE in again.warnings
+
+
+def test_what_was_launched_is_known_after_the_conversion_has_gone(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    nsys(COPY)
+    profile = load(report)
+    export_report(report, silent).unlink()
+    assert profile.launches is not None and len(profile.launches) == 1
+
+
+def test_the_launches_of_a_changed_report_are_not_taken(
+    nsys: Nsys, report: Path, folder: Path
+) -> None:
+    nsys(COPY)
+    profile = load(report)
+    report.write_bytes(HEAD + b"recorded again")
+    (folder / "made.sqlite").unlink()
+    with NsysFile(folder / "made.sqlite") as made:
+        made.kernel("gemm", 7, 100)
+    with pytest.raises(InputError, match="has changed since it was opened"):
+        _ = profile.launches
+
+
+# Without a cache to be trusted
+
+
+def open_to_others(cache: Path) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+
+
+def link(cache: Path) -> None:
+    cache.parent.mkdir()
+    (cache.parent / "elsewhere").mkdir(0o700)
+    cache.symlink_to("elsewhere")
+
+
+def file(cache: Path) -> None:
+    cache.parent.mkdir()
+    cache.write_text("in the way")
+
+
+def parent_of_all(cache: Path) -> None:
+    cache.parent.mkdir()
+    cache.parent.chmod(0o777)
+
+
+UNTRUSTED = {
+    "others may write to": open_to_others,
+    "a link to one": link,
+    "File exists": file,
+    "everybody may write to": parent_of_all,
+}
+
+
+@pytest.mark.parametrize("reason", UNTRUSTED)
+def test_without_a_cache_it_is_converted_and_said_once(
+    reason: str, nsys: Nsys, report: Path, folder: Path
+) -> None:
+    nsys(COPY)
+    UNTRUSTED[reason](folder / "cache" / "flame")
+    profile = load(report)
+    assert profile.gpu_time == 100
+    assert profile.launches is not None and len(profile.launches) == 1
+    [note] = [text for text in profile.warnings if "is not kept for the next time" in text]
+    assert reason in note
+    assert left_in_cache(folder) in ([], [""])
+    assert list(Path(tempfile.gettempdir()).glob(".flame-*")) == []
+
+
+# Several at once, and killed ones
+
+
+LOAD = "import sys; from flame.core.loading.many import load; print(load(sys.argv[1]).gpu_time)"
+
+
+def loading(report: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", LOAD, str(report)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def test_two_at_once_convert_once(nsys: Nsys, report: Path, folder: Path) -> None:
+    wait = 'echo here >"$FOLDER/began"; until [ -e "$FOLDER/go" ]; do sleep 0.05; done\n'
+    nsys(COPY + wait)
+    both = [loading(report), loading(report)]
+    wait_until((folder / "began").exists)
+    wait_until(lambda: has_open(both[0], ".lock") and has_open(both[1], ".lock"))
+    (folder / "go").touch()
+    assert [process.communicate(timeout=PATIENCE)[0] for process in both] == ["100\n", "100\n"]
+    assert runs(folder) == 1
+    assert left_in_cache(folder) == [".sqlite"]
+
+
+def has_open(process: subprocess.Popen[str], suffix: str) -> bool:
+    files = Path(f"/proc/{process.pid}/fd").iterdir()
+    return any(os.path.realpath(file).endswith(suffix) for file in files)
+
+
+def test_what_a_killed_one_left_goes_when_it_is_old(nsys: Nsys, report: Path, folder: Path) -> None:
+    nsys(EXPORT + 'echo half >"$output"; echo $$ >"$FOLDER/child"; sleep 600')
+    process = loading(report)
+    wait_until(lambda: (folder / "child").exists() and (folder / "child").read_text().strip())
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    os.killpg(int((folder / "child").read_text()), signal.SIGKILL)
+    cache = folder / "cache" / "flame"
+    [workspace] = cache.glob("*.tmp")
+    nsys(COPY)
+    assert load(report).gpu_time == 100
+    assert workspace.is_dir(), "it may be somebody's who has just begun"
+    for path in (*workspace.iterdir(), workspace):
+        os.utime(path, (0, 0))
+    report.write_bytes(HEAD + b"another")
+    load(report)
+    assert {path.suffix for path in cache.iterdir()} == {".sqlite"}
 
 
 def test_a_conversion_is_for_its_user_alone(nsys: Nsys, report: Path) -> None:
@@ -216,13 +424,6 @@ def test_what_nsys_said_is_told(
 def test_nsys_that_cannot_run(nsys: Nsys, report: Path, folder: Path) -> None:
     nsys("")
     (folder / "bin" / "nsys").write_text("#!/no/such/interpreter\n")
-    with pytest.raises(InputError, match="cannot be converted"):
-        export_report(report, silent)
-
-
-def test_a_cache_that_cannot_be_made(nsys: Nsys, report: Path, folder: Path) -> None:
-    nsys(COPY)
-    (folder / "cache").write_text("in the way")
     with pytest.raises(InputError, match="cannot be converted"):
         export_report(report, silent)
 

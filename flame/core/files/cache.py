@@ -1,0 +1,141 @@
+"""Keep what has been derived from files: found again by content, checked, bounded."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from flame.core.files.bounds import read_bounds, trim
+from flame.core.files.cache_folder import NoCacheError, trusted_folder
+from flame.core.files.digest import contents_digest
+from flame.core.files.publish import open_folder
+from flame.core.files.temporary import temporary_folder, try_lock
+
+_PAUSE = 0.1
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Results of one ``kind`` (the name of a folder in the cache; empty: the cache's own).
+
+    A result is a file named by the key of what it was made of, and by a digest of itself: one that
+    has changed since is found out, and removed, before it is read. When it was last used is its
+    modification time.
+    """
+
+    kind: str = ""
+
+    def folder(self) -> Path:
+        """Return the folder, made if need be; NoCacheError where there is none to be trusted."""
+        return trusted_folder(self.kind)
+
+    def find(self, key: str, suffix: str) -> tuple[Path | None, bool]:
+        """Find the result whose key begins with ``key``, and tell whether a damaged one was met.
+
+        The damaged one is removed. Raises NoCacheError.
+        """
+        damaged = False
+        for path in sorted(self.folder().glob(f"{key}*{suffix}"), key=_last_use, reverse=True):
+            if _is_sound(path, suffix):
+                return path, damaged
+            damaged = True
+            self.drop(path)
+        return None, damaged
+
+    def keep(self, made: Path, key: str, suffix: str) -> Path:
+        """Move the file ``made``, from `workspace`, into the cache; return its name there.
+
+        Other results of the same key go, and so does what is beyond the bounds. Raises OSError.
+        """
+        # Not put on disk first, which takes long for what is gigabytes: what a loss of power
+        # leaves of it is found out as any damage is.
+        made.chmod(0o600)
+        with made.open("rb") as file:
+            name = f"{key}.{contents_digest(file)}{suffix}"
+        path = self.folder() / name
+        os.utime(made)
+        with open_folder(path.parent) as folder, open_folder(made.parent) as workspace:
+            os.rename(made.name, name, src_dir_fd=workspace, dst_dir_fd=folder)
+        for other in path.parent.glob(f"{key}.*{suffix}"):
+            if other != path:
+                self.drop(other)
+        trim(read_bounds(), path)
+        return path
+
+    def drop(self, path: Path) -> None:
+        """Remove a result that is of no use, if that can be done."""
+        with suppress(OSError):
+            path.unlink()
+
+    @contextmanager
+    def workspace(self) -> Iterator[Path]:
+        """Make a folder to make a result in, beside where it is kept."""
+        with temporary_folder(self.folder()) as folder:
+            yield folder
+
+    @contextmanager
+    def lock(self, key: str, tick: Callable[[], None]) -> Iterator[None]:
+        """Keep other processes from making the result of ``key`` meanwhile.
+
+        While another one does, ``tick`` is called ten times a second and may raise to give up.
+        Raises NoCacheError where nothing can be written.
+        """
+        path = self.folder() / f".flame-{sha256(key.encode()).hexdigest()[:16]}.lock"
+        try:
+            descriptor = _locked(path, tick)
+        except OSError as error:
+            raise NoCacheError(f"no cache: {path}: {error.strerror or error}") from None
+        try:
+            yield
+        finally:
+            self.drop(path)
+            os.close(descriptor)
+
+
+def _last_use(path: Path) -> float:
+    with suppress(OSError):
+        return path.lstat().st_mtime
+    return 0.0
+
+
+def _is_sound(path: Path, suffix: str) -> bool:
+    """Whether the file is what its name says; it counts as used now, then."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError), os.fdopen(os.open(path, flags), "rb", 0) as file:
+        known = os.fstat(file.fileno())
+        if not stat.S_ISREG(known.st_mode) or known.st_uid != os.geteuid():
+            return False
+        if path.name.removesuffix(suffix).endswith(f".{contents_digest(file)}"):
+            with suppress(OSError):  # One may read the cache of a disk that nobody may write to.
+                os.utime(file.fileno())
+            return True
+    return False
+
+
+def _locked(path: Path, tick: Callable[[], None]) -> int:
+    """Open and lock the file at ``path``, which whoever is done with it removes."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            while try_lock(descriptor) is False:
+                tick()
+                time.sleep(_PAUSE)
+            if _is_at(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    return False

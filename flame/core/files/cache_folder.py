@@ -1,0 +1,76 @@
+"""Find the folder of the cache, and refuse one that another user could have prepared."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from flame.core.errors import InputError
+from flame.core.files.publish import make_private_folder
+
+
+class NoCacheError(InputError):
+    """Report that there is no folder to cache results in, or none to be trusted."""
+
+
+def cache_path() -> Path:
+    """Name the folder of the cache: ``flame`` in XDG_CACHE_HOME, if that is absolute.
+
+    Raises NoCacheError where nobody's home folder is known.
+    """
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(home).is_absolute():
+        return Path(home) / "flame"
+    try:
+        return Path("~/.cache/flame").expanduser()
+    except RuntimeError:
+        raise NoCacheError("no cache: the home folder is not known") from None
+
+
+def trusted_folder(kind: str = "") -> Path:
+    """Return the folder of the cache, or that for a ``kind`` of results in it; made if need be.
+
+    Raises NoCacheError where that fails, or where others than this user could change what is in it.
+    """
+    path = cache_path()
+    try:
+        make_private_folder(path.parent)
+        _check_parent(path.parent)
+        for folder in dict.fromkeys((path, path / kind)):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _check(folder)
+    except OSError as error:
+        raise NoCacheError(f"no cache at {path}: {error.strerror or error}") from None
+    return path / kind
+
+
+def refuse_untrusted() -> None:
+    """Raise NoCacheError where the cache, as far as it is there already, is not to be trusted."""
+    path = cache_path()
+    try:
+        if path.parent.exists():
+            _check_parent(path.parent)
+        if os.path.lexists(path):
+            _check(path)
+    except OSError as error:
+        raise NoCacheError(f"no cache at {path}: {error.strerror or error}") from None
+
+
+def _check(folder: Path) -> None:
+    known = folder.lstat()
+    if not stat.S_ISDIR(known.st_mode):
+        raise NoCacheError(f"no cache: {folder} is no folder, or a link to one")
+    if known.st_uid != os.geteuid():
+        raise NoCacheError(f"no cache: {folder} belongs to another user")
+    if known.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise NoCacheError(f"no cache: others may write to {folder}: run: chmod 700 {folder}")
+
+
+def _check_parent(parent: Path) -> None:
+    """Refuse a folder whose owner, or anybody, could put another in the place of the cache."""
+    known = parent.stat()
+    if known.st_uid not in (0, os.geteuid()):
+        raise NoCacheError(f"no cache: {parent} belongs to another user")
+    if known.st_mode & stat.S_IWOTH and not known.st_mode & stat.S_ISVTX:
+        raise NoCacheError(f"no cache: everybody may write to {parent}")

@@ -1,0 +1,121 @@
+"""Make temporary files and folders beside their target; remove those that a killed flame left."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_IDLE, _IDLE_WITHOUT_LOCKS = 600.0, 86_400.0
+"""Seconds without a change after which a file that nobody holds counts as left behind."""
+
+_LEFT = re.compile(r"\.flame-[0-9a-f]{16}\.(tmp|lock)")
+
+
+def temporary_name() -> str:
+    """Make a name that nobody can foresee; short, whatever the target's name is."""
+    return f".flame-{secrets.token_hex(8)}.tmp"
+
+
+def open_new(name: str, folder: int, mode: int) -> int:
+    """Create the file ``name`` in the folder open as ``folder``, and open it for writing.
+
+    It has ``mode``, less the umask, from the first moment. Raises FileExistsError where anything
+    has that name, be it a link. As long as it is open `remove_left` knows that it is in use.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, mode, dir_fd=folder)
+    try_lock(descriptor)
+    return descriptor
+
+
+@contextmanager
+def temporary_folder(parent: Path) -> Iterator[Path]:
+    """Make a folder in ``parent`` for this user alone; it is removed with all in it at the end."""
+    path = parent / temporary_name()
+    path.mkdir(0o700)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        path.rmdir()
+        raise
+    try:
+        try_lock(descriptor)
+        yield path
+    finally:
+        os.close(descriptor)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder as `temporary_folder` where temporary files go. Raises OSError.
+
+    Those that killed processes of this user have left there are removed.
+    """
+    room = Path(tempfile.gettempdir())
+    remove_left(room)
+    with temporary_folder(room) as folder:
+        yield folder
+
+
+def try_lock(descriptor: int) -> bool | None:
+    """Lock an open file until it is closed; False where another process holds the lock.
+
+    None where the file system has no such locks.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def remove_left(folder: Path) -> None:
+    """Remove what processes that were killed have left in ``folder``. Nothing is raised.
+
+    That is files and folders named as here, of this user, that nobody holds and that have not
+    changed for ten minutes; for a day where the file system does not tell who holds them.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        left = [Path(entry.path) for entry in entries if _LEFT.fullmatch(entry.name)]
+        for path in left:
+            with suppress(OSError):
+                _remove_unheld(path)
+
+
+def _remove_unheld(path: Path) -> None:
+    known = path.lstat()
+    is_folder = stat.S_ISDIR(known.st_mode)
+    if known.st_uid != os.geteuid() or not (is_folder or stat.S_ISREG(known.st_mode)):
+        return
+    idle = time.time() - _last_change(path, known)
+    if idle < _IDLE:
+        return
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    try:
+        is_free = try_lock(descriptor)
+        if is_free or (is_free is None and idle > _IDLE_WITHOUT_LOCKS):
+            shutil.rmtree(path) if is_folder else path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _last_change(path: Path, known: os.stat_result) -> float:
+    """When the file, or anything directly in the folder, was written to; seconds."""
+    times = [known.st_mtime]
+    if stat.S_ISDIR(known.st_mode):
+        with os.scandir(path) as entries:
+            times += [entry.stat(follow_symlinks=False).st_mtime for entry in entries]
+    return max(times)
