@@ -24,7 +24,8 @@ from tests.support.waiting import PATIENCE
 FORKED = (
     KERNELS
     + """
-import os
+import os, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # CPython 3.12: of forks beside threads
 if os.fork() == 0:
     import nvtx
     with nvtx.annotate("child"):
@@ -105,7 +106,7 @@ def test_a_fork_has_a_dump_of_its_own(record: Record, folder: Path) -> None:
 def test_an_exec_goes_on_in_a_new_dump(record: Record, folder: Path) -> None:
     (folder / "program.py").write_text(KERNELS)
     # What CUPTI still holds would be lost as in a crash.
-    again = f"{KERNELS}{FLUSHED}os.execv({sys.executable!r}, ['python', 'program.py'])"
+    again = f"{KERNELS}{FLUSHED}os.execv({sys.executable!r}, [{sys.executable!r}, 'program.py'])"
     assert "2 processes, 40 kernels" in said(record(*PYTHON, again))[0]
 
 

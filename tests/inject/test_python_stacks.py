@@ -257,7 +257,8 @@ def test_offsets_are_those_of_the_headers(record: Record, minor: int, tmp_path: 
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
-    command = [compiler, "-w", f"-I{folder}", str(source), "-o", str(program)]
+    # Debian's pyconfig.h includes another, by its place below the folder above.
+    command = [compiler, "-w", f"-I{folder}", f"-I{folder.parent}", str(source), "-o", str(program)]
     subprocess.run(command, check=True)
     expected = json.loads(run([str(program)], {}).stdout)
     assert record(minor, "offsets").says["offsets"][0]["offsets"] == expected

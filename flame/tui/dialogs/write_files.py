@@ -66,6 +66,8 @@ def _problem(path: str, inputs: Inputs) -> str:
     folder = Path(path).parent
     if not folder.is_dir():
         return f"there is no folder {folder}"
+    with suppress(FileNotFoundError):
+        Path(path).lstat()  # Raises for a name that no file can have; is_dir may not.
     if Path(path).is_dir() or path.endswith(os.sep):
         return "that is a folder"
     if os.path.lexists(path):

@@ -102,7 +102,8 @@ def status(url: str) -> int:
         with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
-        return error.code
+        with error:
+            return error.code
 
 
 def test_only_who_knows_the_address_sees_anything(servers: list[Served]) -> None:

@@ -377,7 +377,7 @@ async def test_sizes(profile: Profile, size: tuple[int, int]) -> None:
         if size == (60, 15):
             assert "Long Scoreboard 87.0 %" in user.read("status")
         else:
-            assert "Long Scoreboard" in user.read("sass-reasons")
+            await user.until(lambda: "Long Scoreboard" in user.read("sass-reasons"))
 
 
 async def test_too_small_and_large_again(profile: Profile) -> None:
