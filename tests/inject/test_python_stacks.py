@@ -258,7 +258,8 @@ def test_offsets_are_those_of_the_headers(record: Record, minor: int, tmp_path: 
     if compiler is None:
         pytest.skip("there is no C compiler")
     # Debian's pyconfig.h includes another, by its place below the folder above.
-    command = [compiler, "-w", f"-I{folder}", f"-I{folder.parent}", str(source), "-o", str(program)]
+    command = [compiler, "-w", f"-I{folder}", "-idirafter", str(folder.parent)]
+    command += [str(source), "-o", str(program)]
     subprocess.run(command, check=True)
     expected = json.loads(run([str(program)], {}).stdout)
     assert record(minor, "offsets").says["offsets"][0]["offsets"] == expected
