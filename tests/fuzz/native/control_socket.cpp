@@ -31,6 +31,7 @@ int connected() {
   address.sun_family = AF_UNIX;
   std::string path = flame::dump_path();
   path.replace(path.rfind('.'), std::string::npos, ".sock");
+  require(path.size() < sizeof address.sun_path, "the temporary folder has a short name");
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0 || !connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address)) return fd;

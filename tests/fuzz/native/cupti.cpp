@@ -2,11 +2,11 @@
 // samples with any numbers, modules of any bytes. What it may not do is to give memory that is not
 // there; what it says of memory that the library has given is not believed.
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <vector>
 
 #include "cupti/api/functions.h"
+#include "folder.h"
 #include "input.h"
 #include "recorder.h"
 // Not linked: what they know of contexts and of the end is for ever, and each input begins anew.
@@ -307,14 +307,7 @@ void step() {
   }
 }
 
-char folder[] = "/tmp/flame-fuzz-XXXXXX";
-
-bool begin_once() {
-  if (!mkdtemp(folder)) return false;
-  setenv("FLAME_DIR", folder, 1);
-  atexit([] { std::filesystem::remove_all(folder); });
-  return start_cupti();
-}
+bool begin_once() { return record_into_own_folder() && start_cupti(); }
 
 void forget() {
   in = nullptr;

@@ -2,9 +2,6 @@
 // library it has what answers "none".
 #include "disk.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,6 +11,7 @@
 #include "dump/thread.h"
 #include "dump/writer.h"
 #include "flame.h"
+#include "folder.h"
 #include "input.h"
 
 namespace flame {
@@ -29,19 +27,10 @@ __attribute__((weak)) SamplingAnswer switch_sampling(std::string_view) { return 
 namespace disk {
 namespace {
 
-char folder[] = "/tmp/flame-fuzz-XXXXXX";
-
-// While the process lives the dump needs no name.
 bool make() {
-  if (!mkdtemp(folder)) return false;
-  setenv("FLAME_DIR", folder, 1);
   setenv("FLAME_MAX_MB", "1", 1);
-  const bool made = flame::prepare_threads() && flame::prepare_names() && flame::open_file();
-  atexit([] {
-    unlink(flame::dump_path());
-    rmdir(folder);
-  });
-  return made;
+  return record_into_own_folder() && flame::prepare_threads() && flame::prepare_names() &&
+         flame::open_file();
 }
 
 }  // namespace
