@@ -40,6 +40,17 @@ struct Scene {
     return kept.back().data();
   }
 
+  // That says by which clock a time is: one that is registered, or any.
+  const nvtxSemanticsHeader_t* clock() {
+    if (in.below(4) == 0) return nullptr;
+    struct {
+      nvtxSemanticsHeader_t header;
+      uint64_t domain;
+    } made = {{sizeof made, in.below(4), 1, nullptr}, in.number()};
+    kept.emplace_back(std::string(reinterpret_cast<const char*>(&made), sizeof made));
+    return reinterpret_cast<const nvtxSemanticsHeader_t*>(kept.back().data());
+  }
+
   void add_schema() {
     std::vector<nvtxPayloadSchemaEntry_t> entries(in.below(9));
     for (auto& entry : entries) {
@@ -48,6 +59,7 @@ struct Scene {
       entry.name = label();
       entry.arrayOrUnionDetail = in.number();
       entry.offset = in.flag() ? in.number() : 0;
+      if (entry.flags & NVTX_PAYLOAD_ENTRY_FLAG_TIMESTAMP) entry.semantics = clock();
     }
     nvtxPayloadSchemaAttr_t given = {};
     given.fieldMask = in.flag() ? in.take<uint16_t>() : 0x3fe;
