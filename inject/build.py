@@ -131,13 +131,18 @@ def version() -> str:
 
 
 def compile_to(
-    target: Path, files: Sequence[Path], *flags: str, objects: Path | None = None
+    target: Path,
+    files: Sequence[Path],
+    *flags: str,
+    objects: Path | None = None,
+    using: Sequence[str] = (),
 ) -> None:
     """Compiles and links ``files`` to ``target``, which is complete or as it was before.
 
     Object files in the folder ``objects`` are used again as long as nothing in them has changed.
+    ``using`` is the command of another compiler than the usual one.
     """
-    command = [*compiler(), *LANGUAGE, *flags]
+    command = [*(using or compiler()), *LANGUAGE, *flags]
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as scratch:
         folder = objects or Path(scratch)

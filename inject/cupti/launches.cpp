@@ -167,7 +167,7 @@ bool enable_driver_calls(CUpti_SubscriberHandle subscriber) {
 }
 
 void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin) {
-  if (id >= kCallbacks) return;
+  if (id >= kCallbacks || roles[id] == kOther) return;  // CUPTI was not asked for it
   if (data.callbackSite == CUPTI_API_EXIT) {
     if (Calls* calls = calls_if_any()) leave(*calls, id, data);
   } else if (begin && recording()) {

@@ -26,6 +26,7 @@ void send(CUpti_CallbackDomain domain, uint32_t id, const void* data) {
 }
 
 bool wanted(CUpti_CallbackDomain domain, uint32_t id) {
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API && faults().unasked) return id < kIds;
   return id < kIds && enabled[domain][id].load(std::memory_order_relaxed);
 }
 
@@ -46,6 +47,9 @@ Faults read_faults() {
   faults.pc_later = has(",pc_later,");
   faults.pc_full = has(",pc_full,");
   faults.shuffle = has(",shuffle,");
+  faults.unasked = has(",unasked,");
+  faults.pc_reasons = number_after(text, ",pc_reasons:", 0);
+  faults.pc_more = number_after(text, ",pc_more:", 0);
   faults.drop = number_after(text, ",drop:", 0);
   faults.pc_drop = number_after(text, ",pc_drop:", 0);
   faults.version = number_after(text, ",version:", 130001);

@@ -89,6 +89,7 @@ void give_pc(CUpti_PCSamplingPCData& to, const Pc& pc, const std::map<uint32_t, 
   to.correlationId = pc.correlation;
   to.stallReasonCount = 0;
   for (auto [reason, count] : counts) to.stallReason[to.stallReasonCount++] = {reason, count};
+  to.stallReasonCount += faults().pc_more;
 }
 
 void give(Sampler& sampler, CUpti_PCSamplingData& data) {
@@ -210,7 +211,7 @@ cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams
 FAKE_API CUptiResult
 cuptiPCSamplingGetNumStallReasons(CUpti_PCSamplingGetNumStallReasonsParams* parameters) {
   if (auto error = check(parameters, CUpti_PCSamplingGetNumStallReasonsParamsSize)) return error;
-  *parameters->numStallReasons = kReasonCount;
+  *parameters->numStallReasons = faults().pc_reasons ? faults().pc_reasons : kReasonCount;
   return CUPTI_SUCCESS;
 }
 

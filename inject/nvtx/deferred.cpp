@@ -49,6 +49,15 @@ bool is_timed(const Times& times) {
   return times.has_end && is_ours(times.end_domain) && times.end >= times.begin;
 }
 
+// What lies behind the offset, within the size that the program gives for the whole.
+nvtxPayloadData_t flexible_data(const nvtxEventBatch_t& batch) {
+  const size_t offset = batch.flexDataOffset;
+  if (!batch.flexData || offset >= batch.flexDataSize)
+    return {NVTX_TYPE_PAYLOAD_SCHEMA_REFERENCED, 0, nullptr};
+  return {NVTX_TYPE_PAYLOAD_SCHEMA_REFERENCED, batch.flexDataSize - offset,
+          static_cast<const char*>(batch.flexData) + offset};
+}
+
 }  // namespace
 
 uint64_t register_time_domain(const nvtxTimeDomainAttr_t* given) {
@@ -89,12 +98,10 @@ void submit(uint32_t domain, const nvtxEventBatch_t* batch) {
     untimed.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  const char* flexible = static_cast<const char*>(batch->flexData);
-  for (size_t at = 0; at + schema->size <= batch->size; at += schema->size) {
-    const nvtxPayloadData_t payloads[] = {
-        {batch->eventSchemaId, schema->size, static_cast<const char*>(batch->events) + at},
-        {NVTX_TYPE_PAYLOAD_SCHEMA_REFERENCED, flexible ? batch->flexDataSize : 0,
-         flexible ? flexible + batch->flexDataOffset : nullptr}};
+  const char* events = static_cast<const char*>(batch->events);
+  for (size_t at = 0; batch->size - at >= schema->size; at += schema->size) {
+    const nvtxPayloadData_t payloads[] = {{batch->eventSchemaId, schema->size, events + at},
+                                          flexible_data(*batch)};
     submit(domain, payloads, 2);
   }
 }

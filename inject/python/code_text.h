@@ -3,17 +3,20 @@
 #include <cstdint>
 #include <string_view>
 
+#include "python/memory.h"
 #include "python/offsets.h"
 
 namespace flame::python {
 
-constexpr size_t kTextRoom = 4096;  // a name that is not ASCII is cut to this many bytes
+// `Memory` is Trusted or Checked.
 
 // A `str` as UTF-8: its own memory, or `room` (kTextRoom bytes) when it has to be converted. "?"
 // for one that is not ready for use (3.11).
-std::string_view utf8(const char* text, const Offsets& offsets, char* room);
+template <class Memory>
+std::string_view utf8(const Memory& memory, const char* text, const Offsets& offsets, char* room);
 
 // The line of the instruction at `lasti` (bytes from the first one), 0 for none.
-uint32_t line_of(const char* code, int32_t lasti, const Offsets& offsets);
+template <class Memory>
+uint32_t line_of(const Memory& memory, const char* code, int32_t lasti, const Offsets& offsets);
 
 }  // namespace flame::python

@@ -2,6 +2,10 @@
 // 3.13.
 #include "python/offsets.h"
 
+#include <cstring>
+
+#include "python/memory.h"
+
 namespace flame::python {
 namespace {
 
@@ -37,24 +41,32 @@ using Sizes = uint8_t[kGroups];  // in numbers
 constexpr Sizes kGroups313 = {3, 13, 9, 6, 10, 2, 4, 3, 3, 0, 3, 2, 3, 3, 4};
 constexpr Sizes kGroups314 = {3, 16, 9, 8, 11, 2, 4, 3, 3, 4, 3, 2, 3, 3, 4};
 
+constexpr uint64_t kFarthest = 4096;  // no struct that is read is larger
+
 class DebugOffsets {
  public:
   DebugOffsets(const char* runtime, const Sizes& sizes)
       : groups_(runtime + kGroupsAt), sizes_(sizes) {}
 
-  uint16_t operator()(Group group, size_t index) const {
+  uint16_t operator()(Group group, size_t index) {
     for (int before = 0; before < group; before++) index += sizes_[before];
-    return static_cast<uint16_t>(load<uint64_t>(groups_, index * 8));
+    const auto offset = Trusted().load<uint64_t>(groups_, index * 8);
+    near_ = near_ && offset <= kFarthest;
+    return static_cast<uint16_t>(offset);
   }
+  bool all_near() const { return near_; }
 
  private:
   const char* groups_;
   const Sizes& sizes_;
+  bool near_ = true;
 };
+
+constexpr uint16_t kBeforeBytecode = 16;
 
 // What the table lacks has kept its place since 3.12: co_flags, co_version, and the first traceable
 // instruction, which lies right before `void *co_extra` and the bytecode.
-void take(const DebugOffsets& at, Offsets* offsets) {
+void take(DebugOffsets& at, Offsets* offsets) {
   offsets->through_cframe = false;
   offsets->thread_frame = at(kThreadState, 4);
   offsets->frame_previous = at(kInterpreterFrame, 1);
@@ -66,7 +78,8 @@ void take(const DebugOffsets& at, Offsets* offsets) {
   offsets->code_linetable = at(kCodeObject, 4);
   offsets->code_first_line = at(kCodeObject, 5);
   offsets->code_bytecode = at(kCodeObject, 9);
-  offsets->code_first_traceable = static_cast<uint16_t>(offsets->code_bytecode - 16);
+  offsets->code_first_traceable =
+      static_cast<uint16_t>(offsets->code_bytecode - kBeforeBytecode);
   offsets->bytes_size = at(kBytes, 1);
   offsets->bytes_data = at(kBytes, 2);
   offsets->text_state = at(kUnicode, 1);
@@ -77,12 +90,14 @@ void take(const DebugOffsets& at, Offsets* offsets) {
 
 bool from_runtime(int minor, const char* runtime, Offsets* offsets) {
   if (!runtime || memcmp(runtime, "xdebugpy", 8) != 0) return false;
-  if (load<uint64_t>(runtime, 8) >> 16 != 0x0300u + static_cast<unsigned>(minor)) return false;
-  if (load<uint64_t>(runtime, 16)) return false;
+  const auto version = Trusted().load<uint64_t>(runtime, 8);
+  if (version >> 16 != 0x0300u + static_cast<unsigned>(minor)) return false;
+  if (Trusted().load<uint64_t>(runtime, 16)) return false;
   *offsets = kPython312;
   offsets->code_mask = minor >= 14 ? kTagged : kPlain;
-  take(DebugOffsets(runtime, minor == 13 ? kGroups313 : kGroups314), offsets);
-  return true;
+  DebugOffsets at(runtime, minor == 13 ? kGroups313 : kGroups314);
+  take(at, offsets);
+  return at.all_near() && offsets->code_bytecode >= kBeforeBytecode;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace flame::python {
 
@@ -30,12 +29,5 @@ constexpr uint8_t kFirstShim = 3;  // from here on it is no frame of Python code
 // The offsets of CPython 3.`minor`, false when they are not known. `runtime` is the address of
 // `_PyRuntime`, which from 3.13 on begins with a table of most of them.
 bool find_offsets(int minor, const char* runtime, Offsets* offsets);
-
-template <class Value>
-inline Value load(const char* object, size_t offset) {
-  Value value;
-  memcpy(&value, object + offset, sizeof value);
-  return value;
-}
 
 }  // namespace flame::python

@@ -7,7 +7,8 @@ namespace flame::python {
 
 enum Verdict { kEqual, kDifferent, kNothingToCompare };
 
-// Compares the stack of the calling thread, which holds the GIL, with what the public API says.
+// Compares the stack of the calling thread, which holds the GIL, with what the public API says. If
+// `offsets` are wrong, what they lead to is not there or means nothing: it is read with care.
 Verdict check_walk(const Api& api, ThreadState* own, const Offsets& offsets);
 
 }  // namespace flame::python

@@ -148,11 +148,12 @@ PythonThread* this_thread_memory() {
 }
 
 uint32_t make_frame(PythonThread* memory, const Position& position) {
-  const auto* function = load<const char*>(position.code, offsets.code_qualname);
-  const auto* file = load<const char*>(position.code, offsets.code_filename);
-  return frame(utf8(function, offsets, memory->function_room),
-               utf8(file, offsets, memory->file_room),
-               line_of(position.code, position.lasti, offsets));
+  const Trusted there;
+  const auto* function = there.load<const char*>(position.code, offsets.code_qualname);
+  const auto* file = there.load<const char*>(position.code, offsets.code_filename);
+  return frame(utf8(there, function, offsets, memory->function_room),
+               utf8(there, file, offsets, memory->file_room),
+               line_of(there, position.code, position.lasti, offsets));
 }
 
 uint32_t frame_at(PythonThread* memory, const Position& position) {
@@ -193,7 +194,7 @@ uint32_t walked_stack(ThreadState* own) {
   if (!memory) return 0;
   Stack& last = memory->stacks[memory->newest];
   Stack& stack = memory->stacks[1 - memory->newest];
-  walk(reinterpret_cast<const char*>(own), offsets, last, &stack);
+  walk(Trusted(), reinterpret_cast<const char*>(own), offsets, last, &stack);
   if (!stack.depth) return 0;
   if (!stack.fresh && stack.depth == last.depth) return memory->nodes[0];
   memory->newest = 1 - memory->newest;

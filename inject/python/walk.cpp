@@ -3,83 +3,103 @@
 #include "python/walk.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace flame::python {
 namespace {
 
+// Frames with those that are hidden. CPython has at most one of these for each that is not.
+constexpr uint32_t kMaxSeen = 16 * kMaxDepth;
 constexpr uint32_t kOptimized = 1;  // CO_OPTIMIZED: a function, no module, class or exec'd text
 
 uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u; }
 
-// The first and last 64 bytes of `data`.
-uint64_t mix_ends(uint64_t hash, const char* data, size_t size) {
+// Bytes of an object, from `offset` on.
+struct Bytes {
+  const char* object;
+  size_t offset, size;
+};
+
+// The first and last 64 bytes.
+template <class Memory>
+uint64_t mix_ends(const Memory& memory, uint64_t hash, Bytes from) {
+  const size_t size = from.size;
+  const auto word = [&](size_t at) {
+    return memory.template load<uint64_t>(from.object, from.offset + at);
+  };
   size_t at = 0;
-  for (; at + 8 <= size && at < 64; at += 8) hash = mix(hash, load<uint64_t>(data, at));
-  for (at = std::max(at, size - std::min<size_t>(size, 64)); at + 8 <= size; at += 8)
-    hash = mix(hash, load<uint64_t>(data, at));
-  for (; at < size; at++) hash = mix(hash, static_cast<uint8_t>(data[at]));
+  for (; size - at >= 8 && at < 64; at += 8) hash = mix(hash, word(at));
+  for (at = std::max(at, size - std::min<size_t>(size, 64)); size - at >= 8; at += 8)
+    hash = mix(hash, word(at));
+  for (; at < size; at++)
+    hash = mix(hash, memory.template load<uint8_t>(from.object, from.offset + at));
   return mix(hash ^ hash >> 32, size);
 }
 
 // The characters of a name that is plain ASCII, as nearly all are; nothing for another.
-std::string_view plain_text(const char* text, const Offsets& offsets) {
+template <class Memory>
+Bytes plain_text(const Memory& memory, const char* text, const Offsets& offsets) {
   constexpr uint32_t kCompactAscii = 3u << 5;
-  if ((load<uint32_t>(text, offsets.text_state) & kCompactAscii) != kCompactAscii) return {};
-  return {text + offsets.text_ascii, load<size_t>(text, offsets.text_length)};
+  const auto state = memory.template load<uint32_t>(text, offsets.text_state);
+  if ((state & kCompactAscii) != kCompactAscii) return {text, 0, 0};
+  return {text, offsets.text_ascii, memory.template load<size_t>(text, offsets.text_length)};
 }
 
 // Functions of files live as long as their module. Other code comes and goes, often with equal
 // names.
-bool is_fleeting(const char* code, std::string_view file, const Offsets& offsets) {
-  return !(load<uint32_t>(code, offsets.code_flags) & kOptimized) || file.empty() ||
-         file[0] == '<';
+template <class Memory>
+bool is_fleeting(const Memory& memory, const char* code, Bytes file, const Offsets& offsets) {
+  return !(memory.template load<uint32_t>(code, offsets.code_flags) & kOptimized) || !file.size ||
+         memory.template load<char>(file.object, file.offset) == '<';
 }
 
 // Where its parts lie, and for fleeting code also what they say of names and lines.
-uint64_t stamp_without_version(const char* code, const Offsets& offsets) {
-  const char* file = load<const char*>(code, offsets.code_filename);
-  const char* lines = load<const char*>(code, offsets.code_linetable);
-  uint64_t hash = load<uintptr_t>(code, offsets.code_qualname) * 0xa0761d6478bd642fu +
-                  reinterpret_cast<uintptr_t>(file) * 0xe7037ed1a0b428dbu +
-                  reinterpret_cast<uintptr_t>(lines) * 0x8ebc6af09c88c6e3u +
-                  load<uint32_t>(code, offsets.code_first_line) * uint64_t{0x589965cc75374cc3u};
-  const std::string_view name = plain_text(file, offsets);
-  if (!is_fleeting(code, name, offsets)) return hash;
-  const auto size = load<size_t>(lines, offsets.bytes_size);
-  return mix_ends(mix_ends(hash, lines + offsets.bytes_data, size), name.data(), name.size());
+template <class Memory>
+uint64_t stamp_without_version(const Memory& memory, const char* code, const Offsets& offsets) {
+  const auto* file = memory.template load<const char*>(code, offsets.code_filename);
+  const auto* lines = memory.template load<const char*>(code, offsets.code_linetable);
+  const uint64_t first = memory.template load<uint32_t>(code, offsets.code_first_line);
+  uint64_t hash =
+      memory.template load<uintptr_t>(code, offsets.code_qualname) * 0xa0761d6478bd642fu +
+      reinterpret_cast<uintptr_t>(file) * 0xe7037ed1a0b428dbu +
+      reinterpret_cast<uintptr_t>(lines) * 0x8ebc6af09c88c6e3u + first * 0x589965cc75374cc3u;
+  const Bytes name = plain_text(memory, file, offsets);
+  if (!is_fleeting(memory, code, name, offsets)) return hash;
+  const auto size = memory.template load<size_t>(lines, offsets.bytes_size);
+  return mix_ends(memory, mix_ends(memory, hash, {lines, offsets.bytes_data, size}), name);
 }
 
 // From 3.12 on every code object of an interpreter has a number, until 2^32 have been made.
-uint64_t stamp_of(const char* code, const Offsets& offsets) {
-  const uint32_t version = offsets.code_version ? load<uint32_t>(code, offsets.code_version) : 0;
-  if (!version) return stamp_without_version(code, offsets);
-  return static_cast<uint64_t>(version) << 32 ^ load<uintptr_t>(code, offsets.code_filename);
+template <class Memory>
+uint64_t stamp_of(const Memory& memory, const char* code, const Offsets& offsets) {
+  const uint32_t version =
+      offsets.code_version ? memory.template load<uint32_t>(code, offsets.code_version) : 0;
+  if (!version) return stamp_without_version(memory, code, offsets);
+  return static_cast<uint64_t>(version) << 32 ^
+         memory.template load<uintptr_t>(code, offsets.code_filename);
 }
 
-const char* innermost(const char* thread, const Offsets& offsets) {
-  const char* holder = load<const char*>(thread, offsets.thread_frame);
+template <class Memory>
+const char* innermost(const Memory& memory, const char* thread, const Offsets& offsets) {
+  const auto* holder = memory.template load<const char*>(thread, offsets.thread_frame);
   if (!offsets.through_cframe || !holder) return holder;
-  return load<const char*>(holder, offsets.cframe_frame);
-}
-
-const char* code_of(const char* frame, const Offsets& offsets) {
-  return reinterpret_cast<const char*>(load<uintptr_t>(frame, offsets.frame_code) &
-                                       offsets.code_mask);
+  return memory.template load<const char*>(holder, offsets.cframe_frame);
 }
 
 // False for frames that run no Python code (yet): CPython hides them too.
-bool position_of(const char* frame, const Offsets& offsets, Position* position) {
-  const auto owner = load<uint8_t>(frame, offsets.frame_owner);
+template <class Memory>
+bool position_of(const Memory& memory, const char* frame, const Offsets& offsets,
+                 Position* position) {
+  const auto owner = memory.template load<uint8_t>(frame, offsets.frame_owner);
   if (owner >= kFirstShim) return false;
-  const char* code = code_of(frame, offsets);
-  const char* instruction = load<const char*>(frame, offsets.frame_instruction);
-  const auto lasti = static_cast<int32_t>(instruction - (code + offsets.code_bytecode));
-  const int32_t first = load<int32_t>(code, offsets.code_first_traceable) * 2;
-  if (owner != kOwnedByGenerator && lasti < first) return false;
-  position->code = code;
-  position->stamp = stamp_of(code, offsets);
-  position->lasti = lasti;
+  const uintptr_t code =
+      memory.template load<uintptr_t>(frame, offsets.frame_code) & offsets.code_mask;
+  const auto instruction = memory.template load<uintptr_t>(frame, offsets.frame_instruction);
+  position->code = reinterpret_cast<const char*>(code);
+  position->lasti = static_cast<int32_t>(instruction - (code + offsets.code_bytecode));
+  const int64_t first =
+      memory.template load<int32_t>(position->code, offsets.code_first_traceable);
+  if (owner != kOwnedByGenerator && position->lasti < first * 2) return false;
+  position->stamp = stamp_of(memory, position->code, offsets);
   return true;
 }
 
@@ -96,13 +116,16 @@ uint32_t common_root(const Stack& stack, const Stack& last) {
 
 }  // namespace
 
-void walk(const char* thread, const Offsets& offsets, const Stack& last, Stack* stack) {
-  uint32_t depth = 0, fresh = 0;
-  const char* frame = innermost(thread, offsets);
-  for (; frame && depth <= kMaxDepth; frame = load<const char*>(frame, offsets.frame_previous)) {
+template <class Memory>
+void walk(const Memory& memory, const char* thread, const Offsets& offsets, const Stack& last,
+          Stack* stack) {
+  uint32_t depth = 0, fresh = 0, seen = 0;
+  const char* frame = innermost(memory, thread, offsets);
+  for (; frame && depth <= kMaxDepth && seen < kMaxSeen && !memory.failed(); seen++) {
     Position* position = stack->positions + depth;
-    if (!position_of(frame, offsets, position)) continue;
-    if (!(*position == last.positions[depth++])) fresh = depth;
+    const bool shown = position_of(memory, frame, offsets, position);
+    if (shown && !(*position == last.positions[depth++])) fresh = depth;
+    frame = memory.template load<const char*>(frame, offsets.frame_previous);
   }
   stack->cut = depth > kMaxDepth;
   stack->depth = stack->cut ? kMaxDepth : depth;
@@ -110,5 +133,8 @@ void walk(const char* thread, const Offsets& offsets, const Stack& last, Stack* 
   stack->fresh =
       aligned ? std::min(fresh, stack->depth) : stack->depth - common_root(*stack, last);
 }
+
+template void walk(const Trusted&, const char*, const Offsets&, const Stack&, Stack*);
+template void walk(const Checked&, const char*, const Offsets&, const Stack&, Stack*);
 
 }  // namespace flame::python

@@ -2,6 +2,7 @@
 // them while the thread is in here.
 #pragma once
 #include "dump/dump.h"
+#include "python/memory.h"
 #include "python/offsets.h"
 
 namespace flame::python {
@@ -23,7 +24,10 @@ struct Stack {
   bool cut = false;    // there are more
 };
 
-// Reads the stack of `thread` (PyThreadState), and compares it with the `last` one.
-void walk(const char* thread, const Offsets& offsets, const Stack& last, Stack* stack);
+// Reads the stack of `thread` (PyThreadState), and compares it with the `last` one. `Memory` is
+// Trusted or Checked.
+template <class Memory>
+void walk(const Memory& memory, const char* thread, const Offsets& offsets, const Stack& last,
+          Stack* stack);
 
 }  // namespace flame::python

@@ -13,8 +13,11 @@ constexpr size_t kPcs = 4096;  // what is more comes in a second round
 
 }  // namespace
 
-bool PcBuffer::allocate(size_t reasons) {
-  if (pcs) return true;  // sampling began, was refused and begins again
+// Sampling may begin, be refused and begin again, with other reasons then.
+bool PcBuffer::allocate(size_t wanted) {
+  if (pcs && wanted <= reasons) return true;
+  pcs.reset();
+  reasons = wanted;
   stalls.reset(new (std::nothrow) CUpti_PCSamplingStallReason[kPcs * reasons]());
   if (!stalls) return false;
   pcs.reset(new (std::nothrow) CUpti_PCSamplingPCData[kPcs]());
@@ -37,7 +40,7 @@ void PcBuffer::clear() {
 
 // CUPTI leaves it to us to free the name, but may share it with records of kernels that are still
 // to come: it is left alone. There is one for each function, not for each sample.
-void write_samples(const CUpti_PCSamplingPCData& pc, uint32_t context) {
+void write_samples(const CUpti_PCSamplingPCData& pc, size_t reasons, uint32_t context) {
   Sample sample{};
   sample.crc = pc.cubinCrc;
   sample.time = now();
@@ -45,9 +48,11 @@ void write_samples(const CUpti_PCSamplingPCData& pc, uint32_t context) {
   sample.function = pc.functionName ? text(pc.functionName) : 0;
   sample.correlation = pc.correlationId;
   sample.context = context;
-  for (size_t i = 0; i < pc.stallReasonCount; ++i) {
-    sample.reason = pc.stallReason[i].pcSamplingStallReasonIndex;
-    sample.samples = pc.stallReason[i].samples;
+  for (size_t i = 0; i < pc.stallReasonCount && i < reasons; ++i) {
+    CUpti_PCSamplingStallReason& seen = pc.stallReason[i];
+    sample.reason = seen.pcSamplingStallReasonIndex;
+    sample.samples = seen.samples;
+    seen.samples = 0;
     if (sample.samples) put(sample);
   }
 }

@@ -12,11 +12,14 @@ struct PcBuffer {
   std::unique_ptr<CUpti_PCSamplingPCData[]> pcs;
   std::unique_ptr<CUpti_PCSamplingStallReason[]> stalls;
 
-  bool allocate(size_t reasons);  // room for kPcs instructions with so many reasons each
-  void clear();                   // so that old results are not taken for new ones
+  size_t reasons = 0;  // that there is room for, at each instruction
+
+  bool allocate(size_t wanted);  // room for kPcs instructions with so many reasons each
+  void clear();                  // so that old results are not taken for new ones
 };
 
-// One record for each reason that was seen at this instruction.
-void write_samples(const CUpti_PCSamplingPCData& pc, uint32_t context);
+// One record for each reason that was seen at this instruction; there is room for `reasons`, and
+// what has been written is taken away: a count that is too high leads to nothing.
+void write_samples(const CUpti_PCSamplingPCData& pc, size_t reasons, uint32_t context);
 
 }  // namespace flame

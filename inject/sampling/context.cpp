@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint32_t kOldest = 22;  // CUPTI 12.4: its PC records are the first with a correlation id
 constexpr int kMaxRounds = 1000;  // of one collection
+constexpr size_t kMaxReasons = 1024;  // GPUs have some 40; there is room for all at every instruction
 
 CUptiResult enable(CUcontext context) {
   CUpti_PCSamplingEnableParams parameters = {};
@@ -77,7 +78,8 @@ SamplingFailure prepare(SampledContext& sampled, const SamplingMode& mode) {
   size_t reasons = 0;
   if (CUptiResult result = count_reasons(sampled.context, &reasons))
     return {"cuptiPCSamplingGetNumStallReasons", result};
-  if (!reasons) return {"no stall reasons for this GPU", CUPTI_ERROR_NOT_SUPPORTED};
+  if (!reasons || reasons > kMaxReasons)
+    return {"no stall reasons for this GPU", CUPTI_ERROR_NOT_SUPPORTED};
   if (CUptiResult result = name_reasons(sampled.context, reasons))
     return {"cuptiPCSamplingGetStallReasons", result};
   if (!sampled.left.allocate(reasons) || !sampled.collected.allocate(reasons))
@@ -89,7 +91,7 @@ SamplingFailure prepare(SampledContext& sampled, const SamplingMode& mode) {
 void write(const PcBuffer& buffer, uint32_t context) {
   const CUpti_PCSamplingData& data = buffer.data;
   for (size_t i = 0; i < data.totalNumPcs && i < data.collectNumPcs; ++i)
-    write_samples(data.pPcData[i], context);
+    write_samples(data.pPcData[i], buffer.reasons, context);
   if (data.droppedSamples) dropped(kCuptiDropped, kSample, data.droppedSamples);
   if (data.hardwareBufferFull)
     note("the GPU's buffer of PC samples was full: samples are missing, and how many is not known. "

@@ -411,6 +411,20 @@ synchronize()
     assert sorted(of["kernel"]["correlation"] - 1) == sorted(of["launch"]["correlation"])
 
 
+def test_calls_that_were_not_asked_for_are_none(record: Record) -> None:
+    recorded = record(
+        """
+context()
+function = kernel("one", 1000)
+check(launch(function))
+synchronize()
+""",
+        FAKE_CUPTI="unasked",
+    )
+    assert set(recorded.names("api").values()) == {"cuLaunchKernel"}
+    assert len(recorded.of["launch"]) == 1
+
+
 @pytest.mark.deep
 def test_a_kernel_that_waited_too_long_is_never_given_another_stack(record: Record) -> None:
     recorded = record(

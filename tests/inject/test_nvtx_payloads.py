@@ -133,6 +133,7 @@ def test_what_is_beyond_the_size_is_not_read(marks: dict[str, Any]) -> None:
         ("of two dimensions", {"shape": [2, 3], "values": [1, 2, 3, 4, 5, 6]}),
         ("length elsewhere", [[1, 2, 3], 3]),
         ("into a blob", "the b"),
+        ("into nothing", None),
         ("union", {"which": 1, "value": {"real": 1.5}}),
         ("no member", {"which": 2, "value": None}),
     ],
@@ -167,18 +168,30 @@ def test_deferred_events(printed_and_recorded: tuple[list[int], Recorded]) -> No
     assert dump.notes == ["Deferred NVTX events left out, as their clock is not known: 1"]
 
 
+def test_flexible_data_ends_where_its_blob_does(
+    printed_and_recorded: tuple[list[int], Recorded],
+) -> None:
+    texts = [each for each in printed_and_recorded[1].ended if each.json.startswith('{"text"')]
+    told = [value(each) for each in texts]
+    outside = {"text": "ible, and what is not of it"}  # a text somewhere, up to its zero
+    assert told == [{"text": "ible"}, outside, outside]
+
+
 def test_large_payloads_are_cut(
     marks: dict[str, Any], printed_and_recorded: tuple[list[int], Recorded]
 ) -> None:
     assert set(marks["long list"][:-1]) == {7} and marks["long list"][-1] == CUT
     assert set(marks["long text"]) == {"x"} and len(marks["long text"]) > MAX_JSON - 10
+    assert len(marks["long text of no characters"]) < MAX_JSON + 10
     assert set(marks["long blob"][2:]) == {"7", "8"}
     assert list(marks["many entries"])[-1] == CUT and len(marks["many entries"]) < 500
     depth, inner = 0, marks["nested"]
     while isinstance(inner, dict):
         depth, inner = depth + 1, inner["in"]
     assert 4 < depth < 40 and inner is None
-    sizes = [len(each.json.encode()) for each in printed_and_recorded[1].ended]
+    # Bytes that are no characters have been read as one of three bytes each.
+    written = [each.json.replace("\ufffd", "?") for each in printed_and_recorded[1].ended]
+    sizes = [len(text.encode()) for text in written]
     assert max(sizes) < MAX_JSON + 64
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -331,6 +333,41 @@ def test_walk_that_fails_its_check_is_not_used(probe: Path, tmp_path: Path) -> N
         assert names == ["<module>", "outer", "outer.<locals>.inner"]
     assert fdumprecords.meta(dump)["python"][0].endswith(": frames only where the GIL is held")
     assert any("not where they should be" in each for each in fdumprecords.meta(dump)["note"])
+
+
+OTHER_LAYOUTS = """
+import ctypes, sys
+HELD = ctypes.PyDLL(sys.argv[1])
+def inner():
+    return [HELD.probe_check_as(minor) for minor in (11, 12) if minor != sys.version_info[1]]
+print(inner())
+"""
+DIFFERENT = 1
+
+
+@pytest.mark.parametrize("minor", EACH)
+def test_a_layout_that_is_another_is_found_out_without_harm(probe: Path, minor: int) -> None:
+    done = run([python(minor), "-c", OTHER_LAYOUTS, str(probe)], {})
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(done.stdout)) == {DIFFERENT}
+
+
+def runtime_table(minor: int, **wrong: int) -> ctypes.Array[ctypes.c_char]:
+    """The beginning of _PyRuntime: an offset of 100 for everything, but for that of ``wrong``."""
+    places = {13: {"thread_frame": 20, "bytecode": 40}, 14: {"thread_frame": 23, "bytecode": 45}}
+    words = [0x03000000 | minor << 16, 0, *[100] * 100]
+    for name, offset in wrong.items():
+        words[2 + places[minor][name]] = offset
+    return ctypes.create_string_buffer(struct.pack(f"<8s{len(words)}Q", b"xdebugpy", *words))
+
+
+@pytest.mark.parametrize("minor", [13, 14])
+def test_a_table_of_offsets_that_cannot_be_is_refused(probe: Path, minor: int) -> None:
+    takes = ctypes.CDLL(str(probe)).probe_takes
+    assert takes(minor, runtime_table(minor))
+    assert not takes(minor, runtime_table(minor, thread_frame=(1 << 16) + 72))
+    assert not takes(minor, runtime_table(minor, thread_frame=1 << 63))
+    assert not takes(minor, runtime_table(minor, bytecode=8))
 
 
 TWO = "import ctypes, sys; p = ctypes.PyDLL(sys.argv[1]); p.probe_start(); print(p.probe_stack())"

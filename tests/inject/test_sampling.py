@@ -167,6 +167,22 @@ def test_samples_that_the_gpu_lost_are_counted(tmp_path: Path, injected_env: Env
     assert fdumprecords.header(run.path)["dropped"] == 2 * RUNS * 3
 
 
+def test_more_reasons_than_there_is_room_for_are_not_read(
+    tmp_path: Path, injected_env: Env
+) -> None:
+    run = Sampled(tmp_path, injected_env, "continuous", FAKE_CUPTI="pc_more:1000")
+    assert run.found() == run.told()
+
+
+def test_a_number_of_reasons_that_cannot_be_is_not_believed(
+    tmp_path: Path, injected_env: Env
+) -> None:
+    run = Sampled(tmp_path, injected_env, "continuous", FAKE_CUPTI="pc_reasons:2000000000")
+    [note] = run.notes
+    assert note.startswith("PC sampling does not work here (no stall reasons for this GPU")
+    assert not run.found()
+
+
 def test_a_full_buffer_of_the_gpu_is_told(tmp_path: Path, injected_env: Env) -> None:
     run = Sampled(tmp_path, injected_env, "continuous", FAKE_CUPTI="pc_full")
     [note] = run.notes

@@ -45,9 +45,12 @@ bool continues(char byte) { return (byte & 0xc0) == 0x80; }
 
 }  // namespace
 
+// A character that has begun is written to its end, which is not far, or it is none.
 void append_json(std::string* json, std::string_view text) {
+  constexpr size_t kMaxContinued = 3;
   json->push_back('"');
   for (char byte : text) {
+    if (json->size() >= kMaxJson + kMaxContinued) break;
     if (json->size() >= kMaxJson && !continues(byte)) break;
     append_escaped(json, byte);
   }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "nvtx/payload/reader.h"
+#include "system/foreign_memory.h"
 
 namespace flame::nvtx {
 namespace {
@@ -52,7 +53,7 @@ Memory pointed(const Reader& reader, Memory at, std::string* copy) {
   for (size_t i = 0; i < reader.count; ++i) {
     const nvtxPayloadData_t& payload = reader.payloads[i];
     const uint64_t offset = address - reinterpret_cast<uint64_t>(payload.payload);
-    if (payload.size != SIZE_MAX && offset < payload.size)
+    if (payload.payload && payload.size != SIZE_MAX && offset < payload.size)
       return {static_cast<const char*>(payload.payload) + offset, payload.size - offset};
   }
   copy->resize(kPointed);

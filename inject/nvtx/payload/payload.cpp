@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "nvtx/payload/reader.h"
+#include "system/foreign_memory.h"
 
 namespace flame::nvtx {
 namespace {

@@ -77,11 +77,6 @@ void append_number(std::string* json, double value);
 void append_number(std::string* json, float value);
 void append_number(std::string* json, unsigned __int128 value, bool is_signed);
 
-// nvtx/payload/foreign_memory.cpp: memory that may be anything
-
-// Bytes that could be read at `address`, at most `size` of them; a bad address gives none.
-size_t read_foreign(uint64_t address, void* to, size_t size);
-
 // nvtx/payload/payload.cpp
 
 struct Times {  // of a deferred event

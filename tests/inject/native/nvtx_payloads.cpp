@@ -276,12 +276,52 @@ void deferred() {
   nvtxEventSubmit(domain, &lost, 1);
 }
 
+// Payloads that are not what they say.
+void misleading() {
+  const uint64_t pointer = schema({entry(NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, nullptr)});
+  const uint64_t bad = 5;
+  mark("into nothing",
+       {{pointer, sizeof bad, &bad}, {NVTX_TYPE_PAYLOAD_SCHEMA_REFERENCED, 100, nullptr}});
+}
+
+// Behind an offset there is less than the whole.
+void flexible() {
+  nvtxSemanticsHeader_t* const none = nullptr;
+  struct {
+    nvtxSemanticsHeader_t header;
+    uint64_t domain;
+  } ours = {{24, 2, 1, none}, NVTX_TIMESTAMP_TYPE_TOOL_PROVIDED};
+  auto at = entry(NVTX_PAYLOAD_ENTRY_TYPE_INT64, "at", NVTX_PAYLOAD_ENTRY_FLAG_TIMESTAMP);
+  at.semantics = &ours.header;
+  const uint64_t marks = schema({at, entry(NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, "text")},
+                                NVTX_PAYLOAD_SCHEMA_TYPE_STATIC, 0, 0, 0,
+                                NVTX_PAYLOAD_SCHEMA_FLAG_MARK);
+  const char blob[] = "flexible, and what is not of it";
+  const struct {
+    int64_t at;
+    const char* text;
+  } event = {nvtxTimestampGet(), blob + 4};
+  nvtxEventBatch_t batch = {};
+  batch.eventSchemaId = marks;
+  batch.events = &event;
+  batch.size = sizeof event;
+  batch.flexData = blob;
+  batch.flexDataSize = 8;
+  for (const size_t offset : {size_t{2}, size_t{8}, SIZE_MAX}) {
+    batch.flexDataOffset = offset;
+    nvtxEventBatchSubmit(domain, &batch);
+  }
+}
+
 // Much more than is kept, in every direction.
 void large() {
   const std::vector<int32_t> numbers(100000, 7);
   mark("long list", {{NVTX_PAYLOAD_ENTRY_TYPE_INT32, numbers.size() * 4, numbers.data()}});
   const std::string text(100000, 'x');
   mark("long text", {{NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, text.size(), text.data()}});
+  const std::string no_text(100000, '\x80');
+  mark("long text of no characters",
+       {{NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, no_text.size(), no_text.data()}});
   mark("long blob", {{NVTX_TYPE_PAYLOAD_SCHEMA_RAW, text.size(), text.data()}});
   Entries many;
   std::vector<std::string> labels;
@@ -304,5 +344,7 @@ int main() {
   unions();
   of_events();
   deferred();
+  misleading();
+  flexible();
   large();
 }

@@ -5,6 +5,7 @@
 #include "flame.h"
 #include "python/api.h"
 #include "python/code_text.h"
+#include "python/self_check.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -35,16 +36,31 @@ static bool offsets(flame::python::Offsets* found) {
 
 EXPORTED int probe_line(const char* code, int32_t lasti) {
   flame::python::Offsets found;
-  return offsets(&found) ? static_cast<int>(flame::python::line_of(code, lasti, found)) : -1;
+  return offsets(&found) ? static_cast<int>(flame::python::line_of(flame::python::Trusted(), code, lasti, found)) : -1;
 }
 
 // The text into `room`, kTextRoom bytes; its size.
 EXPORTED int probe_text(const char* text, char* room) {
   flame::python::Offsets found;
   if (!offsets(&found)) return -1;
-  const std::string_view utf8 = flame::python::utf8(text, found, room);
+  const std::string_view utf8 = flame::python::utf8(flame::python::Trusted(), text, found, room);
   if (utf8.data() != room) memcpy(room, utf8.data(), utf8.size());
   return static_cast<int>(utf8.size());
+}
+
+// What the check says of a walk by the offsets of another version; with the GIL held.
+EXPORTED int probe_check_as(int minor) {
+  flame::python::Api api = {};
+  flame::python::Offsets other;
+  if (!flame::python::load_api(&api) || !flame::python::find_offsets(minor, nullptr, &other))
+    return -1;
+  return flame::python::check_walk(api, api.own_thread(), other);
+}
+
+// Whether `table` is taken for that at the beginning of _PyRuntime.
+EXPORTED int probe_takes(int minor, const char* table) {
+  flame::python::Offsets found;
+  return flame::python::find_offsets(minor, table, &found);
 }
 
 // In the order of the struct, without the flag and the tag.

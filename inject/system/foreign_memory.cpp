@@ -1,12 +1,12 @@
-// Reads memory that may not be there: a payload has pointers, and a schema may be wrong about them.
+// Reads memory that may not be there, through the kernel.
+#include "system/foreign_memory.h"
+
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "nvtx/payload/payload.h"
-
-namespace flame::nvtx {
+namespace flame {
 
 // By the kernel, which says how far it came where a signal handler of ours would have to. Page by
 // page: it reads whole pieces only.
@@ -26,4 +26,4 @@ size_t read_foreign(uint64_t address, void* to, size_t size) {
   return got < 0 ? 0 : static_cast<size_t>(got);
 }
 
-}  // namespace flame::nvtx
+}  // namespace flame
