@@ -96,7 +96,7 @@ class Remote:
 
 @pytest.fixture
 def remote(start: Start, tmp_path: Path) -> Iterator[Remote]:
-    """A program with room for a table that lies; skips where its own memory has one that does not."""
+    """A program with room for a table that lies; skips where it has one that tells the truth."""
     if sys.version_info >= (3, 13):
         pytest.skip("this Python has a table of its own: older ones test what another's may say")
     file = tmp_path / "libpython3.14.so.1.0"
