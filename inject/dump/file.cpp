@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "dump/schema.h"
+#include "dump/sigbus_guard.h"
 #include "system/clock.h"
 #include "system/descriptor.h"
 #include "system/settings.h"
@@ -161,6 +162,12 @@ void describe_header(uint64_t start_monotonic, uint64_t start_unix) {
   memcpy(head->magic, kMagic, sizeof kMagic);
 }
 
+// Shared memory, which no limit on the program's own counts.
+bool forget_pages(uint64_t from, uint64_t size) {
+  return mmap(file.base + from, size, PROT_READ | PROT_WRITE,
+              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 void close_file() {
   if (file.base) munmap(file.base, file.mapped);
   file.descriptor.close();
@@ -265,10 +272,17 @@ void truncate_file(uint64_t size) {
 
 void abandon_file() { close_file(); }
 
-void detach_file() {
-  if (!file.base) return;
-  mmap(file.base, file.mapped, PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+void guard_file() {
+  std::lock_guard<std::mutex> guard(file_lock);
+  keep_sigbus_guard();
+}
+
+// All of it if that can be: the limits of the kernel are on what could be written, too.
+bool detach_file(const void* address) {
+  if (!file.base) return false;
+  const size_t chunk = size_t(static_cast<const char*>(address) - file.base) / kChunkSize;
+  return forget_pages(0, file.mapped) || forget_pages(0, file_ready()) ||
+         forget_pages(chunk * kChunkSize, kChunkSize);
 }
 
 bool in_file(const void* address) {

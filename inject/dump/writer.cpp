@@ -76,6 +76,7 @@ Chunk* take_chunk(Type type) {
   if (!has_room(type)) return nullptr;
   // The last chunk of the space that is ready may only be taken for kDrop, and only once.
   if (tail + kChunkSize > file_ready()) return nullptr;
+  guard_file();
   Chunk* chunk = begin_chunk(type);
   bool scarce = file_ready() - tail < kSegmentSize / 2;
   guard.unlock();

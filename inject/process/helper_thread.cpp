@@ -117,6 +117,7 @@ bool take_requests() {
 
 void make_room() {
   uint64_t tail = chunks_tail();
+  guard_file();
   grow_ahead(tail);
   touch_ahead(tail);
   give_back_memory(tail);

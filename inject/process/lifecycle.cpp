@@ -12,7 +12,6 @@
 #include "dump/file.h"
 #include "dump/names.h"
 #include "dump/recording_state.h"
-#include "dump/sigbus_guard.h"
 #include "dump/thread.h"
 #include "dump/writer.h"
 #include "flame.h"
@@ -107,7 +106,7 @@ void leave_in_child() {
   recording_state.store(kOff);
   forget_helper();
   forget_control();
-  detach_file();
+  if (header()) detach_file(header());
 }
 
 // The dump and the helper thread are the parent's. A new dump is made when there is something to
@@ -151,7 +150,7 @@ bool start_locked(const char* directory) {
   generations.fetch_add(1);
   started = begin_dump();
   if (!started) return false;
-  install_sigbus_guard();
+  guard_file();
   atexit(stop);
   return true;
 }

@@ -16,7 +16,7 @@ from tests.support.writers.fdumprecords import records, text
 
 BASE = ("system", "dump", "process")
 SOURCES = [
-    *(NATIVE / name for name in ("writer_test.cpp", "life_scenes.cpp")),
+    *(NATIVE / name for name in ("writer_test.cpp", "life_scenes.cpp", "bus_error_scenes.cpp")),
     *(file for folder in BASE for file in sorted((build.HERE / folder).glob("*.cpp"))),
 ]
 TIMEOUT_S = 2 * PATIENCE

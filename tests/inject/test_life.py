@@ -19,7 +19,6 @@ from tests.inject.scenes import (
     numbers,
     program,
 )
-from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, meta, records
 
 
@@ -155,18 +154,6 @@ def test_a_signal_handler_may_fork_anywhere(bench: Bench) -> None:
     assert_consecutive(numbers(parent), {0: tried})
     for path in set(bench.dumps()) - {parent}:
         assert set(numbers(path)) == {7}
-
-
-def test_a_dump_that_is_cut_off_ends_no_program(bench: Bench) -> None:
-    bench.run("cut_off")
-    # It may grow once more before it is found out, by zeros.
-    assert not bench.dump().read_bytes()[:8].strip(b"\0")
-
-
-def test_other_bus_errors_are_the_programs(bench: Bench) -> None:
-    command = [str(bench.program), "own_bus_error"]
-    assert subprocess.run(command, env=bench.env(), timeout=PATIENCE).returncode == 42
-    bench.run("usual_bus_error")
 
 
 def test_a_child_that_nobody_is_told_of_writes_nothing(bench: Bench) -> None:

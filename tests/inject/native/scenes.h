@@ -18,7 +18,7 @@
 using namespace flame;
 
 using Scenes = std::map<std::string, int (*)()>;
-extern const Scenes life_scenes;
+extern const Scenes life_scenes, bus_error_scenes;
 
 inline uint32_t text_of(const char* format, uint64_t number) {
   char value[64];
