@@ -14,6 +14,7 @@
 
 #include "dump/dump.h"
 #include "dump/file.h"
+#include "dump/thread.h"
 #include "dump/writer.h"
 #include "flame.h"
 #include "process/control_socket.h"
@@ -249,6 +250,7 @@ void wake_helper() {
 }
 
 bool finish_by_helper() {
+  Inside guard_against_handlers;
   std::unique_lock<std::mutex> guard(lock, std::defer_lock);
   if (!lock_soon(guard)) return true;
   if (!running) return false;

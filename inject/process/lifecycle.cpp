@@ -56,6 +56,7 @@ bool started;  // a dump was made: after its end there will be none
 int forked_from;
 int forking;
 uint32_t state_before_fork;
+__thread uint32_t forks_within;  // of signal handlers, while their thread was in the base
 
 // With lifecycle_lock held. Recording is on before the first meta record, which is a record like
 // others.
@@ -71,6 +72,7 @@ bool begin_dump() {
 
 bool begin_in_child() {
   CallerGuard caller;
+  SignalsHeld signals;
   std::lock_guard<std::mutex> guard(lifecycle_lock);
   const bool is_idle = recording_state.load(std::memory_order_acquire) == kIdleChild;
   if (is_idle && !begin_dump()) recording_state.store(kOff);
@@ -78,8 +80,13 @@ bool begin_in_child() {
   return state == kOn || state == kOutOfRoom;
 }
 
+// The locks are held until after_fork: a handler that runs on this thread meanwhile stays outside.
 void before_fork() {
-  if (inside) return;
+  if (inside) {
+    forks_within++;
+    return;
+  }
+  inside = true;
   lifecycle_lock.lock();
   forking = getpid();
   state_before_fork = recording_state.load();
@@ -91,13 +98,17 @@ void before_fork() {
 }
 
 void after_fork() {
-  if (inside) return;
+  if (forks_within) {
+    forks_within--;
+    return;
+  }
   unlock_helper();
   threads_lock.unlock();
   file_lock.unlock();
   chunks_lock.unlock();
   names_lock.unlock();
   lifecycle_lock.unlock();
+  inside = false;
 }
 
 // A signal handler forked while its thread was in the base: there the child has to go on as if
@@ -123,7 +134,7 @@ void forget_parent() {
 }
 
 void after_fork_in_child() {
-  if (inside) {
+  if (forks_within) {
     leave_in_child();
   } else {
     forget_parent();
@@ -160,6 +171,7 @@ bool start_locked(const char* directory) {
 bool start(const char* directory) {
   CallerGuard caller;
   {
+    SignalsHeld signals;
     std::lock_guard<std::mutex> guard(lifecycle_lock);
     if (!started && !start_locked(directory)) return false;
   }

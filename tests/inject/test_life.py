@@ -156,6 +156,29 @@ def test_a_signal_handler_may_fork_anywhere(bench: Bench) -> None:
         assert set(numbers(path)) == {7}
 
 
+def test_a_signal_handler_may_fork_while_recording_starts(bench: Bench) -> None:
+    bench.run("signal_in_start")
+    (parent,) = [path for path in bench.dumps() if "forked_from" not in meta(path)]
+    assert_consecutive(numbers(parent), {0: 10, 1: 1})
+    (child,) = set(bench.dumps()) - {parent}
+    assert_consecutive(numbers(child), {7: 1})
+
+
+def test_a_signal_handler_may_fork_while_a_child_makes_its_dump(bench: Bench) -> None:
+    bench.run("signal_in_start_of_child")
+    children = [path for path in bench.dumps() if "forked_from" in meta(path)]
+    assert sorted(map(list, map(numbers, children))) == [[1, 2], [7]]
+
+
+def test_a_signal_handler_may_fork_and_record_while_its_thread_forks(bench: Bench) -> None:
+    bench.run("signal_in_fork")
+    (parent,) = [path for path in bench.dumps() if "forked_from" not in meta(path)]
+    assert_consecutive(numbers(parent), {0: 10, 3: 5})
+    assert header(parent)["dropped"] == 1  # the handler's own, in the middle of the fork
+    (child,) = set(bench.dumps()) - {parent}
+    assert_consecutive(numbers(child), {2: 10})
+
+
 def test_a_child_that_nobody_is_told_of_writes_nothing(bench: Bench) -> None:
     bench.run("bare_clone")
     assert header(bench.dump())["state"] == ENDED
