@@ -12,9 +12,11 @@ namespace {
 
 // A program that never ends what it starts must not fill the memory: more than this are dropped.
 constexpr size_t kMaxStarted = 64 * 1024;
+constexpr size_t kMaxBytes = 64u << 20;  // of their texts
 
 struct Started {
   std::unordered_map<uint64_t, Span> ranges;  // by id
+  size_t bytes = 0;
 };
 
 // Never destroyed: threads may still use NVTX while the process ends.
@@ -27,8 +29,12 @@ std::atomic<uint64_t> last_id{0};
 
 bool keep(uint64_t id, Span&& span) {
   Started& all = started();
+  const size_t bytes = text_bytes(span);
   TableLock guard;
-  return all.ranges.size() < kMaxStarted && all.ranges.emplace(id, std::move(span)).second;
+  if (all.ranges.size() >= kMaxStarted || all.bytes + bytes > kMaxBytes) return false;
+  all.ranges.emplace(id, std::move(span));
+  all.bytes += bytes;
+  return true;
 }
 
 bool take(uint64_t id, Span* span) {
@@ -36,6 +42,7 @@ bool take(uint64_t id, Span* span) {
   TableLock guard;
   const auto found = all.ranges.find(id);
   if (found == all.ranges.end()) return false;
+  all.bytes -= text_bytes(found->second);
   *span = std::move(found->second);
   all.ranges.erase(found);
   return true;
