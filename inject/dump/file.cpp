@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "dump/schema.h"
 #include "dump/sigbus_guard.h"
+#include "flame.h"
 #include "system/clock.h"
 #include "system/descriptor.h"
 #include "system/settings.h"
@@ -42,16 +42,6 @@ struct File {
   bool refused = false;  // there was no room: not asked again before it is needed
 };
 File file;
-
-bool trusted(const struct stat& folder) {
-  char usual[64];
-  snprintf(usual, sizeof usual, "/tmp/flame-%u", geteuid());
-  // Whoever guesses this name may have made the folder first.
-  if (strcmp(settings().directory, usual) == 0) {
-    return folder.st_uid == geteuid() && (folder.st_mode & 022) == 0;
-  }
-  return folder.st_uid == geteuid() || folder.st_uid == 0 || geteuid() == 0;
-}
 
 bool create(uint64_t start_unix) {
   int folder = open_folder();
@@ -179,19 +169,6 @@ void close_file() {
 }
 
 }  // namespace
-
-int open_folder() {
-  const char* path = settings().directory;
-  if (mkdir(path, 0700) != 0 && errno != EEXIST) return -1;
-  int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat status;
-  if (folder >= 0 && (fstat(folder, &status) != 0 || !trusted(status))) {
-    close(folder);
-    errno = EACCES;
-    return -1;
-  }
-  return folder;
-}
 
 bool open_file() {
   std::lock_guard<std::mutex> guard(file_lock);

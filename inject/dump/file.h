@@ -9,7 +9,6 @@ namespace flame {
 
 extern std::mutex file_lock;
 bool open_file();
-int open_folder();                   // where dumps go, if it can be trusted; else -1
 const char* dump_path();
 int open_for_reading();              // the dump once more, -1: that cannot be
 Header* header();                    // null while there is no dump

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "dump/file.h"
+#include "flame.h"
 #include "process/control_protocol.h"
 #include "system/clock.h"
 #include "system/descriptor.h"

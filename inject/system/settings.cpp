@@ -74,6 +74,16 @@ Settings& all() {
   return result;
 }
 
+// One write: lines of several processes do not mix. Nothing can be done where it fails.
+__attribute__((format(printf, 1, 0))) void write_line(const char* format, va_list arguments) {
+  char line[1024];
+  int size = snprintf(line, sizeof line, "flame[%d]: ", getpid());
+  size += vsnprintf(line + size, sizeof line - size_t(size) - 1, format, arguments);
+  if (size > int(sizeof line) - 2) size = int(sizeof line) - 2;
+  line[size] = '\n';
+  if (write(STDERR_FILENO, line, size_t(size) + 1) < 0) return;
+}
+
 }  // namespace
 
 const Settings& settings() { return all(); }
@@ -82,18 +92,19 @@ void record_into(const char* directory) {
   set_directory(&all(), directory ? directory : variable("FLAME_DIR"));
 }
 
-void log(const char* format, ...) {
-  if (!settings().debug) return;
-  char line[1024];
-  int size = snprintf(line, sizeof line, "flame[%d]: ", getpid());
+void warn(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  size += vsnprintf(line + size, sizeof line - size_t(size) - 1, format, arguments);
+  write_line(format, arguments);
   va_end(arguments);
-  if (size > int(sizeof line) - 2) size = int(sizeof line) - 2;
-  line[size] = '\n';
-  // One write: lines of several processes do not mix. Nothing can be done where it fails.
-  if (write(STDERR_FILENO, line, size_t(size) + 1) < 0) return;
+}
+
+void log(const char* format, ...) {
+  if (!settings().debug) return;
+  va_list arguments;
+  va_start(arguments, format);
+  write_line(format, arguments);
+  va_end(arguments);
 }
 
 }  // namespace flame

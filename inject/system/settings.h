@@ -17,6 +17,7 @@ struct Settings {
 };
 const Settings& settings();
 void record_into(const char* directory);  // before anything is; null: FLAME_DIR
+void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));  // a line on stderr
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
 
 }  // namespace flame
