@@ -17,6 +17,11 @@ const char* variable(const char* name) {
   return value ? value : "";
 }
 
+bool is_on(const char* name) {
+  const char* value = variable(name);
+  return *value && strcmp(value, "0") != 0;
+}
+
 uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t most) {
   const char* value = variable(name);
   char* end = nullptr;
@@ -56,8 +61,8 @@ void set_directory(Settings* result, const char* value) {
 Settings read_settings() {
   Settings result = {};
   set_directory(&result, variable("FLAME_DIR"));
-  const char* debug = variable("FLAME_DEBUG");
-  result.debug = *debug && strcmp(debug, "0") != 0;
+  result.debug = is_on("FLAME_DEBUG");
+  result.keep_secrets = is_on("FLAME_KEEP_SECRETS");
   result.python = strcmp(variable("FLAME_PYTHON"), "0") != 0;
   result.flush_ms = uint32_t(number("FLAME_FLUSH_MS", 100, 1, 60000));
   result.max_bytes = number("FLAME_MAX_MB", 16384, 1, 1u << 20) << 20;

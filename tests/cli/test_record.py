@@ -21,6 +21,7 @@ from tests.cli.conftest import PYTHON, Flame, Record, said, spawn
 from tests.cli.programs import FLUSHED, KERNELS, RANGES
 from tests.support.project_tree import project_tree
 from tests.support.waiting import PATIENCE
+from tests.support.writers.fdumprecords import meta
 
 FORKED = (
     KERNELS
@@ -236,6 +237,13 @@ def test_a_summary_that_fails_is_one_line(
     monkeypatch.setattr("flame.record.finish.report_recording", fail)
     assert command.record(Plan((sys.executable, "-c", "raise SystemExit(3)"))) == 3
     assert capfd.readouterr().err == f"{line}\n"
+
+
+def test_secrets_of_the_command_line_are_masked_unless_wanted(record: Record, folder: Path) -> None:
+    for option, told in (("--quiet", "***"), ("--keep-secrets", "secret")):
+        assert record("-o", told, option, *PYTHON, RANGES, "--token", "secret").returncode == 0
+        (dump,) = (folder / told).glob("*.fdump")
+        assert meta(dump)["command"][0].endswith(f" --token {told}")
 
 
 # the environment
