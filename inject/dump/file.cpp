@@ -48,8 +48,9 @@ bool create(uint64_t start_unix) {
   if (folder < 0) return false;
   char name[64];
   snprintf(name, sizeof name, "%d-%llx.fdump", getpid(), (unsigned long long)start_unix);
-  const bool made = file.descriptor.take(
-      openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const int opened = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const bool made = file.descriptor.take(opened);
+  if (opened >= 0 && !made) unlinkat(folder, name, 0);
   close(folder);
   if (!made) return false;
   snprintf(file.path, sizeof file.path, "%s/%s", settings().directory, name);

@@ -5,6 +5,7 @@
 #include "nvtx/nvtx.h"
 #include "nvtx/shared/lock.h"
 #include "nvtx/shared/names.h"
+#include "nvtx/shared/table.h"
 #include "system/clock.h"
 
 namespace flame::nvtx {
@@ -19,16 +20,10 @@ struct Started {
   size_t bytes = 0;
 };
 
-// Never destroyed: threads may still use NVTX while the process ends.
-Started& started() {
-  static Started& all = *new Started;
-  return all;
-}
-
 std::atomic<uint64_t> last_id{0};
 
 bool keep(uint64_t id, Span&& span) {
-  Started& all = started();
+  Started& all = the<Started>();
   const size_t bytes = text_bytes(span);
   TableLock guard;
   if (all.ranges.size() >= kMaxStarted || all.bytes + bytes > kMaxBytes) return false;
@@ -38,7 +33,7 @@ bool keep(uint64_t id, Span&& span) {
 }
 
 bool take(uint64_t id, Span* span) {
-  Started& all = started();
+  Started& all = the<Started>();
   TableLock guard;
   const auto found = all.ranges.find(id);
   if (found == all.ranges.end()) return false;
@@ -49,7 +44,7 @@ bool take(uint64_t id, Span* span) {
 }
 
 size_t never_ended() {
-  Started& all = started();
+  Started& all = the<Started>();
   TableLock guard;
   size_t count = 0;  // without those that a forked child has from its parent
   for (const auto& [id, span] : all.ranges) count += span.generation == generation();

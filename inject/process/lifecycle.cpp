@@ -52,6 +52,7 @@ WorkList<> fork_work;
 std::atomic<uint32_t> generations{0};
 std::atomic<bool> finishing{false};
 std::atomic<bool> attached{false};
+std::atomic<bool> cuda_missed{false};  // there was no dump when CUDA began, and no other chance
 bool started;  // a dump was made: after its end there will be none
 int forked_from;
 int forking;
@@ -162,6 +163,7 @@ bool start_locked(const char* directory) {
   started = begin_dump();
   if (!started) return false;
   guard_file();
+  if (cuda_missed) meta("cupti", "recording could not begin when CUDA did");
   atexit(stop);
   return true;
 }
@@ -217,7 +219,10 @@ void at_fork_child(void (*work)()) { fork_work.add(work); }
 // goes wrong here is no reason for the program to go without CUDA.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   flame::Uncancelled uncancelled;
-  if (flame::start()) flame::start_cupti();
+  if (flame::start())
+    flame::start_cupti();
+  else
+    flame::cuda_missed = true;
   return 1;
 }
 

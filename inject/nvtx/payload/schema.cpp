@@ -5,6 +5,7 @@
 
 #include "nvtx/payload/payload.h"
 #include "nvtx/shared/lock.h"
+#include "nvtx/shared/table.h"
 
 namespace flame::nvtx {
 namespace {
@@ -22,11 +23,6 @@ struct Schemas {
   size_t bytes = 0;
 };
 
-Schemas& schemas() {
-  static Schemas& all = *new Schemas;
-  return all;
-}
-
 size_t bytes_of(const Schema& schema) {
   size_t bytes = sizeof schema;
   for (const Entry& entry : schema.entries) bytes += sizeof entry + entry.name.capacity();
@@ -35,7 +31,7 @@ size_t bytes_of(const Schema& schema) {
 }
 
 uint64_t add(uint32_t domain, uint64_t id, const Schema& schema) {
-  Schemas& known = schemas();
+  Schemas& known = the<Schemas>();
   const size_t bytes = bytes_of(schema);
   TableLock guard;
   if (known.all.size() >= kMaxSchemas || known.bytes + bytes > kMaxBytes) {
@@ -160,13 +156,13 @@ uint64_t register_enum(uint32_t domain, const nvtxPayloadEnumAttr_t* given) {
 }
 
 uint64_t new_dynamic_id() {
-  Schemas& known = schemas();
+  Schemas& known = the<Schemas>();
   TableLock guard;
   return ++known.last;
 }
 
 const Schema* schema_of(uint32_t domain, uint64_t id) {
-  Schemas& known = schemas();
+  Schemas& known = the<Schemas>();
   TableLock guard;
   const auto found = known.all.find(Key(domain, id));
   return found == known.all.end() ? nullptr : found->second;

@@ -7,6 +7,7 @@
 
 #include "flame.h"
 #include "nvtx/shared/lock.h"
+#include "nvtx/shared/table.h"
 
 namespace flame::nvtx {
 namespace {
@@ -32,12 +33,6 @@ struct Names {
     return bytes + kOverhead + value.size() <= kMaxBytes;
   }
 };
-
-// Never destroyed: threads may still use NVTX while the process ends.
-Names& names() {
-  static Names& all = *new Names;
-  return all;
-}
 
 std::atomic<uint32_t> named_generation{0};  // of the dump that has the names of all domains
 
@@ -92,7 +87,7 @@ void keep_category(Names* all, std::pair<uint32_t, uint32_t> key, std::string_vi
 
 const Domain* domain_named(std::string_view value) {
   ready();
-  Names& all = names();
+  Names& all = the<Names>();
   TableLock guard;
   if (const Domain* known = find(all.domains, value)) return known;
   if (all.domains.size() < kMaxDomains && all.has_room(value)) return add_domain(&all, value);
@@ -102,7 +97,7 @@ const Domain* domain_named(std::string_view value) {
 }
 
 const RegisteredString* registered(std::string_view value) {
-  Names& all = names();
+  Names& all = the<Names>();
   TableLock guard;
   if (const RegisteredString* known = find(all.strings, value)) return known;
   if (all.has_room(value)) return add_string(&all, value);
@@ -112,7 +107,7 @@ const RegisteredString* registered(std::string_view value) {
 }
 
 bool is_registered(const void* handle) {
-  Names& all = names();
+  Names& all = the<Names>();
   TableLock guard;
   return all.handles.count(handle) != 0;
 }
@@ -128,7 +123,7 @@ uint32_t text_of(const RegisteredString& string) {
 
 void name_category(uint32_t domain, uint32_t category, std::string_view value) {
   ready();
-  Names& all = names();
+  Names& all = the<Names>();
   TableLock guard;
   keep_category(&all, {domain, category}, value);
   name(kCategory, domain, category, value);
@@ -137,7 +132,7 @@ void name_category(uint32_t domain, uint32_t category, std::string_view value) {
 bool ready() {
   if (!recording()) return false;
   if (named_generation.load(std::memory_order_acquire) == generation()) return true;
-  const Names& all = names();
+  const Names& all = the<Names>();
   TableLock guard;
   write_names(all);
   return true;
