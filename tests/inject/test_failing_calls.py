@@ -87,7 +87,7 @@ class Bench:
         done = self.run(NONE, folder, Fault(name, 0, False).ranges)
         assert (done.returncode, done.stdout, done.stderr) == (7, SAID, "")
         rows = (line.split() for line in (folder / "counts").read_text().splitlines())
-        return dict((call, int(number)) for call, number in rows)[name]
+        return {call: int(number) for call, number in rows}[name]
 
     def faults(self, fault: Fault) -> list[Any]:
         """What is not as it should be."""
