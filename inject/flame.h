@@ -25,6 +25,12 @@ void at_fork_child(void (*work)());      // called in the child after fork, befo
 
 void wake_helper();  // to make room in the file
 
+// dump/folder.cpp
+
+// Where dumps go, or the folder `name` in it; made unless it is there. -1: there is none that can be
+// trusted. To be closed by the caller.
+int open_folder(const char* name = nullptr);
+
 // dump/thread.cpp: what belongs to the calling thread
 
 enum Slot { kPythonSlot, kNvtxSlot, kCuptiSlot, kSlots };

@@ -17,6 +17,7 @@ from flame.attach.discover.model import Candidate, Discovery, FinishedRecording,
 from flame.attach.discover.permission import explain
 from flame.attach.discover.proc import command_of
 from flame.core.errors import InputError, UsageError
+from flame.core.names.secrets import mask_secrets
 from flame.core.readers.fdump.folder import SUFFIX, list_dumps
 from flame.core.units import format_age
 from flame.record.folder import SUFFIX as RECORDING
@@ -79,7 +80,7 @@ def not_recorded(process: Candidate) -> str:
     """Say what to do about a process that records nothing."""
     # Which are its user's own; of others nothing is known.
     words = command_of(process.pid) if process.command else ()
-    command = shlex.join(words) if words else "CMD"
+    command = shlex.join(mask_secrets(words)) if words else "CMD"
     return f"nothing records it ({process.name}); start it with: flame record -- {command}"
 
 

@@ -41,6 +41,8 @@ def add_parser(commands: Subparsers) -> None:
     add("--duration", metavar="TIME", help=text)
     text = "write no more than this for each process, such as 500MB or 4GB (default: 16 GiB)"
     add("--max-size", metavar="SIZE", help=text)
+    text = "record passwords, tokens and keys in command lines as they are (default: as ***)"
+    add("--keep-secrets", action="store_true", help=text)
     text = "no status line while it runs and no summary after it, only what went wrong"
     add("-q", "--quiet", action="store_true", help=text)
     add("cmd", metavar="CMD", nargs=argparse.REMAINDER, help="what to run, with its arguments")
@@ -69,6 +71,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
         duration_ms=None if args.duration is None else _milliseconds(args.duration),
         max_mb=None if args.max_size is None else _megabytes(args.max_size),
         quiet=args.quiet,
+        keep_secrets=args.keep_secrets,
     )
 
 

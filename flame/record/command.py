@@ -11,7 +11,7 @@ from pathlib import Path
 from flame.console.terminal import say
 from flame.core.errors import CancelledError
 from flame.record.environment import environment_for, library_path, replaced
-from flame.record.folder import make_folder, remove_stale_sockets
+from flame.record.folder import RecordingFolder, make_folder, remove_stale_sockets
 from flame.record.plan import Plan
 from flame.record.process import death_of, exit_code_of, signals_held, start, wait_for
 from flame.record.status_line import open_status_line
@@ -31,8 +31,9 @@ def record(plan: Plan) -> int:
         begin = time.monotonic_ns()
         status = _run(plan, environment_for(plan, library, folder.path, os.environ), folder.path)
         elapsed = time.monotonic_ns() - begin
-        remove_stale_sockets(folder.path)
-        _report(plan, folder.path, status, elapsed)
+        if not folder.is_replaced():
+            remove_stale_sockets(folder.path)
+        _report(plan, folder, status, elapsed)
     finally:
         folder.drop_if_empty()
     return exit_code_of(status)
@@ -50,14 +51,17 @@ def _run(plan: Plan, environment: dict[str, str], folder: Path) -> int:
         return wait_for(child, line.update, line.release)
 
 
-def _report(plan: Plan, folder: Path, status: int, elapsed: int) -> None:
+def _report(plan: Plan, folder: RecordingFolder, status: int, elapsed: int) -> None:
     """Say what came of it; nothing that fails here may hide the exit code of the command."""
     if death := death_of(status):
         say(f"{plan.command[0]}: {death}")
+    if folder.is_replaced():
+        say(f"{folder.path}: something else is there now than what was recorded to: not read")
+        return
     try:
         from flame.record.finish import report_recording
 
-        report_recording(plan, folder, elapsed)
+        report_recording(plan, folder.path, elapsed)
     except (KeyboardInterrupt, CancelledError):
         say("interrupted: the rest of the summary is left out")
     except Exception as error:

@@ -22,6 +22,7 @@ _OWN = (
     "FLAME_DURATION_MS",
     "FLAME_CLOCK",
     "FLAME_PC",
+    "FLAME_KEEP_SECRETS",
 )
 _TOOLS = {
     LIBRARY: "another flame record",
@@ -63,6 +64,8 @@ def environment_for(
     environment["FLAME_PYTHON"] = str(int(plan.python))
     environment["FLAME_PC"] = plan.pc
     environment["FLAME_CLOCK"] = str(unix_minus_monotonic())
+    if plan.keep_secrets:
+        environment["FLAME_KEEP_SECRETS"] = "1"
     if plan.duration_ms is not None:
         environment["FLAME_DURATION_MS"] = str(plan.duration_ms)
     if plan.max_mb is not None:

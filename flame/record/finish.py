@@ -74,7 +74,8 @@ def _nothing(plan: Plan, folder: Path, totals: RecordingTotals, goes_on: bool) -
     else:
         what = (
             "no process of the command called CUDA or NVTX, or none could load the library "
-            "(static, setuid, in a container, with an injection of its own)"
+            "(static, setuid, in a container, with an injection of its own) or make its file "
+            "(FLAME_DEBUG=1 says why)"
         )
     return f"nothing was recorded: {what}; 'flame doctor' checks this machine"
 

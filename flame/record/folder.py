@@ -29,10 +29,18 @@ class RecordingFolder:
 
     path: Path
     made: bool = True
+    identity: tuple[int, int] = (0, 0)
+    """Device and inode of the folder."""
+
+    def is_replaced(self) -> bool:
+        """Tell whether something else than the folder has its name now."""
+        with suppress(FileNotFoundError):
+            return _identity(self.path) != self.identity
+        return False
 
     def drop_if_empty(self) -> None:
         """Remove the folder if it was made for a recording and nothing has been written to it."""
-        if self.made:
+        if self.made and not self.is_replaced():
             with suppress(OSError):
                 self.path.rmdir()
 
@@ -44,11 +52,20 @@ def make_folder(output: Path | None, command: Sequence[str]) -> RecordingFolder:
     """
     if output is None:
         names = _names(recording_name(command))
-        return RecordingFolder(next(folder for folder in map(Path, names) if _make(folder)))
-    if _make(output):
-        return RecordingFolder(output)
-    _check_usable(output)
-    return RecordingFolder(output, made=False)
+        return _opened(next(folder for folder in map(Path, names) if _make(folder)))
+    made = _make(output)
+    if not made:
+        _check_usable(output)
+    return _opened(output, made)
+
+
+def _opened(folder: Path, made: bool = True) -> RecordingFolder:
+    return RecordingFolder(folder, made, _identity(folder))
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    status = folder.stat()
+    return status.st_dev, status.st_ino
 
 
 def _names(stem: str) -> Iterator[str]:
@@ -80,9 +97,9 @@ def _check_usable(folder: Path) -> None:
         raise InputError(f"{folder}: cannot be read ({reason}); {_OTHER}") from None
     if not is_empty:
         raise UsageError(f"-o {folder}: is there already; name a new folder")
-    # As the library sees it: who owns the folder can change what is in it.
-    if os.geteuid() not in (0, owner) and owner != 0:
-        raise InputError(f"{folder}: belongs to another user; {_OTHER}")
+    # As the library sees it: who owns the folder can change what is in it, also for root.
+    if owner not in (0, os.geteuid()):
+        raise InputError(f"{folder}: belongs to another user, who could change it; {_OTHER}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{folder}: not writable; {_OTHER}")
 

@@ -11,7 +11,8 @@ class Plan:
     """Say what to record and how.
 
     ``output`` None: a new folder named after the command. ``duration_ms`` and ``max_mb`` None: no
-    limit, the library's own limit. ``pc``: as ``FLAME_PC``.
+    limit, the library's own limit. ``pc``: as ``FLAME_PC``. ``keep_secrets``: passwords, tokens and
+    keys in command lines are recorded as they are.
     """
 
     command: tuple[str, ...]
@@ -21,3 +22,4 @@ class Plan:
     duration_ms: int | None = None
     max_mb: int | None = None
     quiet: bool = False
+    keep_secrets: bool = False

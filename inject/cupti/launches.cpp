@@ -172,7 +172,7 @@ void driver_call(CUpti_CallbackId id, const CUpti_CallbackData& data, bool begin
     if (Calls* calls = calls_if_any()) leave(*calls, id, data);
   } else if (begin && recording()) {
     Calls* calls = thread_calls();
-    if (!calls) return;
+    if (!calls) return dropped(kNoMemory, kLaunch, roles[id] != kGraphCopy);
     see(*cupti_thread_if_any(), data);
     enter(*calls, id, data);
   }

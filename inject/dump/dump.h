@@ -194,6 +194,7 @@ enum DropCause : uint32_t {
   kSizeLimit = 2,     // FLAME_MAX_MB
   kCuptiDropped = 3,  // CUPTI says that it dropped activity records
   kNoMemory = 4,
+  kNameLimit = 5,  // names that NVTX gave beyond what is kept: "[further domains]" and the like
 };
 
 }  // namespace flame

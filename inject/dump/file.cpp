@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,8 @@
 #include <cstring>
 
 #include "dump/schema.h"
+#include "dump/sigbus_guard.h"
+#include "flame.h"
 #include "system/clock.h"
 #include "system/descriptor.h"
 #include "system/settings.h"
@@ -42,23 +43,14 @@ struct File {
 };
 File file;
 
-bool trusted(const struct stat& folder) {
-  char usual[64];
-  snprintf(usual, sizeof usual, "/tmp/flame-%u", geteuid());
-  // Whoever guesses this name may have made the folder first.
-  if (strcmp(settings().directory, usual) == 0) {
-    return folder.st_uid == geteuid() && (folder.st_mode & 022) == 0;
-  }
-  return folder.st_uid == geteuid() || folder.st_uid == 0 || geteuid() == 0;
-}
-
 bool create(uint64_t start_unix) {
   int folder = open_folder();
   if (folder < 0) return false;
   char name[64];
   snprintf(name, sizeof name, "%d-%llx.fdump", getpid(), (unsigned long long)start_unix);
-  const bool made = file.descriptor.take(
-      openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const int opened = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const bool made = file.descriptor.take(opened);
+  if (opened >= 0 && !made) unlinkat(folder, name, 0);
   close(folder);
   if (!made) return false;
   snprintf(file.path, sizeof file.path, "%s/%s", settings().directory, name);
@@ -161,6 +153,12 @@ void describe_header(uint64_t start_monotonic, uint64_t start_unix) {
   memcpy(head->magic, kMagic, sizeof kMagic);
 }
 
+// Shared memory, which no limit on the program's own counts.
+bool forget_pages(uint64_t from, uint64_t size) {
+  return mmap(file.base + from, size, PROT_READ | PROT_WRITE,
+              MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
 void close_file() {
   if (file.base) munmap(file.base, file.mapped);
   file.descriptor.close();
@@ -172,19 +170,6 @@ void close_file() {
 }
 
 }  // namespace
-
-int open_folder() {
-  const char* path = settings().directory;
-  if (mkdir(path, 0700) != 0 && errno != EEXIST) return -1;
-  int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat status;
-  if (folder >= 0 && (fstat(folder, &status) != 0 || !trusted(status))) {
-    close(folder);
-    errno = EACCES;
-    return -1;
-  }
-  return folder;
-}
 
 bool open_file() {
   std::lock_guard<std::mutex> guard(file_lock);
@@ -265,10 +250,17 @@ void truncate_file(uint64_t size) {
 
 void abandon_file() { close_file(); }
 
-void detach_file() {
-  if (!file.base) return;
-  mmap(file.base, file.mapped, PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+void guard_file() {
+  std::lock_guard<std::mutex> guard(file_lock);
+  keep_sigbus_guard();
+}
+
+// All of it if that can be: the limits of the kernel are on what could be written, too.
+bool detach_file(const void* address) {
+  if (!file.base) return false;
+  const size_t chunk = size_t(static_cast<const char*>(address) - file.base) / kChunkSize;
+  return forget_pages(0, file.mapped) || forget_pages(0, file_ready()) ||
+         forget_pages(chunk * kChunkSize, kChunkSize);
 }
 
 bool in_file(const void* address) {

@@ -9,7 +9,6 @@ namespace flame {
 
 extern std::mutex file_lock;
 bool open_file();
-int open_folder();                   // where dumps go, if it can be trusted; else -1
 const char* dump_path();
 int open_for_reading();              // the dump once more, -1: that cannot be
 Header* header();                    // null while there is no dump
@@ -21,7 +20,10 @@ void touch_ahead(uint64_t tail);     // helper thread: the pages that will be wr
 void give_back_memory(uint64_t tail);  // pages far behind `tail` leave this process
 void truncate_file(uint64_t size);
 void abandon_file();                 // in a forked child: the dump is the parent's
-void detach_file();                  // what is written from now on goes nowhere; for handlers too
+void guard_file();                   // from a SIGBUS of those who write to it
+// What is written from now on goes nowhere, at `address` at least; for handlers too. false: there is
+// no memory for it.
+bool detach_file(const void* address);
 bool in_file(const void* address);
 
 }  // namespace flame

@@ -3,6 +3,8 @@
 
 namespace flame {
 
-void install_sigbus_guard();  // from now on a dump that somebody cuts off ends no program
+// With file_lock held: from now on a dump that somebody cuts off ends no program, whatever handler
+// the program has set since it was last called.
+void keep_sigbus_guard();
 
 }  // namespace flame

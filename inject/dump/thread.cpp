@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "flame.h"
 #include "system/caller_guards.h"
@@ -99,7 +100,11 @@ Local*& local(Slot slot) {
     Inside guard;
     me = begin_thread();
   }
-  return me ? me->locals[slot] : unused_locals[slot];
+  if (!me) return unused_locals[slot];
+  // There was no memory for the object of the thread, and now there is.
+  if (!me->locals[slot] && unused_locals[slot])
+    std::swap(me->locals[slot], unused_locals[slot]);
+  return me->locals[slot];
 }
 
 // A thread without a name of its own carries that of the process.

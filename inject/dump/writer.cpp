@@ -20,7 +20,7 @@ namespace {
 
 uint64_t tail;  // under chunks_lock; the header has a copy for readers
 
-constexpr uint32_t kCauses = kNoMemory + 1;
+constexpr uint32_t kCauses = kNameLimit + 1;
 std::atomic<uint64_t> lost[kCauses][kTypes];
 uint64_t reported[kCauses][kTypes];  // helper thread, or whoever ends the dump
 std::atomic<uint32_t> full_because;
@@ -76,6 +76,7 @@ Chunk* take_chunk(Type type) {
   if (!has_room(type)) return nullptr;
   // The last chunk of the space that is ready may only be taken for kDrop, and only once.
   if (tail + kChunkSize > file_ready()) return nullptr;
+  guard_file();
   Chunk* chunk = begin_chunk(type);
   bool scarce = file_ready() - tail < kSegmentSize / 2;
   guard.unlock();

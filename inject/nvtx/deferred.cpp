@@ -9,6 +9,7 @@
 #include "nvtx/payload/payload.h"
 #include "nvtx/shared/lock.h"
 #include "nvtx/shared/names.h"
+#include "nvtx/shared/table.h"
 
 namespace flame::nvtx {
 namespace {
@@ -21,16 +22,11 @@ struct TimeDomains {
   std::map<uint64_t, uint64_t> types;  // by id: NVTX_TIMESTAMP_TYPE_*
 };
 
-TimeDomains& time_domains() {
-  static TimeDomains& all = *new TimeDomains;
-  return all;
-}
-
 std::atomic<uint64_t> untimed{0};
 
 uint64_t type_of(uint64_t time_domain) {
   if (time_domain < NVTX_TIME_DOMAIN_ID_STATIC_START) return time_domain;
-  TimeDomains& all = time_domains();
+  TimeDomains& all = the<TimeDomains>();
   TableLock guard;
   const auto found = all.types.find(time_domain);
   return found == all.types.end() ? NVTX_TIMESTAMP_TYPE_NONE : found->second;
@@ -65,7 +61,7 @@ uint64_t register_time_domain(const nvtxTimeDomainAttr_t* given) {
   if (!given) return NVTX_TIME_DOMAIN_ID_NONE;
   const bool other_unit = given->timerResolution && given->timerResolution != kNanoseconds;
   const uint64_t id = given->timeDomainId ? given->timeDomainId : new_dynamic_id();
-  TimeDomains& all = time_domains();
+  TimeDomains& all = the<TimeDomains>();
   TableLock guard;
   if (all.types.size() >= kMaxTimeDomains) return NVTX_TIME_DOMAIN_ID_NONE;
   all.types[id] = other_unit ? NVTX_TIMESTAMP_TYPE_NONE : given->timestampTypeId;

@@ -24,6 +24,8 @@ struct Span {
   uint16_t payload_type = 0;
 };
 
+inline size_t text_bytes(const Span& span) { return span.message.size() + span.json.size(); }
+
 enum RangeKind : uint16_t { kPushPop = 0, kStartEnd = 1, kMark = 2 };
 
 // nvtx/nvtx.cpp

@@ -15,9 +15,11 @@ namespace {
 // Open ranges of a thread that are known one by one. A program that never pops must not fill the
 // memory: beyond this they are only counted, and dropped.
 constexpr size_t kMaxOpen = 16 * 1024;
+constexpr size_t kMaxBytes = 16u << 20;  // of their texts
 
 struct Pushed : Span {
   uint32_t node = 0;  // the path that ends with it
+  size_t bytes = 0;   // of texts, when it was pushed
 };
 
 struct Level {             // of one domain
@@ -33,6 +35,7 @@ struct Thread : Local {
   std::vector<Pushed> pushed;  // the first `open` are; the others keep their strings' memory
   std::vector<Level> levels;   // by domain
   size_t open = 0;
+  size_t bytes = 0;      // of the texts of the open ones
   size_t uncounted = 0;  // while there are any, all that is pushed is
   uint32_t shown = 0;    // of the open ones: in the dump's chunk of open ranges
   uint32_t path = 0;
@@ -117,6 +120,7 @@ void open_range(Thread& thread, uint32_t domain, const Event& event) {
   Pushed& range = next_slot(thread);
   remember(&range, domain, event);
   intern(&range);
+  thread.bytes += range.bytes = text_bytes(range);
   range.tid = thread_id();
   range.node = node_of(thread, thread.open);
   range.start = now();  // last: what has been done here is not the program's time
@@ -135,6 +139,7 @@ void close_range(Thread& thread, size_t index, uint64_t end, const Event* at_end
   if (at_end) extend(&range, *at_end);
   write(range, end, kPushPop, range.node, thread_id());
   hide_from(thread, index);
+  thread.bytes -= range.bytes;
   const auto first = thread.pushed.begin() + static_cast<std::ptrdiff_t>(index);
   const auto last = thread.pushed.begin() + static_cast<std::ptrdiff_t>(thread.open--);
   if (index == thread.open) return set_path(thread);
@@ -157,7 +162,7 @@ Thread::~Thread() {
 int push(uint32_t domain, const Event& event) {
   Thread& thread = this_thread();
   Level& level = level_of(thread, domain);
-  if (thread.uncounted || thread.open == kMaxOpen) {
+  if (thread.uncounted || thread.open == kMaxOpen || thread.bytes > kMaxBytes) {
     ++thread.uncounted;
     ++level.uncounted;
     dropped(kNoMemory, kRange, 1);

@@ -5,6 +5,7 @@
 #include "nvtx/nvtx.h"
 #include "nvtx/shared/lock.h"
 #include "nvtx/shared/names.h"
+#include "nvtx/shared/table.h"
 #include "system/clock.h"
 
 namespace flame::nvtx {
@@ -12,37 +13,38 @@ namespace {
 
 // A program that never ends what it starts must not fill the memory: more than this are dropped.
 constexpr size_t kMaxStarted = 64 * 1024;
+constexpr size_t kMaxBytes = 64u << 20;  // of their texts
 
 struct Started {
   std::unordered_map<uint64_t, Span> ranges;  // by id
+  size_t bytes = 0;
 };
-
-// Never destroyed: threads may still use NVTX while the process ends.
-Started& started() {
-  static Started& all = *new Started;
-  return all;
-}
 
 std::atomic<uint64_t> last_id{0};
 
 bool keep(uint64_t id, Span&& span) {
-  Started& all = started();
+  Started& all = the<Started>();
+  const size_t bytes = text_bytes(span);
   TableLock guard;
-  return all.ranges.size() < kMaxStarted && all.ranges.emplace(id, std::move(span)).second;
+  if (all.ranges.size() >= kMaxStarted || all.bytes + bytes > kMaxBytes) return false;
+  all.ranges.emplace(id, std::move(span));
+  all.bytes += bytes;
+  return true;
 }
 
 bool take(uint64_t id, Span* span) {
-  Started& all = started();
+  Started& all = the<Started>();
   TableLock guard;
   const auto found = all.ranges.find(id);
   if (found == all.ranges.end()) return false;
+  all.bytes -= text_bytes(found->second);
   *span = std::move(found->second);
   all.ranges.erase(found);
   return true;
 }
 
 size_t never_ended() {
-  Started& all = started();
+  Started& all = the<Started>();
   TableLock guard;
   size_t count = 0;  // without those that a forked child has from its parent
   for (const auto& [id, span] : all.ranges) count += span.generation == generation();

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "dump/file.h"
+#include "flame.h"
 #include "process/control_protocol.h"
 #include "system/clock.h"
 #include "system/descriptor.h"
@@ -164,7 +165,10 @@ bool bind_in(int folder) {
   if (fchmod(listener.fd, 0600) != 0) return false;
   if (bind(listener.fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
   struct stat status;
-  if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    unlinkat(folder, name, 0);
+    return false;
+  }
   device = status.st_dev;
   inode = status.st_ino;
   return listen(listener.fd, kBacklog) == 0;

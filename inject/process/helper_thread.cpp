@@ -14,6 +14,7 @@
 
 #include "dump/dump.h"
 #include "dump/file.h"
+#include "dump/thread.h"
 #include "dump/writer.h"
 #include "flame.h"
 #include "process/control_socket.h"
@@ -117,6 +118,7 @@ bool take_requests() {
 
 void make_room() {
   uint64_t tail = chunks_tail();
+  guard_file();
   grow_ahead(tail);
   touch_ahead(tail);
   give_back_memory(tail);
@@ -248,6 +250,7 @@ void wake_helper() {
 }
 
 bool finish_by_helper() {
+  Inside guard_against_handlers;
   std::unique_lock<std::mutex> guard(lock, std::defer_lock);
   if (!lock_soon(guard)) return true;
   if (!running) return false;

@@ -12,7 +12,6 @@
 #include "dump/file.h"
 #include "dump/names.h"
 #include "dump/recording_state.h"
-#include "dump/sigbus_guard.h"
 #include "dump/thread.h"
 #include "dump/writer.h"
 #include "flame.h"
@@ -53,10 +52,12 @@ WorkList<> fork_work;
 std::atomic<uint32_t> generations{0};
 std::atomic<bool> finishing{false};
 std::atomic<bool> attached{false};
+std::atomic<bool> cuda_missed{false};  // there was no dump when CUDA began, and no other chance
 bool started;  // a dump was made: after its end there will be none
 int forked_from;
 int forking;
 uint32_t state_before_fork;
+__thread uint32_t forks_within;  // of signal handlers, while their thread was in the base
 
 // With lifecycle_lock held. Recording is on before the first meta record, which is a record like
 // others.
@@ -72,6 +73,7 @@ bool begin_dump() {
 
 bool begin_in_child() {
   CallerGuard caller;
+  SignalsHeld signals;
   std::lock_guard<std::mutex> guard(lifecycle_lock);
   const bool is_idle = recording_state.load(std::memory_order_acquire) == kIdleChild;
   if (is_idle && !begin_dump()) recording_state.store(kOff);
@@ -79,8 +81,13 @@ bool begin_in_child() {
   return state == kOn || state == kOutOfRoom;
 }
 
+// The locks are held until after_fork: a handler that runs on this thread meanwhile stays outside.
 void before_fork() {
-  if (inside) return;
+  if (inside) {
+    forks_within++;
+    return;
+  }
+  inside = true;
   lifecycle_lock.lock();
   forking = getpid();
   state_before_fork = recording_state.load();
@@ -92,13 +99,17 @@ void before_fork() {
 }
 
 void after_fork() {
-  if (inside) return;
+  if (forks_within) {
+    forks_within--;
+    return;
+  }
   unlock_helper();
   threads_lock.unlock();
   file_lock.unlock();
   chunks_lock.unlock();
   names_lock.unlock();
   lifecycle_lock.unlock();
+  inside = false;
 }
 
 // A signal handler forked while its thread was in the base: there the child has to go on as if
@@ -107,7 +118,7 @@ void leave_in_child() {
   recording_state.store(kOff);
   forget_helper();
   forget_control();
-  detach_file();
+  if (header()) detach_file(header());
 }
 
 // The dump and the helper thread are the parent's. A new dump is made when there is something to
@@ -124,7 +135,7 @@ void forget_parent() {
 }
 
 void after_fork_in_child() {
-  if (inside) {
+  if (forks_within) {
     leave_in_child();
   } else {
     forget_parent();
@@ -151,7 +162,8 @@ bool start_locked(const char* directory) {
   generations.fetch_add(1);
   started = begin_dump();
   if (!started) return false;
-  install_sigbus_guard();
+  guard_file();
+  if (cuda_missed) meta("cupti", "recording could not begin when CUDA did");
   atexit(stop);
   return true;
 }
@@ -161,6 +173,7 @@ bool start_locked(const char* directory) {
 bool start(const char* directory) {
   CallerGuard caller;
   {
+    SignalsHeld signals;
     std::lock_guard<std::mutex> guard(lifecycle_lock);
     if (!started && !start_locked(directory)) return false;
   }
@@ -206,7 +219,10 @@ void at_fork_child(void (*work)()) { fork_work.add(work); }
 // goes wrong here is no reason for the program to go without CUDA.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   flame::Uncancelled uncancelled;
-  if (flame::start()) flame::start_cupti();
+  if (flame::start())
+    flame::start_cupti();
+  else
+    flame::cuda_missed = true;
   return 1;
 }
 

@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "flame.h"
+#include "process/secrets.h"
+#include "system/settings.h"
 
 #ifndef FLAME_VERSION
 #define FLAME_VERSION "0"
@@ -57,9 +59,14 @@ void meta_number(const char* key, int value) {
   meta(key, digits);
 }
 
+// With lifecycle_lock held.
 void meta_command() {
-  char value[4096];
+  static char value[8192], masked[sizeof value];
   size_t size = read_whole("/proc/self/cmdline", value, sizeof value);
+  if (!settings().keep_secrets) {
+    size = mask_secrets(value, size, masked, sizeof masked);
+    memcpy(value, masked, size);
+  }
   while (size && value[size - 1] == 0) size--;
   for (size_t at = 0; at < size; at++) {
     if (value[at] == 0) value[at] = ' ';

@@ -72,15 +72,6 @@ bool write_all(int fd, const char* data, size_t size, uint64_t at) {
 
 // saved
 
-int open_dump_folder() { return open(settings().directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
-
-int open_folder() {
-  File dump(open_dump_folder());
-  if (dump.fd < 0) return -1;
-  if (mkdirat(dump.fd, kFolder, 0700) && errno != EEXIST) return -1;
-  return openat(dump.fd, kFolder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 // Under another name first: whoever sees the file sees all of it.
 bool write_file(int folder, const char* name, const char* data, size_t size) {
   char other[64];
@@ -110,7 +101,7 @@ bool within_limit(size_t size) {
 
 // `name` is what all processes of a recording call this cubin: it is saved once.
 bool save(const char* name, const char* data, size_t size) {
-  File folder(open_folder());
+  File folder(open_folder(kFolder));
   if (folder.fd < 0) return false;
   Found found = look_for(folder.fd, name, size);
   if (found != kNothing) return found == kSame;
@@ -149,7 +140,7 @@ bool open_store() {
   if (store.fd >= 0) return false;  // the program has closed it: what was there is lost
   static std::once_flag registered;
   std::call_once(registered, at_fork_child, close_store);
-  File folder(open_dump_folder());
+  File folder(open_folder());
   char name[64];
   snprintf(name, sizeof name, ".cubins.%d.%u", getpid(), thread_id());
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <cerrno>
+#include <csignal>
 
 namespace flame {
 
@@ -17,6 +18,24 @@ class Uncancelled {
 
  private:
   int before_;
+};
+
+// No handler of the program runs on this thread where it would wait for a lock that the thread has,
+// or would fork a child with half a dump. Faults are not held back: one that is blocked is the end.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    for (int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
 };
 
 // Around what uses files: the program does not expect that a push or a launch changes errno, or that

@@ -17,6 +17,11 @@ const char* variable(const char* name) {
   return value ? value : "";
 }
 
+bool is_on(const char* name) {
+  const char* value = variable(name);
+  return *value && strcmp(value, "0") != 0;
+}
+
 uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t most) {
   const char* value = variable(name);
   char* end = nullptr;
@@ -56,8 +61,8 @@ void set_directory(Settings* result, const char* value) {
 Settings read_settings() {
   Settings result = {};
   set_directory(&result, variable("FLAME_DIR"));
-  const char* debug = variable("FLAME_DEBUG");
-  result.debug = *debug && strcmp(debug, "0") != 0;
+  result.debug = is_on("FLAME_DEBUG");
+  result.keep_secrets = is_on("FLAME_KEEP_SECRETS");
   result.python = strcmp(variable("FLAME_PYTHON"), "0") != 0;
   result.flush_ms = uint32_t(number("FLAME_FLUSH_MS", 100, 1, 60000));
   result.max_bytes = number("FLAME_MAX_MB", 16384, 1, 1u << 20) << 20;
@@ -74,6 +79,16 @@ Settings& all() {
   return result;
 }
 
+// One write: lines of several processes do not mix. Nothing can be done where it fails.
+__attribute__((format(printf, 1, 0))) void write_line(const char* format, va_list arguments) {
+  char line[1024];
+  int size = snprintf(line, sizeof line, "flame[%d]: ", getpid());
+  size += vsnprintf(line + size, sizeof line - size_t(size) - 1, format, arguments);
+  if (size > int(sizeof line) - 2) size = int(sizeof line) - 2;
+  line[size] = '\n';
+  if (write(STDERR_FILENO, line, size_t(size) + 1) < 0) return;
+}
+
 }  // namespace
 
 const Settings& settings() { return all(); }
@@ -82,18 +97,19 @@ void record_into(const char* directory) {
   set_directory(&all(), directory ? directory : variable("FLAME_DIR"));
 }
 
-void log(const char* format, ...) {
-  if (!settings().debug) return;
-  char line[1024];
-  int size = snprintf(line, sizeof line, "flame[%d]: ", getpid());
+void warn(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  size += vsnprintf(line + size, sizeof line - size_t(size) - 1, format, arguments);
+  write_line(format, arguments);
   va_end(arguments);
-  if (size > int(sizeof line) - 2) size = int(sizeof line) - 2;
-  line[size] = '\n';
-  // One write: lines of several processes do not mix. Nothing can be done where it fails.
-  if (write(STDERR_FILENO, line, size_t(size) + 1) < 0) return;
+}
+
+void log(const char* format, ...) {
+  if (!settings().debug) return;
+  va_list arguments;
+  va_start(arguments, format);
+  write_line(format, arguments);
+  va_end(arguments);
 }
 
 }  // namespace flame

@@ -8,6 +8,7 @@ struct Settings {
   char directory[4096];        // FLAME_DIR, default /tmp/flame-<uid>
   bool debug;                  // FLAME_DEBUG: narrate on stderr
   bool python;                 // FLAME_PYTHON, default 1
+  bool keep_secrets;           // FLAME_KEEP_SECRETS, default 0: masked in the command line
   uint32_t flush_ms;           // FLAME_FLUSH_MS, default 100
   uint64_t max_bytes;          // FLAME_MAX_MB, default 16384
   uint64_t duration_ms;        // FLAME_DURATION_MS, 0: until the process ends
@@ -17,6 +18,7 @@ struct Settings {
 };
 const Settings& settings();
 void record_into(const char* directory);  // before anything is; null: FLAME_DIR
+void warn(const char* format, ...) __attribute__((format(printf, 1, 2)));  // a line on stderr
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));  // only with FLAME_DEBUG
 
 }  // namespace flame

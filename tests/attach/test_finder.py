@@ -76,13 +76,13 @@ def jobs_with(pid: int, finder: ProcessFinder | None = None) -> list[Job]:
 
 def test_a_program_that_records(tree: Tree, env: Env, tmp_path: Path, users_folder: Path) -> None:
     path = script(tmp_path, "train.py", STEPS)
-    started = tree(sys.executable, path, "--lr", "0.1", env=env)
+    started = tree(sys.executable, path, "--lr", "0.1", "--hf-token", "secret", env=env)
     job = job_at(started.pid)
     (dump,) = users_folder.glob("*.fdump")
     root = job.root
     assert job.members == (root,)
     assert (root.name, root.method, root.dumps) == ("train", WatchMethod.DUMP, (dump,))
-    assert root.command == f"{sys.executable} {path} --lr 0.1"
+    assert root.command == f"{sys.executable} {path} --lr 0.1 --hf-token ***"
     assert (root.user, root.parent, root.denied) == (getpass.getuser(), os.getpid(), "")
     assert 0 <= root.age < PATIENCE
     assert (job.kernels, job.launches, job.folder) == (0, 0, users_folder)
@@ -274,10 +274,10 @@ def test_one_in_a_container(users_folder: Path, monkeypatch: pytest.MonkeyPatch)
     dump = DumpFile(1 << 22, start=now - 5_000_000_000)
     dump.ended, dump.end = False, 5_000_000_000
     dump.meta("process", "python")
-    dump.meta("command", "python train.py")
+    dump.meta("command", "python train.py API_KEY=secret")  # of a library that masked nothing
     path = dump.write(users_folder / "4194304-1.fdump")
     (job,) = jobs_with(1 << 22)
-    assert (job.root.name, job.root.command) == ("train", "python train.py")
+    assert (job.root.name, job.root.command) == ("train", "python train.py API_KEY=***")
     assert dumps_of(job) == [path]
     assert job.root.age == 5
 

@@ -10,7 +10,7 @@ import pytest
 
 from flame.attach.discover import finder as find
 from flame.attach.discover.finder import ProcessFinder
-from flame.attach.discover.finished import MOST
+from flame.attach.discover.finished import MOST, default_dump_folder
 from flame.attach.discover.model import Discovery, FinishedRecording
 from flame.attach.watch import DumpWatch
 from tests.attach.conftest import Start, as_nobody, needs_root
@@ -133,6 +133,26 @@ def test_a_link_is_refused(users_folder: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("FLAME_DIR", str(link))
     assert found().finished == ()
     assert f"{link}: is a link: left out" in found().notes
+
+
+@needs_root
+def test_the_one_that_the_library_makes_instead_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = Path(f"/tmp/flame-{STRANGER}")
+    private, open_to_all = usual.with_name(f"{usual.name}.bcdefg"), Path(f"{usual}.abcdef")
+    monkeypatch.delenv("FLAME_DIR", raising=False)
+    for folder in (usual, private, open_to_all):
+        folder.mkdir(mode=0o700)
+    try:
+        os.chown(usual, 1, 1)
+        os.chown(private, STRANGER, STRANGER)
+        os.chown(open_to_all, STRANGER, STRANGER)
+        open_to_all.chmod(0o777)
+        assert as_nobody(lambda: str(default_dump_folder()), STRANGER) == str(private)
+        private.rmdir()
+        assert as_nobody(lambda: str(default_dump_folder()), STRANGER) == str(usual)
+    finally:
+        for folder in (usual, private, open_to_all):
+            folder.rmdir() if folder.exists() else None
 
 
 @needs_root

@@ -120,6 +120,11 @@ def test_its_command_line_is_quoted(tree: Tree) -> None:
     assert shlex.split(said.partition(" flame record -- ")[2]) == list(words)
 
 
+def test_secrets_in_its_command_line_are_masked(tree: Tree) -> None:
+    started = tree("sh", "-c", "sleep 60; true", "--token", "secret")
+    assert refused(started.pid).endswith("flame record -- sh -c 'sleep 60; true' --token '***'")
+
+
 def test_no_process() -> None:
     assert refused(1 << 22) == f"{1 << 22}: there is no such process"
     assert refused("0") == "0: there is no such process"

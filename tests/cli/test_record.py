@@ -16,10 +16,12 @@ import flame.record.command as command
 from flame.core.loading.many import load_all
 from flame.core.model.profile import Profile
 from flame.record.plan import Plan
+from tests.attach.conftest import needs_root
 from tests.cli.conftest import PYTHON, Flame, Record, said, spawn
 from tests.cli.programs import FLUSHED, KERNELS, RANGES
 from tests.support.project_tree import project_tree
 from tests.support.waiting import PATIENCE
+from tests.support.writers.fdumprecords import meta
 
 FORKED = (
     KERNELS
@@ -238,6 +240,13 @@ def test_a_summary_that_fails_is_one_line(
     assert capfd.readouterr().err == f"{line}\n"
 
 
+def test_secrets_of_the_command_line_are_masked_unless_wanted(record: Record, folder: Path) -> None:
+    for option, told in (("--quiet", "***"), ("--keep-secrets", "secret")):
+        assert record("-o", told, option, *PYTHON, RANGES, "--token", "secret").returncode == 0
+        (dump,) = (folder / told).glob("*.fdump")
+        assert meta(dump)["command"][0].endswith(f" --token {told}")
+
+
 # the environment
 
 
@@ -310,6 +319,25 @@ def test_a_folder_that_cannot_be_made(record: Record, folder: Path) -> None:
         assert reason in said(done)[0]
         assert "-o" in said(done)[0]
     assert not (folder / "ran").exists()
+
+
+@needs_root
+def test_root_does_not_record_into_the_folder_of_another_user(record: Record, folder: Path) -> None:
+    (folder / "theirs").mkdir()
+    os.chown(folder / "theirs", 64001, 64001)
+    done = record("-o", "theirs", "touch", "ran")
+    assert done.returncode == 3
+    reason = "belongs to another user, who could change it; name another folder with -o"
+    assert said(done) == [f"theirs: {reason}"]
+    assert not (folder / "ran").exists()
+
+
+def test_a_folder_that_is_put_in_its_place_is_not_read(record: Record, folder: Path) -> None:
+    swap = "mv run was; mkdir -p run/cubins; mkfifo run/1-1.fdump; exit 4"
+    done = record("-o", "run", "bash", "-c", f"{sys.executable} -c '{RANGES}'; {swap}")
+    assert done.returncode == 4
+    assert said(done) == ["run: something else is there now than what was recorded to: not read"]
+    assert len(list((folder / "was").glob("*.fdump"))) == 1
 
 
 def test_nothing_recorded_leaves_nothing_behind(record: Record, folder: Path) -> None:

@@ -14,9 +14,10 @@ from tests.inject.conftest import NATIVE, built
 from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import records, text
 
+PROGRAM = ("writer_test.cpp", "life_scenes.cpp", "bus_error_scenes.cpp", "fork_scenes.cpp")
 BASE = ("system", "dump", "process")
 SOURCES = [
-    *(NATIVE / name for name in ("writer_test.cpp", "life_scenes.cpp")),
+    *(NATIVE / name for name in PROGRAM),
     *(file for folder in BASE for file in sorted((build.HERE / folder).glob("*.cpp"))),
 ]
 TIMEOUT_S = 2 * PATIENCE

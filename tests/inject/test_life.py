@@ -19,7 +19,6 @@ from tests.inject.scenes import (
     numbers,
     program,
 )
-from tests.support.waiting import PATIENCE
 from tests.support.writers.fdumprecords import header, meta, records
 
 
@@ -157,16 +156,27 @@ def test_a_signal_handler_may_fork_anywhere(bench: Bench) -> None:
         assert set(numbers(path)) == {7}
 
 
-def test_a_dump_that_is_cut_off_ends_no_program(bench: Bench) -> None:
-    bench.run("cut_off")
-    # It may grow once more before it is found out, by zeros.
-    assert not bench.dump().read_bytes()[:8].strip(b"\0")
+def test_a_signal_handler_may_fork_while_recording_starts(bench: Bench) -> None:
+    bench.run("signal_in_start")
+    (parent,) = [path for path in bench.dumps() if "forked_from" not in meta(path)]
+    assert_consecutive(numbers(parent), {0: 10, 1: 1})
+    (child,) = set(bench.dumps()) - {parent}
+    assert_consecutive(numbers(child), {7: 1})
 
 
-def test_other_bus_errors_are_the_programs(bench: Bench) -> None:
-    command = [str(bench.program), "own_bus_error"]
-    assert subprocess.run(command, env=bench.env(), timeout=PATIENCE).returncode == 42
-    bench.run("usual_bus_error")
+def test_a_signal_handler_may_fork_while_a_child_makes_its_dump(bench: Bench) -> None:
+    bench.run("signal_in_start_of_child")
+    children = [path for path in bench.dumps() if "forked_from" in meta(path)]
+    assert sorted(map(list, map(numbers, children))) == [[1, 2], [7]]
+
+
+def test_a_signal_handler_may_fork_and_record_while_its_thread_forks(bench: Bench) -> None:
+    bench.run("signal_in_fork")
+    (parent,) = [path for path in bench.dumps() if "forked_from" not in meta(path)]
+    assert_consecutive(numbers(parent), {0: 10, 3: 5})
+    assert header(parent)["dropped"] == 1  # the handler's own, in the middle of the fork
+    (child,) = set(bench.dumps()) - {parent}
+    assert_consecutive(numbers(child), {2: 10})
 
 
 def test_a_child_that_nobody_is_told_of_writes_nothing(bench: Bench) -> None:

@@ -214,6 +214,27 @@ def test_cubins_are_saved_whenever_they_are_loaded(start: Start) -> None:
     assert not notes(program)
 
 
+def test_cubins_are_saved_nowhere_else(start: Start, tmp_path: Path) -> None:
+    program = start(FLAME_PC="continuous")
+    (tmp_path / "elsewhere").mkdir()
+    program.folder.rename(tmp_path / "moved")
+    program.folder.symlink_to(tmp_path / "elsewhere")
+    program.do("loaded(b'# somewhere') and 0")
+    assert program.end() == 0
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_cubins_are_not_saved_where_another_user_could_change_them(start: Start) -> None:
+    program = start()
+    program.heard()
+    (program.folder / "cubins").mkdir()
+    os.chown(program.folder / "cubins", 64001, 64001)
+    begin(program)
+    program.do("loaded(b'# while it is on') and 0")
+    assert not saved(program)
+
+
 def test_what_was_not_kept_is_told(start: Start) -> None:
     program = start(FLAME_MAX_MB="1")
     program.do("loaded(b'#' * (1 << 20)) and 0")

@@ -22,6 +22,7 @@ from flame.attach.discover.model import Candidate, Discovery, Job, WatchMethod
 from flame.attach.discover.proc import user_name
 from flame.attach.discover.process_table import ProcessTable
 from flame.core.errors import UsageError
+from flame.core.names.secrets import mask_line
 from flame.core.readers.fdump.layout import RUNNING
 
 _NOBODY = 65534
@@ -117,7 +118,7 @@ class ProcessFinder:
         It runs in another container, or may not be looked at.
         """
         owner, age = _owner(dump.path), time.monotonic_ns() - dump.header.start_monotonic
-        command = dump.facts.get("command", "") if owner == os.geteuid() else ""
+        command = mask_line(dump.facts.get("command", "")) if owner == os.geteuid() else ""
         root = Candidate(
             dump.header.pid,
             dump.name,

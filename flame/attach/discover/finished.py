@@ -63,8 +63,30 @@ class DumpInfo:
 
 
 def default_dump_folder() -> Path:
-    """Return where the library writes by itself: FLAME_DIR, or a folder in /tmp."""
-    return Path(os.environ.get("FLAME_DIR") or f"/tmp/flame-{os.geteuid()}").absolute()
+    """Return where the library writes by itself: FLAME_DIR, or a folder in /tmp.
+
+    Where somebody else has made that folder, the library makes one with a name of its own.
+    """
+    if named := os.environ.get("FLAME_DIR"):
+        return Path(named).absolute()
+    usual = Path(f"/tmp/flame-{os.geteuid()}")
+    with suppress(OSError):
+        if reason_to_distrust(usual):
+            return min(_private_folders(usual), default=usual)
+    return usual
+
+
+def _private_folders(usual: Path) -> Iterator[Path]:
+    """What the library has made of its own beside ``usual``: its name, and six more characters."""
+    for folder in usual.parent.glob(f"{usual.name}.??????"):
+        with suppress(OSError):
+            status = folder.lstat()
+            if stat.S_ISDIR(status.st_mode) and _is_only_ours(status):
+                yield folder
+
+
+def _is_only_ours(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def reason_to_distrust(folder: Path) -> str:
@@ -77,8 +99,7 @@ def reason_to_distrust(folder: Path) -> str:
         return "is a link"
     if os.geteuid() != 0 and status.st_uid not in (0, os.geteuid()):
         return "belongs to another user"
-    usual = str(folder) == f"/tmp/flame-{os.geteuid()}"
-    if usual and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+    if str(folder) == f"/tmp/flame-{os.geteuid()}" and not _is_only_ours(status):
         return "belongs to another user, or others can write to it"
     return ""
 

@@ -13,6 +13,7 @@ from flame.attach.discover.model import Candidate, Job, WatchMethod, is_flame, j
 from flame.attach.discover.proc import command_of, uid_of, user_name
 from flame.attach.discover.process_table import ProcessTable
 from flame.core.errors import InputError
+from flame.core.names.secrets import mask_secrets
 from flame.core.readers.fdump.layout import RUNNING
 
 _REMOVED = "its dump has been removed, and only the process itself can still open it"
@@ -69,7 +70,7 @@ class Jobs:
         return Candidate(
             pid=pid,
             name=job_name(process.name, command),
-            command=" ".join(command),
+            command=" ".join(mask_secrets(command)),
             user=user_name(uid),
             age=process.age,
             method=self._method(pid),

@@ -130,7 +130,7 @@ def _is_usable(folder: Path, target: _RemoteProcess) -> bool:
         status = folder.lstat()
     except FileNotFoundError:
         return folder.parent.is_dir() and _may_write(folder.parent.stat(), target)
-    trusted = target.uid == 0 or status.st_uid in (0, target.uid)
+    trusted = status.st_uid in (0, target.uid)
     return S_ISDIR(status.st_mode) and trusted and _may_write(status, target)
 
 

@@ -5,12 +5,14 @@
 
 #include "nvtx/payload/payload.h"
 #include "nvtx/shared/lock.h"
+#include "nvtx/shared/table.h"
 
 namespace flame::nvtx {
 namespace {
 
 constexpr size_t kMaxEntries = 1024;
 constexpr size_t kMaxSchemas = 16 * 1024;
+constexpr size_t kMaxBytes = 64u << 20;  // of all of them
 constexpr size_t kMaxLabel = 256;
 
 using Key = std::pair<uint32_t, uint64_t>;  // domain and id
@@ -18,23 +20,32 @@ using Key = std::pair<uint32_t, uint64_t>;  // domain and id
 struct Schemas {
   std::map<Key, const Schema*> all;  // never changed nor freed: others use them without the lock
   uint64_t last = NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START;
+  size_t bytes = 0;
 };
 
-Schemas& schemas() {
-  static Schemas& all = *new Schemas;
-  return all;
+size_t bytes_of(const Schema& schema) {
+  size_t bytes = sizeof schema;
+  for (const Entry& entry : schema.entries) bytes += sizeof entry + entry.name.capacity();
+  for (const EnumValue& value : schema.values) bytes += sizeof value + value.name.capacity();
+  return bytes;
 }
 
 uint64_t add(uint32_t domain, uint64_t id, const Schema& schema) {
-  Schemas& known = schemas();
+  Schemas& known = the<Schemas>();
+  const size_t bytes = bytes_of(schema);
   TableLock guard;
-  if (known.all.size() >= kMaxSchemas) return 0;
+  if (known.all.size() >= kMaxSchemas || known.bytes + bytes > kMaxBytes) {
+    dropped(kNameLimit, kText, 1);
+    return 0;
+  }
   const bool chosen = id >= NVTX_PAYLOAD_SCHEMA_ID_STATIC_START &&
                       id < NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START;
   if (!chosen) id = ++known.last;
   const Key key(domain, id);
   // A second copy of NVTX in the process registers what it shares with the first one again.
-  if (!known.all.count(key)) known.all.emplace(key, new Schema(schema));
+  if (known.all.count(key)) return id;
+  known.all.emplace(key, new Schema(schema));
+  known.bytes += bytes;
   return id;
 }
 
@@ -145,13 +156,13 @@ uint64_t register_enum(uint32_t domain, const nvtxPayloadEnumAttr_t* given) {
 }
 
 uint64_t new_dynamic_id() {
-  Schemas& known = schemas();
+  Schemas& known = the<Schemas>();
   TableLock guard;
   return ++known.last;
 }
 
 const Schema* schema_of(uint32_t domain, uint64_t id) {
-  Schemas& known = schemas();
+  Schemas& known = the<Schemas>();
   TableLock guard;
   const auto found = known.all.find(Key(domain, id));
   return found == known.all.end() ? nullptr : found->second;

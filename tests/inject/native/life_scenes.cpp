@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <filesystem>
 #include <mutex>
 
 #include "scenes.h"
@@ -252,36 +251,6 @@ int fork_in_handler() {
   return 0;
 }
 
-// Somebody shortens the dump while it is written to.
-int cut_off() {
-  put_all(0, 1000);
-  while (recording()) {  // the helper may grow the file again before a write finds the cut
-    for (auto& each : std::filesystem::directory_iterator(getenv("FLAME_DIR")))
-      if (each.is_regular_file()) std::filesystem::resize_file(each.path(), 0);
-    put_all(1, 1000);
-    in_threads(4, [](uint32_t writer) { put_all(writer, 100000); });
-  }
-  return 0;
-}
-
-void note_bus_error(int) { _exit(42); }
-
-// The program's own bus errors are still its own.
-int own_bus_error() {
-  signal(SIGBUS, note_bus_error);
-  put_all(0, 10);
-  raise(SIGBUS);
-  return 1;
-}
-
-int usual_bus_error() {
-  put_all(0, 10);
-  pid_t child = fork();
-  if (child == 0) raise(SIGBUS);
-  int status;
-  return waitpid(child, &status, 0) == child && WTERMSIG(status) == SIGBUS ? 0 : 1;
-}
-
 // Of such a child nobody is told: it must leave the dump of its parent alone.
 int bare_clone() {
   put_all(0, 10);
@@ -356,9 +325,6 @@ const Scenes life_scenes = {
     {"errno_is_kept", errno_is_kept},
     {"signals", signals},
     {"fork_in_handler", fork_in_handler},
-    {"cut_off", cut_off},
-    {"own_bus_error", own_bus_error},
-    {"usual_bus_error", usual_bus_error},
     {"bare_clone", bare_clone},
     {"standard_descriptors", standard_descriptors},
     {"cancelled", cancelled},

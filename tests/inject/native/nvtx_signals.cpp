@@ -1,7 +1,11 @@
-// A signal handler that annotates in the middle of the annotations of the thread that it interrupts.
+// A signal handler that annotates in the middle of the annotations of the thread that it interrupts,
+// and in the middle of a fork, when the library has all its locks.
 // Prints how many ranges and marks there were.
 #include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -28,9 +32,25 @@ void on_alarm(int) {
   errno = before;
 }
 
+// What is registered before the library does comes after it.
+bool forking;
+void raise_in_fork() {
+  if (forking) raise(SIGALRM);
+}
+
+int fork_once() {
+  forking = true;
+  const pid_t child = fork();
+  forking = false;
+  if (child == 0) _exit(0);
+  int status;
+  return waitpid(child, &status, 0) == child ? status : 1;
+}
+
 }  // namespace
 
 int main() {
+  pthread_atfork(raise_in_fork, nullptr, nullptr);
   nvtxMarkA("begin");
   said++;
   struct sigaction action = {};
@@ -44,6 +64,7 @@ int main() {
     annotate(name);
   }
   setitimer(ITIMER_REAL, &never, nullptr);
+  const int failed = fork_once();
   std::printf("%ld\n", said.load());
-  return 0;
+  return failed;
 }

@@ -18,7 +18,9 @@
 using namespace flame;
 
 using Scenes = std::map<std::string, int (*)()>;
-extern const Scenes life_scenes;
+extern const Scenes life_scenes, bus_error_scenes, fork_scenes;
+extern const Scenes scenes_before_start;
+extern void (*in_fallocate)();  // while the library makes room for a dump
 
 inline uint32_t text_of(const char* format, uint64_t number) {
   char value[64];

@@ -17,8 +17,11 @@ bool reads_cupti() { return false; }
 SamplingAnswer switch_sampling(std::string_view) { return {}; }
 }  // namespace flame
 
+void (*in_fallocate)();
+
 // In the place of the C library's: some file systems cannot.
 extern "C" int fallocate(int fd, int mode, off_t offset, off_t size) {
+  if (in_fallocate) in_fallocate();
   if (!getenv("NO_FALLOCATE")) return int(syscall(SYS_fallocate, fd, mode, offset, size));
   errno = EOPNOTSUPP;
   return -1;
@@ -233,9 +236,12 @@ const Scenes scenes = {
 int main(int, char** arguments) {
   std::string scene = arguments[1];
   if (scene == "small_address_space") return small_address_space();
+  if (scenes_before_start.count(scene)) return scenes_before_start.at(scene)();
   if (!start()) {
     printf("no dump\n");
     return 0;
   }
-  return scenes.count(scene) ? scenes.at(scene)() : life_scenes.at(scene)();
+  for (const Scenes* all : {&scenes, &life_scenes, &bus_error_scenes, &fork_scenes})
+    if (all->count(scene)) return all->at(scene)();
+  return 5;
 }

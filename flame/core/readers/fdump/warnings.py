@@ -22,6 +22,7 @@ _CAUSES = {
     3: "CUPTI dropped them: its buffers were full",
     4: "there was no memory for them",
 }
+_NAME_LIMIT = 5
 
 
 class Losses:
@@ -34,7 +35,8 @@ class Losses:
         """Add the counts in ``records``."""
         table = records.table("drop", ("cause", "count"))
         for cause, count in zip(table["cause"].tolist(), table["count"].tolist(), strict=True):
-            self.drops[cause if cause in _CAUSES else _UNKNOWN] += max(count, 0)
+            known = cause in _CAUSES or cause == _NAME_LIMIT
+            self.drops[cause if known else _UNKNOWN] += max(count, 0)
 
 
 def dump_warnings(chunks: Chunks, context: DumpContext, losses: Losses) -> Iterator[str]:
@@ -105,6 +107,11 @@ def _drop_warnings(header: DumpHeader, losses: Losses) -> Iterator[str]:
     # Which of the reasons it was is written when the dump ends.
     full = header.flags & FULL and header.state == RUNNING
     reasons = _CAUSES | ({_UNKNOWN: "there was no more room for them"} if full else {})
+    if names := counts.pop(_NAME_LIMIT, 0):
+        yield (
+            f"{names:,} NVTX domains, strings or schemas more than the program may name: "
+            "[further domains] and [further strings] stand for them"
+        )
     for cause, count in counts.items():
         if count:
             yield f"{count:,} records could not be written: {reasons[cause]}"
