@@ -8,13 +8,14 @@ PIP   := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 PYTHONS      = $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
 PYTEST_FLAGS ?= -n 2 --dist worksteal --durations 15
+MINUTES      ?= 10
 CHECK_LOG    := build/check.log
 DEMO         := samples/six_levels
 LIBRARY      := flame/libflameinject.so
 LIBRARY_CODE := $(shell find inject -name fake -prune -o -name '*.cpp' -print -o -name '*.h' -print -o -name '*.map' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo live inject test test-deep test-pythons check format clean
+.PHONY: help demo live inject test test-deep test-pythons fuzz check format clean
 
 help:
 	@echo "make demo          open the app on a bundled sample (without a terminal: print the static view)"
@@ -23,6 +24,7 @@ help:
 	@echo "make test          the checks and the quick tests: what to run before every commit"
 	@echo "make test-deep     the other tests, and the properties with many examples; CI runs both"
 	@echo "make test-pythons  the quick tests on every Python that flame supports and this machine has"
+	@echo "make fuzz          look for inputs that break a reader, for MINUTES=10"
 	@echo "make check         format, lint, types, import contracts: what needs no test to run"
 	@echo "make format        rewrite the code in the project's format"
 	@echo "make clean         remove .venv, caches and build output"
@@ -45,12 +47,15 @@ test: $(VENV)/.installed-dev
 	cat $(CHECK_LOG); \
 	exit $$((checks || tests))
 
-test-deep: $(VENV)/.installed-dev
+test-deep: $(VENV)/.installed-dev $(VENV)/.tried-fuzz
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile deep $(PYTEST_FLAGS)
 
 # Each Python in an environment of its own in build/; make test-pythons VERSIONS="3.12 3.14"
 test-pythons: $(VENV)/.installed-dev
 	$(BIN)/python tests/pythons.py $(VERSIONS)
+
+fuzz: $(VENV)/.installed-dev $(VENV)/.tried-fuzz
+	@$(BIN)/python tests/fuzz/run.py --minutes $(MINUTES)
 
 # lint-imports without its cache: that keeps an import of a module that was missing once.
 check: $(VENV)/.installed-dev
@@ -101,3 +106,9 @@ $(VENV)/.installed-dev: pyproject.toml $(BIN)/python
 	@echo "installing flame and its development tools into $(VENV)"
 	@FLAME_NO_INJECT=1 $(PIP) install --editable '.[dev]'
 	@touch $@ $(VENV)/.installed-native $(VENV)/.installed
+
+# The fuzzer is compiled, and nobody should need a compiler for the tests: only as a wheel.
+$(VENV)/.tried-fuzz: pyproject.toml $(VENV)/.installed-dev
+	@FLAME_NO_INJECT=1 $(PIP) install --only-binary atheris --editable '.[fuzz]' || \
+		echo "no fuzzer for this Python: fuzzing Python is left out" >&2
+	@touch $@

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from flame.core.columns import I8
 from flame.core.errors import UsageError
@@ -26,7 +26,7 @@ def compile_expression(text: str, flags: int = 0) -> re.Pattern[str]:
         raise UsageError(f"not a regular expression: {error}") from None
 
 
-def find_matching(text: tuple[str, ...], frames: I8, pattern: re.Pattern[str]) -> list[int]:
+def find_matching(text: Sequence[str], frames: I8, pattern: re.Pattern[str]) -> list[int]:
     """Find those of ``frames`` whose ``text`` holds a match of ``pattern``."""
     fits = _matcher(pattern)
     ids: Iterable[int] = frames.tolist()

@@ -29,7 +29,8 @@ def write(tree: StackTree, file: BinaryIO) -> None:
     """
     names = {frame: _name(_placed(tree, frame)) for frame in used_frames(tree)}
     values: defaultdict[bytes, int] = defaultdict(int)
-    for stack, value in weighed_stacks(tree, names):
+    spelled = weighed_stacks(tree, lambda frames: map(names.__getitem__, frames.tolist()))
+    for stack, value in spelled:
         values[b";".join(stack) or NO_FRAMES] += value
     digits = fraction_digits(tree.metric.unit)
     for line in sorted(values):

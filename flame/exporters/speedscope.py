@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import BinaryIO
 
 import msgspec
+import numpy as np
 
 from flame._version import __version__
+from flame.core.columns import I4, Column
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.labels import PackedTexts
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.exporters.speedscope_format import (
@@ -22,12 +26,16 @@ from flame.exporters.speedscope_format import (
     SpeedscopeFrame,
     ValueUnit,
 )
-from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
+from flame.exporters.stacks import encodable, fraction_digits, weighed_stacks
 
 # Measured with speedscope 1.25.0: 4,000 frames deep fails to load, 1 million stacks take minutes
 # and 4 GB of the browser's memory.
 DEPTH_LIMIT = 1_000
 SAMPLE_LIMIT = 200_000
+
+_PACKED_KIND = Kind.FRAME.title
+_AT_ONCE = 1 << 14
+"""Frames, stacks or values that are objects at the same time."""
 
 _UNITS: dict[str, ValueUnit] = {"ns": "nanoseconds", "count": "none", "bytes": "bytes"}
 
@@ -58,38 +66,102 @@ def _trees(profile: Profile, selection: Selection) -> Iterator[StackTree]:
 
 
 def _write(trees: Sequence[StackTree], file: BinaryIO, name: str) -> list[str]:
-    frames: dict[SpeedscopeFrame, int] = {}
-    profiles = [_sampled(tree, frames) for tree in trees]
-    written = SpeedscopeFile(
+    """Write piece by piece: a million stacks as objects are 40 times what they are in the file."""
+    frames = _FrameNumbers(trees)
+    outline = SpeedscopeFile(
         schema=SCHEMA,
-        shared=SharedFrames(list(frames)),
-        profiles=[*profiles],
+        shared=SharedFrames([]),
+        profiles=[],
         name=encodable(name),
         active_profile_index=0,
         exporter=f"flame@{__version__}",
     )
-    file.write(msgspec.json.encode(written))
-    return _warnings(profiles)
+    before, frames_key, rest = msgspec.json.encode(outline).partition(b'"frames":[')
+    between, profiles_key, after = rest.partition(b'"profiles":[')
+    file.write(before + frames_key)
+    _write_items(file, frames.written())
+    file.write(between + profiles_key)
+    for number, tree in enumerate(trees):
+        file.write(b"," * (number > 0))
+        _write_profile(file, tree, frames.number)
+    file.write(after)
+    return _warnings(trees)
 
 
-def _sampled(tree: StackTree, frames: dict[SpeedscopeFrame, int]) -> SampledProfile:
-    """``tree`` as stacks of indices into ``frames``, which grows by the frames met first here."""
-    used = used_frames(tree)
-    index = {frame: frames.setdefault(_frame(tree, frame), len(frames)) for frame in used}
-    samples: list[tuple[int, ...]] = []
-    weights: list[float] = []
+def _write_items(file: BinaryIO, items: Iterable[object]) -> None:
+    """Write the items of an array, some at a time."""
+    rest, separator = iter(items), b""
+    while some := list(islice(rest, _AT_ONCE)):
+        file.write(separator + msgspec.json.encode(some)[1:-1])
+        separator = b","
+
+
+def _write_profile(file: BinaryIO, tree: StackTree, number: I4) -> None:
+    """Write ``tree`` as stacks of the ``number`` of each frame."""
     parts = 10 ** fraction_digits(tree.metric.unit)
-    for stack, weight in weighed_stacks(tree, index):
-        samples.append(tuple(stack))
-        weights.append(weight / parts if parts > 1 else weight)
-    return SampledProfile(
+    outline = SampledProfile(
         name=tree.metric.title,
         unit=_UNITS.get(tree.metric.unit, "none"),
         start_value=0,
         end_value=_sum(tree, parts),
-        samples=samples,
-        weights=weights,
+        samples=[],
+        weights=[],
     )
+    file.write(msgspec.json.encode(outline).removesuffix(b'],"weights":[]}'))
+    spelled = weighed_stacks(tree, lambda frames: number[frames].tolist())
+    _write_items(file, (tuple(stack) for stack, _ in spelled))
+    file.write(b'],"weights":[')
+    values = _values(tree)
+    _write_items(file, (value / parts for value in values) if parts > 1 else values)
+    file.write(b"]}")
+
+
+def _values(tree: StackTree) -> Iterator[int]:
+    """The values of the stacks, in their order."""
+    own = tree.own[tree.own != 0]
+    for low in range(0, len(own), _AT_ONCE):
+        yield from own[low : low + _AT_ONCE].tolist()
+
+
+class _FrameNumbers:
+    """Numbers the frames of ``trees``, which are of one profile, in the order they are met there.
+
+    ``number`` is that of each frame id, -1 for others; equal frames have the same.
+    """
+
+    def __init__(self, trees: Sequence[StackTree]) -> None:
+        self._tree = trees[0]
+        self.number: I4 = np.full(len(self._tree.frames), -1, np.int32)
+        self._known: dict[SpeedscopeFrame, int] = {}
+        self._written: list[Column] = []
+        size = 0
+        for tree in trees:
+            used = np.unique(tree.frame[1:])
+            size = self._add(used[self.number[used] < 0], size)
+
+    def _add(self, frames: Column, size: int) -> int:
+        """Number new ``frames`` from ``size`` on; return the next number."""
+        first = frames.copy()
+        text = self._tree.text
+        unique = text.frames.is_packed[frames] if isinstance(text, PackedTexts) else False
+        for place in np.flatnonzero(np.broadcast_to(~np.asarray(unique), frames.shape)).tolist():
+            frame = int(frames[place])
+            first[place] = self._known.setdefault(_frame(self._tree, frame), frame)
+        new = frames[first == frames]
+        self.number[new] = np.arange(size, size + len(new))
+        self.number[frames] = self.number[first]
+        self._written.append(new)
+        return size + len(new)
+
+    def written(self) -> Iterator[SpeedscopeFrame]:
+        """Make the frames in the order of their numbers."""
+        tree, text = self._tree, self._tree.text
+        for frames in self._written:
+            for frame in frames:
+                if isinstance(text, PackedTexts) and text.frames.is_packed[frame]:
+                    yield SpeedscopeFrame(text.frames.name(frame), _PACKED_KIND)
+                else:
+                    yield _frame(tree, int(frame))
 
 
 def _sum(tree: StackTree, parts: int) -> float:
@@ -105,9 +177,9 @@ def _frame(tree: StackTree, frame: int) -> SpeedscopeFrame:
     return SpeedscopeFrame(name, known.kind.title)
 
 
-def _warnings(profiles: Sequence[SampledProfile]) -> list[str]:
-    depth = max(max(map(len, profile.samples), default=0) for profile in profiles)
-    count = max(len(profile.samples) for profile in profiles)
+def _warnings(trees: Sequence[StackTree]) -> list[str]:
+    depth = max(int(tree.depth[tree.own != 0].max(initial=0)) for tree in trees)
+    count = max(np.count_nonzero(tree.own) for tree in trees)
     warnings = []
     if depth > DEPTH_LIMIT:
         warnings.append(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import numpy as np
 
+from flame.core.columns import Column
 from flame.core.model.tree import StackTree
+
+_AT_ONCE = 1 << 14
+"""Nodes whose numbers are objects at the same time."""
 
 T = TypeVar("T")
 
@@ -18,21 +22,27 @@ def used_frames(tree: StackTree) -> list[int]:
     return frames
 
 
-def weighed_stacks(tree: StackTree, spelling: Mapping[int, T]) -> Iterator[tuple[list[T], int]]:
+def weighed_stacks(
+    tree: StackTree, spell: Callable[[Column], Iterable[T]]
+) -> Iterator[tuple[list[T], int]]:
     """Yield every stack with a value of its own, and that value, in the order of the tree.
 
-    A stack is spelled from the outermost frame in, without the tree's root; what belongs to the
-    root itself comes as the empty stack. The values add up to the root's total. The list is the
-    same one each time: copy it to keep it. One pass over the nodes, however deep they lie.
+    A stack is what ``spell`` makes of its frames, from the outermost in, without the tree's root;
+    what belongs to the root itself comes as the empty stack. The values add up to the root's total.
+    The list is the same one each time: copy it to keep it. One pass over the nodes, however deep
+    they lie.
     """
     stack: list[T] = []
-    columns = (tree.frame.tolist(), tree.depth.tolist(), tree.own.tolist())
-    for frame, depth, own in zip(*columns, strict=True):
-        if depth:
+    if tree.own[0]:
+        yield stack, int(tree.own[0])
+    for low in range(1, len(tree), _AT_ONCE):
+        part = slice(low, low + _AT_ONCE)
+        columns = spell(tree.frame[part]), tree.depth[part].tolist(), tree.own[part].tolist()
+        for frame, depth, own in zip(*columns, strict=True):
             del stack[depth - 1 :]
-            stack.append(spelling[frame])
-        if own:
-            yield stack, own
+            stack.append(frame)
+            if own:
+                yield stack, own
 
 
 def fraction_digits(unit: str) -> int:

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
-from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -48,14 +47,13 @@ from tests.support.hostile.bad_texts import (
     spoilt,
 )
 from tests.support.hostile.odd_files import ACCEPTED, HOSTILE_TEXTS, NAMES, nested, wal_mode
+from tests.support.oracles.plain_sql import recorded_gpu_time
 from tests.support.paths import ROOT
 from tests.support.project_tree import project_tree
 from tests.support.tiers import deep_except, examples
 
 NOBODY = 65534
 LONGEST = 60  # seconds for one test, on a busy machine
-TABLES = (KERNEL, *(f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("MEMCPY", "MEMSET", "GRAPH_TRACE")))
-TIME_LIMIT = 1 << 61
 
 
 @pytest.fixture(autouse=True)
@@ -109,27 +107,6 @@ def check_sums(profile: Profile) -> None:
             assert sum(tree.own.tolist()) == int(tree.total[0]) == total
             assert int(tree.count[0]) == len(table)
             assert min(tree.own.tolist()) >= 0
-
-
-def recorded_gpu_time(path: Path) -> int:
-    """The sum of all durations in the file, by a plain query; those without times are 0 ns."""
-    with closing(sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True)) as database:
-        return sum(_duration(row) for table in TABLES for row in _spans(database, table))
-
-
-def _spans(database: sqlite3.Connection, table: str) -> list[tuple[int | None, int | None]]:
-    have = {row[1] for row in database.execute(f"PRAGMA table_xinfo({table})")}
-    if not {"start", "end"} <= have:
-        return []
-    query = f'SELECT CAST("start" AS INTEGER), CAST("end" AS INTEGER) FROM {table}'
-    return database.execute(query).fetchall()
-
-
-def _duration(span: tuple[int | None, int | None]) -> int:
-    start, end = span
-    if start is None or end is None or max(abs(start), abs(end)) > TIME_LIMIT:
-        return 0
-    return max(end - start, 0)
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -84,7 +84,10 @@ class Activities:
         """Group the rows that differ in nothing but time and duration."""
         columns = [getattr(self, name) for name in GROUP_COLUMNS]
         first, group = unique_rows(columns)
-        kept = {name: getattr(self, name)[first] for name in (*GROUP_COLUMNS, "launched")}
+        if len(first) == len(self) and np.array_equal(first, np.arange(len(self))):
+            kept = {name: getattr(self, name) for name in (*GROUP_COLUMNS, "launched")}
+        else:
+            kept = {name: getattr(self, name)[first] for name in (*GROUP_COLUMNS, "launched")}
         return Groups(group.astype(np.int32), **kept)
 
 

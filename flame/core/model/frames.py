@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
-from flame.core.columns import U1
+from flame.core.columns import U1, Bool, Column
 
 NO_LAUNCH = "[no launch recorded]"
 SMALLER = "[smaller frames]"
@@ -75,6 +76,70 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class PackedFrames(Sequence[Frame]):
+    """Hold frames by id; those of `Kind.FRAME` without a place are made when they are asked for.
+
+    ``names`` holds their names as UTF-8, that of id ``i`` from ``start[i]`` to ``end[i]``.
+    ``others`` are all other frames by id.
+    """
+
+    names: bytes = field(repr=False)
+    start: Column
+    end: Column
+    others: Mapping[int, Frame]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @overload
+    def __getitem__(self, index: int) -> Frame: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Frame]: ...
+    def __getitem__(self, index: int | slice) -> Frame | Sequence[Frame]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        return self.others.get(place) or Frame(Kind.FRAME, self.name(place))
+
+    def name(self, index: int) -> str:
+        """Get the name of a frame that is not among ``others``."""
+        return self.names[self.start[index] : self.end[index]].decode()
+
+    @cached_property
+    def kind(self) -> U1:
+        """Kind of every frame, u8[n]."""
+        kinds = np.full(len(self), Kind.FRAME, np.uint8)
+        for index, frame in self.others.items():
+            kinds[index] = frame.kind
+        return kinds
+
+    @cached_property
+    def is_packed(self) -> Bool:
+        """Whether each frame is not among ``others``, bool[n]."""
+        packed = np.ones(len(self), bool)
+        packed[list(self.others)] = False
+        return packed
+
+    def find(self, frame: Frame) -> int | None:
+        """Find the id of a frame that is not among ``others``; None where there is none."""
+        if frame != Frame(Kind.FRAME, frame.name):
+            return None
+        name = frame.name.encode("utf-8", "surrogatepass")
+        alike: list[int] = np.flatnonzero(self.end - self.start == len(name)).tolist()
+        places = (at for at in alike if at not in self.others)
+        return next(
+            (at for at in places if self.names[self.start[at] : self.end[at]] == name), None
+        )
+
+    def extend(self, frames: Sequence[Frame]) -> PackedFrames:
+        """Add ``frames`` behind these."""
+        more = np.zeros(len(frames), self.start.dtype)
+        others = {**self.others, **dict(enumerate(frames, len(self)))}
+        start, end = (np.append(column, more) for column in (self.start, self.end))
+        return PackedFrames(self.names, start, end, others)
+
+
+@dataclass(frozen=True, eq=False)
 class FrameTable:
     """Hold frames by id (their index). Frame 0 is the root ``all``.
 
@@ -82,7 +147,7 @@ class FrameTable:
     instance to instance, so they are not part of a frame.
     """
 
-    frames: tuple[Frame, ...]
+    frames: Sequence[Frame]
     examples: dict[int, tuple[str, ...]]
 
     def __len__(self) -> int:
@@ -94,33 +159,49 @@ class FrameTable:
     @cached_property
     def kind(self) -> U1:
         """Kind of every frame, u8[n]."""
+        if isinstance(self.frames, PackedFrames):
+            return self.frames.kind
         return np.fromiter((frame.kind for frame in self.frames), np.uint8, len(self.frames))
 
 
 class FrameBuilder:
-    """Collect frames while a file is read; equal frames get the same id."""
+    """Collect frames while a file is read; equal frames get the same id.
 
-    def __init__(self) -> None:
+    ``packed`` are the first of them, where there are so many that they had to be.
+    """
+
+    def __init__(self, packed: PackedFrames | None = None) -> None:
+        self._packed = packed
         self._ids: dict[Frame, int] = {Frame(Kind.ROOT, "all"): 0}
-        self._frames = list(self._ids)
+        self._frames: list[Frame] = []
+        if packed is None:
+            self._frames += self._ids
+        else:
+            self._ids |= {frame: index for index, frame in packed.others.items()}
         self._examples: dict[int, list[str]] = {}
 
     @classmethod
     def from_table(cls, table: FrameTable) -> FrameBuilder:
         """Make a builder that goes on where ``table`` ends."""
-        builder = cls()
-        builder._frames = list(table.frames)
-        builder._ids = {frame: index for index, frame in enumerate(table.frames)}
+        if isinstance(table.frames, PackedFrames):
+            builder = cls(table.frames)
+        else:
+            builder = cls()
+            builder._frames = list(table.frames)
+            builder._ids = {frame: index for index, frame in enumerate(table.frames)}
         builder._examples = {index: list(texts) for index, texts in table.examples.items()}
         return builder
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return len(self._frames) + len(self._packed or ())
 
     def add(self, frame: Frame) -> int:
         """Intern ``frame`` and return its id, new or known."""
-        index = self._ids.setdefault(frame, len(self._frames))
-        if index == len(self._frames):
+        if self._packed and (known := self._packed.find(frame)) is not None:
+            return known
+        size = len(self)
+        index = self._ids.setdefault(frame, size)
+        if index == size:
             self._frames.append(frame)
         return index
 
@@ -131,9 +212,21 @@ class FrameBuilder:
             texts.append(text)
 
     def __getitem__(self, index: int) -> Frame:
-        return self._frames[index]
+        packed = self._packed or ()
+        return self._frames[index - len(packed)] if index >= len(packed) else packed[index]
+
+    def described(self, first: int) -> Iterator[int]:
+        """List the frames from ``first`` on that have an ``extra``."""
+        packed = self._packed.others if self._packed else {}
+        yield from (index for index, frame in packed.items() if index >= first and frame.extra)
+        behind = len(self._packed or ())
+        for index in range(max(first, behind), len(self)):
+            if self._frames[index - behind].extra:
+                yield index
 
     def build(self) -> FrameTable:
         """Build the table of the frames added so far."""
         examples = {index: tuple(texts) for index, texts in self._examples.items()}
+        if self._packed:
+            return FrameTable(self._packed.extend(self._frames), examples)
         return FrameTable(tuple(self._frames), examples)

@@ -108,6 +108,10 @@ _NO_SHAPES: I4 = np.zeros(0, np.int32)
 
 def _extend_shapes(frames: FrameBuilder, shapes: I4) -> I4:
     """Extend ``shapes``, which has those of the first ``frames``, to all of them."""
-    texts = [frames[index].get("shapes") for index in range(len(shapes), len(frames))]
-    ids = [frames.add(Frame(Kind.SHAPES, text)) if text else -1 for text in texts]
-    return np.append(shapes, np.array(ids, np.int32))
+    first = len(shapes)
+    shapes = np.append(shapes, np.full(len(frames) - first, -1, np.int32))
+    texts = {index: frames[index].get("shapes") for index in frames.described(first)}
+    for index, text in sorted(texts.items()):
+        if text:
+            shapes[index] = frames.add(Frame(Kind.SHAPES, text))
+    return shapes

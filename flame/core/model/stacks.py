@@ -78,6 +78,14 @@ class StackBuilder:
         self._keys: I8 = np.zeros(0, np.int64)
         self._ids: I4 = np.zeros(0, np.int32)
         self._size = 1
+        self._table: StackTable | None = None
+
+    @classmethod
+    def from_table(cls, table: StackTable) -> StackBuilder:
+        """Make a builder that goes on where ``table`` ends; its stacks are sorted when needed."""
+        builder = cls()
+        builder._table, builder._size = table, len(table)
+        return builder
 
     def __len__(self) -> int:
         return self._size
@@ -102,6 +110,7 @@ class StackBuilder:
         return ids
 
     def _lookup(self, wanted: I8) -> I4:
+        self._index_table()
         at = np.searchsorted(self._keys, wanted)
         present = np.zeros(len(wanted), bool)
         inside = at < len(self._keys)
@@ -111,6 +120,16 @@ class StackBuilder:
         if not present.all():
             ids[~present] = self._add(wanted[~present], at[~present])
         return ids
+
+    def _index_table(self) -> None:
+        """Make the keys of the stacks that were there from the beginning."""
+        if self._table is None:
+            return
+        parent, frame = self._table.parent, self._table.frame
+        self._parent, self._frame, self._table = [parent], [frame], None
+        keys = (parent[1:].astype(np.int64) << 32) | frame[1:]
+        order = np.argsort(keys)
+        self._keys, self._ids = keys[order], (order + 1).astype(np.int32)
 
     def _add(self, keys: I8, at: I8) -> I4:
         ids = np.arange(self._size, self._size + len(keys), dtype=np.int32)
@@ -123,6 +142,8 @@ class StackBuilder:
 
     def build(self) -> StackTable:
         """Build the table of the stacks added so far."""
+        if self._table is not None:
+            return self._table
         parent = np.concatenate(self._parent)
         return StackTable(parent, np.concatenate(self._frame), _depths(parent))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -82,7 +82,7 @@ class StackTree:
     """
 
     frames: FrameTable
-    text: tuple[str, ...]
+    text: Sequence[str]
     metric: Metric
     levels: tuple[str, ...]
     parent: I4

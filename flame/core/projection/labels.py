@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flame.core.columns import I4, I8
 from flame.core.errors import UsageError
-from flame.core.model.frames import Frame, FrameTable, Kind
+from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
@@ -55,6 +56,28 @@ def _fold(kind: Kind, name: str) -> str:
     return fold_module(name) if kind == Kind.PYTHON else name
 
 
+@dataclass(frozen=True, eq=False)
+class PackedTexts(Sequence[str]):
+    """Hold a text per frame of ``frames``: the name, or what ``others`` has for it."""
+
+    frames: PackedFrames
+    others: Mapping[int, str]
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        text = self.others.get(place)
+        return self.frames.name(place) if text is None else text
+
+
 @dataclass(frozen=True)
 class Labels:
     """Hold the display names of a frame table under one `Naming`.
@@ -64,7 +87,7 @@ class Labels:
     those of one kernel.
     """
 
-    text: tuple[str, ...]
+    text: Sequence[str]
     shown: I4
     _natural: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -100,8 +123,20 @@ def labels_of(profile: Profile, naming: Naming) -> Labels:
     """Name the frames of ``profile`` as ``naming`` says; worked out once per table of frames."""
     kept = _KEPT.setdefault(profile.frames, {})
     if naming not in kept:
-        kept[naming] = Labeller(naming).labels(profile.frames)
+        kept[naming] = _label(profile.frames, naming)
     return kept[naming]
+
+
+def _label(frames: FrameTable, naming: Naming) -> Labels:
+    packed = frames.frames
+    if naming.rename or not isinstance(packed, PackedFrames):
+        return Labeller(naming).labels(frames)
+    # Packed frames are called by their names, all different, whatever else a naming says.
+    others = sorted(packed.others)
+    labels = Labeller(naming).labels(FrameTable([packed.others[at] for at in others], {}))
+    shown = np.arange(len(packed), dtype=np.int32)
+    shown[others] = np.array(others, np.int32)[labels.shown]
+    return Labels(PackedTexts(packed, dict(zip(others, labels.text, strict=True))), shown)
 
 
 def keep_labels(frames: FrameTable, labels: Mapping[Naming, Labels]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -32,6 +33,9 @@ class StackColumns:
 
     def close_gaps(self) -> StackColumns:
         """Move the frames of each stack up to the first steps, so that none is missing between."""
+        steps = itertools.pairwise(self.frames)
+        if not any(((above < 0) & (below >= 0)).any() for above, below in steps):
+            return self
         packed = np.full((len(self.frames), len(self.rows)), -1, np.int32)
         depth = np.zeros(len(self.rows), np.int64)
         for step in self.frames:

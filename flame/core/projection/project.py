@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, Column
 from flame.core.errors import NoMatchError
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
@@ -41,13 +41,12 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     metric, levels = _metric_and_levels(profile, selection)
     labels = labels_of(profile, selection.naming)
 
-    weights = weigh_groups(profile, metric, filters)
-    kept = np.flatnonzero(weights.activities)
-    columns = level_columns(profile, profile.table(metric), kept, levels, labels.shown)
-    stacks = split_by_samples(profile, metric, columns, kept, weights, labels.shown)
+    stacks = _weighed_stacks(profile, metric, filters, levels, labels)
     shown = filter_stacks(stacks.columns, filters, labels.text)
     _check_match(profile, filters, shown)
     nodes, node = build_nodes(arrange_stacks(shown, arrangement), stacks.weights)
+    del shown
+    stacks = stacks.drop_columns()
     nodes, node = prune_small(nodes, node, filters, profile.grouping.rest)
     key = _sibling_key(profile, selection, metric, labels, nodes, stacks, node)
 
@@ -55,6 +54,20 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
         nodes, profile.frames, labels.text, metric, levels, arrangement, key, node
     )
     return tree.assign_groups(stacks.unit_of_group, stacks.unit if stacks.split else None)
+
+
+def _weighed_stacks(
+    profile: Profile,
+    metric: Metric,
+    filters: tuple[Filter, ...],
+    levels: tuple[str, ...],
+    labels: Labels,
+) -> WeightedStacks:
+    """Lay out the stacks of what passes the ``filters`` on activities, and weigh them."""
+    weights = weigh_groups(profile, metric, filters)
+    kept = np.flatnonzero(weights.activities)
+    columns = level_columns(profile, profile.table(metric), kept, levels, labels.shown)
+    return split_by_samples(profile, metric, columns, kept, weights, labels.shown)
 
 
 def _metric_and_levels(profile: Profile, selection: Selection) -> tuple[Metric, tuple[str, ...]]:
@@ -78,7 +91,7 @@ def _sibling_key(
     labels: Labels,
     nodes: BreadthFirst,
     stacks: WeightedStacks,
-    node: I8,
+    node: Column,
 ) -> I8 | None:
     """Make the sort key of siblings, i8[nodes]; None: by weight. ``node``: that of every stack."""
     if selection.arrangement.order == "name":
@@ -94,7 +107,7 @@ def _first_starts(
     metric: Metric,
     size: int,
     stacks: WeightedStacks,
-    node: I8,
+    node: Column,
 ) -> I8:
     """Per node the first start of an activity that passes and whose stack ends there, ns."""
     table = profile.table(metric)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,11 @@ class WeightedStacks:
     unit: I8
     unit_of_group: I8
     split: bool = False
+
+    def drop_columns(self) -> WeightedStacks:
+        """Keep which group is which unit, without stacks and weights: they are large."""
+        nothing = self.unit[:0]
+        return replace(self, columns=StackColumns(nothing, ()), weights=Weights(nothing, nothing))
 
 
 def split_by_samples(

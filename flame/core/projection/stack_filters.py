@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -21,7 +21,7 @@ from flame.core.regex import find_matching
 
 
 def filter_stacks(
-    stacks: StackColumns, filters: Iterable[Filter], text: tuple[str, ...]
+    stacks: StackColumns, filters: Iterable[Filter], text: Sequence[str]
 ) -> StackColumns:
     """Apply the stack filters in ``filters`` to ``stacks``, whose frames are called ``text``.
 
@@ -43,7 +43,7 @@ def filter_stacks(
 
 
 def _mark_frames(
-    stacks: StackColumns, filters: list[StackFilter], text: tuple[str, ...]
+    stacks: StackColumns, filters: list[StackFilter], text: Sequence[str]
 ) -> list[tuple[StackFilter, Bool]]:
     """Mark for each filter the frames it matches, as `StackColumns.contain_any` takes them."""
     if not filters:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,11 +18,11 @@ from flame.core.projection.weights import Weights
 
 
 def prune_small(
-    nodes: BreadthFirst, node: I8, filters: Iterable[Filter], rest: int
-) -> tuple[BreadthFirst, I8]:
+    nodes: BreadthFirst, node: Column, filters: Iterable[Filter], rest: int
+) -> tuple[BreadthFirst, Column]:
     """Merge the small siblings that each `MinShare` of ``filters`` hides into frames ``rest``.
 
-    ``node`` (i8[stacks], -1: none) is where each stack ends; both are returned as they are after.
+    ``node`` (-1: none) is where each stack ends; both are returned as they are afterwards.
     """
     for filter_ in filters:
         if isinstance(filter_, MinShare):
@@ -92,7 +92,7 @@ def _merging_parents(columns: BreadthFirst, small: Bool) -> I8:
     return merging
 
 
-def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, I8]:
+def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, Column]:
     """Build the nodes of ``stacks``, and find the node at which each stack ends (-1: none).
 
     ``weights`` are by number of the stack.
@@ -100,34 +100,43 @@ def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, I
     builder = _NodeBuilder(len(stacks.rows))
     for step in stacks.close_gaps().frames:
         builder.extend(step)
-    columns, place = sort_by_depth(*map(np.concatenate, zip(*builder.columns, strict=True)))
-    node, size = place[builder.node], len(place)
-    own, own_count = (sum_by(node, values[stacks.rows], size) for values in weights)
-    node_of_row = np.full(len(weights.value), -1, np.int64)
-    node_of_row[stacks.rows] = node
-    return replace(columns, own=own, own_count=own_count), node_of_row
+    parent, frame, depth = builder.build()
+    own, own_count = (sum_by(builder.node, values[stacks.rows], len(parent)) for values in weights)
+    node_of_row = np.full(len(weights.value), -1, np.int32)
+    node_of_row[stacks.rows] = builder.node
+    return BreadthFirst(parent, frame, depth, own, own_count), node_of_row
 
 
 class _NodeBuilder:
-    """The nodes so far, and ``node``, where every stack has come to."""
+    """The nodes so far, breadth first, and ``node``, where every stack has come to."""
 
     def __init__(self, stacks: int) -> None:
-        self.node = np.zeros(stacks, np.int64)
-        self.columns = [(np.array([-1]), np.array([0]), np.array([0]))]
-        self._depth = np.zeros(1, np.int64)
+        self.node: I4 = np.zeros(stacks, np.int32)
+        self._parents: list[I4] = [np.array([-1], np.int32)]
+        self._frames: list[I4] = [np.array([0], np.int32)]
+        self._size = 1
 
     def extend(self, frame: Column) -> None:
-        """Move every stack with ``frame`` >= 0 to the child with that frame."""
+        """Move every stack with ``frame`` >= 0 to the child with that frame, one step down."""
         rows = np.flatnonzero(frame >= 0)
-        child = (self.node[rows] << 32) | frame[rows]
+        child = self.node[rows].astype(np.int64) << 32
+        child |= frame[rows]
         # Stacks that PC samples split stand together, and all have the frames above in common.
         first = run_starts(child)
         wanted, place = distinct(child[first])
-        parent = wanted >> 32
-        depth = self._depth[parent] + 1
-        self.columns.append((parent, wanted & 0xFFFFFFFF, depth))
-        self.node[rows] = np.repeat(len(self._depth) + place, np.diff(np.append(first, len(rows))))
-        self._depth = np.concatenate([self._depth, depth])
+        self._parents.append((wanted >> 32).astype(np.int32))
+        self._frames.append((wanted & 0xFFFFFFFF).astype(np.int32))
+        place += self._size
+        self.node[rows] = np.repeat(place, np.diff(np.append(first, len(rows))))
+        self._size += len(wanted)
+
+    def build(self) -> tuple[I4, I4, I4]:
+        """Return parent, frame and depth of the nodes; no more are added afterwards."""
+        sizes = [len(parents) for parents in self._parents]
+        depth = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        parent, frame = np.concatenate(self._parents), np.concatenate(self._frames)
+        self._parents, self._frames = [], []
+        return parent, frame, depth
 
 
 @dataclass(frozen=True)
@@ -143,8 +152,8 @@ class BreadthFirst:
     def __len__(self) -> int:
         return len(self.parent)
 
-    def sums(self, values: I8) -> I8:
-        """Sum ``values`` per node and all below it."""
+    def sums(self, values: Column) -> Column:
+        """Sum ``values`` per node and all below it, in their own type."""
         result = values.copy()
         for above, low, high in self._rows_upwards():
             place = self.parent[low:high] - above
@@ -169,14 +178,15 @@ class BreadthFirst:
         ends: list[int] = np.cumsum(np.bincount(self.depth)).tolist()
         return [0, *ends]
 
-    def preorder(self, key: I8 | None = None) -> tuple[I8, I8]:
+    def preorder(self, key: I8 | None = None) -> tuple[I4, I4]:
         """Find the preorder: (old index of every new node, subtree size of every new node).
 
         Siblings stand by ``key``, the least first, and those of equal keys widest first.
         """
-        total, size = self.sums(self.own), self.sums(np.ones(len(self.parent), np.int64))
-        new = np.zeros(len(self.parent), np.int64)
-        within: list[Column] = [self.frame, -total] if key is None else [self.frame, -total, key]
+        total, size = self.sums(self.own), self.sums(np.ones(len(self), np.int32))
+        new = np.zeros(len(self), np.int32)
+        within: list[Column] = [self.frame, total] if key is None else [self.frame, total, key]
+        np.negative(total, out=total)
         for low, high in itertools.pairwise(self.bounds()[1:]):
             order = low + np.lexsort([column[low:high] for column in (*within, self.parent)])
             parent = self.parent[order]
@@ -184,8 +194,9 @@ class BreadthFirst:
             first = np.concatenate([[True], parent[1:] != parent[:-1]])
             base = before[first][np.cumsum(first) - 1]
             new[order] = new[parent] + 1 + before - base
-        old = np.empty(len(new), np.int64)
-        old[new] = np.arange(len(new))
+        del total, within
+        old = np.empty(len(new), np.int32)
+        old[new] = np.arange(len(new), dtype=np.int32)
         return old, size[old]
 
 
@@ -203,7 +214,7 @@ def sort_by_depth(parent: Column, frame: Column, depth: Column) -> tuple[Breadth
 def lay_out_preorder(
     columns: BreadthFirst,
     frames: FrameTable,
-    text: tuple[str, ...],
+    text: Sequence[str],
     metric: Metric,
     levels: tuple[str, ...],
     arrangement: Arrangement | None = None,
@@ -226,7 +237,7 @@ def lay_out_preorder(
         new[columns.parent[old]],
         columns.frame[old],
         columns.depth[old],
-        (np.arange(len(old)) + size).astype(np.int32),
+        np.arange(len(old), dtype=np.int32) + size,
         columns.own[old],
         columns.own_count[old],
         arrangement or Arrangement(),

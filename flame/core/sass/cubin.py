@@ -86,9 +86,11 @@ class _ElfTables:
         self._names = self.content(self.sections[names])
 
     def _read(self, place: int, size: int) -> bytes:
+        """Read the bytes at ``place``, as many as the file has: no memory for what it only says."""
         if size > _LARGEST_TABLE:
             raise ValueError(size)
-        return os.pread(self._file, size, place)
+        there = max(min(size, os.fstat(self._file).st_size - place), 0)
+        return os.pread(self._file, there, place) if there else b""
 
     def content(self, section: Any) -> bytes:
         """Read the bytes of a section that is a table."""

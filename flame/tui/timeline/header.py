@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ def _axis(time: TimeView, labels: int, width: int) -> Line:
     ]
 
 
-def hint(time: TimeView, text: tuple[str, ...]) -> str:
+def hint(time: TimeView, text: Sequence[str]) -> str:
     """Say what is selected, or what can be done."""
     if time.viewport.brush is not None:
         moving = "← → move its end, " if time.viewport.brush.moving else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -73,7 +74,7 @@ class TimelineRows(RowView):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view: TimeView | None = None
-        self._text: tuple[str, ...] = ()
+        self._text: Sequence[str] = ()
         self._shaded: object = None
         self._brushed: object = None
         self._shadings: dict[int, Shading] = {}
@@ -85,7 +86,7 @@ class TimelineRows(RowView):
 
     # Layout
 
-    def show(self, view: TimeView, text: tuple[str, ...]) -> None:
+    def show(self, view: TimeView, text: Sequence[str]) -> None:
         """Draw ``view``, whose frames are called ``text``, as far as the screen differs."""
         width = self.inner.width
         if view is not self._view or text is not self._text or width != self._room:

@@ -93,6 +93,14 @@ def test_a_snapshot_shows_what_a_load_shows(tmp_path: Path, feed: RecordingFeed)
     assert second.coverage["sass"].ns == second.gpu_time
 
 
+def test_samples_that_are_none_leave_the_kernels_whole(tmp_path: Path, feed: RecordingFeed) -> None:
+    dump, path = sampled(), tmp_path / "100-1.fdump"
+    at(dump, 10)
+    dump.record("sample", crc=CRC, function=99, reason=1, samples=3)  # of a function without name
+    profile = look(feed, dump, path)
+    assert sum(paths(profile).values()) == profile.gpu_time > 0
+
+
 def test_after_a_look_there_is_a_rest_that_is_several_times_as_long(
     tmp_path: Path, feed: RecordingFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

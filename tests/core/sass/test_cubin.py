@@ -7,6 +7,7 @@ import random
 import struct
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,22 @@ def test_only_functions_that_are_asked_for_and_there(tmp_path: Path) -> None:
     assert functions(CUBIN.read_bytes(), tmp_path, "_ZN3llm7softmaxEPKfPfi", *others) == {
         "_ZN3llm7softmaxEPKfPfi": FUNCTIONS["_ZN3llm7softmaxEPKfPfi"]
     }
+
+
+@pytest.mark.parametrize("place", [1 << 40, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_table_that_is_nowhere_is_damage(place: int, tmp_path: Path) -> None:
+    data = bytearray(CUBIN.read_bytes())
+    at = int.from_bytes(data[SECTIONS_AT : SECTIONS_AT + 8], "little")
+    names = int.from_bytes(data[62:64], "little")
+    struct.pack_into("<QQ", data, at + names * 64 + 24, place, 1 << 27)
+    tracemalloc.start()
+    try:
+        functions(bytes(data), tmp_path)
+    except InputError as error:
+        assert "damaged cubin" in str(error)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 def with_very_many_sections(data: bytes) -> bytes:

@@ -62,7 +62,9 @@ class LiveSamples:
             begin, self._seen = time.monotonic(), self._state(dumps)
             self._build(dumps)
             self._due = begin + max(_PACE, _REST * (time.monotonic() - begin))
-        return self._known and replace(self._known, of_group=self._distribution_of_groups())
+        if self._known is None:  # one without a distribution is false
+            return None
+        return replace(self._known, of_group=self._distribution_of_groups())
 
     def is_due(self, dumps: Sequence[GrowingDump]) -> bool:
         """Return whether `take` would return more than the last time: samples, or text of code."""

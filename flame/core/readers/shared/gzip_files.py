@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -10,6 +11,8 @@ from flame.core.options import Progress
 
 GZIP = b"\x1f\x8b"
 _PIECE = 1 << 22
+_SHORTEST_STEP, _LONGEST_STEP = 1 << 9, 1 << 13
+"""Bytes on disk that are unpacked at a time: of those that are damaged, nothing is had."""
 
 # Traces are packed to a tenth or a fiftieth, a single byte over and over to a thousandth.
 _FREE = 64 << 20
@@ -23,15 +26,35 @@ def open_binary(path: Path) -> BinaryIO:
     What unpacks to `_MOST_PER_BYTE` times its size is damaged too: nobody has the memory for it.
     """
     file = path.open("rb")
-    if file.read(len(GZIP)) != GZIP:
-        file.seek(0)
+    packed = file.read(len(GZIP)) == GZIP
+    file.seek(0)
+    if not packed:
         return file
-    file.close()
-    return cast("BinaryIO", _Unpacked(path, "rb"))
+    on_disk = file.detach()
+    on_disk.seek(0)
+    return cast("BinaryIO", _Unpacked(_SteppedFile(on_disk)))
+
+
+class _SteppedFile(io.BufferedReader):
+    """A file that is read in small steps: Python's gzip asks for 8 KiB, from 3.12 on for 128."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read a step at most, shorter ones first: there may be no more than a few."""
+        step = min(max(self.tell(), _SHORTEST_STEP), _LONGEST_STEP)
+        return super().read(step if size is None or size < 0 else min(size, step))
 
 
 class _Unpacked(gzip.GzipFile):
     """A gzipped file; reading gives up on what was made only to fill the reader's memory."""
+
+    def __init__(self, file: _SteppedFile) -> None:
+        super().__init__(fileobj=file)
+        self._on_disk = file
+
+    def close(self) -> None:
+        """Close the file on disk too, which GzipFile leaves to whoever opened it."""
+        super().close()
+        self._on_disk.close()
 
     def read(self, size: int | None = -1) -> bytes:
         """Read as from any file, at most `_FREE` bytes beyond what there may be."""

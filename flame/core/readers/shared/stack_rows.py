@@ -2,7 +2,7 @@
 
 Level by level, where all stacks of a depth are known once all rows have got there. `StackBuilder`
 would search, and move, all that it knows for each level, which one row makes 10,000 times if it is
-so deep. What it is given in the end is in its own order, so that it numbers stacks as is done here.
+so deep.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct
-from flame.core.model.stacks import StackBuilder
+from flame.core.model.stacks import StackBuilder, StackTable
 
 _FRAME_BITS = 32
 
@@ -26,10 +26,10 @@ def build_row_stacks(frames: I4, lengths: I8, tick: Tick) -> tuple[StackBuilder,
     ``frames`` are the frame ids of all rows one after another, outermost first; ``lengths`` is how
     many of them each row has.
     """
-    deepest_first = np.argsort(-lengths, kind="stable")
+    deepest_first = np.argsort(-lengths, kind="stable").astype(np.int32)
     first = (np.cumsum(lengths) - lengths)[deepest_first]
     levels = _Levels()
-    stack = np.zeros(len(lengths), np.int64)
+    stack = np.zeros(len(lengths), np.int32)
     for level, rows in enumerate(_rows_by_level(lengths[deepest_first])):
         tick()
         stack[:rows] = levels.ids(stack[:rows], frames[first[:rows] + level])
@@ -65,20 +65,24 @@ class _Levels:
     """Numbers stacks from 1 on, those of one depth at a time, by parent and then by frame."""
 
     def __init__(self) -> None:
-        self._keys: list[I8] = [np.zeros(0, np.int64)]
+        self._parents: list[I4] = [np.array([-1], np.int32)]
+        self._frames: list[I4] = [np.array([-1], np.int32)]
         self._known = 1
 
-    def ids(self, parents: Column, frames: Column) -> I8:
+    def ids(self, parents: Column, frames: Column) -> I4:
         """Return ids of ``parents``, all stacks of the level above, with ``frames`` on top."""
-        wanted = (parents.astype(np.int64) << _FRAME_BITS) | frames
+        wanted = parents.astype(np.int64) << _FRAME_BITS
+        wanted |= frames
         keys, place = distinct(wanted)
-        self._keys.append(keys)
-        ids: I8 = self._known + place
+        self._parents.append((keys >> _FRAME_BITS).astype(np.int32))
+        self._frames.append((keys & ((1 << _FRAME_BITS) - 1)).astype(np.int32))
+        ids = place.astype(np.int32)
+        ids += self._known
         self._known += len(keys)
         return ids
 
     def build(self) -> StackBuilder:
-        keys = np.concatenate(self._keys)
-        stacks = StackBuilder()
-        stacks.extend(keys >> _FRAME_BITS, keys & ((1 << _FRAME_BITS) - 1))
-        return stacks
+        sizes = [len(parents) for parents in self._parents]
+        depth = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        table = StackTable(np.concatenate(self._parents), np.concatenate(self._frames), depth)
+        return StackBuilder.from_table(table)

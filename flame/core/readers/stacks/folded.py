@@ -14,14 +14,13 @@ import numpy as np
 
 from flame.core.columns import I4, I8, distinct, sum_by
 from flame.core.errors import InputError
-from flame.core.model.frames import FrameBuilder
 from flame.core.model.meta import Meta
 from flame.core.model.raw import Measure, RawStacks
 from flame.core.options import LoadOptions, Progress
 from flame.core.readers.shared.decimals import MAX_DECIMALS, NUMBER, DecimalNumbers, decimal_unit
-from flame.core.readers.shared.frame_text import parse_frame
 from flame.core.readers.shared.gzip_files import open_binary, raw_position
 from flame.core.readers.shared.stack_rows import build_row_stacks
+from flame.core.readers.stacks.folded_frames import ExactKeys, FoldedFrames, SameKeyError
 
 # The frames of a batch live at the same time, as texts of 60 bytes each.
 _BATCH = 1 << 20
@@ -105,14 +104,13 @@ def read_folded(path: Path, options: LoadOptions, progress: Progress) -> RawStac
 
     ``options`` make no difference. Raises InputError where no line is a stack, where the file is
     damaged or cut off, and where its values add up to 2**62 or more. ``progress`` is told of bytes
-    on disk. Takes 8 bytes of memory per frame of every line, and 150 per node of the stacks' tree:
-    800 MB for a file of 314 MB.
+    on disk. Takes 8 bytes of memory per frame of every line, and 40 per frame and its name.
     """
     try:
         try:
-            return _read(path, progress)
-        except _NotDifferentialError:
-            return _read(path, progress, (_SAMPLES,))
+            return _read_columns(path, progress, FoldedFrames)
+        except SameKeyError:
+            return _read_columns(path, progress, lambda: FoldedFrames(ExactKeys().__getitem__))
     except OverflowError:
         raise InputError(f"{path}: its values add up to more than 64 bits hold") from None
     except (EOFError, zlib.error) as error:
@@ -125,13 +123,25 @@ class _NotDifferentialError(Exception):
     """A line with one number in a file that began with lines of two: read it again."""
 
 
-def _read(path: Path, progress: Progress, columns: _Columns | None = None) -> RawStacks:
+_NewFrames = Callable[[], FoldedFrames]
+
+
+def _read_columns(path: Path, progress: Progress, frames: _NewFrames) -> RawStacks:
+    try:
+        return _read(path, progress, frames())
+    except _NotDifferentialError:
+        return _read(path, progress, frames(), (_SAMPLES,))
+
+
+def _read(
+    path: Path, progress: Progress, frames: FoldedFrames, columns: _Columns | None = None
+) -> RawStacks:
     lines: _LineCollector | None = None
     with open_binary(path) as file:
         size = path.stat().st_size
         for batch in _read_batches(file):
             progress("reading stacks", min(raw_position(file), size), size)
-            lines = lines or _LineCollector(columns or _choose_columns(batch))
+            lines = lines or _LineCollector(columns or _choose_columns(batch), frames)
             lines.add(batch)
     if not lines or not lines.stacks:
         raise InputError(f"{path}: no line is a stack and its value, such as: main;work 12")
@@ -157,12 +167,17 @@ def _read_batches(file: BinaryIO) -> Iterator[bytes]:
     for chunk in _read_chunks(file):
         whole, newline, rest = chunk.rpartition(b"\n")
         if newline:
-            yield b"".join((*pending, whole))
+            yield _spell_out(b"".join((*pending, whole)))
             pending.clear()
         pending.append(rest)
     last = b"".join(pending)
     if last:
-        yield last
+        yield _spell_out(last)
+
+
+def _spell_out(text: bytes) -> bytes:
+    """Return ``text`` as UTF-8: bytes that are none in ASCII."""
+    return text.decode("utf-8", "backslashreplace").encode()
 
 
 def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
@@ -179,28 +194,14 @@ def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
         chunk = file.read(_BATCH)
 
 
-class _FoldedFrameIds(dict[bytes, int]):
-    """Frame ids by the frame's text; new ones are added to ``frames``."""
-
-    def __init__(self, frames: FrameBuilder) -> None:
-        super().__init__()
-        self._frames = frames
-
-    def __missing__(self, text: bytes) -> int:
-        frame = parse_frame(text.decode("utf-8", "backslashreplace"))
-        index = self[text] = self._frames.add(frame)
-        return index
-
-
 class _LineCollector:
     """Collects lines: their stacks, spelled in frame ids, and their values."""
 
-    def __init__(self, columns: _Columns) -> None:
+    def __init__(self, columns: _Columns, frames: FoldedFrames) -> None:
         self.stacks = 0
         self._columns = columns
         self._values = [DecimalNumbers() for _ in columns]
-        self._frames = FrameBuilder()
-        self._ids = _FoldedFrameIds(self._frames)
+        self._frames = frames
         self._spelled: list[I4] = [np.zeros(0, np.int32)]
         self._lengths: list[I8] = [np.zeros(0, np.int64)]
         self._line = 0
@@ -250,17 +251,18 @@ class _LineCollector:
             stacks = [b";".join(stack.split(b";", _MAX_FRAMES)[:_MAX_FRAMES]) for stack in stacks]
             lengths = np.minimum(lengths, _MAX_FRAMES)
         texts = b";".join(filter(None, stacks)).split(b";") if lengths.any() else []
-        ids = map(self._ids.__getitem__, texts)
-        self._spelled.append(np.fromiter(ids, np.int32, len(texts)))
+        self._spelled.append(self._frames.ids(texts))
         self._lengths.append(lengths)
 
     def build(self, meta: Meta, tick: Callable[[], None]) -> RawStacks:
         """Build one row per distinct stack; ``tick`` is called now and then."""
         spelled, lengths = self._empty_stacks_of_all()
+        frames = self._frames.build()
         stacks, stack = build_row_stacks(spelled, lengths, tick)
+        del spelled, lengths
         rows, row = distinct(stack.astype(np.int64))
         return RawStacks(
-            frames=self._frames,
+            frames=frames,
             stacks=stacks,
             stack=rows.astype(np.int32),
             measures=self._measures(row, len(rows)),
@@ -271,8 +273,10 @@ class _LineCollector:
     def _empty_stacks_of_all(self) -> tuple[I4, I8]:
         """Return all stacks; the frame ``all`` alone becomes the empty stack."""
         spelled, lengths = np.concatenate(self._spelled), np.concatenate(self._lengths)
+        self._spelled.clear()
+        self._lengths.clear()
         first = (np.cumsum(lengths) - lengths)[lengths > 0]
-        says_none = spelled[first] == self._ids.get(_NO_FRAMES, -1)
+        says_none = spelled[first] == self._frames.find(_NO_FRAMES)
         alone = lengths[lengths > 0] == 1
         if not says_none.any() or (says_none & ~alone).any():
             return spelled, lengths

@@ -150,9 +150,10 @@ def test_cut_off_archive_gives_what_was_written_before(tmp_path: Path) -> None:
     assert found.document.cut_at is not None
 
 
-def test_damaged_archive_gives_what_comes_before_the_damage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("events", [100, 5_000])
+def test_damaged_archive_gives_what_comes_before_the_damage(events: int, tmp_path: Path) -> None:
     trace, rng = KinetoFile(), random.Random(1)
-    for number in range(5000):
+    for number in range(events):
         trace.op(f"op {rng.random()}", number, number + 1)
     path = trace.write(tmp_path / "trace.json.gz")
     data = bytearray(path.read_bytes())
@@ -160,7 +161,7 @@ def test_damaged_archive_gives_what_comes_before_the_damage(tmp_path: Path) -> N
     data[middle : middle + 2000] = b"\xff" * 2000
     path.write_bytes(data)
     found = Read(path)
-    assert len(found.names) > 1000
+    assert len(found.names) > events // 5
     assert found.document.cut_at is not None or found.damage
 
 

@@ -287,7 +287,8 @@ def test_without_rowids_an_index_does_not_tear_rows_apart(view: bool, file: File
     name = "base" if view else "t"
     file.db.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, a, s TEXT) WITHOUT ROWID")
     rows = [(number, f"{-number % 10}") for number in range(10)]
-    file.db.executemany(f"INSERT INTO {name} (a, id, s) VALUES (?1, ?1, ?2)", rows)
+    cells = [(number, number, text) for number, text in rows]
+    file.db.executemany(f"INSERT INTO {name} (a, id, s) VALUES (?, ?, ?)", cells)
     file.db.execute(f"CREATE INDEX by_text ON {name} (s)")
     if view:
         file.db.execute("CREATE VIEW t AS SELECT a, s FROM base")
