@@ -48,6 +48,7 @@ namespace {
   C(pthread_key_create, int, EAGAIN, (pthread_key_t* key, void (*end)(void*)), (key, end))        \
   C(pthread_setspecific, int, ENOMEM, (pthread_key_t key, const void* value), (key, value))       \
   C(malloc, void*, nullptr, (size_t size), (size))                                                \
+  C(aligned_alloc, void*, nullptr, (size_t align, size_t size), (align, size))                    \
   C(calloc, void*, nullptr, (size_t count, size_t size), (count, size))                           \
   C(realloc, void*, nullptr, (void* place, size_t size), (place, size))                           \
   C(strdup, char*, nullptr, (const char* text), (text))
@@ -92,6 +93,8 @@ bool fails(Call call) {
   return true;
 }
 
+std::atomic<long> thrown_by_helper;
+
 struct AtEnd {
   const pid_t process = getpid();
   ~AtEnd() {
@@ -99,11 +102,21 @@ struct AtEnd {
     FILE* file = path && getpid() == process ? fopen(path, "w") : nullptr;
     for (int each = 0; file && each < kCalls; each++)
       fprintf(file, "%s %ld\n", kNames[each], counts[each].load());
+    if (file) fprintf(file, "thrown_by_helper %ld\n", thrown_by_helper.load());
     if (file) fclose(file);
   }
 } at_end;
 
 }  // namespace
+
+// Without memory the C++ library takes a lock for it, in which no child may be forked.
+extern "C" void* __real___cxa_allocate_exception(size_t size) noexcept;
+extern "C" void* __wrap___cxa_allocate_exception(size_t size) noexcept {
+  char thread[16] = "";
+  pthread_getname_np(pthread_self(), thread, sizeof thread);
+  thrown_by_helper += !strcmp(thread, "flame");
+  return __real___cxa_allocate_exception(size);
+}
 
 #define WRAP(name, Result, failed, parameters, arguments) \
   extern "C" Result __real_##name parameters;             \
