@@ -14,6 +14,7 @@ from tests.inject.conftest import fake as fake
 from tests.inject.conftest import injected_env as injected_env
 from tests.inject.conftest import library as library
 from tests.support.garbage import leaks_told as leaks_told
+from tests.support.waiting import wait_for_exec
 from tests.support.waiting import wait_until as wait_until
 
 NOBODY = 65534
@@ -29,8 +30,10 @@ def start() -> Iterator[Start]:
     started: list[subprocess.Popen[bytes]] = []
 
     def begin(*words: str, **options: Any) -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen(words, **options))
-        return started[-1]
+        process = subprocess.Popen(words, **options)
+        started.append(process)
+        wait_for_exec(process)
+        return process
 
     yield begin
     for one in started:

@@ -17,6 +17,7 @@ from flame.attach.discover.finder import ProcessFinder
 from flame.attach.discover.model import Candidate, Job
 from tests.attach.conftest import wait_until
 from tests.cli.programs import KERNELS
+from tests.support.waiting import wait_for_exec
 
 Tree = Callable[..., "subprocess.Popen[bytes]"]
 Env = dict[str, str]
@@ -59,6 +60,7 @@ def tree() -> Iterator[Tree]:
     def begin(*words: str | Path, **options: Any) -> subprocess.Popen[bytes]:
         settings: dict[str, Any] = {"start_new_session": True, "stdin": subprocess.DEVNULL}
         started.append(subprocess.Popen(list(map(str, words)), **{**settings, **options}))
+        wait_for_exec(started[-1])
         return started[-1]
 
     yield begin

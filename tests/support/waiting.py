@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 PATIENCE = float(os.environ.get("FLAME_TEST_PATIENCE", "60"))
 """Seconds after which something that must happen counts as missing, on a machine of any load."""
@@ -18,3 +22,14 @@ def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
     while not true():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(_PAUSE)
+
+
+def wait_for_exec(process: subprocess.Popen[Any]) -> None:
+    """Wait until ``process`` has the words of its program, or has ended.
+
+    Popen returns while the kernel has yet to give them, and the name, to the new program.
+    """
+    words = Path(f"/proc/{process.pid}/cmdline")
+    # Without reaping it: some tests are about what is left then.
+    ended = partial(os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    wait_until(lambda: ended() or words.read_bytes())
