@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from flame.core.model.tree import StackTree
     from flame.core.projection.selection import Selection
 
-    Write = Callable[[Profile, Selection, BinaryIO, str], list[str]]
-    """Writes a file with that name inside; returns notes for the user."""
+    Write = Callable[[StackTree, Profile, Selection, BinaryIO, str], list[str]]
+    """Writes the tree of a selection, with that name inside; returns notes for the user."""
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -62,10 +62,10 @@ def _write(
     from flame.exporters.atomic import atomic_output
 
     tree = project(profile, selection)
-    if not tree.total[0]:
+    if not tree.own.any():
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     with atomic_output(target) as file:
-        notes = write(profile, selection, file, title)
+        notes = write(tree, profile, selection, file, title)
     lack = explain_missing_levels(profile, tree.metric, tree.levels)
     return tree, [*profile.warnings, *notes, *([lack] if lack else [])]
 
@@ -74,23 +74,24 @@ def _amount(tree: StackTree) -> str:
     from flame.core.units import format_count, format_value
 
     stacks, metric = format_count(int((tree.own > 0).sum())), tree.metric
-    return f"{stacks} stacks, {metric.title} {format_value(int(tree.total[0]), metric.unit)}"
+    return f"{stacks} stacks, {metric.title} {format_value(int(tree.own.sum()), metric.unit)}"
 
 
-def _write_folded(profile: Profile, selection: Selection, file: BinaryIO, name: str) -> list[str]:
-    from flame.core.projection.project import project
+def _write_folded(
+    tree: StackTree, profile: Profile, selection: Selection, file: BinaryIO, name: str
+) -> list[str]:
     from flame.exporters import folded
 
-    folded.write(project(profile, selection), file)
+    folded.write(tree, file)
     return []
 
 
 def _write_speedscope(
-    profile: Profile, selection: Selection, file: BinaryIO, name: str
+    tree: StackTree, profile: Profile, selection: Selection, file: BinaryIO, name: str
 ) -> list[str]:
     from flame.exporters import speedscope
 
-    return speedscope.write(profile, selection, file, name=name)
+    return speedscope.write(profile, selection, file, name=name, first=tree)
 
 
 _WRITERS: dict[str, Write] = {"folded": _write_folded, "speedscope": _write_speedscope}
