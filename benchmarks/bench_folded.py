@@ -44,7 +44,7 @@ begin = time.perf_counter()
 from pathlib import Path
 from flame.core.options import LoadOptions, silent
 from flame.core.readers.stacks import folded
-raw = folded.read(Path(sys.argv[1]), LoadOptions(), silent)
+raw = folded.read_folded(Path(sys.argv[1]), LoadOptions(), silent)
 nodes, total = len(raw.stacks.build()) - 1, int(raw.measures[0].values.sum())
 """
 PLAIN = """

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from flame.core.model.tree import StackTree
     from flame.core.projection.selection import Selection
 
-    Write = Callable[[Profile, Selection, str, BinaryIO], list[str]]
-    """Writes a file with that name inside; returns notes for the user."""
+    Write = Callable[[StackTree, Profile, Selection, str, BinaryIO], list[str]]
+    """Writes the tree of a selection, with that name inside; returns notes for the user."""
 
 _NAME_ONE = "name the file to write with -o"
 
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     inputs = inputs_of(args)
     target = _output(args, inputs)
     profile = load_with_progress(inputs.paths, options)
-    write = partial(_WRITERS[args.format], profile, selection, inputs.title)
     tree = _exported_tree(profile, selection, inputs.title)
+    write = partial(_WRITERS[args.format], tree, profile, selection, inputs.title)
     try:
         with atomic_output(target, replace=args.output is not None) as file:
             notes = write(_escaped_on_terminal(file, args.format))
@@ -70,7 +70,7 @@ def _exported_tree(profile: Profile, selection: Selection, title: str) -> StackT
     from flame.core.projection.project import project
 
     tree = project(profile, selection)
-    if not tree.total[0]:
+    if not tree.own.any():
         raise NoMatchError(f"{title}: nothing to export: {tree.metric.title} is zero")
     return tree
 
@@ -87,23 +87,24 @@ def _amount(tree: StackTree) -> str:
     from flame.core.units import format_count, format_value
 
     stacks, metric = format_count(int((tree.own > 0).sum())), tree.metric
-    return f"{stacks} stacks, {metric.title} {format_value(int(tree.total[0]), metric.unit)}"
+    return f"{stacks} stacks, {metric.title} {format_value(int(tree.own.sum()), metric.unit)}"
 
 
-def _write_folded(profile: Profile, selection: Selection, name: str, file: BinaryIO) -> list[str]:
-    from flame.core.projection.project import project
+def _write_folded(
+    tree: StackTree, profile: Profile, selection: Selection, name: str, file: BinaryIO
+) -> list[str]:
     from flame.exporters import folded
 
-    folded.write(project(profile, selection), file)
+    folded.write(tree, file)
     return []
 
 
 def _write_speedscope(
-    profile: Profile, selection: Selection, name: str, file: BinaryIO
+    tree: StackTree, profile: Profile, selection: Selection, name: str, file: BinaryIO
 ) -> list[str]:
     from flame.exporters import speedscope
 
-    return speedscope.write(profile, selection, file, name=name)
+    return speedscope.write(profile, selection, file, name=name, first=tree)
 
 
 _WRITERS: dict[str, Write] = {"folded": _write_folded, "speedscope": _write_speedscope}

@@ -13,6 +13,7 @@ import numpy as np
 from flame._version import __version__
 from flame.core.columns import I4, Column
 from flame.core.model.frames import Kind
+from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.labels import PackedTexts
@@ -40,14 +41,24 @@ _AT_ONCE = 1 << 14
 _UNITS: dict[str, ValueUnit] = {"ns": "nanoseconds", "count": "none", "bytes": "bytes"}
 
 
-def write(profile: Profile, selection: Selection, file: BinaryIO, *, name: str) -> list[str]:
+def write(
+    profile: Profile,
+    selection: Selection,
+    file: BinaryIO,
+    *,
+    name: str,
+    first: StackTree | None = None,
+) -> list[str]:
     """Write ``profile`` under ``selection``: a speedscope profile for each metric that is not zero.
 
     The selection's own metric comes first and is always there; the others measure the same
-    activities on the same levels. ``name`` is what speedscope shows as the title. Returns warnings
-    where the file goes beyond what speedscope opens well. Raises as `project.project`.
+    activities on the same levels. ``name`` is what speedscope shows as the title. ``first`` is the
+    tree of ``selection`` where it is there already. Returns warnings where the file goes beyond
+    what speedscope opens well. Raises as `project.project`.
     """
-    return _write(list(_trees(profile, selection)), file, name)
+    if first is None:
+        first = project(profile, selection)
+    return _write([first, *_other_trees(profile, selection, first.metric)], file, name)
 
 
 def write_tree(tree: StackTree, file: BinaryIO, name: str) -> list[str]:
@@ -55,11 +66,9 @@ def write_tree(tree: StackTree, file: BinaryIO, name: str) -> list[str]:
     return _write([tree], file, name)
 
 
-def _trees(profile: Profile, selection: Selection) -> Iterator[StackTree]:
-    first = project(profile, selection)
-    yield first
+def _other_trees(profile: Profile, selection: Selection, first: Metric) -> Iterator[StackTree]:
     for metric in profile.metrics:
-        if metric.table == first.metric.table and metric != first.metric:
+        if metric.table == first.table and metric != first:
             tree = project(profile, replace(selection, metric=metric.key))
             if tree.own.any():
                 yield tree

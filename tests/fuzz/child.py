@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -50,7 +51,9 @@ def main() -> None:
         return bytes(atheris.Mutate(data, most))
 
     options = [f"-max_len={target.longest}", *map(_shorten, arguments)]
-    atheris.Setup([sys.argv[0], *options], check, custom_mutator=mutate)
+    # libFuzzer starts itself again to merge corpora, by a shell.
+    itself = shlex.join([sys.executable, sys.argv[0], name])
+    atheris.Setup([itself, *options], check, custom_mutator=mutate)
     atheris.Fuzz()
 
 

@@ -35,6 +35,8 @@ LEAST = 3
 MOST_FAULTS = 5
 """Faults after which a target is left alone."""
 MOST_MEMORY = 2048
+_INTERRUPTED = 72
+"""Exit code of libFuzzer after a signal: somebody wants it to end."""
 _RUNS = re.compile(r"stat::number_of_executed_units:\s+(\d+)")
 _AT = re.compile(r"^#(\d+)\s", re.M)
 _COVERAGE = re.compile(r"\bcov: (\d+)")
@@ -96,7 +98,7 @@ class Job:
             (int(n) for n in (*_RUNS.findall(said), *_AT.findall(said))), default=0
         )
         outcome.coverage = max([outcome.coverage, *map(int, _COVERAGE.findall(said))])
-        if code == 0:
+        if code in (0, _INTERRUPTED):
             return False
         new = sorted(set(faults.iterdir()) - before)
         summary = _SUMMARY.search(said)

@@ -8,7 +8,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Column
 from flame.core.errors import InputError
-from flame.core.model.activities import NONE, Activities, off_gpu_columns
+from flame.core.model.activities import NONE, Activities, off_gpu_columns, repeat
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import add_grouping
 from flame.core.model.meta import GraphNodes, Source
@@ -99,10 +99,10 @@ def _limit_depth(table: StackTable, stack: I4) -> tuple[StackTable, I4, list[str
 
 def _activities(raw: RawStacks, stacks: StackTable, stack: I4) -> Activities:
     size = len(raw.stack)
-    no_time: I8 = np.zeros(size, np.int64)
+    no_time = repeat(np.int64(0), size)
     duration = _durations(raw)
     columns: dict[str, Column] = {
-        "kind": np.full(size, Kind.FRAME, np.uint8),
+        "kind": repeat(np.uint8(Kind.FRAME), size),
         "start": no_time if raw.start is None else raw.start,
         "duration": no_time if duration is None else duration,
         "stack": stack,

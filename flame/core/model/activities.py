@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, unique_rows
+from flame.core.columns import I4, I8, U1, Bool, Column, unique_rows
 from flame.core.model.frames import Kind
 from flame.core.model.stacks import StackTable
 
@@ -93,15 +93,20 @@ class Activities:
 
 def off_gpu_columns(size: int) -> dict[str, Any]:
     """Make columns of `Activities` for ``size`` rows off the GPU: no stack, all else unknown."""
-    none, empty = np.full(size, NONE, np.int32), np.zeros(size, np.int32)
-    no_time = np.zeros(size, np.int64)
+    none, empty = repeat(np.int32(NONE), size), repeat(np.int32(0), size)
+    no_time = repeat(np.int64(0), size)
     return {
         **dict.fromkeys(("process", "thread", "device", "stream", "launch", "frame"), none),
         **dict.fromkeys(("python", "native", "nvtx", "stack"), empty),
         **dict.fromkeys(("launch_share", "idle"), no_time),
-        **dict.fromkeys(("launch_start", "launch_end"), no_time + NONE),
-        "launched": np.zeros(size, bool),
+        **dict.fromkeys(("launch_start", "launch_end"), repeat(np.int64(NONE), size)),
+        "launched": repeat(np.False_, size),
     }
+
+
+def repeat(value: np.generic, size: int) -> Column:
+    """Make a column of one value, which takes no memory and cannot be written to."""
+    return np.broadcast_to(np.asarray(value), size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,12 @@ from flame.core.projection.levels import SAMPLE_LEVELS, STACK_LEVELS
 
 @dataclass(frozen=True)
 class StackColumns:
-    """Hold stacks with the numbers ``rows`` (i8[n]), from the root down.
+    """Hold stacks with the numbers ``rows`` (integers[n]), from the root down.
 
     ``frames`` holds for each step the frame id in every stack (i4[n] each), -1 for none.
     """
 
-    rows: I8
+    rows: Column
     frames: tuple[Column, ...]
 
     def select(self, kept: Bool) -> StackColumns:

@@ -27,14 +27,15 @@ _MOST_PRODUCT = float(1 << 62)
 class WeightedStacks:
     """Hold stacks, each with a part of the weight of a unit: groups that share all parts.
 
-    ``columns.rows`` number the stacks, of which each has its weights and its ``unit`` (i8[stacks]).
-    ``unit_of_group`` i8[groups], -1 for those that are not shown. ``split``: units have several.
+    ``columns.rows`` number the stacks, of which each has its weights and its ``unit``, a number.
+    ``unit_of_group`` is that of each group, -1 for those that are not shown. ``split``: units have
+    several stacks.
     """
 
     columns: StackColumns
     weights: Weights
-    unit: I8
-    unit_of_group: I8
+    unit: Column
+    unit_of_group: Column
     split: bool = False
 
     def drop_columns(self) -> WeightedStacks:
@@ -56,11 +57,11 @@ def split_by_samples(
     ``weights`` are those of all groups, frames are those ``shown`` for the recorded ones. Where
     nothing was sampled these levels are left out.
     """
-    unit_of_group = np.full(len(weights.activities), -1, np.int64)
-    unit_of_group[kept] = np.arange(len(kept))
+    rows = np.arange(len(kept), dtype=np.int32)
+    unit_of_group = np.full(len(weights.activities), -1, np.int32)
+    unit_of_group[kept] = rows
     levels = tuple(column for column in columns if isinstance(column, str))
     if profile.sampling is None or metric.table == "host" or not levels:
-        rows = np.arange(len(kept))
         frames = tuple(column for column in columns if not isinstance(column, str))
         stacks = StackColumns(rows, frames)
         return WeightedStacks(stacks, weights.take(kept), rows, unit_of_group)
@@ -69,7 +70,11 @@ def split_by_samples(
 
 
 def _split_stacks(
-    splitter: _Splitter, columns: Sequence[Column | str], kept: I8, own: Weights, unit_of_group: I8
+    splitter: _Splitter,
+    columns: Sequence[Column | str],
+    kept: I8,
+    own: Weights,
+    unit_of_group: Column,
 ) -> WeightedStacks:
     """Repeat every stack for each of its parts. Groups with equal stacks are split as a unit."""
     recorded = [column for column in columns if not isinstance(column, str)]

@@ -139,7 +139,7 @@ class _NodeBuilder:
         return parent, frame, depth
 
 
-@dataclass(frozen=True)
+@dataclass
 class BreadthFirst:
     """Hold a tree's columns in breadth-first order (parents before children)."""
 
@@ -151,6 +151,12 @@ class BreadthFirst:
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    def take(self, name: str) -> Column:
+        """Take the column ``name`` out."""
+        column: Column = getattr(self, name)
+        setattr(self, name, column[:0].copy())
+        return column
 
     def sums(self, values: Column) -> Column:
         """Sum ``values`` per node and all below it, in their own type."""
@@ -188,12 +194,17 @@ class BreadthFirst:
         within: list[Column] = [self.frame, total] if key is None else [self.frame, total, key]
         np.negative(total, out=total)
         for low, high in itertools.pairwise(self.bounds()[1:]):
-            order = low + np.lexsort([column[low:high] for column in (*within, self.parent)])
+            order = np.lexsort([column[low:high] for column in (*within, self.parent)])
+            order += low
+            own = size[order]
+            before = np.cumsum(own, dtype=np.int32)
+            before -= own
             parent = self.parent[order]
-            before = np.cumsum(size[order]) - size[order]
             first = np.concatenate([[True], parent[1:] != parent[:-1]])
-            base = before[first][np.cumsum(first) - 1]
-            new[order] = new[parent] + 1 + before - base
+            before -= before[first][np.cumsum(first, dtype=np.int32) - 1]
+            before += new[parent]
+            before += 1
+            new[order] = before
         del total, within
         old = np.empty(len(new), np.int32)
         old[new] = np.arange(len(new), dtype=np.int32)
@@ -223,23 +234,27 @@ def lay_out_preorder(
 ) -> StackTree:
     """Lay breadth-first ``columns`` out as a `StackTree`, siblings by ``key`` or else by weight.
 
-    ``node_of_group`` refers to nodes of ``columns``; -1 stays -1.
+    ``node_of_group`` refers to nodes of ``columns``; -1 stays -1. ``columns`` is used up: each of
+    its columns is let go when it has been laid out, for two trees may be more than memory holds.
     """
-    old, size = columns.preorder(key)
+    old, end = columns.preorder(key)
+    end += np.arange(len(old), dtype=np.int32)  # it was the size
     new = np.empty(len(old) + 1, np.int32)
     new[old] = np.arange(len(old), dtype=np.int32)
     new[-1] = -1
+    parent, groups = new[columns.take("parent")[old]], new[node_of_group]
+    del new
     return StackTree(
         frames,
         text,
         metric,
         levels,
-        new[columns.parent[old]],
-        columns.frame[old],
-        columns.depth[old],
-        np.arange(len(old), dtype=np.int32) + size,
-        columns.own[old],
-        columns.own_count[old],
+        parent,
+        columns.take("frame")[old],
+        columns.take("depth")[old],
+        end,
+        columns.take("own")[old],
+        columns.take("own_count")[old],
         arrangement or Arrangement(),
-        new[node_of_group],
+        groups,
     )
