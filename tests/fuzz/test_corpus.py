@@ -43,9 +43,12 @@ def test_mutations_show_no_fault(name: str, seed: int) -> None:
             run(target, data)
 
 
-def test_the_corpus_is_small_and_has_a_target() -> None:
+def test_the_corpus_is_small_and_of_every_target() -> None:
     files = [path for path in CORPUS.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < MOST_BYTES
+    native = (ROOT / "tests" / "fuzz" / "native").exists()
+    assert {path.parent.name for path in files} >= {*NAMES}
+    assert native or {path.parent.name for path in files} <= {*NAMES}
 
 
 @pytest.mark.deep

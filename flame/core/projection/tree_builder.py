@@ -104,6 +104,8 @@ def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, C
     own, own_count = (sum_by(builder.node, values[stacks.rows], len(parent)) for values in weights)
     node_of_row = np.full(len(weights.value), -1, np.int32)
     node_of_row[stacks.rows] = builder.node
+    if own_count.max() <= np.iinfo(np.int32).max:
+        own_count = own_count.astype(np.int32)
     return BreadthFirst(parent, frame, depth, own, own_count), node_of_row
 
 
@@ -147,7 +149,7 @@ class BreadthFirst:
     frame: I4
     depth: I4
     own: I8
-    own_count: I8
+    own_count: Column
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -254,7 +256,7 @@ def lay_out_preorder(
         columns.take("depth")[old],
         end,
         columns.take("own")[old],
-        columns.take("own_count")[old],
+        columns.take("own_count")[old].astype(np.int64),
         arrangement or Arrangement(),
         groups,
     )
