@@ -59,7 +59,7 @@ def test_what_is_seen_bit_by_bit_is_what_there_is(
         dump = appearing(folder)
         seen = Seen(dump.shared, dump.header.start_monotonic)
         for _ in read_to_its_end(dump, program):
-            seen.add(dump.read(most=50_000))
+            seen.add(dump.read(most=20_000))
     assert program.returncode == 0
     assert sum(not batch.empty for batch in seen.batches) > 10
     assert seen.work() == sorted(rows_of(load(dump.path)))
