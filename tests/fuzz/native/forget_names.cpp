@@ -3,4 +3,7 @@
 #include "nvtx/shared/names.cpp"
 
 // Not those that they name: handles may be anywhere.
-void forget_names() { flame::nvtx::names() = flame::nvtx::Names(); }
+void forget_names() {
+  using namespace flame::nvtx;
+  the<Names>() = Names();
+}

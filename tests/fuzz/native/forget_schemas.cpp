@@ -4,6 +4,6 @@
 
 void forget_schemas() {
   using namespace flame::nvtx;
-  for (const auto& [key, schema] : schemas().all) delete schema;
-  schemas() = Schemas();
+  for (const auto& [key, schema] : the<Schemas>().all) delete schema;
+  the<Schemas>() = Schemas();
 }
