@@ -48,3 +48,14 @@ inline void check(CUresult result, const char* what) {
   std::fprintf(stderr, "%s failed with CUDA error %d\n", what, static_cast<int>(result));
   std::exit(1);
 }
+
+// Makes the primary context of the first GPU the one of the calling thread, and returns it.
+inline CUcontext use_first_gpu(const CudaDriver& cuda) {
+  CUdevice device;
+  CUcontext context;
+  check(cuda.cuInit(0), "cuInit");
+  check(cuda.cuDeviceGet(&device, 0), "cuDeviceGet");
+  check(cuda.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+  check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  return context;
+}

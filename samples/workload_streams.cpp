@@ -52,13 +52,9 @@ std::string kernels() {
 }
 
 void set_up() {
-  CUdevice device;
   CUmodule module;
   cuda = load_cuda();
-  check(cuda.cuInit(0), "cuInit");
-  check(cuda.cuDeviceGet(&device, 0), "cuDeviceGet");
-  check(cuda.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-  check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  context = use_first_gpu(cuda);
   check(cuda.cuModuleLoadData(&module, kernels().c_str()), "cuModuleLoadData");
   check(cuda.cuModuleGetFunction(&gemm, module, "gemm_kernel"), "gemm_kernel");
   check(cuda.cuModuleGetFunction(&relu, module, "relu_kernel"), "relu_kernel");

@@ -23,16 +23,18 @@ class MappedFile(NamedTuple):
     inode: int
 
 
-def open_regular(path: str | Path, follow_link: bool = True) -> int:
+def open_regular(path: str | Path, follow_link: bool = True, folder: int | None = None) -> int:
     """Open the file at ``path`` for reading; raises OSError, and IsNotRegularError.
 
     What it is is seen first: opening a device may do something, and a pipe would be waited for.
+    A relative path is looked for in ``folder``, a descriptor, where that is given.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
     if sys.platform != "linux":
-        _check_regular(os.stat(path, follow_symlinks=follow_link))  # noqa: PTH116
-        return os.open(path, flags)
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow_link else os.O_NOFOLLOW))
+        _check_regular(os.stat(path, dir_fd=folder, follow_symlinks=follow_link))
+        return os.open(path, flags, dir_fd=folder)
+    no_link = 0 if follow_link else os.O_NOFOLLOW
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC | no_link, dir_fd=folder)
     try:
         _check_regular(os.fstat(place))
         return os.open(f"/proc/self/fd/{place}", flags)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flame.core.errors import UsageError
+from flame.core.files.user_folders import user_folder
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,7 @@ def config_path() -> Path:
     """Return where the file is, or would be: FLAME_CONFIG, or config.toml of the user."""
     if named := os.environ.get("FLAME_CONFIG"):
         return Path(named)
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    # As it is where there is no home folder, of which Path.expanduser would complain.
-    home = os.path.expanduser("~/.config")  # noqa: PTH111
-    return Path(folder if folder.startswith("/") else home, "flame", "config.toml")
+    return user_folder("XDG_CONFIG_HOME", "~/.config") / "config.toml"
 
 
 def read_config() -> Config:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +10,7 @@ import msgspec
 
 from flame.core.errors import InputError, UsageError
 from flame.core.files.atomic import private_output
+from flame.core.files.user_folders import user_folder
 
 ViewName = Literal["icicle", "sandwich", "top", "timeline"]
 
@@ -80,7 +80,4 @@ def save(state: AppState) -> Path:
 
 def default_path() -> Path:
     """Return ``flame/state.json`` in the user's state folder (XDG)."""
-    folder = os.environ.get("XDG_STATE_HOME", "")
-    # As it is where there is no home folder, of which Path.expanduser would complain.
-    home = os.path.expanduser("~/.local/state")  # noqa: PTH111
-    return Path(folder if folder.startswith("/") else home, "flame", "state.json")
+    return user_folder("XDG_STATE_HOME", "~/.local/state") / "state.json"

@@ -14,7 +14,7 @@ from secrets import token_urlsafe
 from string import Template
 
 from aiohttp import WSMsgType, web
-from textual_serve.server import Server
+from textual_serve.server import Server, to_int
 
 from flame.console.terminal import printable
 from flame.core.errors import UsageError
@@ -31,7 +31,7 @@ _LARGEST_MESSAGE = 1 << 20
 _GRACE = 0.5
 """Seconds that apps in open pages have to end when the server does."""
 _FULL = f"{MOST_PAGES} pages of this trace are open: close one, then reload this page"
-_SIZE = ("80", "24")
+_SIZE = (80, 24)
 
 
 def serve(words: Sequence[str], title: str, port: int) -> int:
@@ -127,11 +127,9 @@ class _AppServer(Server):
 
 def _size_of(request: web.Request) -> tuple[int, int]:
     """Columns and rows that the page asks for."""
-    columns, rows = (
-        int(text) if len(text := request.query.get(key, default)) < 5 and text.isdecimal() else 0
-        for key, default in zip(("width", "height"), _SIZE, strict=True)
-    )
-    return columns, rows
+    columns, rows = _SIZE
+    asked = request.query
+    return to_int(asked.get("width", ""), columns), to_int(asked.get("height", ""), rows)
 
 
 async def _hand_on_messages(connection: web.WebSocketResponse, app: AppProcess) -> None:

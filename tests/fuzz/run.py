@@ -25,6 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from inject.build import BuildError  # noqa: E402
 from tests.fuzz.target import CORPUS, NAMES, find_target  # noqa: E402
 
 BUILD = ROOT / "build" / "fuzz"
@@ -140,10 +141,12 @@ def _native_job(target: Any) -> Job | None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         binary = target.build(folder)
-    except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+    except BuildError as error:
+        sys.exit(f"{target.name}: {error}")
+    except RuntimeError as error:
         print(f"{target.name}: left out: {error}")
         return None
-    return binary and Job(target.name, [str(binary)], CORPUS / target.name, folder)
+    return Job(target.name, [str(binary)], CORPUS / target.name, folder)
 
 
 def replay(name: str, paths: Iterable[Path]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from flame.core.files.cache_folder import NoCacheError, trusted_folder
 from flame.core.files.digest import contents_digest
 from flame.core.files.publish import open_folder
 from flame.core.files.temporary import temporary_folder, try_lock
+from flame.core.mapped_files import open_regular
 
 _PAUSE = 0.1
 
@@ -106,10 +106,8 @@ def _last_use(path: Path) -> float:
 
 def _is_sound(path: Path, suffix: str) -> bool:
     """Whether the file is what its name says; it counts as used now, then."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with suppress(OSError), os.fdopen(os.open(path, flags), "rb", 0) as file:
-        known = os.fstat(file.fileno())
-        if not stat.S_ISREG(known.st_mode) or known.st_uid != os.geteuid():
+    with suppress(OSError), os.fdopen(open_regular(path, follow_link=False), "rb", 0) as file:
+        if os.fstat(file.fileno()).st_uid != os.geteuid():
             return False
         if path.name.removesuffix(suffix).endswith(f".{contents_digest(file)}"):
             with suppress(OSError):  # One may read the cache of a disk that nobody may write to.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flame.core.errors import InputError
 from flame.core.files.publish import make_private_folder
+from flame.core.files.user_folders import user_folder
 
 
 class NoCacheError(InputError):
@@ -19,13 +20,10 @@ def cache_path() -> Path:
 
     Raises NoCacheError where nobody's home folder is known.
     """
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    if Path(home).is_absolute():
-        return Path(home) / "flame"
-    try:
-        return Path("~/.cache/flame").expanduser()
-    except RuntimeError:
-        raise NoCacheError("no cache: the home folder is not known") from None
+    path = user_folder("XDG_CACHE_HOME", "~/.cache")
+    if not path.is_absolute():
+        raise NoCacheError("no cache: the home folder is not known")
+    return path
 
 
 def trusted_folder(kind: str = "") -> Path:

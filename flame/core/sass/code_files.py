@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Mapping
 from io import BufferedReader
 from itertools import pairwise
@@ -20,6 +19,7 @@ import msgspec
 import numpy as np
 
 from flame.core.files.atomic import written_whole
+from flame.core.mapped_files import open_regular
 from flame.core.model.pc_samples import LONGEST_TEXT, Code
 
 _FORMAT, _VERSION = "flame-sass", 1
@@ -53,7 +53,7 @@ def read_codes(folder: int, name: str) -> dict[str, Code]:
     Nothing where there is none, or it is no such file: then the cubin tells.
     """
     try:
-        with open_regular(folder, name, _LARGEST) as file:
+        with open_bounded(folder, name, _LARGEST) as file:
             return decode_codes(file.read())
     except OSError:
         return {}
@@ -93,16 +93,13 @@ def encode_codes(disassembler: str, codes: Mapping[str, Code]) -> bytes:
     return data
 
 
-def open_regular(folder: int, name: str, largest: int) -> BufferedReader:
+def open_bounded(folder: int, name: str, largest: int) -> BufferedReader:
     """Open the file ``name`` in ``folder``; OSError where it is a link, no file, or too large."""
-    # A pipe would be waited for.
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    file = os.fdopen(os.open(name, flags, dir_fd=folder), "rb")
-    known = os.fstat(file.fileno())
-    if stat.S_ISREG(known.st_mode) and known.st_size <= largest:
+    file = os.fdopen(open_regular(name, follow_link=False, folder=folder), "rb")
+    if os.fstat(file.fileno()).st_size <= largest:
         return file
     file.close()
-    raise OSError(errno.EINVAL, "no regular file, or too large")
+    raise OSError(errno.EFBIG, "too large")
 
 
 def _files_and_lines(code: Code) -> tuple[list[int], list[int]]:

@@ -19,7 +19,7 @@ from flame.core.model.pc_samples import Code
 from flame.core.options import Progress
 from flame.core.sass import nvdisasm
 from flame.core.sass.cache import CodeCache
-from flame.core.sass.code_files import open_regular, read_codes, write_codes
+from flame.core.sass.code_files import open_bounded, read_codes, write_codes
 from flame.core.sass.cubin import find_functions
 
 CUBINS = "cubins"
@@ -73,7 +73,7 @@ def open_code_files(folder: Path) -> Iterator[tuple[str, BufferedReader]]:
         with os.scandir(cubins) as found:
             names = sorted(entry.name for entry in found if _FILE.fullmatch(entry.name))
         for name in names:
-            with suppress(OSError), open_regular(cubins, name, _LARGEST_CUBIN) as file:
+            with suppress(OSError), open_bounded(cubins, name, _LARGEST_CUBIN) as file:
                 yield name, file
 
 
@@ -177,7 +177,7 @@ class _CodeSearch:
         try:
             if self._cubins is None:
                 raise FileNotFoundError
-            file = open_regular(self._cubins, f"{crc:016x}.cubin", _LARGEST_CUBIN)
+            file = open_bounded(self._cubins, f"{crc:016x}.cubin", _LARGEST_CUBIN)
         except OSError:
             raise InputError(f"their cubins are not in {self._place}") from None
         with file:

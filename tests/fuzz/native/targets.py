@@ -74,16 +74,13 @@ class Target:
     def build(self, folder: Path, *flags: str) -> Path:
         """Build the libFuzzer binary in ``folder``, with further ``flags`` of the compiler.
 
-        Raises ``RuntimeError``, which says why, where that cannot be done.
+        Raises ``RuntimeError`` where a tool is missing, ``BuildError`` where it does not compile.
         """
         if reason := lacking():
             raise RuntimeError(reason)
         binary = folder / self.name
         flags = (*FUZZED, *flags)
-        try:
-            build.compile_to(binary, self.sources, *flags, objects=build.OBJECTS, using=compiler())
-        except build.BuildError as error:
-            raise RuntimeError(str(error)) from error
+        build.compile_to(binary, self.sources, *flags, objects=build.OBJECTS, using=compiler())
         return binary
 
 

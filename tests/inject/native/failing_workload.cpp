@@ -23,11 +23,7 @@ CUfunction steady;
 
 void set_up() {
   cuda = load_cuda();
-  CUdevice device;
-  check(cuda.cuInit(0), "cuInit");
-  check(cuda.cuDeviceGet(&device, 0), "cuDeviceGet");
-  check(cuda.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-  check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  context = use_first_gpu(cuda);
 }
 
 void load(int number) {

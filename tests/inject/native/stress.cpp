@@ -37,11 +37,7 @@ void set_up() {
   // NVTX finds its library at the first call of any thread, with pointers that are not atomic.
   nvtxInitialize(nullptr);
   cuda = load_cuda();
-  CUdevice device;
-  check(cuda.cuInit(0), "cuInit");
-  check(cuda.cuDeviceGet(&device, 0), "cuDeviceGet");
-  check(cuda.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-  check(cuda.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  context = use_first_gpu(cuda);
   CUmodule module;
   check(cuda.cuModuleLoadData(&module, kModule), "cuModuleLoadData");
   check(cuda.cuModuleGetFunction(&steady, module, "steady"), "steady");
