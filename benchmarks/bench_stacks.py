@@ -91,13 +91,14 @@ def measure(path: Path, total: int, base: float, most: float) -> bool:
     """Print a row per command on ``path``; whether all are right and small enough."""
     flame, size = (sys.executable, "-m", "flame"), path.stat().st_size / 1e6
     plain = run(sys.executable, "-c", PLAIN, str(path))
-    out = path.with_suffix(".out")
-    export = (*flame, "export", "-f", "speedscope", "-o", str(out))
-    runs = {"info": run(*flame, "info", "--json", str(path)), "export": run(*export, str(path))}
+    outs = {name: path.with_suffix(f".{name}.out") for name in ("folded", "speedscope")}
+    runs = {"info": run(*flame, "info", "--json", str(path))}
+    for name, out in outs.items():
+        runs[name] = run(*flame, "export", "-f", name, "-o", str(out), str(path))
     fine: bool = int(plain.printed) == total
     fine &= json.loads(runs["info"].printed)["measures"][0]["total"] == total
-    fine &= json.loads(out.read_bytes())["profiles"][0]["endValue"] == float(total)
-    out.unlink()
+    fine &= outs["folded"].read_bytes().splitlines() == sorted(path.read_bytes().splitlines())
+    fine &= json.loads(outs["speedscope"].read_bytes())["profiles"][0]["endValue"] == float(total)
     for name, done in runs.items():
         ratio = (done.megabytes - base) / size
         print(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from functools import lru_cache
 from typing import BinaryIO
 
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
-from flame.exporters.stacks import encodable, fraction_digits, used_frames, weighed_stacks
+from flame.exporters.line_sums import sum_sorted
+from flame.exporters.stacks import encodable, fraction_digits, weighed_stacks
 
 # flamegraph.pl and speedscope drop or blank out a frame without a name.
 NO_NAME = "[empty]"
 NO_FRAMES = b"all"
+
+_MOST_NAMES = 1 << 14
+"""Names kept as they are written: a file of stacks may have millions."""
 
 # `;` separates frames. All of the others end a line for one reader or another (str.splitlines,
 # the `$` of regular expressions in JavaScript).
@@ -27,14 +31,12 @@ def write(tree: StackTree, file: BinaryIO) -> None:
     ``forward (model.py:12)``. Stacks without a value are left out. Activities with no frame in
     the chosen levels make the line ``all``, so that the lines always add up to the root's total.
     """
-    names = {frame: _name(_placed(tree, frame)) for frame in used_frames(tree)}
-    values: defaultdict[bytes, int] = defaultdict(int)
-    spelled = weighed_stacks(tree, lambda frames: map(names.__getitem__, frames.tolist()))
-    for stack, value in spelled:
-        values[b";".join(stack) or NO_FRAMES] += value
+    name = lru_cache(_MOST_NAMES)(lambda frame: _name(_placed(tree, frame)))
+    spelled = weighed_stacks(tree, lambda frames: map(name, frames.tolist()))
+    lines = ((b";".join(stack) or NO_FRAMES, value) for stack, value in spelled)
     digits = fraction_digits(tree.metric.unit)
-    for line in sorted(values):
-        file.write(b"%b %b\n" % (line, _number(values[line], digits)))
+    for line, value in sum_sorted(lines):
+        file.write(b"%b %b\n" % (line, _number(value, digits)))
 
 
 def _number(value: int, digits: int) -> bytes:

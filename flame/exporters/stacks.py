@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-import numpy as np
-
 from flame.core.columns import Column
 from flame.core.model.tree import StackTree
 
@@ -14,12 +12,6 @@ _AT_ONCE = 1 << 14
 """Nodes whose numbers are objects at the same time."""
 
 T = TypeVar("T")
-
-
-def used_frames(tree: StackTree) -> list[int]:
-    """Return the ids of frames that stand anywhere below the root of ``tree``."""
-    frames: list[int] = np.unique(tree.frame[1:]).tolist()
-    return frames
 
 
 def weighed_stacks(

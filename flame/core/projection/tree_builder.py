@@ -101,12 +101,22 @@ def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, C
     for step in stacks.close_gaps().frames:
         builder.extend(step)
     parent, frame, depth = builder.build()
-    own, own_count = (sum_by(builder.node, values[stacks.rows], len(parent)) for values in weights)
+    own_count = _narrow(_sum_stacks(builder, stacks, weights.activities, len(parent)))
+    own = _sum_stacks(builder, stacks, weights.value, len(parent))
     node_of_row = np.full(len(weights.value), -1, np.int32)
     node_of_row[stacks.rows] = builder.node
-    if own_count.max() <= np.iinfo(np.int32).max:
-        own_count = own_count.astype(np.int32)
     return BreadthFirst(parent, frame, depth, own, own_count), node_of_row
+
+
+def _sum_stacks(builder: _NodeBuilder, stacks: StackColumns, values: Column, size: int) -> I8:
+    """Sum ``values``, by number of the stack, per node; without a copy where all stacks are left."""
+    every = len(stacks.rows) == len(values)
+    return sum_by(builder.node, values if every else values[stacks.rows], size)
+
+
+def _narrow(counts: I8) -> Column:
+    fits = counts.max() <= np.iinfo(np.int32).max
+    return counts.astype(np.int32) if fits else counts
 
 
 class _NodeBuilder:
