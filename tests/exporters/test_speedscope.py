@@ -193,6 +193,7 @@ def test_deeper_than_the_viewer_reads_is_warned_about() -> None:
     assert "1,000" in warning
 
 
+@pytest.mark.deep
 def test_more_stacks_than_the_viewer_bears_are_warned_about() -> None:
     assert speedscope.write_tree(fan(200_000), io.BytesIO(), "") == []
     [warning] = speedscope.write_tree(fan(200_001), io.BytesIO(), "")

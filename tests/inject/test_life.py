@@ -197,6 +197,7 @@ def test_a_thread_is_not_cancelled_within_a_record(bench: Bench) -> None:
     assert_consecutive(numbers(child), {0: 1})
 
 
+@pytest.mark.deep
 def test_a_flush_that_waits_for_the_end_does_not_delay_it_for_long(bench: Bench) -> None:
     begun = time.monotonic()
     bench.run("stuck_flush")

@@ -51,6 +51,7 @@ def test_domains_beyond_the_limit_are_one_and_are_counted(many: Many) -> None:
     assert warning(recorded, "[further domains]").startswith("995,904 NVTX domains, strings")
 
 
+@pytest.mark.deep
 def test_strings_beyond_the_limit_are_one_and_are_counted(many: Many) -> None:
     recorded = many("strings", 1_000_000)
     names = [range.name for range in recorded.ended]

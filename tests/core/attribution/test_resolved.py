@@ -122,6 +122,7 @@ def test_the_tree_is_the_sum_of_the_rows(rows: Rows) -> None:
     assert tree.total[0] == sum(expected.values())
 
 
+@pytest.mark.deep
 def test_stacks_deeper_than_any_are_cut_and_keep_their_values() -> None:
     deep = tuple(f"f{number % 3}" for number in range(12_000))
     profile = resolved([(deep, 5), ((*deep[:11_000], "k1"), 7), (("main",), 1)])

@@ -116,6 +116,7 @@ def as_json(tool: nvdisasm.Disassembler) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.deep
 def test_it_reads_as_the_json_of_the_same(tool: nvdisasm.Disassembler) -> None:
     said = subprocess.run([tool.path, "-g", "-c", CUBIN], check=True, capture_output=True)
     sections = read(said.stdout.decode())

@@ -373,7 +373,7 @@ async def test_a_reason_of_one_instruction_counts_no_others(profile: Profile) ->
 async def test_sizes(profile: Profile, size: tuple[int, int]) -> None:
     async with open_made(profile, size=size) as user:
         await user.press("a")
-        assert HOTTEST in user.read("sass-rows")
+        await user.until(lambda: HOTTEST in user.read("sass-rows"))
         if size == (60, 15):
             assert "Long Scoreboard 87.0 %" in user.read("status")
         else:

@@ -406,6 +406,7 @@ def test_only_files_of_the_recording_are_opened(path: str, tmp_path: Path) -> No
     assert found(opened(dump, folder)) == as_told(SAMPLES)
 
 
+@pytest.mark.deep
 def test_any_byte_of_the_samples_may_be_damaged(tmp_path: Path) -> None:
     data = dump_of(LAUNCHED, SAMPLES).data()
     chunks = [at for at in range(1 << 16, len(data), 1 << 16) if data[at + 4] == 15]

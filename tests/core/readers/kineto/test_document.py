@@ -243,10 +243,12 @@ def test_random_damage_never_raises_and_never_invents(
     assert len(unhurt) >= 9 or b"]" in damage  # which may end the events
 
 
-def test_deeply_nested_value_costs_one_event(read: Callable[..., Read]) -> None:
+def test_deeply_nested_value_costs_one_event_at_most(read: Callable[..., Read]) -> None:
     trace = small_trace()
     text = trace.text().replace('"op 3"', '"op 3", "deep": ' + "[" * 100_000 + "]" * 100_000)
-    assert read(text).names == [name for name in trace_names(trace) if name != "op 3"]
+    # CPython 3.14 goes by the room on the stack, and may read it.
+    names = [name for name in read(text).names if name != "op 3"]
+    assert names == [name for name in trace_names(trace) if name != "op 3"]
 
 
 def test_times_a_float_cannot_hold_are_decoded_exactly(read: Callable[..., Read]) -> None:
