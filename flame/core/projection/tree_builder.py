@@ -109,7 +109,7 @@ def build_nodes(stacks: StackColumns, weights: Weights) -> tuple[BreadthFirst, C
 
 
 def _sum_stacks(builder: _NodeBuilder, stacks: StackColumns, values: Column, size: int) -> I8:
-    """Sum ``values``, by number of the stack, per node; without a copy where all stacks are left."""
+    """Sum ``values``, by number of the stack, per node; not copied where all stacks are left."""
     every = len(stacks.rows) == len(values)
     return sum_by(builder.node, values if every else values[stacks.rows], size)
 
