@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+import psutil
+
 from tests.support.waiting import PATIENCE
 
 ROWS, COLUMNS = 24, 80
@@ -73,6 +75,10 @@ class Shell:
         return bool(part)
 
     def close(self) -> None:
+        # Not left to the hangup, which whoever runs the tests may have them ignore.
+        for child in psutil.Process(self.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
