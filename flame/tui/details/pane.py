@@ -186,7 +186,7 @@ def _around(view: TreeView, facts: Facts | None, width: int, clicks: bool) -> li
     several = facts is not None and facts.shapes is not None
     # The reasons of an instruction come with what they mean, below.
     children = [] if frame.kind == Kind.SASS else _children(view, width, clicks)
-    return [_attributes(frame, several, width), children]
+    return [_names(view, facts, width), _attributes(frame, several, width), children]
 
 
 def _rest(view: TreeView, facts: Facts | None, width: int) -> list[list[Line]]:
@@ -217,6 +217,16 @@ def _parents(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
     parts, number, whole = facts.parents
     title = f"heaviest above, of {format_count(number)}"
     return _parts(view, title, parts, whole, width)
+
+
+def _names(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
+    """The heaviest of the names that are shown as one."""
+    if facts is None or facts.names is None:
+        return []
+    parts, number, whole = facts.names
+    parts = [part._replace(name=printable(part.name)) for part in parts]
+    names = f"{format_count(number)} name{'' if number == 1 else 's'}, # shows all"
+    return _parts(view, names, parts, whole, width)
 
 
 def _shapes(view: TreeView, facts: Facts | None, width: int) -> list[Line]:

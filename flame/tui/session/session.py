@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import Lock
 
 from flame.core.analysis.node_activities import NodeActivities
@@ -12,7 +13,9 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
+from flame.core.projection.labels import Labels, exact_labels
 from flame.core.projection.levels import recorded_levels
+from flame.core.projection.number_folds import folds_numbers, labels_of
 from flame.core.projection.project import project as project_tree
 from flame.core.projection.selection import Selection
 from flame.tui.session.tree_view import TreeView
@@ -52,6 +55,21 @@ class Projection:
     def metric(self) -> Metric:
         """The metric shown."""
         return self.view.tree.metric
+
+    @property
+    def labels(self) -> Labels:
+        """How the frames of the trace are shown."""
+        return labels_of(self.profile, self.selection.naming, self.profile.table(self.metric))
+
+    @property
+    def exact(self) -> Labels:
+        """How they would be shown with all numbers in their names."""
+        return exact_labels(self.profile.frames, self.selection.naming)
+
+    @cached_property
+    def folds_numbers(self) -> bool:
+        """Whether the tree has frames that stand for several, which differ only in numbers."""
+        return folds_numbers(self.profile, self.selection.naming, self.view.tree)
 
     @property
     def empty(self) -> bool:

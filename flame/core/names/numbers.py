@@ -1,0 +1,99 @@
+"""Find the numbers in names, by which steps, layers and requests are told apart."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from flame.core.columns import Bool, Column
+
+STAR = "*"
+"""Stands for a number, in the name of what differs only in that."""
+
+_COUNTED = "v|layers?|blocks?|steps?|iter|epoch|batch|req"
+"""Words that numbers may follow at once: `v20`, `layer12`. In others (`fp16`, `conv1`) the digits
+are part of a name."""
+
+_PARTIES = "ranks?|devices?|dev|gpus?|cuda|streams?|nodes?|sm|compute"
+"""Words whose numbers say who or what: they are no counters."""
+
+_PATH_GOES_ON = r"(?:\.[0-9]+)*+(?:\.[^\W\d]|/)"
+
+# Parts of a name, each from a place where no letter or digit stands before. Only those in which a
+# group matches are numbers; the others keep their digits from being taken for some.
+_PART = re.compile(
+    rf"""(?<![^\W_])(?:
+      (?i:{_PARTIES})[ _:=\#\[(-]{{0,2}}[0-9]+(?:\.[0-9]+)*+
+    | (?<=\.)[A-Za-z]{{1,3}}[:(][0-9]+                 # model.py:12
+    | [0-9]+(?:,[ ]?[0-9]+)+                           # shapes
+    | [0-9]+[ ]?(?:->|<-)[ ]?[0-9]+                    # from rank to rank
+    | (?i:{_COUNTED})([0-9]+)(?![^\W_]|\.[0-9])
+    | ([0-9]+)(?![^\W_])(?:(?!\.[0-9])|(?={_PATH_GOES_ON}))
+    | [^\W_]*[0-9](?:\.[0-9]+)++(?!\.[^\W\d]|/)       # cuda12.4
+    | [^\W_]+(?:\.[0-9]+){{2,}}+(?!\.[^\W\d]|/)        # torch.2.1
+    | [^\W_]+
+    )""",
+    re.VERBOSE,
+)
+
+
+_DIGIT = re.compile("[0-9]")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+class NumberedName(NamedTuple):
+    """Hold a name without its ``numbers``: one stands between each two of the ``texts``."""
+
+    texts: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+
+def split_numbers(name: str) -> NumberedName:
+    """Split ``name`` at its numbers: `decode bs=4 v20` has 4 and 20, `sm_90 fp16 2.1` has none.
+
+    Numbers of ranks, devices and streams, versions, shapes and lines of files are none, and nothing
+    is in a name without letters.
+    """
+    if not (_DIGIT.search(name) and _LETTER.search(name)):
+        return NumberedName((name,), ())
+    spans = [match.span(match.lastindex) for match in _PART.finditer(name) if match.lastindex]
+    edges = [0, *(edge for span in spans for edge in span), len(name)]
+    parts = [name[low:high] for low, high in itertools.pairwise(edges)]
+    return NumberedName(tuple(parts[::2]), tuple(parts[1::2]))
+
+
+def are_folded_alike(name: str, other: str) -> bool:
+    """Tell whether one of two names has a `*` wherever it has not the number of the other."""
+    return _is_folded(name, other) or _is_folded(other, name)
+
+
+def _is_folded(name: str, folded: str) -> bool:
+    return STAR in folded and bool(_folded_pattern(folded).fullmatch(name))
+
+
+@lru_cache(256)
+def _folded_pattern(folded: str) -> re.Pattern[str]:
+    """An expression for the names that may be shown as ``folded``."""
+    return re.compile(r"(?:[0-9]+|\*)".join(map(re.escape, folded.split(STAR))))
+
+
+_BEFORE_NUMBERS = np.ones(256, bool)
+_BEFORE_NUMBERS[list(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] = False
+_BEFORE_NUMBERS[list(b"vrskphqVRSKPHQ")] = True  # the last letters of counted words
+
+
+def may_have_numbers(texts: bytes, start: Column, end: Column) -> Bool:
+    """Mark the names, each from ``start`` to ``end`` in ``texts``, that may have a number, bool[n].
+
+    It takes no time for names such as `f123`, of which a file may have millions.
+    """
+    chars = np.frombuffer(texts, np.uint8)
+    digit = (chars >= ord("0")) & (chars <= ord("9"))
+    begins = digit[1:] & _BEFORE_NUMBERS[chars[:-1]]
+    before = np.concatenate([[0, 0], np.cumsum(begins)])  # starts in the bytes before each
+    marked: Bool = before[end] > before[np.minimum(start + 1, end)]
+    return marked
