@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from functools import lru_cache
 from typing import NamedTuple
@@ -41,7 +40,7 @@ _PART = re.compile(
 )
 
 
-_DIGIT = re.compile("[0-9]")
+_DIGITS = re.compile("([0-9]+)")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -58,12 +57,29 @@ def split_numbers(name: str) -> NumberedName:
     Numbers of ranks, devices and streams, versions, shapes and lines of files are none, and nothing
     is in a name without letters.
     """
-    if not (_DIGIT.search(name) and _LETTER.search(name)):
-        return NumberedName((name,), ())
-    spans = [match.span(match.lastindex) for match in _PART.finditer(name) if match.lastindex]
-    edges = [0, *(edge for span in spans for edge in span), len(name)]
-    parts = [name[low:high] for low, high in itertools.pairwise(edges)]
-    return NumberedName(tuple(parts[::2]), tuple(parts[1::2]))
+    parts = _DIGITS.split(name)
+    own = _own_numbers("0".join(parts[::2]))
+    texts, numbers = [parts[0]], []
+    for counts, number, text in zip(own, parts[1::2], parts[2::2], strict=True):
+        if counts:
+            numbers.append(number)
+            texts.append(text)
+        else:
+            texts[-1] += number + text
+    return NumberedName(tuple(texts), tuple(numbers))
+
+
+@lru_cache(1024)
+def _own_numbers(name: str) -> tuple[bool, ...]:
+    """Tell which runs of digits in ``name`` are numbers, which does not depend on the digits.
+
+    So names that differ in digits alone are told once, and there may be 100,000 of them.
+    """
+    own = set()
+    if _LETTER.search(name):
+        matches = _PART.finditer(name)
+        own = {match.start(match.lastindex) for match in matches if match.lastindex}
+    return tuple(digits.start() in own for digits in _DIGITS.finditer(name))
 
 
 def are_folded_alike(name: str, other: str) -> bool:

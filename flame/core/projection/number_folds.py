@@ -105,7 +105,7 @@ def _families(frames: FrameTable, exact: Labels) -> _Families:
     for frame in _candidates(frames, exact).tolist():
         name = split_numbers(exact.text[frame])
         if name.numbers:
-            found[label_key(frames[frame], "\0".join(name.texts))].append((frame, name))
+            found[label_key(frames[frame], "0".join(name.texts))].append((frame, name))
     large = [members for members in found.values() if len(members) > MANY]
     members = [member for family in large for member in family]
     names = [name for _, name in members]
@@ -128,9 +128,10 @@ def _candidates(frames: FrameTable, exact: Labels) -> I8:
 
 def _number_columns(names: Sequence[NumberedName]) -> I8:
     ids: dict[str, int] = {}
-    columns = np.full((len(names), max((len(name.numbers) for name in names), default=0)), -1)
-    for row, name in enumerate(names):
-        columns[row, : len(name.numbers)] = [ids.setdefault(n, len(ids)) for n in name.numbers]
+    values = [ids.setdefault(number, len(ids)) for name in names for number in name.numbers]
+    size = np.array([len(name.numbers) for name in names], np.int64)
+    columns = np.full((len(names), size.max(initial=0)), -1)
+    columns[np.arange(columns.shape[1]) < size[:, None]] = values
     return columns
 
 
@@ -186,12 +187,13 @@ def _varying(families: _Families, stacks: StackTable, exact: I4, node: I8) -> Bo
 def _folded_labels(frames: FrameTable, exact: Labels, families: _Families, starred: Bool) -> Labels:
     """Label ``frames`` with a `*` for every number that is ``starred``."""
     shown = families.shown(starred, exact.shown)
-    texts, stars = {}, {}
-    for row in np.flatnonzero(starred[families.family].any(axis=1)).tolist():
-        frame, folds = int(families.frame[row]), starred[families.family[row]].tolist()
-        pieces = _between_stars(families.names[row], folds)
-        texts[frame] = STAR.join(pieces)
-        stars[int(shown[frame])] = pieces
+    folds, texts, stars = starred.tolist(), {}, {}
+    members = zip(families.frame.tolist(), families.family.tolist(), families.names, strict=True)
+    for frame, family, name in members:
+        if any(folds[family]):
+            pieces = _between_stars(name, folds[family])
+            texts[frame] = STAR.join(pieces)
+            stars[int(shown[frame])] = pieces
     _join_namesakes(frames, exact, texts, shown)
     for frame in np.flatnonzero(exact.shown != np.arange(len(frames))).tolist():
         if (text := texts.get(int(exact.shown[frame]))) is not None:
