@@ -215,7 +215,9 @@ def test_a_command_line_opens_the_app_at_the_same_place(
 
 def test_a_place_that_no_shell_takes_is_left_out() -> None:
     state = AppState(zoom=["x" * 200_000])
-    assert command_line(["a b"], LoadOptions(), Selection(naming=USUAL), state) == "flame view 'a b'"
+    assert (
+        command_line(["a b"], LoadOptions(), Selection(naming=USUAL), state) == "flame view 'a b'"
+    )
 
 
 # States

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from threading import Lock
 
 from flame.core.analysis.node_activities import NodeActivities
@@ -26,12 +25,16 @@ _KEPT_NODES = 3_000_000
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """What a selection shows: a prepared view, and the levels that its table has any frame for."""
+    """What a selection shows: a prepared view, and the levels that its table has any frame for.
+
+    ``folds_numbers``: it has frames that stand for several, which differ only in numbers.
+    """
 
     selection: Selection
     view: TreeView
     recorded: frozenset[str]
     profile: Profile
+    folds_numbers: bool = False
     _members: list[NodeActivities] = field(default_factory=list, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -65,11 +68,6 @@ class Projection:
     def exact(self) -> Labels:
         """How they would be shown with all numbers in their names."""
         return exact_labels(self.profile.frames, self.selection.naming)
-
-    @cached_property
-    def folds_numbers(self) -> bool:
-        """Whether the tree has frames that stand for several, which differ only in numbers."""
-        return folds_numbers(self.profile, self.selection.naming, self.view.tree)
 
     @property
     def empty(self) -> bool:
@@ -154,4 +152,6 @@ def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
     view = TreeView(project_tree(profile, selection))
     view.prepare()
-    return Projection(selection, view, recorded_levels(profile, view.tree.metric), profile)
+    recorded = recorded_levels(profile, view.tree.metric)
+    folds = folds_numbers(profile, selection.naming, view.tree)
+    return Projection(selection, view, recorded, profile, folds)

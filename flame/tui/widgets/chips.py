@@ -146,7 +146,8 @@ def chips(where: Sequence[Filter], profile: Profile, width: int, folds: bool = F
     """
     if not folds:
         return _filter_chips(where, profile, width)
-    chip = _chip(_FOLDED, Action.NUMBERS.click(), Action.NUMBERS.click())
+    unfold = Action.NUMBERS.click()
+    chip = [*_chip(_FOLDED, unfold, unfold), Piece("#", "key", unfold)]
     room = width - sum(width_of(piece.text) for piece in chip)
     return [*(_filter_chips(where, profile, room) if where else []), *chip]
 
