@@ -103,7 +103,7 @@ def _add_names(group: argparse._ArgumentGroup, fold_numbers: bool) -> None:
     text = "merge the layers of a model: model.layers.18.mlp becomes model.layers.*.mlp"
     add("--fold-layers", action="store_true", help=text)
     text = "show more than 8 siblings as one where only numbers differ: step 1, step 2, … become "
-    text += f"step * (default: {'on' if fold_numbers else 'off'})"
+    text += "step *; usual in view and attach"
     switch = argparse.BooleanOptionalAction
     add("--fold-numbers", action=switch, default=fold_numbers, help=text)
     text = r"replace in names: 'step \d+=step' merges all steps; may be repeated"

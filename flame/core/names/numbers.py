@@ -20,7 +20,8 @@ are part of a name."""
 _PARTIES = "ranks?|devices?|dev|gpus?|cuda|streams?|nodes?|sm|compute"
 """Words whose numbers say who or what: they are no counters."""
 
-_PATH_GOES_ON = r"(?:\.[0-9]+)*+(?:\.[^\W\d]|/)"
+# Longer runs of numbers than ten take a time that grows with their square, and are no paths.
+_PATH_GOES_ON = r"(?:\.[0-9]+){0,9}+(?:\.[^\W\d]|/)"
 
 # Parts of a name, each from a place where no letter or digit stands before. Only those in which a
 # group matches are numbers; the others keep their digits from being taken for some.
@@ -32,8 +33,8 @@ _PART = re.compile(
     | [0-9]+[ ]?(?:->|<-)[ ]?[0-9]+                    # from rank to rank
     | (?i:{_COUNTED})([0-9]+)(?![^\W_]|\.[0-9])
     | ([0-9]+)(?![^\W_])(?:(?!\.[0-9])|(?={_PATH_GOES_ON}))
-    | [^\W_]*[0-9](?:\.[0-9]+)++(?!\.[^\W\d]|/)       # cuda12.4
-    | [^\W_]+(?:\.[0-9]+){{2,}}+(?!\.[^\W\d]|/)        # torch.2.1
+    | [^\W_]*[0-9](?:\.[0-9]+){{1,9}}+(?!\.[^\W\d]|/)  # cuda12.4
+    | [^\W_]+(?:\.[0-9]+){{2,9}}+(?!\.[^\W\d]|/)     # torch.2.1
     | [^\W_]+
     )""",
     re.VERBOSE,

@@ -35,6 +35,9 @@ _KINDS = (Kind.PYTHON, Kind.NVTX, Kind.FRAME)
 """Kinds whose numbers count something. Those of devices, streams, processes and threads say who it
 was, those of kernels, shapes and instructions what it was."""
 
+_MOST_NUMBERS = 16
+"""Numbers in a name that folds: they are columns, and a file may have names of a megabyte."""
+
 _TABLES = 2  # a table of the GPU's activities and one of the host's
 
 _KEPT: WeakKeyDictionary[FrameTable, dict[Naming, list[tuple[StackTable, Labels]]]] = (
@@ -104,7 +107,7 @@ def _families(frames: FrameTable, exact: Labels) -> _Families:
     found: defaultdict[tuple[object, ...], list[tuple[int, NumberedName]]] = defaultdict(list)
     for frame in _candidates(frames, exact).tolist():
         name = split_numbers(exact.text[frame])
-        if name.numbers:
+        if 0 < len(name.numbers) <= _MOST_NUMBERS:
             found[label_key(frames[frame], "0".join(name.texts))].append((frame, name))
     large = [members for members in found.values() if len(members) > MANY]
     members = [member for family in large for member in family]

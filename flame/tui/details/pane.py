@@ -50,11 +50,13 @@ def details(
             _summary(view, palette, width, _NAME_LINES, terms),
             *_around(view, facts, width, clicks),
             *_measured(view, facts, palette, width),
+            _names(view, facts, width),
             *_rest(view, facts, width),
         ]
         return _stacked(parts)
     half = (width - 2) // 2
-    left = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
+    summary = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
+    left = _stacked([summary, _names(view, facts, half)])
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
     return side_by_side(left, right, half + 2)
@@ -186,7 +188,7 @@ def _around(view: TreeView, facts: Facts | None, width: int, clicks: bool) -> li
     several = facts is not None and facts.shapes is not None
     # The reasons of an instruction come with what they mean, below.
     children = [] if frame.kind == Kind.SASS else _children(view, width, clicks)
-    return [_names(view, facts, width), _attributes(frame, several, width), children]
+    return [_attributes(frame, several, width), children]
 
 
 def _rest(view: TreeView, facts: Facts | None, width: int) -> list[list[Line]]:

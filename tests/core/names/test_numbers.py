@@ -69,6 +69,13 @@ def test_names_sizes_and_parties_are_none(name: str) -> None:
     assert split_numbers(name) == ((name,), ())
 
 
+@pytest.mark.parametrize("part", ["0.", ".0", "0,", "a0.", "layer0.", "0 ", "rank 0"])
+@pytest.mark.parametrize("end", ["", ".b", "/", "x"])
+def test_long_names_take_no_longer_than_their_length(part: str, end: str) -> None:
+    name = f"a{part * 30_000}{end}"  # minutes, were it the square
+    assert len(split_numbers(name).texts) >= 1
+
+
 names = st.text("ab10 ._:-[]v,*é", max_size=20)
 
 
