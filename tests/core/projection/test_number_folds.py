@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import flame
 from flame.core.errors import NoMatchError
 from flame.core.model.profile import Profile
+from flame.core.model.stacks import StackBuilder
 from flame.core.model.tree import Arrangement, StackTree
-from flame.core.projection.filters import HideFrames, HideStacks, ShowStacks
+from flame.core.projection.filters import HideFrames, HideStacks, ShowStacks, StackFilter
 from flame.core.projection.labels import Naming
 from flame.core.projection.number_folds import labels_of
 from tests.support.project_tree import project_tree
@@ -288,18 +289,51 @@ def test_names_of_files_of_stacks_fold(tmp_path: Path, separator: str) -> None:
     }
 
 
-def test_ranges_without_any_work_of_a_gpu_fold_in_the_host_table() -> None:
+def test_names_of_the_host_fold() -> None:
     trace = Recorded()
     for number in range(9):
-        trace.range(f"step {number}", 10 * number, 10 * number + 5)
-    tree = project_tree(trace.profile(), "nvtx", metric="host", fold_numbers=True)
-    assert leaves(tree) == {("step *",): 45}
+        trace.function(f"layer_{number}", 10 * number, 10 * number + 5)
+    trace.kernel("gemm", 5, 9)
+    tree = project_tree(trace.profile(), "python", metric="host", fold_numbers=True)
+    assert leaves(tree) == {("layer_*",): 45}
 
 
-def test_labels_are_worked_out_once_for_each_table() -> None:
+def test_eight_below_each_of_two_parents_stand_apart() -> None:
+    launches = [
+        Launch((), (Name(parent), Name("step {}", (n,))), "gemm", 10)
+        for n in range(16)
+        for parent in [("even", "odd")[n % 2]]
+    ]
+    tree = project_tree(recorded(launches), "nvtx", fold_numbers=True)
+    assert len(leaves(tree)) == 16
+
+
+@pytest.mark.parametrize(
+    ("filter_", "time"),
+    [
+        (ShowStacks("^step 7$"), 10),
+        (HideStacks("^step 7$"), 80),
+        (HideFrames("^step 7$"), 90),
+        (ShowStacks("^(?!step [0-6])"), 20),
+        (HideStacks("^step [^7]$"), 10),
+    ],
+)
+def test_filters_know_numbers_that_are_folded(filter_: StackFilter, time: int) -> None:
+    tree = project_tree(recorded(steps(9)), "nvtx", (filter_,), fold_numbers=True)
+    assert tree.total[0] == time
+    assert names_of(tree) == ["step *"]
+
+
+def test_filters_know_no_stars() -> None:
+    with pytest.raises(NoMatchError):
+        project_tree(recorded(steps(9)), "nvtx", (ShowStacks(r"\*"),), fold_numbers=True)
+
+
+def test_labels_are_worked_out_once_for_each_table_of_stacks() -> None:
     profile, naming = recorded(steps(9)), Naming(numbers=True)
+    without_stacks = replace(profile.activities, stacks=StackBuilder().build())
     labels = labels_of(profile, naming, profile.activities)
-    assert labels_of(profile, naming, profile.host) is labels_of(profile, naming, profile.host)
+    assert labels.stars and not labels_of(profile, naming, without_stacks).stars
     assert labels_of(profile, naming, profile.activities) is labels
 
 
