@@ -15,7 +15,7 @@ import numpy as np
 
 from flame.core.columns import I4, I8, Bool, distinct, pack, run_starts, unique_rows
 from flame.core.model.activities import Activities
-from flame.core.model.frames import FrameTable, Kind, PackedFrames
+from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackTable
 from flame.core.model.tree import StackTree
@@ -37,6 +37,8 @@ was, those of kernels, shapes and instructions what it was."""
 
 _MOST_NUMBERS = 16
 """Numbers in a name that folds: they are columns, and a file may have names of a megabyte."""
+
+_PACKED = Frame(Kind.FRAME, "")
 
 _TABLES = 2  # a table of the GPU's activities and one of the host's
 
@@ -108,7 +110,7 @@ def _families(frames: FrameTable, exact: Labels) -> _Families:
     for frame in _candidates(frames, exact).tolist():
         name = split_numbers(exact.text[frame])
         if 0 < len(name.numbers) <= _MOST_NUMBERS:
-            found[label_key(frames[frame], "0".join(name.texts))].append((frame, name))
+            found[label_key(_nameless(frames, frame), "0".join(name.texts))].append((frame, name))
     large = [members for members in found.values() if len(members) > MANY]
     members = [member for family in large for member in family]
     names = [name for _, name in members]
@@ -118,6 +120,13 @@ def _families(frames: FrameTable, exact: Labels) -> _Families:
         names,
         _number_columns(names),
     )
+
+
+def _nameless(frames: FrameTable, frame: int) -> Frame:
+    """Get ``frame``, or a frame like it where it is packed: there may be millions of these."""
+    if isinstance(frames.frames, PackedFrames):
+        return frames.frames.others.get(frame, _PACKED)
+    return frames[frame]
 
 
 def _candidates(frames: FrameTable, exact: Labels) -> I8:
