@@ -84,7 +84,7 @@ def peak_mib() -> float:
 def measure(path: str, case: str) -> str:
     """What one case takes, as JSON."""
     import flame
-    from flame.core.projection.labels import Naming, labels_of
+    from flame.core.projection.labels import Naming, exact_labels
 
     trace = flame.load(path)
     trace.tree()
@@ -92,7 +92,7 @@ def measure(path: str, case: str) -> str:
     begin = time.perf_counter()
     ours = flame.Trace(sampled(trace.profile, *CASES[case]))
     made = time.perf_counter()
-    labels_of(ours.profile, Naming())
+    exact_labels(ours.profile.frames, Naming())
     named = time.perf_counter()
     orders = {}
     for levels in ORDERS:

@@ -36,6 +36,7 @@ class Trace:
         shapes: bool = False,
         rename: tuple[Rename, ...] = (),
         fold: bool = False,
+        fold_numbers: bool = False,
         arrangement: Arrangement | None = None,
     ) -> StackTree:
         """Project the trace to a stack tree; see `flame.core.projection.project.project`.
@@ -51,6 +52,7 @@ class Trace:
             shapes=shapes,
             rename=rename,
             fold=fold,
+            fold_numbers=fold_numbers,
             arrangement=arrangement,
         )
         return project(self.profile, selection)

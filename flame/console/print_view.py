@@ -11,13 +11,13 @@ import numpy as np
 from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
-from flame.core.analysis.layers import find_layers
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.wording import Terms, kind_word, short_place
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.levels import explain_missing_levels
+from flame.core.projection.number_folds import folds_numbers
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count, format_ns, format_percent, format_value
@@ -42,7 +42,7 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     width = max(width, NARROWEST)
     tree = project(profile, selection)
     summary = summarize(profile)
-    icicle, table = _icicle(profile, tree, width), _top(tree, summary.terms, width)
+    icicle, table = _icicle(profile, selection, tree, width), _top(tree, summary.terms, width)
     sections = [_header(summary, tree, title, width), icicle, table]
     sections.append(notes(summary.warnings, width))
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -86,7 +86,7 @@ class _Line:
         return self.last - self.node + 1
 
 
-def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
+def _icicle(profile: Profile, selection: Selection, tree: StackTree, width: int) -> list[str]:
     if not tree.total[0]:
         return [f"nothing to show: {tree.metric.title} is zero"]
     drawn: dict[_Line, list[str]] = {}
@@ -105,9 +105,8 @@ def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
     if lack := explain_missing_levels(profile, tree.metric, tree.levels):
         lines += textwrap.wrap(lack, width)
-    if layers := find_layers(tree):
-        apart = f"{layers.number} of {printable(layers.name)} stand apart"
-        lines.append(cut(f"{apart}: --fold-layers shows layers as one", width))
+    if folds_numbers(profile, selection.naming, tree):
+        lines.append("* stands for numbers: --no-fold-numbers shows all of them")
     return lines
 
 

@@ -152,7 +152,7 @@ class _FrameNumbers:
         """Number new ``frames`` from ``size`` on; return the next number."""
         first = frames.copy()
         text = self._tree.text
-        unique = text.frames.is_packed[frames] if isinstance(text, PackedTexts) else False
+        unique = text.is_packed[frames] if isinstance(text, PackedTexts) else False
         for place in np.flatnonzero(np.broadcast_to(~np.asarray(unique), frames.shape)).tolist():
             frame = int(frames[place])
             first[place] = self._known.setdefault(_frame(self._tree, frame), frame)
@@ -167,7 +167,7 @@ class _FrameNumbers:
         tree, text = self._tree, self._tree.text
         for frames in self._written:
             for frame in frames:
-                if isinstance(text, PackedTexts) and text.frames.is_packed[frame]:
+                if isinstance(text, PackedTexts) and text.is_packed[frame]:
                     yield SpeedscopeFrame(text.frames.name(frame), _PACKED_KIND)
                 else:
                     yield _frame(tree, int(frame))

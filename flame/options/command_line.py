@@ -92,6 +92,8 @@ def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:
         yield from _option("--rename", f"{rule.pattern.pattern}={rule.replacement}")
     if naming.fold:
         yield "--fold-layers"
+    if not naming.numbers:
+        yield "--no-fold-numbers"
 
 
 def _filters(filters: Iterable[Filter]) -> Iterator[str]:

@@ -38,18 +38,21 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:
-    """Parse ``words``, all of them options of `add_selection`; UsageError for others."""
+    """Parse ``words``, all of them options of ``flame view``; UsageError for others."""
     parser = Parser(prog="flame view", add_help=False, allow_abbrev=False)
-    add_selection(parser)
+    add_selection(parser, fold_numbers=True)
     args = parser.parse_args(words)
     return load_options_of(args), selection_of(args)
 
 
-def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Add all options that `load_options_of` and `selection_of` read."""
+def add_selection(parser: argparse.ArgumentParser, *, fold_numbers: bool = False) -> None:
+    """Add all options that `load_options_of` and `selection_of` read.
+
+    ``fold_numbers`` is whether names that differ only in numbers are folded if nothing is said.
+    """
     _add_stack(parser.add_argument_group("selection"))
     _add_filters(parser.add_argument_group("filters (all must hold)"))
-    _add_names(parser.add_argument_group("names"))
+    _add_names(parser.add_argument_group("names"), fold_numbers)
     add_ncu(parser)
 
 
@@ -90,7 +93,7 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
         group.add_argument(kind.option, **how)
 
 
-def _add_names(group: argparse._ArgumentGroup) -> None:
+def _add_names(group: argparse._ArgumentGroup, fold_numbers: bool) -> None:
     add = group.add_argument
     text = "how much of a kernel's name: base (default), demangled or mangled"
     add("--kernel-names", metavar="NAMES", help=text)
@@ -99,6 +102,10 @@ def _add_names(group: argparse._ArgumentGroup) -> None:
     add("--shapes", action="store_true", help=_SHAPES_HELP)
     text = "merge the layers of a model: model.layers.18.mlp becomes model.layers.*.mlp"
     add("--fold-layers", action="store_true", help=text)
+    text = "show more than 8 siblings as one where only numbers differ: step 1, step 2, … become "
+    text += "step *; usual in view and attach"
+    switch = argparse.BooleanOptionalAction
+    add("--fold-numbers", action=switch, default=fold_numbers, help=text)
     text = r"replace in names: 'step \d+=step' merges all steps; may be repeated"
     add("--rename", metavar="RE=REPL", action="append", default=[], help=text)
     text = "NVTX start/end ranges too, on the thread that started them; not only push/pop"
@@ -167,7 +174,8 @@ def _naming(args: argparse.Namespace) -> Naming:
     from flame.core.projection.labels import Naming
 
     rename = tuple(map(parse_rename, args.rename))
-    return Naming(args.kernel_names or "base", args.shapes, rename, args.fold_layers)
+    names = args.kernel_names or "base"
+    return Naming(names, args.shapes, rename, args.fold_layers, args.fold_numbers)
 
 
 def _arrangement(args: argparse.Namespace) -> Arrangement:

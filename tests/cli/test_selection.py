@@ -120,3 +120,17 @@ def test_what_chooses_nothing_is_said(
     options: list[str], said: str, flame: Flame, trace: Path
 ) -> None:
     assert said in flame("view", trace, *options).complaint()
+
+
+def test_numbers_fold_in_view_and_in_exports_on_request(flame: Flame, tmp_path: Path) -> None:
+    path = tmp_path / "steps.folded"
+    path.write_text("".join(f"main;step_{number} 1\n" for number in range(9)))
+    assert "step_*" in flame("view", path, "--print").out
+    assert "step_8" in flame("view", path, "--print", "--no-fold-numbers").out
+    exact = flame("export", path, "-f", "folded", "-o", "-").out
+    assert exact.splitlines() == [f"main;step_{number} 1" for number in range(9)]
+    assert (
+        flame("export", path, "-f", "folded", "-o", "-", "--fold-numbers").out == "main;step_* 9\n"
+    )
+    frames = flame("export", path, "-f", "speedscope", "-o", "-", "--fold-numbers").out
+    assert '"step_*"' in frames and "step_0" not in frames

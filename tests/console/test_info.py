@@ -279,17 +279,18 @@ def test_a_python_function_says_where_it_is(profile_of: Load) -> None:
     assert re.search(r"python +\S.*  \w+\.py:\d+$", "\n".join(lines), re.MULTILINE)
 
 
-def test_layers_that_stand_apart_are_told_how_to_be_one(profile_of: Load) -> None:
+def test_stars_for_numbers_are_explained(profile_of: Load) -> None:
     def arrange(file: NsysFile) -> None:
         for number in range(9):
             file.nvtx(f"layers.{number}.mlp", 1_000 * number, 1_000 * number + 900)
             launched(file, "gemm", 1_000 * number + 500, 100, corr=number + 1)
 
     profile = profile_of(arrange)
-    said = "9 of layers.*.mlp stand apart: --fold-layers shows layers as one"
-    assert said in drawn(profile)
-    assert said not in drawn(profile, naming=Naming(fold=True))
-    assert said not in drawn(profile, levels=("kernel",))
+    said, folded = "* stands for numbers: --no-fold-numbers shows all of them", Naming(numbers=True)
+    assert said in drawn(profile, naming=folded)
+    assert any("layers.*.mlp" in line for line in icicle(drawn(profile, naming=folded)))
+    assert said not in drawn(profile)
+    assert said not in drawn(profile, naming=folded, levels=("kernel",))
 
 
 def test_levels_that_the_trace_lacks_are_named(profile_of: Load) -> None:

@@ -103,7 +103,9 @@ namings = st.builds(
     shapes=st.booleans(),
     rename=st.lists(renames(), max_size=2).map(tuple),
     fold=st.booleans(),
+    numbers=st.booleans(),
 )
+USUAL = Naming(numbers=True)
 arrangements = st.builds(Arrangement, st.booleans(), st.booleans(), st.sampled_from(ORDERS))
 selections = st.builds(
     Selection,
@@ -147,7 +149,7 @@ def test_options_lead_back_to_what_they_were_made_of(
 
 
 def test_what_is_as_by_default_needs_no_option() -> None:
-    assert options_of(LoadOptions(), Selection()) == []
+    assert options_of(LoadOptions(), Selection(naming=USUAL)) == []
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_what_is_as_by_default_needs_no_option() -> None:
     ],
 )
 def test_filters_are_spelled_as_a_user_would(filters: tuple[Any, ...], words: list[str]) -> None:
-    assert options_of(LoadOptions(), Selection(where=filters)) == words
+    assert options_of(LoadOptions(), Selection(where=filters, naming=USUAL)) == words
 
 
 Ran = tuple[list[str], LoadOptions, Selection, AppState | None]
@@ -213,7 +215,9 @@ def test_a_command_line_opens_the_app_at_the_same_place(
 
 def test_a_place_that_no_shell_takes_is_left_out() -> None:
     state = AppState(zoom=["x" * 200_000])
-    assert command_line(["a b"], LoadOptions(), Selection(), state) == "flame view 'a b'"
+    assert (
+        command_line(["a b"], LoadOptions(), Selection(naming=USUAL), state) == "flame view 'a b'"
+    )
 
 
 # States

@@ -17,6 +17,7 @@ import pytest
 
 from flame.core.loading.many import load
 from flame.core.model.tree import StackTree
+from flame.core.projection.labels import Naming
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.core.units import format_count
@@ -158,7 +159,7 @@ def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: 
     if not trace.exists():
         pytest.skip(f"no real trace {trace}")
     profile = load(trace)
-    tree = project(profile, Selection(levels=STACK))
+    tree = project(profile, Selection(levels=STACK, naming=Naming(numbers=True)))
     hottest = tree.children(0)[0]
     span, kernel = tree.name(hottest), heaviest_kernel(tree, hottest)
 
@@ -206,7 +207,8 @@ def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: 
     tmux.press("q")
     ended(tmux)
 
-    tmux.line(f"{FLAME} export {trace} -f folded -o own.txt --levels {','.join(STACK)}; echo is $?")
+    as_shown = f"--levels {','.join(STACK)} --fold-numbers"
+    tmux.line(f"{FLAME} export {trace} -f folded -o own.txt {as_shown}; echo is $?")
     tmux.until("is 0")
     assert stacks(tmp_path / name) == stacks(tmp_path / "own.txt")
     assert sum(stacks(tmp_path / name).values()) == profile.gpu_time

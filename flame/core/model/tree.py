@@ -13,6 +13,7 @@ from flame.core.columns import I4, I8, Bool
 from flame.core.errors import UsageError
 from flame.core.model.frames import FrameTable, Kind
 from flame.core.model.metrics import Metric
+from flame.core.names.numbers import are_folded_alike
 
 Order = Literal["weight", "name", "start"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -222,15 +223,26 @@ class StackTree:
         return outer
 
     def find(self, names: tuple[str, ...]) -> int:
-        """Find the deepest node along ``names`` from the root; the root where nothing matches."""
+        """Find the deepest node along ``names`` from the root; the root where nothing matches.
+
+        A name that is not there may be there with folded numbers or, if it has some itself,
+        without: then at the widest such node.
+        """
         node = 0
         for name in names:
-            matches = (child for child in self.children(node) if self.name(child) == name)
-            child = next(matches, None)
+            child = self._child_called(node, name)
             if child is None:
                 break
             node = child
         return node
+
+    def _child_called(self, node: int, name: str) -> int | None:
+        children = self.children(node)
+        same = (child for child in children if self.name(child) == name)
+        if (child := next(same, None)) is not None:
+            return child
+        alike = (child for child in children if are_folded_alike(name, self.name(child)))
+        return max(alike, key=self.total.__getitem__, default=None)
 
 
 @dataclass(frozen=True)

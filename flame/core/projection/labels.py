@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from flame.core.columns import I4, I8
+from flame.core.columns import I4, I8, Bool
 from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
-from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
 
@@ -26,18 +25,25 @@ class Naming:
     """Choose how frames are named, which changes nothing that was measured.
 
     ``fold`` shows ranges without their layer's index, and modules without their number, after all
-    ``rename`` rules.
+    ``rename`` rules; ``numbers`` shows names as one of which many differ only in numbers (see
+    `flame.core.projection.number_folds`), after that.
     """
 
     kernel_names: str = "base"
     shapes: bool = False
     rename: tuple[Rename, ...] = ()
     fold: bool = False
+    numbers: bool = False
 
     def __post_init__(self) -> None:
         if self.kernel_names not in KERNEL_NAMES:
             choices = ", ".join(KERNEL_NAMES)
             raise UsageError(f"unknown kernel names '{self.kernel_names}': choose from {choices}")
+
+    @property
+    def exact(self) -> Naming:
+        """The same with all numbers in names."""
+        return replace(self, numbers=False) if self.numbers else self
 
     def text(self, frame: Frame) -> str:
         """Make the display name of ``frame``."""
@@ -66,6 +72,13 @@ class PackedTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self.frames)
 
+    @cached_property
+    def is_packed(self) -> Bool:
+        """Whether each text is the name of a frame that is packed, bool[n]."""
+        packed = self.frames.is_packed.copy()
+        packed[list(self.others)] = False
+        return packed
+
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload
@@ -84,11 +97,13 @@ class Labels:
 
     ``text[frame id]`` is the name; ``shown`` i4[n] is the id of the frame that each is shown as:
     frames of equal kind, name, place and `SEPARATING_MARKS` are shown as one, instructions only
-    those of one kernel.
+    those of one kernel. ``stars`` has the parts between the folded numbers of the names that have
+    some, by the id of what is shown.
     """
 
     text: Sequence[str]
     shown: I4
+    stars: Mapping[int, tuple[str, ...]] = field(default_factory=dict, repr=False)
     _natural: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -119,11 +134,11 @@ def _prefix_length(match: re.Match[str]) -> str:
 _KEPT: WeakKeyDictionary[FrameTable, dict[Naming, Labels]] = WeakKeyDictionary()
 
 
-def labels_of(profile: Profile, naming: Naming) -> Labels:
-    """Name the frames of ``profile`` as ``naming`` says; worked out once per table of frames."""
-    kept = _KEPT.setdefault(profile.frames, {})
+def exact_labels(frames: FrameTable, naming: Naming) -> Labels:
+    """Name ``frames`` as ``naming`` says, but with all numbers; worked out once per table."""
+    kept, naming = _KEPT.setdefault(frames, {}), naming.exact
     if naming not in kept:
-        kept[naming] = _label(profile.frames, naming)
+        kept[naming] = _label(frames, naming)
     return kept[naming]
 
 
@@ -140,7 +155,7 @@ def _label(frames: FrameTable, naming: Naming) -> Labels:
 
 
 def keep_labels(frames: FrameTable, labels: Mapping[Naming, Labels]) -> None:
-    """Keep ``labels`` of ``frames``, which are known already, for `labels_of`."""
+    """Keep ``labels`` of ``frames``, which are known already, for `exact_labels`."""
     _KEPT.setdefault(frames, {}).update(labels)
 
 
@@ -164,10 +179,16 @@ class Labeller:
         for index in range(len(self._text), len(frames)):
             frame = frames[index]
             text = self._naming.text(frame)
-            key = (frame.kind, text, frame.file, frame.line, _marks(frame))
+            key = label_key(frame, text)
             self._text.append(text)
             self._shown.append(self._first.setdefault(key, index))
-        return Labels(tuple(self._text), np.array(self._shown, np.int32), self._natural)
+        shown = np.array(self._shown, np.int32)
+        return Labels(tuple(self._text), shown, _natural=self._natural)
+
+
+def label_key(frame: Frame, text: str) -> tuple[object, ...]:
+    """Make the key that frames shown as one have in common; ``frame`` is called ``text``."""
+    return frame.kind, text, frame.file, frame.line, _marks(frame)
 
 
 def _marks(frame: Frame) -> tuple[tuple[str, str], ...]:

@@ -31,6 +31,11 @@ class StackColumns:
             return self
         return StackColumns(self.rows[kept], tuple(step[kept] for step in self.frames))
 
+    def rename(self, shown: I4) -> StackColumns:
+        """Put the frame that each is ``shown`` as (i4[frames]) in its place."""
+        shown = np.append(shown, np.int32(-1))
+        return StackColumns(self.rows, tuple(shown[step] for step in self.frames))
+
     def close_gaps(self) -> StackColumns:
         """Move the frames of each stack up to the first steps, so that none is missing between."""
         steps = itertools.pairwise(self.frames)

@@ -9,10 +9,11 @@ from flame.core.errors import NoMatchError
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.filters import Filter, explain_no_match
-from flame.core.projection.labels import Labels, labels_of
+from flame.core.projection.filters import Filter, StackFilter, explain_no_match
+from flame.core.projection.labels import Labels, exact_labels
 from flame.core.projection.level_columns import StackColumns, arrange_stacks, level_columns
 from flame.core.projection.levels import check_levels, default_levels
+from flame.core.projection.number_folds import labels_of
 from flame.core.projection.sample_split import WeightedStacks, split_by_samples
 from flame.core.projection.selection import Selection
 from flame.core.projection.stack_filters import filter_stacks
@@ -32,18 +33,23 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
 
     The order of the filters does not matter: those on activities choose first, then those on
     stacks, which see all of a stack as it is shown from the root down (so collapsing and inverting
-    come after them), and a `MinShare` last. The total of the root is the sum of the metric over
-    the activities that pass, exactly. Raises NoMatchError when filters leave nothing, UsageError
-    for unknown levels or metrics and for wrong expressions.
+    come after them), and a `MinShare` last. They know names with all their numbers, even where
+    these are folded. The total of the root is the sum of the metric over the activities that pass,
+    exactly. Raises NoMatchError when filters leave nothing, UsageError for unknown levels or
+    metrics and for wrong expressions.
     """
     selection = selection or Selection()
     filters, arrangement = selection.where, selection.arrangement
     metric, levels = _metric_and_levels(profile, selection)
-    labels = labels_of(profile, selection.naming)
+    labels = exact = labels_of(profile, selection.naming, profile.table(metric))
+    if any(isinstance(filter_, StackFilter) for filter_ in filters):
+        exact = exact_labels(profile.frames, selection.naming)
 
-    stacks = _weighed_stacks(profile, metric, filters, levels, labels)
-    shown = filter_stacks(stacks.columns, filters, labels.text)
+    stacks = _weighed_stacks(profile, metric, filters, levels, exact)
+    shown = filter_stacks(stacks.columns, filters, exact.text)
     _check_match(profile, filters, shown)
+    if exact is not labels:
+        shown = shown.rename(labels.shown)
     nodes, node = build_nodes(arrange_stacks(shown, arrangement), stacks.weights)
     del shown
     stacks = stacks.drop_columns()

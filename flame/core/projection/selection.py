@@ -31,6 +31,7 @@ def select(
     shapes: bool = False,
     rename: tuple[Rename, ...] = (),
     fold: bool = False,
+    fold_numbers: bool = False,
     arrangement: Arrangement | None = None,
 ) -> Selection:
     """Make a `Selection` from values as users write them; ``levels`` may be ``"nvtx,kernel"``.
@@ -41,5 +42,5 @@ def select(
         levels = parse_levels(levels)
     if levels and shapes:
         levels = add_shapes(levels)
-    naming = Naming(kernel_names, shapes, rename, fold)
+    naming = Naming(kernel_names, shapes, rename, fold, fold_numbers)
     return Selection(levels, where, metric, naming, arrangement or Arrangement())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,15 +105,21 @@ def _contain_launches(pieces: RangePieces, table: Activities, rows: Bool) -> Boo
 
 
 def matching_intervals(
-    timeline: Timeline, tree: StackTree, mask: Bool, pattern: re.Pattern[str]
+    timeline: Timeline,
+    tree: StackTree,
+    mask: Bool,
+    pattern: re.Pattern[str],
+    exact: Sequence[str] = (),
 ) -> Bool:
     """Find the intervals that match: ranges by name, activities by theirs or any frame above.
 
-    ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``.
+    ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``, ``exact`` (by frame id)
+    the names with all their numbers, of which ranges may have any.
     """
     fits = np.zeros(len(tree.text), bool)
     used = np.flatnonzero(np.bincount(timeline.frame, minlength=len(fits)))
-    fits[find_matching(tree.text, used, pattern)] = True
+    for text in filter(None, (tree.text, exact)):
+        fits[find_matching(text, used, pattern)] = True
     hits = fits[timeline.frame]
     if tree.metric.table == "gpu":
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))

@@ -20,7 +20,6 @@ from flame.core.model.meta import Device
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
-from flame.core.projection.labels import labels_of
 from flame.core.units import format_percent, format_whole_percent
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
 from flame.tui.session.session import Projection
@@ -85,7 +84,8 @@ class Facts:
     ``spread`` and ``histogram`` are of the metric per activity (of the time, where the metric only
     counts), of the ``latest`` so many where there are no rows of all (else 0), ``queue`` of the
     delay from launch to start, ns. ``parents`` are those of all places,
-    ``on`` the GPUs, streams, … and ``shapes`` those of an operator, where there are several. Until
+    ``on`` the GPUs, streams, … and ``shapes`` those of an operator, where there are several.
+    ``names`` are those that the frame stands for, where it folds numbers. Until
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
     ``sampled`` is what PC samples say.
     """
@@ -101,6 +101,7 @@ class Facts:
     launched: Launched | None = None
     moved: Moved | None = None
     unread: str = ""
+    names: HeaviestParts | None = None
     shapes: HeaviestParts | None = None
     latest: int = 0
     sampled: SampledFacts | None = None
@@ -127,6 +128,7 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         _parents(shown, frame),
         _on(profile, table, groups),
         tuple(_notes(shown, frame, groups)),
+        names=_names(shown, frame, groups),
         shapes=_shapes(shown, frame, groups),
         latest=len(rows) if len(rows) < number else 0,
         sampled=sampled_of(shown, tree, node),
@@ -194,13 +196,27 @@ def _gpu(profile: Profile, device: Device) -> str:
     return f"{profile.sources[device.source].label} GPU {device.id}"
 
 
+_LEVELS = {Kind.PYTHON: "python", Kind.NVTX: "nvtx", Kind.FRAME: "stack"}
+
+
+def _names(shown: Projection, frame: int, groups: I8) -> HeaviestParts | None:
+    """The names that ``frame`` stands for, with their numbers; ``groups`` has the metric."""
+    labels, exact, table = shown.labels, shown.exact, shown.profile.table(shown.metric)
+    if frame not in labels.stars:
+        return None
+    names = np.where(labels.shown == frame, exact.shown, np.int32(-1))
+    of_stack = table.stacks.innermost(names)
+    level: I4 = getattr(table.groups, _LEVELS[shown.profile.frames[frame].kind])
+    return _parts(of_stack[level], groups, lambda at: exact.text[at])
+
+
 def _shapes(shown: Projection, frame: int, groups: I8) -> HeaviestParts | None:
     """The shapes that the range ``frame`` has, over its activities; ``groups`` has the metric."""
     profile, table = shown.profile, shown.profile.table(shown.metric)
     if profile.frames[frame].kind != Kind.NVTX or profile.resolved:
         return None
     of_frame = profile.grouping.shapes
-    same = labels_of(profile, shown.selection.naming).shown[: len(of_frame)] == frame
+    same = shown.labels.shown[: len(of_frame)] == frame
     of_stack = table.stacks.innermost(np.where(same, of_frame, np.int32(-1)))
     parts = _parts(of_stack[table.groups.nvtx], groups, lambda at: profile.frames[at].name)
     return parts if parts.number > 1 else None

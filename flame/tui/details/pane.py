@@ -50,11 +50,13 @@ def details(
             _summary(view, palette, width, _NAME_LINES, terms),
             *_around(view, facts, width, clicks),
             *_measured(view, facts, palette, width),
+            _names(view, facts, width),
             *_rest(view, facts, width),
         ]
         return _stacked(parts)
     half = (width - 2) // 2
-    left = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
+    summary = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
+    left = _stacked([summary, _names(view, facts, half)])
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
     return side_by_side(left, right, half + 2)
@@ -217,6 +219,16 @@ def _parents(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
     parts, number, whole = facts.parents
     title = f"heaviest above, of {format_count(number)}"
     return _parts(view, title, parts, whole, width)
+
+
+def _names(view: TreeView, facts: Facts | None, width: int) -> list[Line]:
+    """The heaviest of the names that are shown as one."""
+    if facts is None or facts.names is None:
+        return []
+    parts, number, whole = facts.names
+    parts = [part._replace(name=printable(part.name)) for part in parts]
+    names = f"{format_count(number)} name{'' if number == 1 else 's'}, # shows all"
+    return _parts(view, names, parts, whole, width)
 
 
 def _shapes(view: TreeView, facts: Facts | None, width: int) -> list[Line]:

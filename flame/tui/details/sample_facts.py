@@ -10,7 +10,6 @@ from flame.core.columns import I4, I8, Bool, expand_ranges, sum_by
 from flame.core.model.frames import Kind
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.tree import StackTree
-from flame.core.projection.labels import labels_of
 from flame.tui.sampling.subject import groups_below, kernel_above
 from flame.tui.session.session import Projection
 
@@ -67,7 +66,7 @@ def _entries(shown: Projection, sampling: Sampling, tree: StackTree, node: int, 
     """Entries of the distributions ``used`` at the instruction, and for the reason, of ``node``."""
     entries = expand_ranges(sampling.bounds[used], np.diff(sampling.bounds)[used])
     path = tree.path(node) if tree is shown.view.tree else [node]
-    same = labels_of(shown.profile, shown.selection.naming).shown
+    same = shown.labels.shown
     for above in path:
         frame, kind = int(tree.frame[above]), tree.kind(above)
         if kind in (Kind.SASS, Kind.STALL):
@@ -79,7 +78,7 @@ def _entries(shown: Projection, sampling: Sampling, tree: StackTree, node: int, 
 def _kernels(shown: Projection, groups: Bool) -> int:
     """How many kernels ``groups`` are of, by the names shown."""
     frames = shown.profile.activities.groups.frame[groups]
-    return len(np.unique(labels_of(shown.profile, shown.selection.naming).shown[frames]))
+    return len(np.unique(shown.labels.shown[frames]))
 
 
 def _reasons(shown: Projection, stall: I4, samples: I8) -> tuple[tuple[str, int], ...]:
@@ -92,7 +91,7 @@ def _reasons(shown: Projection, stall: I4, samples: I8) -> tuple[tuple[str, int]
 def _hottest(shown: Projection, sass: I4, samples: I8) -> Hottest:
     frames, sums = _sums(sass, samples)
     most = int(np.argmax(sums))
-    name = labels_of(shown.profile, shown.selection.naming).text[int(frames[most])]
+    name = shown.labels.text[int(frames[most])]
     return Hottest(name, int(sums[most]), len(frames))
 
 

@@ -43,6 +43,7 @@ def shown_about(shown: Projection) -> str:
     view, filters = shown.view, len(shown.selection.where)
     words = [f"the {shown.metric.title}, levels and order on screen"]
     words += [f"{filters} filter{'' if filters == 1 else 's'}"] if filters else []
+    words += ["numbers folded"] if shown.folds_numbers else []
     node = view.viewport.zoom.node
     words += [f"below {cut(view.name(node), _NAME)}"] if node else []
     words += (

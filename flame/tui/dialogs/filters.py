@@ -11,13 +11,13 @@ from textual.widgets import Input
 
 from flame.core.analysis.wording import NVTX, terms_of
 from flame.core.errors import UsageError
-from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Filter, NvtxRange
 from flame.core.units import format_percent, format_value
 from flame.tui.dialogs.filter_fields import FIELDS, Field
 from flame.tui.dialogs.list_fields import ListField, Option, weight_of
 from flame.tui.dialogs.text_fields import TextField
+from flame.tui.session.query import SelectedName
 from flame.tui.session.wording import whole_of
 from flame.tui.toolkit.dialog import CURSOR, Dialog
 from flame.tui.toolkit.lines import Line, Piece
@@ -50,7 +50,7 @@ def slots(where: Sequence[Filter], offered: Sequence[Field] = FIELDS) -> list[Sl
 class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     """Return all filters that are to hold, or None if the user left without applying any change.
 
-    ``name`` and ``kind`` are those of the selected frame, with which new filters begin.
+    ``name`` is that of the selected frame, with which new filters begin.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -62,13 +62,13 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         Binding("escape,q,f", "leave"),
     ]
 
-    def __init__(self, profile: Profile, where: tuple[Filter, ...], name: str, kind: Kind) -> None:
+    def __init__(self, profile: Profile, where: tuple[Filter, ...], name: SelectedName) -> None:
         super().__init__()
         self._profile = profile
         self._offered = [field for field in FIELDS if field.applies(profile)]
         self._before = where
         self._where = list(where)
-        self._frame = (name, kind)
+        self._frame_name = name
         self._slot: Slot | None = None
         self._options: list[Option] = []
         self._on: set[int] = set()
@@ -218,7 +218,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
 
     def _begin_typing(self, field: TextField, filter_: Filter | None) -> None:
         entry = self.entry
-        entry.value = field.spell(filter_) if filter_ else field.guess(*self._frame)
+        entry.value = field.spell(filter_) if filter_ else field.guess(self._frame_name)
         entry.display = True
         self.set_focus(entry)
 

@@ -37,7 +37,7 @@ from flame.core.projection.filters import (
     Time,
 )
 from flame.core.units import format_count, format_ns
-from flame.tui.session.query import Query, exact_pattern
+from flame.tui.session.query import Query, SelectedName
 
 _SOME = 4
 _AT_ONCE = 10_000
@@ -49,7 +49,7 @@ class TextField:
     """A kind of filter that is typed.
 
     ``spell`` is the text of a filter, ``read`` the filter of a text (UsageError where it is
-    wrong), ``guess`` the text to begin with, from the selected frame's name and kind; ``doubt``
+    wrong), ``guess`` the text to begin with, from the ``selected`` frame's name; ``doubt``
     says why a filter would leave nothing, as far as that is known at once, ``applies`` whether
     there is anything in the trace that such filters are about.
     """
@@ -58,7 +58,7 @@ class TextField:
     about: Callable[[Profile], str]
     spell: Callable[[Any], str]
     read: Callable[[str], Filter]
-    guess: Callable[[str, Kind], str]
+    guess: Callable[[SelectedName], str]
     several: bool = False
     doubt: Callable[[Profile, Any], str] = lambda profile, filter_: ""
     applies: Callable[[Profile], bool] = lambda profile: True
@@ -81,16 +81,16 @@ def _pattern(filter_: Any) -> str:
     return str(filter_.pattern)
 
 
-def _frame(name: str, kind: Kind) -> str:
-    return exact_pattern(name) if kind not in (Kind.ROOT, Kind.REST) else ""
+def _frame(selected: SelectedName) -> str:
+    return selected.pattern if selected.kind not in (Kind.ROOT, Kind.REST) else ""
 
 
-def _kernel(name: str, kind: Kind) -> str:
-    return exact_pattern(name) if kind == Kind.KERNEL else ""
+def _kernel(selected: SelectedName) -> str:
+    return selected.pattern if selected.kind == Kind.KERNEL else ""
 
 
-def _range(name: str, kind: Kind) -> str:
-    return format_nvtx_range(NvtxRange(name)) if kind == Kind.NVTX else ""
+def _range(selected: SelectedName) -> str:
+    return format_nvtx_range(NvtxRange(selected.name)) if selected.kind == Kind.NVTX else ""
 
 
 def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
@@ -104,7 +104,7 @@ def _no_such_range(profile: Profile, filter_: NvtxRange) -> str:
     return f"no range is called so{hint}"
 
 
-def _nothing(name: str, kind: Kind) -> str:
+def _nothing(selected: SelectedName) -> str:
     return ""
 
 

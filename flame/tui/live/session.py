@@ -12,8 +12,8 @@ from flame.core.live.window import ALL, LiveWindow
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.labels import labels_of
 from flame.core.projection.levels import default_levels, recorded_levels
+from flame.core.projection.number_folds import labels_of
 from flame.core.projection.selection import Selection
 from flame.tui.session.session import Projection, Session, project
 from flame.tui.session.tree_view import TreeView
@@ -75,7 +75,7 @@ def _nothing(profile: Profile, selection: Selection) -> StackTree:
     root, none = np.zeros(1, np.int32), np.zeros(1, np.int64)
     return StackTree(
         profile.frames,
-        labels_of(profile, selection.naming).text,
+        labels_of(profile, selection.naming, profile.table(metric)).text,
         metric,
         levels,
         root - 1,

@@ -65,7 +65,7 @@ class MainLayout:
         """Show in the lines what is projected, and by which filters."""
         session = projector.session
         self.header.show(session.inputs.title, session.profile, projector.shown)
-        self.chips.show(projector.wanted.where, session.profile)
+        self.chips.show(projector.wanted.where, session.profile, projector.shown.folds_numbers)
         self.empty.update()
 
     def show_cursor(self, projector: Projector, pane: Pane) -> None:

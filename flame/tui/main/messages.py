@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from flame.core.analysis.layers import find_layers
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.levels import explain_missing_levels
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import cut, printable
+from flame.tui.toolkit.text import printable
 from flame.tui.widgets.pages import warning_lines
-
-_LAYER = 48
 
 
 class Greeting(NamedTuple):
@@ -25,16 +22,13 @@ class Greeting(NamedTuple):
 
 
 def greeting(profile: Profile, tree: StackTree) -> Greeting | None:
-    """Say what is wrong with the trace, or else how to see more in it."""
+    """Say what is wrong with the trace, or that there is more to read of it."""
     warnings = profile.warnings
     if lack := explain_missing_levels(profile, tree.metric, tree.levels):
         return Greeting(lack, "warning", "L: levels")
     if warnings:
         more = f"w: all {len(warnings)} notes" if len(warnings) > 1 else "w: notes"
         return Greeting(printable(warnings[0]), "warning", more)
-    if layers := find_layers(tree):
-        note = f"{layers.number} of {cut(layers.name, _LAYER)} stand apart"
-        return Greeting(note, "dim", "L f: as one")
     return None
 
 

@@ -169,7 +169,6 @@ class MainScreen(FlameScreen):
     def _take(self) -> None:
         """Show a projection that has just arrived."""
         self.set_class(self.shown.empty, "-empty")
-        self.set_class(bool(self.shown.selection.where), "-filtered")
         self._show()
         self.parts.show_projection(self.projector)
 
@@ -331,6 +330,7 @@ class MainScreen(FlameScreen):
     action_quick = _applied(selections.add_quick_filter)
     action_metric = _applied(selections.change_metric)
     action_level = _applied(selections.switch_level)
+    action_numbers = _applied(selections.fold_numbers)
     action_invert = _applied(selections.invert)
     action_collapse = _applied(selections.collapse)
     action_sort = _applied(selections.change_order)

@@ -15,6 +15,7 @@ from flame.core.projection.selection import Selection
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
 from flame.tui.main.actions import ShownScreen
+from flame.tui.session.query import SelectedName
 from flame.tui.shell.actions import QuickFilter
 from flame.tui.widgets.chips import quick_filter
 
@@ -27,18 +28,22 @@ Outcome = Sequence[Selection] | str
 
 def filters_dialog(screen: ShownScreen) -> FiltersDialog:
     """Ask for filters, of the name that is selected if they are of names."""
-    tree, node = screen.view.tree, screen.view.cursor.node
-    profile, filters = screen.session.profile, screen.wanted.where
-    return FiltersDialog(profile, filters, tree.name(node), tree.kind(node))
+    return FiltersDialog(screen.session.profile, screen.wanted.where, _selected(screen))
 
 
 def add_quick_filter(screen: ShownScreen, kind: str) -> Outcome:
     """Add the `QuickFilter` called ``kind`` for the name that is selected, unless it is there."""
-    wanted, tree, node = screen.wanted, screen.view.tree, screen.view.cursor.node
-    if tree.kind(node) == Kind.ROOT:
+    wanted, selected = screen.wanted, _selected(screen)
+    if selected.kind == Kind.ROOT:
         return "select a frame first: this is the root"
-    filter_ = quick_filter(QuickFilter(kind), tree.name(node))
+    filter_ = quick_filter(QuickFilter(kind), selected)
     return [] if filter_ in wanted.where else [replace(wanted, where=(*wanted.where, filter_))]
+
+
+def _selected(screen: ShownScreen) -> SelectedName:
+    tree, node = screen.view.tree, screen.view.cursor.node
+    stars = screen.shown.labels.stars.get(int(tree.frame[node]), ())
+    return SelectedName(tree.name(node), tree.kind(node), stars)
 
 
 def replace_filter(wanted: Selection, filter_: Filter) -> Selection:
@@ -87,6 +92,14 @@ def switch_level(screen: ShownScreen, level: str) -> Outcome:
     if level not in screen.shown.recorded:
         return why_absent(level)
     return [replace(screen.wanted, levels=levels)] if levels else "the last level stays on"
+
+
+def fold_numbers(screen: ShownScreen) -> Outcome:
+    """Show names as one of which many siblings differ only in numbers, or all of them again."""
+    naming = screen.wanted.naming
+    if naming.numbers and not screen.shown.folds_numbers:
+        return "no names here that differ only in numbers, or few"
+    return [replace(screen.wanted, naming=replace(naming, numbers=not naming.numbers))]
 
 
 def _usual_levels(screen: ShownScreen) -> tuple[str, ...]:

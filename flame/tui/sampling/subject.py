@@ -13,7 +13,6 @@ from flame.core.model.frames import Kind
 from flame.core.model.metrics import Metric
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import GroupFilter, passing_rows
-from flame.core.projection.labels import labels_of
 from flame.tui.sampling.version import Version, versions_of
 from flame.tui.session.session import Projection
 from flame.tui.session.wording import NO_SAMPLES
@@ -87,7 +86,7 @@ def _subject(shown: Projection, of_group: I4, below: Bool) -> Subject:
     profile, value = shown.profile, _values(shown)
     sampling = profile.sampling
     assert sampling is not None
-    labels = labels_of(profile, shown.selection.naming)
+    labels = shown.labels
     kernel = labels.shown[profile.activities.groups.frame]
     rows = np.flatnonzero(below & (of_group >= 0))
     frame, number = _heaviest(kernel[rows], value[rows], sampling.totals[of_group[rows]])
@@ -160,10 +159,10 @@ def spot_of(shown: Projection, subject: Subject, tree: StackTree, node: int) -> 
 
 
 def _spot_of_frame(shown: Projection, subject: Subject, frame: int) -> Spot | None:
-    profile, sampling = shown.profile, shown.profile.sampling
+    sampling = shown.profile.sampling
     if frame < 0 or sampling is None:
         return None
-    same = labels_of(profile, shown.selection.naming).shown[sampling.sass] == frame
+    same = shown.labels.shown[sampling.sass] == frame
     version_of = {
         number: at for at, version in enumerate(subject.versions) for number in version.numbers
     }

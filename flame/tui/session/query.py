@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from flame.core.analysis.search import Matches, search
 from flame.core.columns import I8
+from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
+from flame.core.names.numbers import STAR
 from flame.core.regex import compile_expression
 
 _ESCAPE = re.compile(r"\\.")
@@ -60,6 +64,34 @@ def exact_name(pattern: str) -> str | None:
     """Return the name for which `exact_pattern` gives ``pattern``; None for any other pattern."""
     name = _ESCAPED.sub(_unescape, pattern[1:-1])
     return name if exact_pattern(name) == pattern else None
+
+
+class SelectedName(NamedTuple):
+    """The name of a frame, its kind, and its ``stars``: the parts between numbers that fold."""
+
+    name: str
+    kind: Kind
+    stars: Sequence[str] = ()
+
+    @property
+    def pattern(self) -> str:
+        """An expression for the name in full, with any numbers where they fold."""
+        return folded_pattern(self.stars) if self.stars else exact_pattern(self.name)
+
+
+_ANY_NUMBER = r"(?:[0-9]+|\*)"
+
+
+def folded_pattern(parts: Sequence[str]) -> str:
+    """Return an expression like `exact_pattern`: for ``parts`` of a name with numbers between."""
+    return f"^{_ANY_NUMBER.join(_SPECIAL.sub(_escape, part) for part in parts)}$"
+
+
+@lru_cache(256)
+def folded_name(pattern: str) -> str | None:
+    """Return the name, with stars, for which `folded_pattern` gives ``pattern``; None if none."""
+    parts = [_ESCAPED.sub(_unescape, part) for part in pattern[1:-1].split(_ANY_NUMBER)]
+    return STAR.join(parts) if folded_pattern(parts) == pattern else None
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -12,7 +12,9 @@ from flame.core.loading.inputs import Inputs
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.options import LoadOptions, Progress
+from flame.core.projection.labels import Labels, exact_labels
 from flame.core.projection.levels import recorded_levels
+from flame.core.projection.number_folds import folds_numbers, labels_of
 from flame.core.projection.project import project as project_tree
 from flame.core.projection.selection import Selection
 from flame.tui.session.tree_view import TreeView
@@ -23,12 +25,16 @@ _KEPT_NODES = 3_000_000
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """What a selection shows: a prepared view, and the levels that its table has any frame for."""
+    """What a selection shows: a prepared view, and the levels that its table has any frame for.
+
+    ``folds_numbers``: it has frames that stand for several, which differ only in numbers.
+    """
 
     selection: Selection
     view: TreeView
     recorded: frozenset[str]
     profile: Profile
+    folds_numbers: bool = False
     _members: list[NodeActivities] = field(default_factory=list, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -52,6 +58,16 @@ class Projection:
     def metric(self) -> Metric:
         """The metric shown."""
         return self.view.tree.metric
+
+    @property
+    def labels(self) -> Labels:
+        """How the frames of the trace are shown."""
+        return labels_of(self.profile, self.selection.naming, self.profile.table(self.metric))
+
+    @property
+    def exact(self) -> Labels:
+        """How they would be shown with all numbers in their names."""
+        return exact_labels(self.profile.frames, self.selection.naming)
 
     @property
     def empty(self) -> bool:
@@ -136,4 +152,6 @@ def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
     view = TreeView(project_tree(profile, selection))
     view.prepare()
-    return Projection(selection, view, recorded_levels(profile, view.tree.metric), profile)
+    recorded = recorded_levels(profile, view.tree.metric)
+    folds = folds_numbers(profile, selection.naming, view.tree)
+    return Projection(selection, view, recorded, profile, folds)

@@ -35,6 +35,7 @@ class Action(StrEnum):
     MATCH = auto()
     METRIC = auto()
     MOVE = auto()
+    NUMBERS = auto()
     PALETTE = auto()
     PAUSE = auto()
     QUICK = auto()

@@ -149,6 +149,13 @@ SHOWING = (
     ),
     Command("c", "c", Action.COLLAPSE, "", "collapse frames directly below themselves"),
     Command(
+        "number_sign",
+        "#",
+        Action.NUMBERS,
+        "",
+        "names that differ only in numbers as one (step *), or all of them",
+    ),
+    Command(
         "s", "s", Action.SORT(1), "sort", "order: weight, name, start; columns of the table", 14
     ),
     Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, ("top",)),

@@ -139,7 +139,7 @@ class TimelinePane(Pane):
         if self._time is not None:
             if not self.busy:
                 self._follow(self._time)
-            self.rows.show(self._time, self.shown.view.tree.text)
+            self.rows.show(self._time, self.shown.exact.text)
         self.query_one("#timeline-head", Lines).update()
 
     def on_resize(self) -> None:
@@ -164,7 +164,7 @@ class TimelinePane(Pane):
             return ""
         if self._time is None:
             return "laying out the trace over time …"
-        return timeline_head.hint(self._time, self.shown.view.tree.text)
+        return timeline_head.hint(self._time, self.shown.exact.text)
 
     # The selected frame, here and in the tree
 

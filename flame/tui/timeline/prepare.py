@@ -64,9 +64,9 @@ class TimelineWork:
         rows = self._timeline = self._timeline or timeline(profile)
         if self._passing is None:
             self._passing = passing_intervals(rows, profile, tree, shown.selection.where)
-        found = self._found
+        found, exact = self._found, shown.exact.text if shown.folds_numbers else ()
         hits = (
-            matching_intervals(rows, tree, found.matches.mask, found.query.compile())
+            matching_intervals(rows, tree, found.matches.mask, found.query.compile(), exact)
             if found
             else None
         )

@@ -7,7 +7,6 @@ import numpy as np
 from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
-from flame.core.projection.labels import labels_of
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline, TimeWindow
 from flame.tui.session.session import Projection
@@ -34,7 +33,7 @@ def _chain(shown: Projection, timeline: Timeline, piece: int) -> list[int]:
     """Frames, as shown, of a piece of a range and the pieces around it, innermost first."""
     pieces = timeline.pieces
     assert pieces is not None
-    labels = labels_of(shown.profile, shown.selection.naming)
+    labels = shown.labels
     chain = []
     while piece >= 0:
         chain.append(int(labels.shown[pieces.frame[piece]]))
@@ -75,7 +74,7 @@ def item_of(
     tree = shown.view.tree
     items = np.zeros(0, np.int64)
     if tree.kind(node) == Kind.NVTX:
-        labels = labels_of(shown.profile, shown.selection.naming)
+        labels = shown.labels
         same = labels.shown[timeline.frame] == tree.frame[node]
         items = np.flatnonzero(same & (timeline.kind == Kind.NVTX) & highlight.passing)
     if not len(items) and tree.metric.table == "gpu" and len(tree.node_of_group):

@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.css.scalar import Scalar
 
-from flame.core.projection.labels import labels_of
 from flame.core.projection.selection import Selection
 from flame.tui.session.carry import LiveBookmark, carry, select_frame
 from flame.tui.session.query import SearchResult
@@ -110,8 +109,7 @@ class SandwichPane(Pane):
 
     def _renamed(self, frame: int) -> int:
         """``frame`` in a new projection, which may show other frames as one."""
-        labels = labels_of(self.shown.profile, self.shown.selection.naming)
-        return int(labels.shown[frame])
+        return int(self.shown.labels.shown[frame])
 
     def _begin(
         self, goal: SandwichState, like: SandwichHalves | None = None, goes_on: bool = False

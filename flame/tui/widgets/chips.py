@@ -26,7 +26,7 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
-from flame.tui.session.query import exact_name, exact_pattern
+from flame.tui.session.query import SelectedName, exact_name, folded_name
 from flame.tui.shell.actions import Action, QuickFilter
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, printable, width_of
@@ -42,11 +42,12 @@ _SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _CROSS = " × "
 _GAP = 1
 _LEAST = 10
+_FOLDED = "numbers folded"
 
 
-def quick_filter(kind: QuickFilter, name: str) -> Filter:
-    """Make a filter of ``kind`` for the frame called ``name``, all of its name."""
-    return _QUICK[kind](exact_pattern(name))
+def quick_filter(kind: QuickFilter, selected: SelectedName) -> Filter:
+    """Make a filter of ``kind`` for the ``selected`` frame, all of its name."""
+    return _QUICK[kind](selected.pattern)
 
 
 def describe(filter_: Filter, profile: Profile | None = None) -> str:
@@ -86,7 +87,7 @@ def value_of(filter_: Filter, profile: Profile | None = None) -> str:
         return f"{filter_.percent:g} %"
     if isinstance(filter_, Devices | Streams | Pids | Tids):
         return printable(_names(filter_, profile) or ", ".join(map(str, filter_.ids)))
-    name = exact_name(filter_.pattern)
+    name = exact_name(filter_.pattern) or folded_name(filter_.pattern)
     return printable(filter_.pattern if name is None else name) or "[empty]"
 
 
@@ -137,11 +138,21 @@ def _stripped(number: str) -> str:
     return number.rstrip("0").rstrip(".") if "." in number else number
 
 
-def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
-    """Return one chip for every filter, the long ones cut; those that do not fit are counted.
+def chips(where: Sequence[Filter], profile: Profile, width: int, folds: bool = False) -> Line:
+    """Return one chip for every filter, and one where numbers in names are folded (``folds``).
 
-    A click on the cross runs ``screen.unfilter(i)``, on the words ``screen.filters``.
+    A click on the cross runs ``screen.unfilter(i)`` or ``screen.numbers``, on the words of a filter
+    ``screen.filters``. Long ones are cut; those that do not fit are counted.
     """
+    if not folds:
+        return _filter_chips(where, profile, width)
+    unfold = Action.NUMBERS.click()
+    chip = [*_chip(_FOLDED, unfold, unfold), Piece("#", "key", unfold)]
+    room = width - sum(width_of(piece.text) for piece in chip)
+    return [*(_filter_chips(where, profile, room) if where else []), *chip]
+
+
+def _filter_chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
     texts = [describe(filter_, profile) for filter_ in where]
     more = f" +{len(texts)} more"
     shown, room = texts, width
@@ -149,16 +160,16 @@ def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
         shown, room = shown[:-1], width - len(more)
     line: Line = []
     for place, (text, fits) in enumerate(zip(shown, _fair(shown, room), strict=True)):
-        line += _chip(place, cut(text, fits))
+        line += _chip(cut(text, fits), Action.UNFILTER.click(place), Action.FILTERS.click())
     if len(shown) < len(texts):
         line.append(Piece(f" +{len(texts) - len(shown)} more", "key", Action.FILTERS.click()))
     return line
 
 
-def _chip(place: int, text: str) -> Line:
+def _chip(text: str, remove: str, change: str) -> Line:
     return [
-        Piece(_CROSS, "key", Action.UNFILTER.click(place)),
-        Piece(text, "strong", Action.FILTERS.click()),
+        Piece(_CROSS, "key", remove),
+        Piece(text, "strong", change),
         Piece(" " * _GAP),
     ]
 

@@ -71,17 +71,19 @@ class Breadcrumb(Lines):
 
 
 class FilterChips(Lines):
-    """Show the filters, each with a cross to take it away."""
+    """Show the filters and what is folded, each with a cross to take it away."""
 
     def __init__(self) -> None:
         super().__init__(self._chips, id="chips")
         self._filters: Sequence[Filter] = ()
         self._profile: Profile | None = None
+        self._folds = False
 
-    def show(self, filters: Sequence[Filter], profile: Profile) -> None:
-        """Draw ``filters`` in the words of ``profile``."""
-        self._filters, self._profile = filters, profile
+    def show(self, filters: Sequence[Filter], profile: Profile, folds: bool) -> None:
+        """Draw ``filters`` in the words of ``profile``, and whether it ``folds`` numbers."""
+        self._filters, self._profile, self._folds = filters, profile, folds
+        self.display = bool(filters) or folds
         self.update()
 
     def _chips(self, width: int, height: int) -> list[Line]:
-        return [chips(self._filters, self._profile, width)] if self._profile else []
+        return [chips(self._filters, self._profile, width, self._folds)] if self._profile else []

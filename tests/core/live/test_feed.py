@@ -29,7 +29,8 @@ from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import SEPARATING_MARKS
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import Filter, Time
-from flame.core.projection.labels import Naming, labels_of
+from flame.core.projection.labels import Naming
+from flame.core.projection.number_folds import labels_of
 from tests.inject.conftest import small_file_system
 from tests.support.project_tree import project_tree
 from tests.support.tiers import examples
@@ -236,8 +237,9 @@ def test_nothing_new_is_no_change(feed: RecordingFeed, clock: Clock, tmp_path: P
     assert feed.snapshot(ALL).version == feed.snapshot(LAST_10).version
     one, other = feed.snapshot(ALL).profile, feed.snapshot(ALL).profile
     assert one.frames is other.frames and one.grouping is other.grouping
-    naming = Naming()
-    assert labels_of(one, naming) is labels_of(other, naming)
+    for naming in (Naming(), Naming(numbers=True)):
+        labels = labels_of(one, naming, one.activities)
+        assert labels_of(other, naming, other.activities) is labels
 
 
 def test_work_that_comes_minutes_late_is_in_the_sums_of_all(

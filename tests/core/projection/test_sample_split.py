@@ -23,7 +23,7 @@ from flame.core.model.tree import Arrangement, StackTree
 from flame.core.names.rename import parse_rename
 from flame.core.projection import sample_split as spread
 from flame.core.projection.filter_options import where
-from flame.core.projection.labels import Naming, labels_of
+from flame.core.projection.labels import Naming, exact_labels
 from flame.core.projection.sample_split import apportion
 from tests.support.oracles.naive_samples import Launch, Part, check, hamilton, parts, tree_stack
 from tests.support.oracles.naive_tree import Shape, Stack, without_smaller
@@ -253,7 +253,7 @@ def test_siblings_stand_by_their_first_start(run: Run, levels: str, metric: str)
 def test_siblings_stand_by_name(run: Run, levels: str) -> None:
     profile = run.profile()
     tree = project_tree(profile, levels, arrangement=Arrangement(order="name"))
-    rank = labels_of(profile, Naming()).rank
+    rank = exact_labels(profile.frames, Naming()).rank
     for node in range(len(tree)):
         ordered = rank[tree.frame[tree.children(node)]].tolist()
         assert ordered == sorted(ordered)

@@ -21,6 +21,7 @@ _WORDS = (
     "--sort start --levels process,thread,stream,kernel",
     "--kernel-names mangled --nvtx-names raw",
     "--fold-layers --shapes",
+    "--no-fold-numbers --levels nvtx",
     r"--rename step\s\d+=step",
     "--time 10us/20us",
     "--time /50%",

@@ -30,6 +30,7 @@ from flame.core.projection.filters import (
 from flame.tui.dialogs.filter_fields import FIELDS
 from flame.tui.dialogs.filters import FiltersDialog, slots
 from flame.tui.dialogs.text_fields import TextField
+from flame.tui.session.query import SelectedName
 from tests.support.writers.nsysfile import HTOD, NsysFile
 from tests.tui import sources, traces
 from tests.tui.dialog_stage import PENDING, stage
@@ -67,7 +68,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Profile:
 def dialog(
     profile: Profile, *where: Filter, name: str = "gemm", kind: Kind = Kind.KERNEL
 ) -> FiltersDialog:
-    return FiltersDialog(profile, where, name, kind)
+    return FiltersDialog(profile, where, SelectedName(name, kind))
 
 
 # As data

@@ -23,6 +23,7 @@ from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND, LiveWindow
 from flame.core.model.tree import Arrangement
 from flame.core.options import LoadOptions
+from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.tui.live import worker as live_worker
@@ -222,6 +223,25 @@ async def test_an_update_keeps_what_the_user_has_chosen(recording: Recording) ->
         assert user.selected == selected == "gemm"
         found = user.screen.view.matches.result
         assert found is not None and found.matches.total == 3
+
+
+async def test_with_the_ninth_sibling_they_are_one_and_stay_selected(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    recording.run(*((f"step {number}", "gemm") for number in range(8)))
+    folding = replace(BY_NAME, naming=Naming(numbers=True))
+    async with follow(recording, selection=folding) as user:
+        assert "step 7" in user.read("icicle")
+        assert not user.screen.parts.chips.display
+        await user.press("down", *["right"] * 7)
+        assert user.selected == "step 7"
+        recording.run(("step 8", "gemm"))
+        await user.shows(9 * MS)
+        assert user.selected == "step *"
+        assert "step *  100.0 %" in user.read("icicle")
+        assert user.read("chips").strip() == "× numbers folded #"
+        await user.press("number_sign")
+        await user.rest()
+        assert "step 3" in user.read("icicle")
 
 
 async def test_a_filter_holds_for_what_comes(recording: Recording) -> None:

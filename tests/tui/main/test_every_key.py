@@ -11,7 +11,6 @@ from textual.actions import parse
 from textual.screen import ModalScreen
 
 from flame.core.projection.filters import HideFrames, HideStacks, ShowFrom, ShowStacks
-from flame.core.projection.selection import Selection
 from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsDialog
@@ -24,7 +23,7 @@ from flame.tui.views.pane import NOT_HERE
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.pages import Page
 from flame.tui.widgets.search_box import SearchBox
-from tests.tui.conftest import User, open_app
+from tests.tui.conftest import USUAL, User, open_app
 
 VIEWS = ("icicle", "sandwich", "top", "timeline")
 START = "model.layers.1"
@@ -186,6 +185,7 @@ EVERYWHERE: dict[str, Check] = {
     "level_stack": Check(noted("this trace has no stack frames")),
     **{f"level_{level}": Check(noted("no PC samples: --ncu")) for level in ("sass", "stall")},
     "collapse": Check(changed("arrangement")),
+    "numbers": Check(noted("no names here that differ only in numbers")),
     "sort": Check(changed("arrangement")),
     "details": Check(lambda before, after: before.details[0] != after.details[0]),
     "details_up": Check(changed("details"), ("right_square_bracket",)),
@@ -272,7 +272,7 @@ async def begin(user: User, view: str) -> None:
     screen.set_focus(None)
     screen.query_one(SearchBox).show(None)
     screen._search(None)
-    screen._project(Selection())
+    screen._project(USUAL)
     await user.settle()
     user.app.theme, user.app._clipboard = NAMES[0], ""
     screen.set_class(False, "-no-details")

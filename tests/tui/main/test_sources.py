@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from flame.core.projection.filters import Step
-from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from samples import make_torch_sample
 from tests.tui.conftest import User, open_app
@@ -39,13 +38,6 @@ NO_TIMES = "this file has no times: it says how much every stack weighs, but not
 def folded(tmp_path: Path) -> Path:
     path = tmp_path / "cpu.folded"
     path.write_text(FOLDED)
-    return path
-
-
-@pytest.fixture
-def layered(tmp_path: Path) -> Path:
-    path = tmp_path / "layers.folded"
-    path.write_text("".join(f"main;nn.Module: Block_{number};mm 5\n" for number in range(9)))
     return path
 
 
@@ -85,24 +77,8 @@ async def test_stacks_are_shown_with_their_own_measure_and_words(folded: Path) -
         assert "no other metric in this trace" in user.read("status")
 
 
-async def test_at_first_it_says_that_layers_could_be_one(layered: Path) -> None:
-    async with open_app(layered) as user:
-        assert (
-            user.read("status")
-            .rstrip()
-            .endswith("9 of nn.Module: Block_* stand apart  L f: as one")
-        )
-        assert "Block_3" in user.read("icicle")
-        await user.press("L", "f", "enter")
-        await user.rest()
-        assert "nn.Module: Block_*" in user.read("icicle")
-    folded = Selection(naming=Naming(fold=True))
-    async with open_app(layered, selection=folded) as user:
-        assert "stand apart" not in user.read("status")
-
-
-async def test_levels_that_a_file_lacks_are_said_at_first(layered: Path) -> None:
-    async with open_app(layered, selection=Selection(levels=("kernel",))) as user:
+async def test_levels_that_a_file_lacks_are_said_at_first(folded: Path) -> None:
+    async with open_app(folded, selection=Selection(levels=("kernel",))) as user:
         assert "this trace has no frames of kernel  L: levels" in user.read("status")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
+from flame.tui.session.query import SelectedName
 from flame.tui.shell.actions import QuickFilter
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.widgets.chips import chips, describe, quick_filter
@@ -117,16 +119,27 @@ def test_the_ends_of_a_window_are_told_apart(window: tuple[int, int]) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("kind", QuickFilter)
 def test_quick_filters_are_safe_to_show(kind: QuickFilter, name: str) -> None:
-    words = describe(quick_filter(kind, name))
+    words = describe(quick_filter(kind, SelectedName(name, Kind.NVTX)))
     assert words.isprintable()
     assert len(words) < 5_000
 
 
 def test_quick_filters_are_for_the_whole_name() -> None:
-    assert quick_filter(QuickFilter.ONLY, "a.b") == ShowStacks(r"^a\.b$")
-    assert quick_filter(QuickFilter.WITHOUT, "a") == HideStacks("^a$")
-    assert quick_filter(QuickFilter.FROM, "a") == ShowFrom("^a$")
-    assert quick_filter(QuickFilter.HIDE, "a") == HideFrames("^a$")
+    a, dotted = (SelectedName(name, Kind.NVTX) for name in ("a", "a.b"))
+    assert quick_filter(QuickFilter.ONLY, dotted) == ShowStacks(r"^a\.b$")
+    assert quick_filter(QuickFilter.WITHOUT, a) == HideStacks("^a$")
+    assert quick_filter(QuickFilter.FROM, a) == ShowFrom("^a$")
+    assert quick_filter(QuickFilter.HIDE, a) == HideFrames("^a$")
+
+
+def test_a_quick_filter_of_a_folded_name_is_for_any_numbers_and_shown_as_it_is() -> None:
+    filter_ = quick_filter(QuickFilter.ONLY, SelectedName("a.* v*", Kind.NVTX, ("a.", " v", "")))
+    assert describe(filter_) == "only stacks with a.* v*"
+    assert isinstance(filter_, ShowStacks)
+    for name in ("a.1 v20", "a.7 v*"):
+        assert re.search(filter_.pattern, name)
+    for name in ("a.b v1", "xa.1 v2", "a.1 v2x", "ab1 v2"):
+        assert not re.search(filter_.pattern, name)
 
 
 def test_a_chip_has_a_cross_and_words_to_click(profile: Profile) -> None:
@@ -162,6 +175,17 @@ def test_chips_always_fit(profile: Profile, where: tuple[Filter, ...], width: in
     crosses = sum("unfilter" in piece.action for piece in line)
     counted = int(line[-1].text.split("+")[1].split()[0]) if crosses < len(where) else 0
     assert crosses + counted == len(where)
+
+
+@given(st.lists(filters, max_size=12).map(tuple), st.integers(60, 200))
+def test_what_is_folded_always_has_a_chip(
+    profile: Profile, where: tuple[Filter, ...], width: int
+) -> None:
+    line = chips(where, profile, width, folds=True)
+    assert line_width(line) <= width
+    assert text(line).endswith(" × numbers folded #")
+    assert [piece.action for piece in line[-4:]].count("screen.numbers") == 3
+    assert line[:-4] == (chips(where, profile, width - line_width(line[-4:])) if where else [])
 
 
 def test_without_filters_there_are_no_chips(profile: Profile) -> None:

@@ -1,0 +1,249 @@
+"""Show frames as one of which many siblings differ only in numbers: `step *` for `step 1`, ….
+
+Siblings are frames below the same frames of their level, anywhere in the trace: how a name is shown
+depends on no filter, order of levels or window of time, and is the same wherever the name stands.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from flame.core.columns import I4, I8, Bool, distinct, pack, run_starts, unique_rows
+from flame.core.model.activities import Activities
+from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
+from flame.core.model.profile import Profile
+from flame.core.model.stacks import StackTable
+from flame.core.model.tree import StackTree
+from flame.core.names.numbers import STAR, NumberedName, may_have_numbers, split_numbers
+from flame.core.projection.labels import (
+    Labels,
+    Naming,
+    PackedTexts,
+    exact_labels,
+    label_key,
+)
+
+MANY = 8
+"""Siblings that are shown apart at most, where they differ only in numbers."""
+
+_KINDS = (Kind.PYTHON, Kind.NVTX, Kind.FRAME)
+"""Kinds whose numbers count something. Those of devices, streams, processes and threads say who it
+was, those of kernels, shapes and instructions what it was."""
+
+_MOST_NUMBERS = 16
+"""Numbers in a name that folds: they are columns, and a file may have names of a megabyte."""
+
+_PACKED = Frame(Kind.FRAME, "")
+
+_TABLES = 2  # a table of the GPU's activities and one of the host's
+
+_KEPT: WeakKeyDictionary[FrameTable, dict[Naming, list[tuple[StackTable, Labels]]]] = (
+    WeakKeyDictionary()
+)
+
+
+def labels_of(profile: Profile, naming: Naming, table: Activities) -> Labels:
+    """Name the frames of ``profile`` as ``naming`` says, siblings being those in ``table``.
+
+    Worked out once per table of frames and of stacks.
+    """
+    if not naming.numbers:
+        return exact_labels(profile.frames, naming)
+    kept = _KEPT.setdefault(profile.frames, {}).setdefault(naming, [])
+    for stacks, labels in kept:
+        if stacks is table.stacks:
+            return labels
+    labels = fold_numbers(profile.frames, exact_labels(profile.frames, naming), table.stacks)
+    kept[:] = [(table.stacks, labels), *kept][:_TABLES]
+    return labels
+
+
+def folds_numbers(profile: Profile, naming: Naming, tree: StackTree) -> bool:
+    """Tell whether ``tree`` has frames that stand for several, which differ only in numbers."""
+    stars = labels_of(profile, naming, profile.table(tree.metric)).stars
+    return bool(stars) and bool(np.isin(tree.frame, list(stars)).any())
+
+
+def fold_numbers(frames: FrameTable, exact: Labels, stacks: StackTable) -> Labels:
+    """Fold the names of ``exact``, labels of ``frames``, where ``stacks`` have many siblings.
+
+    More than `MANY` siblings of equal kind, place and marks that differ only in numbers have a `*`
+    for each number that varies among them; and so have all other names that differ from them only
+    in numbers. Siblings below frames that are shown as one are siblings, too.
+    """
+    families = _families(frames, exact)
+    if not families.names:
+        return exact
+    starred = _starred(families, stacks, exact.shown)
+    return _folded_labels(frames, exact, families, starred) if starred.any() else exact
+
+
+@dataclass(frozen=True, eq=False)
+class _Families:
+    """Frames of families, of which each has more than `MANY`, that differ only in numbers.
+
+    ``frame`` and ``family`` (i4[n]) go with ``names``; ``numbers`` i8[n, most in a name] has equal
+    values for equal numbers, -1 behind the last one.
+    """
+
+    frame: I4
+    family: I4
+    names: Sequence[NumberedName]
+    numbers: I8
+
+    def shown(self, starred: Bool, exact: I4) -> I4:
+        """Find what every frame is shown as where numbers are ``starred``, i4[frames]."""
+        numbers = np.where(starred[self.family], -2, self.numbers)
+        first, kind = unique_rows([self.family, *numbers.T])
+        shown = exact.copy()
+        shown[self.frame] = self.frame[first][kind]
+        return shown[exact]
+
+
+def _families(frames: FrameTable, exact: Labels) -> _Families:
+    found: defaultdict[tuple[object, ...], list[tuple[int, NumberedName]]] = defaultdict(list)
+    for frame in _candidates(frames, exact).tolist():
+        name = split_numbers(exact.text[frame])
+        if 0 < len(name.numbers) <= _MOST_NUMBERS:
+            found[label_key(_nameless(frames, frame), "0".join(name.texts))].append((frame, name))
+    large = [members for members in found.values() if len(members) > MANY]
+    members = [member for family in large for member in family]
+    names = [name for _, name in members]
+    return _Families(
+        np.array([frame for frame, _ in members], np.int32),
+        np.repeat(np.arange(len(large), dtype=np.int32), list(map(len, large))),
+        names,
+        _number_columns(names),
+    )
+
+
+def _nameless(frames: FrameTable, frame: int) -> Frame:
+    """Get ``frame``, or a frame like it where it is packed: there may be millions of these."""
+    if isinstance(frames.frames, PackedFrames):
+        return frames.frames.others.get(frame, _PACKED)
+    return frames[frame]
+
+
+def _candidates(frames: FrameTable, exact: Labels) -> I8:
+    """Frames of the kinds that fold, one of each name."""
+    wanted = np.isin(frames.kind, _KINDS) & (exact.shown == np.arange(len(frames)))
+    if isinstance(frames.frames, PackedFrames):
+        packed = frames.frames
+        wanted &= ~packed.is_packed | may_have_numbers(packed.names, packed.start, packed.end)
+    return np.flatnonzero(wanted)
+
+
+def _number_columns(names: Sequence[NumberedName]) -> I8:
+    ids: dict[str, int] = {}
+    values = [ids.setdefault(number, len(ids)) for name in names for number in name.numbers]
+    size = np.array([len(name.numbers) for name in names], np.int64)
+    columns = np.full((len(names), size.max(initial=0)), -1)
+    columns[np.arange(columns.shape[1]) < size[:, None]] = values
+    return columns
+
+
+def _starred(families: _Families, stacks: StackTable, exact: I4) -> Bool:
+    """Find which numbers of each family are folded, bool[families, most numbers].
+
+    What is folded makes more siblings below, until there is nothing more to fold.
+    """
+    starred = np.zeros((int(families.family[-1]) + 1, families.numbers.shape[1]), bool)
+    by_depth = list(stacks.by_depth())
+    while True:
+        node = _nodes(stacks, by_depth, families.shown(starred, exact))
+        more = starred | _varying(families, stacks, exact, node)
+        if (more == starred).all():
+            return starred
+        starred = more
+
+
+def _nodes(stacks: StackTable, by_depth: Sequence[I8], shown: I4) -> I8:
+    """Number the stacks, those of equal frames as ``shown`` alike, i8[stacks]."""
+    node, size = np.zeros(len(stacks), np.int64), 1
+    for rows in by_depth:
+        wanted, place = distinct((node[stacks.parent[rows]] << 32) | shown[stacks.frame[rows]])
+        node[rows] = place + size
+        size += len(wanted)
+    return node
+
+
+def _varying(families: _Families, stacks: StackTable, exact: I4, node: I8) -> Bool:
+    """Find the numbers that vary among too many siblings, bool[families, most numbers].
+
+    ``node`` numbers the stacks as `_nodes` does.
+    """
+    member = np.full(len(exact), -1, np.int64)
+    member[families.frame] = np.arange(len(families.frame))
+    of_stack = np.append(np.int64(-1), member[exact[stacks.frame[1:]]])
+    rows = np.flatnonzero(of_stack >= 0)
+    parent, siblings = node[stacks.parent[rows]], of_stack[rows]
+    first, _ = unique_rows([parent, siblings])
+    parent, siblings = parent[first], siblings[first]
+    key = pack([parent, families.family[siblings]])
+    order = np.argsort(key, kind="stable")
+    start, siblings = run_starts(key[order]), siblings[order]
+    many = np.diff(np.append(start, len(order))) > MANY
+    numbers, family = families.numbers[siblings], families.family[siblings[start]]
+    varying = np.zeros((int(families.family[-1]) + 1, numbers.shape[1]), bool)
+    if many.any():
+        varies = np.minimum.reduceat(numbers, start) != np.maximum.reduceat(numbers, start)
+        np.logical_or.at(varying, family[many], varies[many])
+    return varying
+
+
+def _folded_labels(frames: FrameTable, exact: Labels, families: _Families, starred: Bool) -> Labels:
+    """Label ``frames`` with a `*` for every number that is ``starred``."""
+    shown = families.shown(starred, exact.shown)
+    folds, texts, stars = starred.tolist(), {}, {}
+    members = zip(families.frame.tolist(), families.family.tolist(), families.names, strict=True)
+    for frame, family, name in members:
+        if any(folds[family]):
+            pieces = _between_stars(name, folds[family])
+            texts[frame] = STAR.join(pieces)
+            stars[int(shown[frame])] = pieces
+    _join_namesakes(frames, exact, texts, shown)
+    for frame in np.flatnonzero(exact.shown != np.arange(len(frames))).tolist():
+        if (text := texts.get(int(exact.shown[frame]))) is not None:
+            texts[frame] = text
+    return replace(exact, text=_with_texts(exact.text, texts), shown=shown, stars=stars)
+
+
+def _between_stars(name: NumberedName, folds: Sequence[bool]) -> tuple[str, ...]:
+    """The parts of ``name`` between the numbers that fold."""
+    pieces = [name.texts[0]]
+    for number, text, fold in zip(name.numbers, name.texts[1:], folds, strict=False):
+        if fold:
+            pieces.append(text)
+        else:
+            pieces[-1] += number + text
+    return tuple(pieces)
+
+
+def _join_namesakes(frames: FrameTable, exact: Labels, texts: dict[int, str], shown: I4) -> None:
+    """Change ``shown`` of frames that have been recorded with a folded name among ``texts``."""
+    if isinstance(exact.text, PackedTexts):  # no name without a place has a star
+        others: dict[int, str] = {at: exact.text[at] for at in exact.text.frames.others}
+    else:
+        others = dict(enumerate(exact.text))
+    folded = set(texts.values())
+    namesakes = [frame for frame, text in others.items() if text in folded]
+    if not namesakes:
+        return
+    places = {label_key(frames[at], text): int(shown[at]) for at, text in texts.items()}
+    for frame in namesakes:
+        shown[frame] = places.get(label_key(frames[frame], others[frame]), shown[frame])
+
+
+def _with_texts(text: Sequence[str], texts: dict[int, str]) -> Sequence[str]:
+    """``text`` with ``texts`` in place of others."""
+    if isinstance(text, PackedTexts):
+        return replace(text, others={**text.others, **texts})
+    changed = list(text)
+    for frame, name in texts.items():
+        changed[frame] = name
+    return tuple(changed)
