@@ -43,8 +43,29 @@ _BRUSH_HELP = "begin a window of time; enter filters by it"
 _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for level, key in LEVEL_KEYS.items()
 )
+_TOP = ("top",)
 _WIDE = ("icicle", "timeline")
 _ZOOMED = ("icicle", "sandwich", "timeline")
+
+TABLE = (
+    Command("less_than_sign", "< >", Move.COLUMN(-1), "", "sort by the next column", 0, _TOP),
+    Command("greater_than_sign", "", Move.COLUMN(1), "", "", 0, _TOP),
+    *(
+        Command(
+            str(number),
+            "" if number else "1 … 0",
+            Move.SORT_BY(number),
+            "",
+            "" if number else "sort by this column, 0: by name",
+            0,
+            _TOP,
+        )
+        for number in range(10)
+    ),
+    Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, _TOP),
+    Command("D", "D", Move.PARTS(1), "", "columns per GPU, per file, or percentiles", 0, _TOP),
+)
+"""What keys mean in the table; elsewhere some mean something else, so these come first."""
 
 VIEWS = (
     Command("tab", "tab", Action.VIEW(1), "view", "next view: icicle, sandwich, top, timeline", 1),
@@ -151,7 +172,6 @@ SHOWING = (
     Command(
         "s", "s", Action.SORT(1), "sort", "order: weight, name, start; columns of the table", 14
     ),
-    Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, ("top",)),
     Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16),
     Command("left_square_bracket", "[ ]", Action.SCROLL_DETAILS(-1), "", "scroll the details"),
     Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", ""),
@@ -201,6 +221,7 @@ Groups = tuple[tuple[str, tuple[Command, ...]], ...]
 
 GROUPS: Groups = (
     ("Views", VIEWS),
+    ("Table", TABLE),
     ("Move", MOVING),
     ("Zoom", ZOOMING),
     ("Search", SEARCHING),
