@@ -288,6 +288,7 @@ def bindings(commands: Sequence[Command] = COMMANDS) -> list[Binding]:
 
 
 _STEPS = {"1": "next", "-1": "previous"}
+_ORDINALS = ["second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"]
 _IDS = {
     "across_previous": "left",
     "across_next": "right",
@@ -310,6 +311,10 @@ _IDS = {
     "theme_next": "theme",
     "window_next": "window",
     "set_mark": "mark",
+    "parts_next": "parts",
+    "sort_by_0": "sort_by_name",
+    "sort_by_next": "sort_by_first",
+    **{f"sort_by_{place}": f"sort_by_{word}" for place, word in enumerate(_ORDINALS, 2)},
 }
 """What people would call a command, where its action is called otherwise."""
 
