@@ -48,7 +48,15 @@ _WIDE = ("icicle", "timeline")
 _ZOOMED = ("icicle", "sandwich", "timeline")
 
 TABLE = (
-    Command("less_than_sign", "< >", Move.COLUMN(-1), "", "sort by the next column", 0, _TOP),
+    Command(
+        "less_than_sign",
+        "< >",
+        Move.COLUMN(-1),
+        "",
+        "sort by the previous, the next column",
+        0,
+        _TOP,
+    ),
     Command("greater_than_sign", "", Move.COLUMN(1), "", "", 0, _TOP),
     *(
         Command(
@@ -56,7 +64,7 @@ TABLE = (
             "" if number else "1 … 0",
             Move.SORT_BY(number),
             "",
-            "" if number else "sort by this column, 0: by name",
+            "" if number else "sort by the column of this number; 0: by name",
             0,
             _TOP,
         )
