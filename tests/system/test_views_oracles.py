@@ -184,7 +184,7 @@ def ways(tree: StackTree) -> dict[Stack, int]:
 def check_top(one: Looked) -> None:
     tree, table = one.tree, TopTable(one.tree)
     values = one.shown.metric.values(one.shown.profile.activities)
-    table.take(table.later(one.shown.members(), values))
+    table.take(table.later(one.shown.members(), values, {}))
     spread, sums = table.spread, table.totals
     assert spread is not None
     expected = by_name(one.plain)

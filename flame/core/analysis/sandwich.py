@@ -54,6 +54,37 @@ def outermost_places(tree: StackTree, frame: int) -> I8:
     return tree.outermost_nodes(np.flatnonzero(tree.frame == frame))
 
 
+def merge_places(tree: StackTree, places: I8) -> StackTree:
+    """Merge ``places``, all nodes of a frame (ascending, one at least), with their children below.
+
+    The root weighs what the frame weighs everywhere, recursion counted once. What is below the
+    children is theirs: work grows with the places and their children.
+    """
+    return _merge(tree, _family(tree, tree.outermost_nodes(places)))
+
+
+def _family(tree: StackTree, outer: I8) -> Iterator[_Level]:
+    """The nodes ``outer``, and their children with all that is below these."""
+    own, own_count = tree.own[outer], tree.own_count[outer]
+    yield _Level(np.zeros(len(outer), np.int64), tree.frame[outer], own, own_count)
+    above, children = _children(tree, outer)
+    yield _Level(above, tree.frame[children], tree.total[children], tree.count[children])
+
+
+def _children(tree: StackTree, outer: I8) -> tuple[I8, I8]:
+    """(place of its parent in ``outer``, node) of every child of nodes that are in no other."""
+    found = [np.zeros((2, 0), np.int64)]
+    depth, has_children = tree.depth[outer], tree.end[outer] > outer + 1
+    for row in np.unique(depth[has_children]).tolist():
+        places = np.flatnonzero(depth == row)
+        nodes = tree.rows[row + 1]
+        low = np.searchsorted(nodes, outer[places])
+        size = np.searchsorted(nodes, tree.end[outer[places]]) - low
+        found.append(np.stack((np.repeat(places, size), nodes[expand_ranges(low, size)])))
+    above, children = np.concatenate(found, axis=1)
+    return above, children
+
+
 def _chains(tree: StackTree, outer: I8) -> Iterator[_Level]:
     """The ways up from ``outer``, which end below the root; each weighs what it starts with."""
     nodes, total, count = outer, tree.total[outer], tree.count[outer]

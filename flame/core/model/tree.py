@@ -102,12 +102,12 @@ class StackTree:
     @cached_property
     def total(self) -> I8:
         """Inclusive metric per node, i8[n]."""
-        return _subtree_sums(self.own, self.end)
+        return subtree_sums(self.own, self.end)
 
     @cached_property
     def count(self) -> I8:
         """Inclusive number of activities per node, i8[n]."""
-        return _subtree_sums(self.own_count, self.end)
+        return subtree_sums(self.own_count, self.end)
 
     @cached_property
     def x(self) -> I8:
@@ -296,7 +296,8 @@ def _range_of_units(unit: I8, node: I4) -> tuple[I4, I4]:
     return np.where(high < 0, high, low), high
 
 
-def _subtree_sums(own: I8, end: I4) -> I8:
+def subtree_sums(own: I8, end: I4) -> I8:
+    """Sum ``own`` over each node in preorder and all below it, up to ``end``; i8[n]."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(own)])
     sums: I8 = before[end] - before[:-1]
     return sums

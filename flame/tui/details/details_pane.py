@@ -26,7 +26,8 @@ class DetailsPane(ScrollPane):
     def show(self, profile: Profile, shown: Projection, view: TreeView, pane: str) -> None:
         """Draw what is known of the frame selected in ``view``, of the view called ``pane``."""
         self._subject = (shown, view, terms_of(profile))
-        frame = (shown.selection, pane, view.tree.names(view.cursor.node))
+        path = tuple(map(view.name, view.tree.path(view.cursor.node)))
+        frame = (shown.selection, pane, path)
         if frame != self._frame:
             self._frame = frame
             self.scroll_to(y=0, animate=False)

@@ -110,7 +110,8 @@ def _weights(view: TreeView, width: int) -> list[Line]:
     tree, node = view.tree, view.cursor.node
     unit, total, count = tree.metric.unit, int(tree.total[node]), int(tree.count[node])
     whole, zoomed = view.whole, view.viewport.total
-    is_share = view.viewport.holds_all(node) and zoomed < whole
+    is_zoomed = view.viewport.zoom != view.viewport.zoom_of(0)
+    is_share = is_zoomed and view.viewport.holds_all(node)
     parent = int(tree.total[max(int(tree.parent[node]), 0)])
     room, share = (
         width - LABEL,

@@ -149,9 +149,12 @@ class MainScreen(FlameScreen):
         return super()._status(width, height)
 
     def _status_without_note(self, width: int) -> Line:
-        if self.shown.view.matches.result is None and self.pane.hint():
+        if self.shown.view.matches.result is not None:
+            return search_status(self.view, width)
+        if self.pane.hint():
             return [Piece(cut_start(f" {self.pane.hint()}", width))]
-        return search_status(self.view, width)
+        view = self.pane.described
+        return frame_status(view, view.cursor.node, width)
 
     def _footer_commands(self) -> list[Command]:
         commands = super()._footer_commands()

@@ -77,6 +77,7 @@ class Move(StrEnum):
 
     ACROSS = auto()
     CLOSER = auto()
+    COLUMN = auto()
     DOWN = auto()
     END = auto()
     ENTER = auto()
@@ -87,6 +88,8 @@ class Move(StrEnum):
     OUT = auto()
     PAGE = auto()
     PAN = auto()
+    PARTS = auto()
+    SORT_BY = auto()
     UP = auto()
 
     def __call__(self, *step: int) -> str:

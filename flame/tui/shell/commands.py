@@ -43,8 +43,37 @@ _BRUSH_HELP = "begin a window of time; enter filters by it"
 _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for level, key in LEVEL_KEYS.items()
 )
+_TOP = ("top",)
 _WIDE = ("icicle", "timeline")
 _ZOOMED = ("icicle", "sandwich", "timeline")
+
+TABLE = (
+    Command(
+        "less_than_sign",
+        "< >",
+        Move.COLUMN(-1),
+        "",
+        "sort by the previous, the next column",
+        0,
+        _TOP,
+    ),
+    Command("greater_than_sign", "", Move.COLUMN(1), "", "", 0, _TOP),
+    *(
+        Command(
+            str(number),
+            "" if number else "1 … 0",
+            Move.SORT_BY(number),
+            "",
+            "" if number else "sort by the column of this number; 0: by name",
+            0,
+            _TOP,
+        )
+        for number in range(10)
+    ),
+    Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, _TOP),
+    Command("D", "D", Move.PARTS(1), "", "columns per GPU, per file, or percentiles", 0, _TOP),
+)
+"""What keys mean in the table; elsewhere some mean something else, so these come first."""
 
 VIEWS = (
     Command("tab", "tab", Action.VIEW(1), "view", "next view: icicle, sandwich, top, timeline", 1),
@@ -158,7 +187,6 @@ SHOWING = (
     Command(
         "s", "s", Action.SORT(1), "sort", "order: weight, name, start; columns of the table", 14
     ),
-    Command("v", "v", Move.KINDS(1), "rows", "which frames the table has", 6, ("top",)),
     Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16),
     Command("left_square_bracket", "[ ]", Action.SCROLL_DETAILS(-1), "", "scroll the details"),
     Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", ""),
@@ -208,6 +236,7 @@ Groups = tuple[tuple[str, tuple[Command, ...]], ...]
 
 GROUPS: Groups = (
     ("Views", VIEWS),
+    ("Table", TABLE),
     ("Move", MOVING),
     ("Zoom", ZOOMING),
     ("Search", SEARCHING),
@@ -274,6 +303,7 @@ def bindings(commands: Sequence[Command] = COMMANDS) -> list[Binding]:
 
 
 _STEPS = {"1": "next", "-1": "previous"}
+_ORDINALS = ["second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"]
 _IDS = {
     "across_previous": "left",
     "across_next": "right",
@@ -296,6 +326,10 @@ _IDS = {
     "theme_next": "theme",
     "window_next": "window",
     "set_mark": "mark",
+    "parts_next": "parts",
+    "sort_by_0": "sort_by_name",
+    "sort_by_next": "sort_by_first",
+    **{f"sort_by_{place}": f"sort_by_{word}" for place, word in enumerate(_ORDINALS, 2)},
 }
 """What people would call a command, where its action is called otherwise."""
 

@@ -53,8 +53,13 @@ class Pane(Vertical):
 
     @property
     def view(self) -> TreeView:
-        """The view whose selected frame the details are about."""
+        """The view in which keys move, and whose selected frame they are about."""
         return self.shown.view
+
+    @property
+    def described(self) -> TreeView:
+        """The view whose selected frame the details and the status line are about."""
+        return self.view
 
     def show(self, shown: Projection) -> None:
         """Draw ``shown`` as it is now, as far as the screen differs; called after every key."""
@@ -139,9 +144,22 @@ class Pane(Vertical):
         """Show another kind of row."""
         return NOT_HERE
 
+    def column(self, step: int) -> str:
+        """Sort by the next (+1) or previous (-1) column."""
+        return NOT_HERE
+
+    def sort_by(self, number: int) -> str:
+        """Sort by the column with this number, from 1 on; 0 is the last."""
+        return NOT_HERE
+
+    def parts(self, step: int) -> str:
+        """Show columns of other parts: of GPUs, of files, or none."""
+        return NOT_HERE
+
 
 MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
     Move.ACROSS: lambda pane, step: pane.across(step),
+    Move.COLUMN: lambda pane, step: pane.column(step),
     Move.CLOSER: lambda pane, step: pane.closer(step),
     Move.DOWN: lambda pane, _: pane.down(),
     Move.END: lambda pane, _: pane.end(),
@@ -153,6 +171,8 @@ MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
     Move.OUT: lambda pane, _: pane.out(),
     Move.PAGE: lambda pane, step: pane.page(step),
     Move.PAN: lambda pane, step: pane.pan(step),
+    Move.PARTS: lambda pane, step: pane.parts(step),
+    Move.SORT_BY: lambda pane, number: pane.sort_by(number),
     Move.UP: lambda pane, _: pane.up(),
 }
 """What a pane does for each move, by a step of -1 or +1 where the move has one."""

@@ -12,6 +12,8 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.timer import Timer
 
+from flame.core.analysis.frame_parts import FrameParts, parts_by_device, parts_by_file
+from flame.core.analysis.sandwich import merge_places
 from flame.core.analysis.wording import terms_of
 from flame.core.columns import I4
 from flame.core.model.frames import Kind
@@ -19,22 +21,15 @@ from flame.core.units import format_count
 from flame.tui.session.carry import matching_frames, select_frame
 from flame.tui.session.query import SearchResult
 from flame.tui.session.session import Projection
+from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import lasts
 from flame.tui.toolkit.background import Done, Pace, in_background
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.pane import Pane
+from flame.tui.views.top_columns import NAME, Columns, Head
 from flame.tui.views.top_rows import TAG, Heads, TableRows
-from flame.tui.views.top_table import (
-    NAME,
-    TITLES,
-    UNKNOWN,
-    Head,
-    SlowColumns,
-    TopTable,
-    heads_for,
-    orders_of,
-)
+from flame.tui.views.top_table import UNKNOWN, SlowColumns, TopTable
 
 AT_ONCE = 50_000
 """Tree nodes up to which totals take a few milliseconds."""
@@ -49,6 +44,14 @@ class _Later(NamedTuple):
     shown: Projection
     table: TopTable
     seconds: float
+
+
+class DescribedRow(NamedTuple):
+    """All places of ``frame`` in the tree view with this ``number``, merged."""
+
+    number: int
+    frame: int
+    view: TreeView
 
 
 class TopPane(Pane):
@@ -72,11 +75,13 @@ class TopPane(Pane):
         self._table: TopTable | None = None
         self._wanted = ("own", False)
         self._kind: Kind | None = None
+        self._by = ""
         self._rows: I4 = np.zeros(0, np.int32)
         self._found: SearchResult | None = None
         self._chosen_by: tuple[object, ...] | None = None
         self._pace = Pace(PACE)
         self._timer: Timer | None = None
+        self._described: DescribedRow | None = None
 
     def compose(self) -> ComposeResult:
         yield Heads(self._heads, id="heads")
@@ -92,12 +97,24 @@ class TopPane(Pane):
         self._choose()
         self.query_one(Heads).update()
         rows = self.query_one(TableRows)
-        known = (self._table, self._rows, self._place(), self._wanted[0])
+        known = (self._table, self._rows, self._place(), self._columns)
         rows.show(*known, terms_of(shown.profile), self._tag, goes_on)
 
     @property
     def busy(self) -> bool:
         return self._busy
+
+    @property
+    def described(self) -> TreeView:
+        view = self.shown.view
+        frame = int(view.tree.frame[view.cursor.node])
+        if not view.cursor.node:
+            return view
+        if self._described is None or self._described[:2] != (view.number, frame):
+            merged = TreeView(merge_places(view.tree, view.places(frame)))
+            merged.whole = view.whole
+            self._described = DescribedRow(view.number, frame, merged)
+        return self._described.view
 
     # Working out
 
@@ -145,6 +162,8 @@ class TopPane(Pane):
         if isinstance(result, TopTable):
             self._take(result)
         elif isinstance(result, SlowColumns) and self._table is not None:
+            if self._wanted[0] not in self._table.orders:  # the rows stand by another until now
+                self.query_one(TableRows).begin_at_first()
             self._table.take(result)
             self._busy = False
         elif isinstance(result, _Later):
@@ -199,6 +218,12 @@ class TopPane(Pane):
         row = self._rows[min(max(place, 0), len(self._rows) - 1)]
         select_frame(self.view, int(self._table.totals.frame[row]))
 
+    def _in_zoom(self, row: int) -> bool:
+        """Whether the frame in ``row`` can be selected without zooming out."""
+        assert self._table is not None
+        places = self.view.places(int(self._table.totals.frame[row]))
+        return len(self.view.viewport.held(places)) > 0
+
     # Moves
 
     def up(self) -> str:
@@ -236,10 +261,35 @@ class TopPane(Pane):
         return ""
 
     def sort(self, step: int) -> str:
-        keys = orders_of(lasts(self.shown.metric))
-        at = keys.index(self._wanted[0]) if self._wanted[0] in keys else 0
-        self._wanted = (keys[(at + step) % len(keys)], False)
-        return f"sorted by {TITLES[self._wanted[0]]}"
+        keys = [*self._columns.titles]
+        at = keys.index(self._wanted[0]) if self._wanted[0] in keys else -max(step, 0)
+        return self._sort_by(keys[(at + step) % len(keys)])
+
+    def column(self, step: int) -> str:
+        return self.sort(step)
+
+    def sort_by(self, number: int) -> str:
+        keys = [*self._columns.titles]
+        place = number - 1 if number else len(keys) - 1
+        return self._sort_by(keys[place]) if place < len(keys) else f"there are {len(keys)} columns"
+
+    def _sort_by(self, key: str, backwards: bool = False) -> str:
+        """Sort by ``key``, and go to the first row: the largest is what one sorts for."""
+        self._wanted = (key, backwards)
+        self._choose()
+        self.query_one(TableRows).begin_at_first()
+        if len(self._rows) and self._in_zoom(int(self._rows[0])):
+            self._select(0)
+        return f"sorted by {self._columns.titles[key]}"
+
+    def parts(self, step: int) -> str:
+        ring = ("", *(self._table.parts if self._table else ()))
+        if len(ring) == 1:
+            return "one GPU and one file: there is nothing to set side by side"
+        self._by = ring[(ring.index(self._by) + step) % len(ring) if self._by in ring else 0]
+        if self._wanted[0] not in self._columns.titles:
+            self._wanted = ("total", False)
+        return f"columns: per {self._by}" if self._by else "columns: percentiles"
 
     def kinds(self, step: int) -> str:
         if self._table is None:
@@ -256,12 +306,14 @@ class TopPane(Pane):
         alike = self._kind is not None or (self._table and len(self._table.kinds) < 2)
         return 0 if alike else TAG
 
-    def _columns(self) -> tuple[Head, ...]:
-        width = self.query_one(Heads).inner.width
-        return (*heads_for(width, lasts(self.shown.metric), self._wanted[0]), NAME)
+    @property
+    def _columns(self) -> Columns:
+        """The columns wanted; those of parts from when these are known."""
+        timed, found = lasts(self.shown.metric), self._table and self._table.parts.get(self._by)
+        return Columns(timed, self._wanted[0], self._by, found.names if found else ())
 
     def _heads(self, width: int, height: int) -> list[Line]:
-        line = [self._head(head) for head in self._columns()]
+        line = [self._head(head) for head in (*self._columns.fitting(width), NAME)]
         room = width - sum(len(piece.text) for piece in line)
         return [[*line, Piece(cut_start(f"  {self._number()}", room), "dim")]]
 
@@ -281,16 +333,17 @@ class TopPane(Pane):
             return UNKNOWN
         number = format_count(self._table.number(self._kind))
         kind = f" {self._kind.title}" if self._kind else ""
+        zoomed = ", unzoomed" if self.view.viewport.zoom.node else ""
         if self.view.matches.result is None:
-            return f"{number}{kind} rows"
-        return f"{format_count(len(self._rows))} of {number}{kind} match"
+            return f"{number}{kind} rows{zoomed}"
+        return f"{format_count(len(self._rows))} of {number}{kind} match{zoomed}"
 
     # Mouse
 
     @on(Heads.Clicked)
     def _head_clicked(self, message: Heads.Clicked) -> None:
         key, backwards = self._wanted
-        self._wanted = (message.key, not backwards if message.key == key else False)
+        self._sort_by(message.key, not backwards if message.key == key else False)
         self.post_message(self.Changed(""))
 
     @on(TableRows.Chosen)
@@ -303,4 +356,11 @@ def _rest(table: TopTable, shown: Projection) -> SlowColumns:
     """The part of ``table`` that takes its time."""
     metric = shown.metric
     members = shown.members() if lasts(metric) else None
-    return table.later(members, metric.values(shown.profile.table(metric)))
+    return table.later(members, metric.values(shown.profile.table(metric)), _parts(table, shown))
+
+
+def _parts(table: TopTable, shown: Projection) -> dict[str, FrameParts]:
+    """What each row weighs on every GPU, and in every file, where there are several."""
+    given = (shown.profile, shown.view.tree, shown.selection.where, table.totals.frame)
+    parts = {"GPU": parts_by_device(*given), "file": parts_by_file(*given)}
+    return {by: found for by, found in parts.items() if found is not None}

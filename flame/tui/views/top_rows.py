@@ -12,10 +12,11 @@ from textual.strip import Strip
 from flame.core.analysis.wording import NVTX, Terms, kind_word, short_place
 from flame.core.columns import I4
 from flame.core.model.frames import Frame
-from flame.tui.session.wording import lasts, mark_of
+from flame.tui.session.wording import mark_of
 from flame.tui.toolkit.lines import Lines, RowView
 from flame.tui.toolkit.text import cut, fill, printable, width_of
-from flame.tui.views.top_table import TopTable, heads_for
+from flame.tui.views.top_columns import Columns
+from flame.tui.views.top_table import TopTable
 
 TAG = 9
 """Cells of the kind before a name."""
@@ -55,11 +56,12 @@ class TableRows(RowView):
         self._table: TopTable | None = None
         self._rows: I4 = np.zeros(0, np.int32)
         self._selected = -1
-        self._order = ""
+        self._columns = Columns()
         self._terms = NVTX
         self._tag = TAG
         self._drawn: tuple[object, ...] = ()
         self._revealed: tuple[int, Size] | None = None
+        self._to_first = False
         self._strips: dict[tuple[int, bool], Strip] = {}
 
     def show(
@@ -67,7 +69,7 @@ class TableRows(RowView):
         table: TopTable | None,
         rows: I4,
         selected: int,
-        order: str,
+        columns: Columns,
         terms: Terms = NVTX,
         tag: int = TAG,
         goes_on: bool = False,
@@ -81,16 +83,24 @@ class TableRows(RowView):
         in_sight = 0 <= self._selected - self.scroll_offset.y < self.inner.height
         if rows is not self._rows:
             self._revealed = None
-        self._table, self._rows, self._selected, self._order = table, rows, selected, order
+        to_first, self._to_first = self._to_first, False
+        self._table, self._rows, self._selected, self._columns = table, rows, selected, columns
         self.reach(len(rows))
-        if in_sight or not goes_on:
+        if to_first:
+            self._revealed = (selected, self.size)
+            self.scroll_to(y=0, animate=False)
+        elif in_sight or not goes_on:
             self._reveal()
         else:
             self._revealed = (selected, self.size)
         self.redraw()
 
+    def begin_at_first(self) -> None:
+        """Draw from the first row on next time, wherever the selected one is."""
+        self._to_first = True
+
     def on_resize(self) -> None:
-        known = (self._table, self._rows, self._selected, self._order)
+        known = (self._table, self._rows, self._selected, self._columns)
         self.show(*known, self._terms, self._tag)
 
     def _reveal(self) -> None:
@@ -110,7 +120,7 @@ class TableRows(RowView):
     def strip(self, row: int) -> Strip:
         table = self._table
         known = table is not None and table.spread is not None
-        drawn = (table, known, self.size.width, self._order, self._tag)
+        drawn = (table, known, self.size.width, self._columns, self._tag)
         if drawn != self._drawn:
             self._drawn = drawn
             self._strips.clear()
@@ -128,7 +138,7 @@ class TableRows(RowView):
     def _draw(self, table: TopTable, row: int, selected: bool) -> Strip:
         base, palette, _ = self.look
         width = self.inner.width
-        heads = heads_for(width, lasts(table.tree.metric), self._order)
+        heads = self._columns.fitting(width)
         cells = "".join(table.cell(row, head.key).rjust(head.width) for head in heads)
         frame = table.tree.frames[int(table.totals.frame[row])]
         style = palette.cursor if selected else base

@@ -1,4 +1,4 @@
-"""Fill the top table: columns that fit a width; rows by order, kind and search."""
+"""Compute the top table: a row per frame of a tree, in several orders."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flame.core.analysis.frame_parts import FrameParts, spread_of
 from flame.core.analysis.frame_totals import FrameTotals, Percentiles, frame_totals, percentiles
 from flame.core.analysis.node_activities import NodeActivities
 from flame.core.columns import I4, I8, Bool, Column
@@ -13,92 +14,24 @@ from flame.core.model.frames import SAMPLE_KINDS, Kind
 from flame.core.model.tree import StackTree
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.session.tree_view import NO_NAME
-
-LEAST_NAME = 32
-NAME_SHARE = 0.3
-LONG_NAME_SHARE = 0.5
-"""Cells, and part of the width, that the kind and the name keep when columns are chosen.
-
-The larger part where there are few columns: names of functions are long.
-"""
+from flame.tui.views.top_columns import BAR_CELLS, OF_TIMES, part_key, spread_key
 
 NONE = "–"
 UNKNOWN = "…"
 
 _BARS = " ▏▎▍▌▋▊▉█"
-_BAR_CELLS = 6
-
-
-class Head(NamedTuple):
-    """A column: ``sorts`` is the key of the values it sorts by, ``width`` includes a gap."""
-
-    key: str
-    title: str
-    width: int
-    sorts: str
-
-
-HEADS = (
-    Head("own", "self", 9, "own"),
-    Head("own share", "%", 8, "own"),
-    Head("total", "total", 9, "total"),
-    Head("share", "%", 8, "total"),
-    Head("bar", "", _BAR_CELLS + 1, "total"),
-    Head("count", "count", 10, "count"),
-    Head("mean", "mean", 9, "mean"),
-    Head("p50", "p50", 9, "p50"),
-    Head("p95", "p95", 9, "p95"),
-    Head("p99", "p99", 9, "p99"),
-    Head("maximum", "max", 9, "maximum"),
-    Head("tail", "tail", 9, "tail"),
-)
-NAME = Head("name", "name", 0, "name")
-TITLES = {head.sorts: head.title for head in (*HEADS, NAME) if head.title not in ("", "%")}
-"""What to call each order."""
-
-_WANTED = (
-    "own", "total", "share", "count", "p99", "p50", "maximum",
-    "bar", "mean", "tail", "p95", "own share",
-)  # fmt: skip
-"""The columns, the one that a narrow table keeps longest first."""
-
-_OF_TIMES = ("count", "mean", "p50", "p95", "p99", "maximum", "tail")
 _SPREAD = ("p50", "p95", "p99", "maximum", "tail")
 
 
-def heads_for(width: int, timed: bool, order: str = "own") -> tuple[Head, ...]:
-    """Choose the columns before the name that fit ``width``, in order, that of ``order`` always.
-
-    ``timed``: the metric is a time of single activities, which `wording.lasts` says.
-    """
-    fitting = {head.key: head for head in _heads_of(timed)}
-    room = width - max(LEAST_NAME, int(width * (NAME_SHARE if timed else LONG_NAME_SHARE)))
-    chosen: set[str] = set()
-    for key in dict.fromkeys((order, *_WANTED)):
-        if key in fitting:
-            room -= fitting[key].width
-            if room < 0:
-                break
-            chosen.add(key)
-    return tuple(head for key, head in fitting.items() if key in chosen)
-
-
-def orders_of(timed: bool) -> tuple[str, ...]:
-    """List what a table can be sorted by, as its columns are ordered, even those without room."""
-    return tuple(dict.fromkeys(head.sorts for head in (*_heads_of(timed), NAME)))
-
-
-def _heads_of(timed: bool) -> list[Head]:
-    if timed:
-        return list(HEADS)
-    return [head._replace(width=head.width + 3) for head in HEADS if head.key not in _OF_TIMES]
-
-
 class SlowColumns(NamedTuple):
-    """What takes its time: percentiles where the metric has any, and orders by key."""
+    """What takes its time: percentiles where the metric has any, orders by key, and parts.
+
+    ``parts`` are the devices and the files by a word for them, where there are several.
+    """
 
     spread: Percentiles | None
     orders: dict[str, I4]
+    parts: dict[str, FrameParts]
 
 
 class TopTable:
@@ -108,6 +41,8 @@ class TopTable:
         self.tree = tree
         self.totals = frame_totals(tree)
         self.spread: Percentiles | None = None
+        self.parts: dict[str, FrameParts] = {}
+        self._of_parts: dict[str, Column] = {}
         kinds = tree.frames.kind[self.totals.frame]
         self._kinds = kinds
         self.kinds = tuple(Kind(kind) for kind in np.unique(kinds).tolist())
@@ -118,19 +53,26 @@ class TopTable:
     def __len__(self) -> int:
         return len(self.totals)
 
-    def later(self, members: NodeActivities | None, values: I8) -> SlowColumns:
-        """Percentiles of ``values`` per row of the metric's table, and the orders still missing."""
+    def later(
+        self, members: NodeActivities | None, values: I8, parts: dict[str, FrameParts]
+    ) -> SlowColumns:
+        """Percentiles of ``values`` per row of the metric's table, and the orders still missing.
+
+        ``parts`` are those of the rows, by a word for what they are.
+        """
         orders = {"name": self._by_name()}
+        orders |= {key: self._order(column) for key, column in _part_columns(parts).items()}
         if members is None:
-            return SlowColumns(None, orders)
+            return SlowColumns(None, orders, parts)
         found = percentiles(members, values, self.totals.frame)
         for key in _SPREAD:
             orders[key] = self._order(_of_spread(found, key))
-        return SlowColumns(found, orders)
+        return SlowColumns(found, orders, parts)
 
     def take(self, later: SlowColumns) -> None:
         """Add what `later` has found."""
-        self.spread = later.spread
+        self.spread, self.parts = later.spread, later.parts
+        self._of_parts = _part_columns(later.parts)
         self.orders |= later.orders
 
     def _column(self, key: str) -> Column:
@@ -180,13 +122,15 @@ class TopTable:
 
     def cell(self, row: int, key: str) -> str:
         """Return what stands in ``row`` under the column called ``key``."""
-        if key in _OF_TIMES and self._kinds[row] in SAMPLE_KINDS:
+        if key in OF_TIMES and self._kinds[row] in SAMPLE_KINDS:
             return NONE
         if key in _SPREAD:
             return self._spread_cell(row, key)
+        if key in self._of_parts:
+            return self._part_cell(row, key)
         total, own, count = (int(c[row]) for c in self._plain)
         whole, unit = int(self.tree.total[0]), self.tree.metric.unit
-        return {
+        cells = {
             "own": lambda: format_value(own, unit) if own else NONE,
             "own share": lambda: format_percent(own, whole) if own else NONE,
             "total": lambda: format_value(total, unit),
@@ -194,11 +138,18 @@ class TopTable:
             "bar": lambda: bar(total, whole),
             "count": lambda: format_count(count),
             "mean": lambda: format_value(total / count, unit) if count else NONE,
-        }[key]()
+        }
+        return cells[key]() if key in cells else UNKNOWN
 
     @property
     def _plain(self) -> tuple[I8, I8, I8]:
         return self.totals.total, self.totals.own, self.totals.count
+
+    def _part_cell(self, row: int, key: str) -> str:
+        value = self._of_parts[key][row]
+        if key in map(spread_key, self.parts):
+            return _ratio(float(value))
+        return format_value(int(value), self.tree.metric.unit) if value else NONE
 
     def _spread_cell(self, row: int, key: str) -> str:
         if self.spread is None:
@@ -206,6 +157,20 @@ class TopTable:
         if key == "tail":
             return times(int(self.spread.p99[row]), int(self.spread.p50[row]))
         return format_value(int(getattr(self.spread, key)[row]), self.tree.metric.unit)
+
+
+def _ratio(value: float) -> str:
+    """How many times the least part the largest is; none of it is no number of times."""
+    return "∞×" if value == np.inf else times(value, 1)
+
+
+def _part_columns(parts: dict[str, FrameParts]) -> dict[str, Column]:
+    """The columns of ``parts``, and how far they are spread, by key."""
+    columns: dict[str, Column] = {}
+    for by, found in parts.items():
+        columns[spread_key(by)] = spread_of(found.total)
+        columns |= {part_key(by, place): total for place, total in enumerate(found.total)}
+    return columns
 
 
 def _of_spread(found: Percentiles, key: str) -> Column:
@@ -217,12 +182,12 @@ def _of_spread(found: Percentiles, key: str) -> Column:
 
 def bar(part: int, whole: int) -> str:
     """Draw ``part`` of ``whole`` as a bar; nothing above zero is drawn as nothing."""
-    eighths = -(-part * _BAR_CELLS * 8 // whole) if whole else 0
-    full, rest = divmod(min(eighths, _BAR_CELLS * 8), 8)
-    return (_BARS[8] * full + (_BARS[rest] if rest else "")).ljust(_BAR_CELLS)
+    eighths = -(-part * BAR_CELLS * 8 // whole) if whole else 0
+    full, rest = divmod(min(eighths, BAR_CELLS * 8), 8)
+    return (_BARS[8] * full + (_BARS[rest] if rest else "")).ljust(BAR_CELLS)
 
 
-def times(value: int, base: int) -> str:
+def times(value: float, base: float) -> str:
     """Write how many times ``base`` the ``value`` is, in at most eight cells."""
     if not base:
         return NONE

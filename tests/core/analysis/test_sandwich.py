@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.analysis.sandwich import Sandwich, sandwich
+from flame.core.analysis.sandwich import Sandwich, merge_places, sandwich
 from flame.core.model.tree import Arrangement, StackTree
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Path, Recorded, stack_tree
@@ -138,3 +139,24 @@ def test_callers_are_callers_in_an_inverted_tree_too(inverted: bool) -> None:
     halves = sandwich(tree, frame_of(tree, "cudaLaunchKernel"))
     assert [halves.callers.name(node) for node in (0, 1)] == ["cudaLaunchKernel", "step"]
     assert [halves.callees.name(node) for node in (0, 1)] == ["cudaLaunchKernel", "gemm"]
+
+
+@given(own_values, st.sampled_from("abcd"))
+def test_all_places_of_a_frame_are_one_with_their_children(
+    own: Mapping[Path, int], name: str
+) -> None:
+    tree = stack_tree(own)
+    if name not in tree.text:
+        return
+    merged = merge_places(tree, np.flatnonzero(tree.frame == frame_of(tree, name)))
+    whole = sandwich(tree, frame_of(tree, name)).callees
+    assert merged.name(0) == name
+    assert (merged.total[0], merged.own[0], merged.count[0]) == (
+        whole.total[0],
+        whole.own[0],
+        whole.count[0],
+    )
+    assert {merged.name(node): int(merged.total[node]) for node in merged.children(0)} == {
+        whole.name(node): int(whole.total[node]) for node in whole.children(0)
+    }
+    assert int(merged.depth.max()) <= 1

@@ -16,17 +16,11 @@ from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query, find
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
+from flame.tui.views.top_columns import LEAST_NAME, Columns
 from flame.tui.views.top_pane import TopPane
 from flame.tui.views.top_rows import TableRows
-from flame.tui.views.top_table import (
-    LEAST_NAME,
-    SlowColumns,
-    TopTable,
-    bar,
-    heads_for,
-    orders_of,
-    times,
-)
+from flame.tui.views.top_table import SlowColumns, TopTable, bar, times
+from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 from tests.tui.trees import random_trees, stack_tree
@@ -114,7 +108,7 @@ def test_each_percentile_stands_under_its_own_head() -> None:
     one = table()
     size = len(one)
     columns = (np.full(size, value) for value in (100, 300, 700, 900))
-    one.take(SlowColumns(Percentiles(*columns), {}))
+    one.take(SlowColumns(Percentiles(*columns), {}, {}))
     cells = [one.cell(0, key) for key in QUANTILES]
     assert cells == ["100 ns", "300 ns", "700 ns", "900 ns", "7.0×"]
 
@@ -122,7 +116,7 @@ def test_each_percentile_stands_under_its_own_head() -> None:
 @given(random_trees)
 def test_every_frame_has_one_row_in_every_order(tree) -> None:  # type: ignore[no-untyped-def]
     one = TopTable(tree)
-    one.take(one.later(None, np.zeros(0, np.int64)))
+    one.take(one.later(None, np.zeros(0, np.int64), {}))
     used = sorted(set(tree.frame[1:].tolist()))
     for key, order in one.orders.items():
         assert sorted(one.totals.frame[order].tolist()) == used, key
@@ -141,17 +135,17 @@ def test_every_frame_has_one_row_in_every_order(tree) -> None:  # type: ignore[n
     ],
 )
 def test_a_narrow_table_keeps_the_most_important_columns(width: int, keys: list[str]) -> None:
-    assert [head.key for head in heads_for(width, True)] == keys
+    assert [head.key for head in Columns().fitting(width)] == keys
 
 
-@given(st.integers(0, 400), st.sampled_from(orders_of(True)))
+@given(st.integers(0, 400), st.sampled_from([*Columns().titles]))
 def test_columns_leave_room_for_the_name(width: int, order: str) -> None:
-    used = sum(head.width for head in heads_for(width, True, order))
+    used = sum(head.width for head in Columns(order=order).fitting(width))
     assert not used or used + LEAST_NAME <= width
 
 
 def test_a_metric_that_counts_has_no_percentiles() -> None:
-    assert {head.key for head in heads_for(200, False)} == {
+    assert {head.key for head in Columns(timed=False).fitting(200)} == {
         "own",
         "own share",
         "total",
@@ -396,3 +390,96 @@ async def test_a_trace_with_nothing_in_it_has_an_empty_table(tmp_path: Path) -> 
         pane = await top(user)
         await user.press("down", "s", "v", "n", "enter")
         assert not len(pane._rows)
+
+
+async def test_the_details_and_the_status_are_about_all_places_of_the_row(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await top(user)
+        await user.press("home")
+        assert user.read("status").startswith(" gemm  280 µs · 61.4 % of all · 2×")
+        details = user.read("details")
+        assert "total       280 µs  61.4 % of all" in details
+        assert "of zoomed" not in details
+        await user.until(lambda: "all places" in user.read("details"))
+        await user.until(lambda: "heaviest above, of 2" in user.read("details"))
+        await user.press("down")
+        await user.until(lambda: "flash_fwd_kernel" in user.read("details"))
+        assert "120 µs  26.3 % of all" in user.read("details")
+
+
+async def test_sorting_begins_at_the_largest(decode: Path) -> None:
+    async with open_app(decode, (120, 24)) as user:
+        await top(user)
+        await user.press("end")
+        assert user.read("table").splitlines()[-1].endswith("sampler")
+        await user.press("3")
+        assert "sorted by count" in user.read("status")
+        assert names(user)[0] == user.selected == "cudaLaunchKernel"
+
+
+async def test_sorting_does_not_zoom_out(decode: Path) -> None:
+    async with open_app(decode, (120, 24)) as user:
+        await user.press("down", "down", "down", "enter")
+        assert user.zoomed == "model.layers.0"
+        await top(user)
+        assert "rows, unzoomed" in user.read("heads")
+        await user.press("3")
+        assert user.zoomed == "model.layers.0"
+        assert names(user)[0] == "cudaLaunchKernel"
+        assert user.selected != "cudaLaunchKernel"
+
+
+async def test_columns_are_chosen_by_digit_and_one_after_another(decode: Path) -> None:
+    async with open_app(decode, (200, 40)) as user:
+        await top(user)
+        await user.press("5")
+        assert "p50▾" in user.read("heads")
+        await user.press("greater_than_sign")
+        assert "p95▾" in user.read("heads")
+        await user.press("less_than_sign", "less_than_sign")
+        assert "mean▾" in user.read("heads")
+        await user.press("0")
+        assert "name▴" in user.read("heads")
+        assert "launch" in user.read("header")  # digits switch no level here
+
+
+async def test_one_gpu_has_no_columns_per_gpu(decode: Path) -> None:
+    async with open_app(decode) as user:
+        await top(user)
+        await user.press("D")
+        assert "one GPU and one file" in user.read("status")
+
+
+@pytest.fixture
+def two_gpus(tmp_path: Path) -> Path:
+    """Two kernels, on two GPUs and on one."""
+    path = tmp_path / "two.sqlite"
+    with NsysFile(path) as trace:
+        for device in (0, 1):
+            trace.gpu(device, "NVIDIA H100 80GB HBM3", pid=100)
+        trace.kernel("allreduce", 0, 1_000, None)
+        trace.kernel("allreduce", 0, 4_000, None, device=1)
+        trace.kernel("gemm", 5_000, 7_000, None)
+    return path
+
+
+async def test_gpus_have_a_column_each_and_how_far_they_are_apart(two_gpus: Path) -> None:
+    async with open_app(two_gpus) as user:
+        await top(user)
+        await user.press("v", "v", "D")
+        assert "columns: per GPU" in user.read("status")
+        assert squeezed(user.read("heads")).startswith("total▾ % max/min GPU 0 GPU 1 name")
+        rows = [squeezed(row) for row in user.read("table").splitlines() if row]
+        assert rows == [
+            "5.00 µs 71.4 % 4.0× 1.00 µs 4.00 µs allreduce",
+            "2.00 µs 28.6 % ∞× 2.00 µs – gemm",
+        ]
+        await user.press("2")
+        assert "sorted by max/min" in user.read("status")
+        assert names(user) == ["gemm", "allreduce"]
+        await user.press("4")
+        assert "GPU 1▾" in user.read("heads")
+        assert names(user) == ["allreduce", "gemm"]
+        await user.press("D")
+        assert "columns: percentiles" in user.read("status")
+        assert "total▾" in user.read("heads")
