@@ -33,7 +33,8 @@ from flame.core.timeline.highlight import (
     matching_intervals,
     passing_intervals,
 )
-from flame.core.timeline.intervals import Lane, Timeline, TimeWindow, timeline
+from flame.core.timeline.busy_time import TimeWindow
+from flame.core.timeline.intervals import Lane, Timeline, timeline
 from flame.core.timeline.raster import Grid, Shading, shade
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
