@@ -8,8 +8,8 @@ from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.projection.labels import labels_of
-from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.busy_time import TimeWindow
+from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline
 from flame.tui.session.session import Projection
 
