@@ -34,7 +34,8 @@ from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import highlight, matching_intervals, passing_intervals
 from flame.core.timeline.intervals import Timeline, timeline
 from flame.core.timeline.raster import Grid
-from flame.tui.details.facts import Facts, HeaviestParts, collect
+from flame.tui.details.facts import Facts, collect
+from flame.tui.details.parts import HeaviestParts
 from flame.tui.dialogs.write_files import ExportedStacks
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query

@@ -15,7 +15,8 @@ class BusyWords(NamedTuple):
     """Say how long the GPUs were looked at, which part of it they were busy, how long idle.
 
     Of several GPUs ``busy`` and ``idle`` range from the least to the most; ``each`` names them,
-    where they are few. All are empty where nothing is known; ``busy`` where the time has no length.
+    where they are few and differ. All are empty where nothing is known, all but ``length`` where
+    the time has none.
     """
 
     length: str = ""
@@ -54,6 +55,8 @@ def _range(values: Sequence[tuple[float, str]]) -> str:
 
 
 def _each(measured: Sequence[Utilization]) -> str:
-    if not 1 < len(measured) <= _MOST_NAMED:
+    shares = [busy_share(each) for each in measured]
+    if len(set(shares)) < 2 or len(shares) > _MOST_NAMED:
         return ""
-    return "busy " + ", ".join(f"{each.label} {busy_share(each)}" for each in measured)
+    named = (f"{each.label} {share}" for each, share in zip(measured, shares, strict=True))
+    return f"busy {', '.join(named)}"

@@ -15,12 +15,10 @@ import numpy as np
 from flame.core.analysis.wording import short_place
 from flame.core.columns import I4, I8, Bool, distinct, sum_by
 from flame.core.model.activities import NONE
-from flame.core.model.frames import Kind
+from flame.core.model.frames import COPIES, Kind
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Labels, Naming, labels_of
 from flame.core.projection.weights import Weights
-
-COPIES = (Kind.MEMCPY, Kind.MEMSET)
 
 _MODULE = "nn.Module: "
 """How PyTorch's profiler begins the names of modules."""

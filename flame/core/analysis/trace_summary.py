@@ -120,7 +120,7 @@ class TraceSummary:
     @cached_property
     def kernels_busy(self) -> tuple[int, ...]:
         """How long kernels ran on each of `utilizations`, ns: their union."""
-        return tuple(kernels_busy(self.profile, each.device) for each in self.utilizations)
+        return tuple(kernels_busy(self.profile, each) for each in self.utilizations)
 
     @cached_property
     def gaps(self) -> tuple[Gap, ...]:

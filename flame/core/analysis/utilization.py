@@ -10,13 +10,12 @@ import numpy as np
 
 from flame.core.columns import I8, expand_ranges
 from flame.core.model.activities import NONE, has_times
-from flame.core.model.frames import Kind
+from flame.core.model.frames import COPIES
 from flame.core.model.profile import Profile
 from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Step, Time
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from flame.core.timeline.devices import DeviceTime, device_times
 
-_COPIES = (Kind.MEMCPY, Kind.MEMSET)
 _WHO = Devices | Ranks | Pids
 """Filters that choose GPUs; all others choose of what ran on them."""
 
@@ -97,19 +96,9 @@ def utilizations(profile: Profile, where: tuple[Filter, ...] = ()) -> tuple[Util
 
 
 def _utilization(profile: Profile, each: DeviceTime, where: tuple[Filter, ...]) -> Utilization:
-    origin = profile.rows_begin
-    windows = _windows(profile, each, where)
-    edges = (windows.low - origin, windows.high - origin)
-    before, until = map(each.busy.sums_until, edges)
-    return Utilization(
-        each.device,
-        each.label,
-        windows.window,
-        windows,
-        int((until - before).sum()),
-        origin,
-        each.busy,
-    )
+    origin, windows = profile.rows_begin, _windows(profile, each, where)
+    busy = each.busy.within_all(windows.moved(-origin))
+    return Utilization(each.device, each.label, windows.window, windows, busy, origin, each.busy)
 
 
 def _devices_of(profile: Profile, where: tuple[Filter, ...]) -> set[int] | None:
@@ -207,11 +196,12 @@ def _longest(profile: Profile, each: Utilization, most: int) -> Iterator[IdleGap
 # Kernels and copies
 
 
-def kernels_busy(profile: Profile, device: int) -> int:
-    """Measure how long kernels, or graphs traced as a whole, ran on ``device``: their union, ns.
+def kernels_busy(profile: Profile, each: Utilization) -> int:
+    """Measure how long kernels, or graphs traced as a whole, ran on a GPU: their union, ns.
 
     The rest of its busy time are copies and sets alone.
     """
     table = profile.activities
-    rows = (table.device == device) & has_times(table) & ~np.isin(table.kind, _COPIES)
-    return BusyTime.union(table.start[rows], table.start[rows] + table.duration[rows]).total
+    rows = (table.device == each.device) & has_times(table) & ~np.isin(table.kind, COPIES)
+    start = table.start[rows]
+    return BusyTime.union(start, start + table.duration[rows]).within_all(each.windows)

@@ -85,6 +85,14 @@ class BusyTime:
         """Sum the busy time in ``window``, ns."""
         return self.until(window.high) - self.until(window.low)
 
+    def within_all(self, windows: BusyTime) -> int:
+        """Sum the busy time in the stretches of ``windows``, ns."""
+        return int((self.sums_until(windows.high) - self.sums_until(windows.low)).sum())
+
+    def moved(self, by: int) -> BusyTime:
+        """Make the same stretches ``by`` later."""
+        return BusyTime(self.low + by, self.before)
+
     def share(self, window: TimeWindow) -> float:
         """Compute the part of ``window`` that is busy, 0..1."""
         return self.within(window) / max(window.length, 1)

@@ -10,7 +10,8 @@ from flame.core.analysis.distribution import Distribution, Histogram
 from flame.core.columns import I8
 from flame.core.model.launches import Dim, LaunchConfig
 from flame.core.units import BLOCKS, format_bytes, format_count, format_ns, format_percent
-from flame.tui.details.facts import BINS, Facts, HeaviestParts, Launched, Moved
+from flame.tui.details.facts import BINS, Facts, Launched, Moved
+from flame.tui.details.parts import HeaviestParts
 from flame.tui.toolkit.fields import LABEL, fields, labelled
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, width_of, wrap

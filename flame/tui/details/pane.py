@@ -7,8 +7,10 @@ from collections.abc import Callable
 from flame.core.analysis.wording import NVTX, Terms, kind_word
 from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.details import blocks
-from flame.tui.details.facts import Facts, Part
+from flame.tui.details import blocks, root_blocks
+from flame.tui.details.facts import Facts
+from flame.tui.details.parts import Part
+from flame.tui.details.root_facts import has_root_facts
 from flame.tui.details.sample_blocks import sample_lines, sample_notes
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
@@ -44,6 +46,8 @@ def details(
     ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
     which only those of the projected tree are; ``terms`` are the words for its ranges.
     """
+    if clicks and not view.cursor.node and has_root_facts(view.tree):
+        return _root(view, palette, width, facts, terms)
     if width < _SIDE_BY_SIDE:
         # What comes later stands below: what is there at once is sent but once.
         parts = [
@@ -58,6 +62,24 @@ def details(
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
     return side_by_side(left, right, half + 2)
+
+
+def _root(
+    view: TreeView, palette: Palette, width: int, facts: Facts | None, terms: Terms
+) -> list[Line]:
+    """How busy the GPUs were and with what; what the activities are like comes last."""
+    half = (width - 2) // 2 if width >= _SIDE_BY_SIDE else width
+    summary = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
+    found = facts.root if facts else None
+    if found is None:
+        return summary
+    busy, gaps = root_blocks.busy_lines(found, half), root_blocks.gap_lines(found, half)
+    lists = root_blocks.list_blocks(found, terms, view.tree.metric.unit, half)
+    rest = [root_blocks.coverage_lines(found, half), *_measured(view, facts, palette, half)]
+    rest += _rest(view, facts, half)
+    if half == width:
+        return _stacked([[*summary, *busy], *lists, gaps, *rest])
+    return side_by_side(_stacked([[*summary, *busy], gaps, *rest]), _stacked(lists), half + 2)
 
 
 def _stacked(parts: list[list[Line]]) -> list[Line]:

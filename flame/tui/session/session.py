@@ -15,6 +15,7 @@ from flame.core.options import LoadOptions, Progress
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.project import project as project_tree
 from flame.core.projection.selection import Selection
+from flame.core.timeline.devices import device_times
 from flame.tui.session.tree_view import TreeView
 
 _KEPT_NODES = 3_000_000
@@ -119,6 +120,7 @@ def open_session(
     progress("building the tree", 0, 0)
     session, shown = Session(inputs, profile, metrics, options), project(profile, selection)
     session.keep(shown)
+    device_times(profile)  # what the header says of them is at hand then
     return session, shown
 
 

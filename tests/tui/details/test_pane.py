@@ -14,8 +14,9 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.tree import StackTree
 from flame.tui.details.blocks import bars
-from flame.tui.details.facts import BINS, Facts, HeaviestParts, Launched, Moved, Part, Used
+from flame.tui.details.facts import BINS, Facts, Launched, Moved, Used
 from flame.tui.details.pane import details
+from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.session.row_layout import Span
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.viewport import Zoom
