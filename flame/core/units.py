@@ -87,7 +87,7 @@ def format_whole_percent(percent: float) -> str:
 
 def format_shares(shares: Iterable[float]) -> str:
     """Draw a block for each share (0..1), to the nearest eighth; all but a zero leaves a mark."""
-    eighths = (max(round(8 * share), share > 0) for share in shares)
+    eighths = (max(round(8 * share), int(share > 0)) for share in shares)
     return "".join(BLOCKS[number] for number in eighths)
 
 

@@ -20,7 +20,7 @@ from flame.core.model.profile import Profile
 from flame.core.projection.labels import Labels, Naming, labels_of
 from flame.core.projection.weights import Weights
 
-_MODULE = "nn.Module: "
+MODULE = "nn.Module: "
 """How PyTorch's profiler begins the names of modules."""
 
 _COMMUNICATION = re.compile(
@@ -111,7 +111,7 @@ def _python_frames(profile: Profile) -> tuple[Bool, Bool]:
     python = profile.frames.kind == Kind.PYTHON
     for index in np.flatnonzero(python).tolist():
         frame = profile.frames[index]
-        module[index], placed[index] = frame.name.startswith(_MODULE), bool(frame.file)
+        module[index], placed[index] = frame.name.startswith(MODULE), bool(frame.file)
     return module, placed if placed.any() else python & ~module
 
 

@@ -10,6 +10,7 @@ from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks, root_blocks
 from flame.tui.details.facts import Facts
 from flame.tui.details.parts import Part
+from flame.tui.details.root_blocks import HeaviestLines
 from flame.tui.details.root_facts import has_root_facts
 from flame.tui.details.sample_blocks import sample_lines, sample_notes
 from flame.tui.session.tree_view import TreeView
@@ -24,6 +25,9 @@ _NAME_LINES = 5
 _SHORT_NAME_LINES = 2
 _TEXT_LINES = 12
 _CHILDREN = 8
+_HEAVIEST = 5
+_FEW_HEAVIEST = 3
+"""Kernels, layers, functions of the root; fewer in two columns, which are short."""
 _SIDE_BY_SIDE = 70
 """From this width on the pane has two columns."""
 _ROOMY = 50
@@ -74,12 +78,17 @@ def _root(
     if found is None:
         return summary
     busy, gaps = root_blocks.busy_lines(found, half), root_blocks.gap_lines(found, half)
-    lists = root_blocks.list_blocks(found, terms, view.tree.metric.unit, half)
+    most = _HEAVIEST if half == width else _FEW_HEAVIEST
+    heaviest = HeaviestLines(found, terms, view.tree.metric.unit, half, most)
     rest = [root_blocks.coverage_lines(found, half), *_measured(view, facts, palette, half)]
-    rest += _rest(view, facts, half)
+    first = [[*summary, *busy], heaviest.kernels(), heaviest.layers(), heaviest.functions()]
+    last = [heaviest.communication(), heaviest.copies()]
     if half == width:
-        return _stacked([[*summary, *busy], *lists, gaps, *rest])
-    return side_by_side(_stacked([[*summary, *busy], gaps, *rest]), _stacked(lists), half + 2)
+        return _stacked([*first, gaps, *last, *rest, *_rest(view, facts, half)])
+    head, kernels, layers, functions = first
+    left = _stacked([head, functions, gaps, *rest])
+    right = _stacked([kernels, layers, *last, *_rest(view, facts, half)])
+    return side_by_side(left, right, half + 2)
 
 
 def _stacked(parts: list[list[Line]]) -> list[Line]:

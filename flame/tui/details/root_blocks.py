@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.core.analysis.busy_words import busy_share
-from flame.core.analysis.wording import Terms
+from flame.core.analysis.wording import NVTX, Terms
 from flame.core.units import (
     format_bytes,
     format_count,
@@ -16,11 +16,16 @@ from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.details.root_facts import Busy, Gap, RootFacts
 from flame.tui.shell.actions import Action
 from flame.tui.toolkit.fields import fields
-from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.text import cut, cut_start, width_of
 
 _MOST_GPUS = 8
+_MOST_GAPS = 4
+_FEW_GAPS = 3
+_TO = " → "
 _SHARE = 7
+_LENGTH = 8
+_INDENT = 3
 _VALUE = 10
 _ROOMY = 50
 """From this width on there are values beside shares."""
@@ -53,31 +58,49 @@ def _busy(each: Busy, width: int) -> list[Line]:
     return lines
 
 
-def list_blocks(facts: RootFacts, terms: Terms, unit: str, width: int) -> list[list[Line]]:
-    """List the heaviest of each kind, the most important kind first."""
-    layers = facts.modules if facts.modules.number else facts.ranges
-    layers_title = "modules" if facts.modules.number else terms.ranges
-    return [
-        part_lines("kernels", facts.kernels, unit, width),
-        part_lines(f"{layers_title}, innermost", layers, unit, width),
-        part_lines("functions, innermost", facts.functions, unit, width),
-        part_lines("communication", facts.communication, unit, width),
-        part_lines("copies", facts.copies, unit, width, facts.moved),
-    ]
+class HeaviestLines:
+    """Write the heaviest of each kind, ``most`` of them, in the metric's ``unit``."""
 
+    def __init__(self, facts: RootFacts, terms: Terms, unit: str, width: int, most: int) -> None:
+        self._facts, self._terms = facts, terms
+        self._unit, self._width, self._most = unit, width, most
 
-def part_lines(
-    title: str, parts: HeaviestParts, unit: str, width: int, moved: tuple[int, ...] = ()
-) -> list[Line]:
-    """Title, and of each part its share, its value where there is room, and its name to click."""
-    if not parts.number or not parts.whole:
-        return []
-    few = len(parts.heaviest) < parts.number
-    of = f", of {format_count(parts.number)}" if few else ""
-    lines: list[Line] = [[Piece(cut_start(f"heaviest {title}{of}", width), "dim")]]
-    for place, part in enumerate(parts.heaviest):
-        lines.append(_part(part, parts.whole, unit, width, moved[place] if moved else 0))
-    return lines
+    def kernels(self) -> list[Line]:
+        """Write the kernels."""
+        return self._lines("kernels", self._facts.kernels)
+
+    def layers(self) -> list[Line]:
+        """Write the modules that launched the most, or else the ranges."""
+        if self._facts.modules.number:
+            return self._lines("modules, innermost", self._facts.modules)
+        ranges = self._terms.ranges if self._terms is NVTX else self._terms.short
+        return self._lines(f"{ranges}, innermost", self._facts.ranges)
+
+    def functions(self) -> list[Line]:
+        """Write the functions that launched the most."""
+        return self._lines("functions, innermost", self._facts.functions)
+
+    def communication(self) -> list[Line]:
+        """Write the kernels that move data between GPUs."""
+        return self._lines("communication", self._facts.communication)
+
+    def copies(self) -> list[Line]:
+        """Write the copies and sets, with their bytes where those are known."""
+        return self._lines("copies", self._facts.copies, self._facts.moved)
+
+    def _lines(self, title: str, parts: HeaviestParts, moved: tuple[int, ...] = ()) -> list[Line]:
+        """Title, and of each part its share, its value where there is room, its name to click."""
+        if not parts.number or not parts.whole:
+            return []
+        shown = parts.heaviest[: self._most]
+        of = f", of {format_count(parts.number)}" if len(shown) < parts.number else ""
+        head: Line = [Piece(cut_start(f"heaviest {title}{of}", self._width), "dim")]
+        sizes = moved or (0,) * len(shown)
+        rows = zip(shown, sizes, strict=False)
+        return [
+            head,
+            *(_part(part, parts.whole, self._unit, self._width, size) for part, size in rows),
+        ]
 
 
 def _part(part: Part, whole: int, unit: str, width: int, moved: int) -> Line:
@@ -97,23 +120,22 @@ def gap_lines(facts: RootFacts, width: int) -> list[Line]:
     """List the longest stretches in which a GPU ran nothing: how long, when, between what."""
     if not facts.gaps:
         return []
-    lines: list[Line] = [[Piece("longest idle gaps, when, between", "dim")]]
-    return [*lines, *(_gap(gap, width) for gap in facts.gaps[:_MOST_GAPS])]
+    number = _MOST_GAPS if width >= _ROOMY else _FEW_GAPS
+    lines: list[Line] = [[Piece("longest idle gaps", "dim")]]
+    return [*lines, *(line for gap in facts.gaps[:number] for line in _gap(gap, width))]
 
 
-def _gap(found: Gap, width: int) -> Line:
+def _gap(found: Gap, width: int) -> list[Line]:
+    """One line, or two where there is little room."""
     label = f" {found.label}" if found.label else ""
-    length = format_ns(found.gap.length).rjust(_SHARE)
-    when = f"{label}  {found.gap.begin / 1e9:.3f} s  "
-    room = width - width_of(length) - width_of(when) - 3
-    before, after = (part and _name(part, room // 2) for part in found.around)
-    return [
-        Piece(length),
-        Piece(when, "dim"),
-        before or Piece("…"),
-        Piece(" → ", "dim"),
-        after or Piece("…"),
-    ]
+    length = format_ns(found.gap.length).rjust(_LENGTH)
+    when: Line = [Piece(length), Piece(f"{label} at {found.gap.begin / 1e9:.6f} s", "dim")]
+    room = width - (line_width(when) if width >= _ROOMY else _INDENT) - len(_TO) - 2
+    before, after = (_name(part, room // 2) if part else Piece("…") for part in found.around)
+    around = [before, Piece(_TO, "dim"), after]
+    if width >= _ROOMY:
+        return [[*when, Piece("  "), *around]]
+    return [when, [Piece(" " * _INDENT), *around]]
 
 
 def coverage_lines(facts: RootFacts, width: int) -> list[Line]:
@@ -122,6 +144,3 @@ def coverage_lines(facts: RootFacts, width: int) -> list[Line]:
         f"{title} {format_whole_percent(percent)}" for title, percent in facts.coverage if percent
     ]
     return fields([("coverage", ", ".join(shares))], width)
-
-
-_MOST_GAPS = 4

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.heaviest import HeavyFrame, HeavyFrames, find_heaviest
+from flame.core.analysis.heaviest import MODULE, HeavyFrame, HeavyFrames, find_heaviest
 from flame.core.analysis.utilization import (
     IdleGap,
     Utilization,
@@ -102,7 +102,7 @@ def _weights(shown: Projection) -> Weights:
 def _parts(tree: StackTree, found: HeavyFrames) -> HeaviestParts:
     parts = [
         Part(
-            f"{each.name} ({each.place})" if each.place else each.name,
+            f"{each.name.removeprefix(MODULE)} {each.place}".rstrip(),
             each.value,
             _node(tree, each.frames),
         )

@@ -341,7 +341,9 @@ def test_parents_can_be_clicked() -> None:
 
 @pytest.mark.parametrize("clicks", [True, False])
 def test_children_can_be_clicked_in_the_projected_tree(clicks: bool) -> None:
-    lines = details(TreeView(TREE, 100), PALETTE, 40, clicks=clicks)
+    view = TreeView(TREE, 100)
+    view.cursor.select(node(TREE, "forward"))
+    lines = details(view, PALETTE, 40, clicks=clicks)
     actions = [piece.action for line in lines for piece in line if piece.action]
     assert bool(actions) == clicks
 
