@@ -131,11 +131,20 @@ def _gap(found: Gap, width: int) -> list[Line]:
     length = format_ns(found.gap.length).rjust(_LENGTH)
     when: Line = [Piece(length), Piece(f"{label} at {found.gap.begin / 1e9:.6f} s", "dim")]
     room = width - (line_width(when) if width >= _ROOMY else _INDENT) - len(_TO) - 2
-    before, after = (_name(part, room // 2) if part else Piece("…") for part in found.around)
-    around = [before, Piece(_TO, "dim"), after]
+    around = _around(found.around, room)
     if width >= _ROOMY:
         return [[*when, Piece("  "), *around]]
     return [when, [Piece(" " * _INDENT), *around]]
+
+
+def _around(parts: tuple[Part | None, Part | None], room: int) -> Line:
+    """What ran before and after; the longer name has what the shorter one leaves."""
+    first, last = (width_of(part.name) if part else 1 for part in parts)
+    most = max(room // 2, room - last), max(room // 2, room - first)
+    before, after = (
+        _name(part, cells) if part else Piece("…") for part, cells in zip(parts, most, strict=True)
+    )
+    return [before, Piece(_TO, "dim"), after]
 
 
 def coverage_lines(facts: RootFacts, width: int) -> list[Line]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from textual import events
-
 from flame.core.loading.many import load
 from flame.core.projection.filters import Time
 from flame.core.projection.selection import Selection
@@ -33,18 +31,13 @@ def drawn(user: User) -> str:
     return line.partition(" busy ")[2]
 
 
-def mouse(user: User, kind: type[events.MouseEvent], cell: int, button: int = 1) -> None:
-    line = user.screen.query_one(BusyLine)
-    left = len(user.read("busy")) - len(drawn(user))
-    line.post_message(kind(line, left + cell, 0, 0, 0, button, False, False, False))
-
-
 async def drag(user: User, *cells: int) -> None:
-    mouse(user, events.MouseDown, cells[0])
+    """Press on the first of ``cells``, move over the others and let go on the last."""
+    left = len(user.read("busy")) - len(drawn(user))
+    await user.pilot.mouse_down(BusyLine, offset=(left + cells[0], 0))
     for cell in cells[1:]:
-        mouse(user, events.MouseMove, cell, button=0)
-    await user.settle()
-    mouse(user, events.MouseUp, cells[-1])
+        await user.pilot.hover(BusyLine, offset=(left + cell, 0))
+    await user.pilot.mouse_up(BusyLine, offset=(left + cells[-1], 0))
     await user.settle()
 
 
@@ -114,13 +107,15 @@ async def test_the_stretch_is_marked_while_it_is_drawn(tmp_path: Path) -> None:
     async with open_app(write(tmp_path / "x.sqlite")) as user:
         line = user.screen.query_one(BusyLine)
         plain = {segment.style for segment in line.strip(0)}
-        mouse(user, events.MouseDown, 5)
-        mouse(user, events.MouseMove, 9, button=0)
+        left = len(user.read("busy")) - len(drawn(user))
+        await user.pilot.mouse_down(BusyLine, offset=(left + 5, 0))
+        await user.pilot.hover(BusyLine, offset=(left + 9, 0))
         await user.settle()
         [marked] = [segment for segment in line.strip(0) if segment.style not in plain]
         assert len(marked.text) == 5
         assert " of time" in user.read("status")
-        mouse(user, events.MouseUp, 9)
+        await user.pilot.hover(BusyLine, offset=(left + 5, 0))
+        await user.pilot.mouse_up(BusyLine, offset=(left + 5, 0))
         await user.settle()
         assert {segment.style for segment in line.strip(0)} == plain
 
