@@ -44,7 +44,9 @@ def _device_times(profile: Profile) -> Iterator[DeviceTime]:
         return
     table = profile.activities
     has_time = has_times(table)
-    for device in np.unique(table.device[has_time]).tolist():
+    # Counting is several times faster than sorting, which np.unique does.
+    used = np.flatnonzero(np.bincount(table.device[has_time] + 1)) - 1
+    for device in used.tolist():
         rows = np.flatnonzero((table.device == device) & has_time)
         start = table.start[rows] - profile.rows_begin
         busy = BusyTime.union(start, start + table.duration[rows])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.projection.filters import Filter, Time
+from flame.core.projection.filters import Filter, HideStacks, Time
 from flame.core.projection.selection import Selection
 from flame.tui.details.facts import Facts, collect
 from flame.tui.details.pane import details
@@ -90,6 +90,13 @@ def test_it_follows_filters(path: Path) -> None:
     assert "GPU0 busy 75.0 %  idle 100 ns" in lines
     assert after(lines, "heaviest kernels") == ["100.0 %    300 ns  gemm"]
     assert len(after(lines, "longest idle gaps")) == 1
+
+
+def test_what_is_hidden_counts_in_no_list_but_was_busy_all_the_same(path: Path) -> None:
+    lines = text(lines_of(shown_of(path, HideStacks("layers.1"))))
+    assert "GPU0 busy 60.0 %  idle 400 ns" in lines
+    assert after(lines, "heaviest kernels") == [" 66.7 %    200 ns  gemm"]
+    assert "heaviest communication" not in lines
 
 
 def test_bytes_come_once_the_file_has_been_read(path: Path) -> None:
