@@ -103,7 +103,11 @@ class BusyLine(RowView):
         if self._brush is not None and self._cell(event) != self._brush.end:
             self._brush = _Brush(self._brush.anchor, self._cell(event))
             self.redraw()
-            self.post_message(Pane.Changed(f"{format_ns(self._drawn(self._brush).length)} of time"))
+            self.post_message(
+                Pane.Changed(
+                    f"{format_ns(self._drawn(self._brush).length)} of time: let go to filter by it"
+                )
+            )
 
     def on_mouse_up(self) -> None:
         brush, self._brush = self._brush, None
