@@ -16,6 +16,7 @@ from flame.core.projection.filters import Devices, Filter, Pids, Ranks, Step, Ti
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
 from flame.core.timeline.devices import DeviceTime, device_times
 
+_INT64 = np.iinfo(np.int64)
 _WHO = Devices | Ranks | Pids
 """Filters that choose GPUs; all others choose of what ran on them."""
 
@@ -116,19 +117,17 @@ def _windows(profile: Profile, each: DeviceTime, where: tuple[Filter, ...]) -> B
     """The stretches of time that ``where`` chooses, on the trace's clock."""
     times = [filter_ for filter_ in where if isinstance(filter_, Time)]
     steps = [filter_ for filter_ in where if isinstance(filter_, Step)]
-    own = each.busy.window.moved(profile.rows_begin)
-    begin = max((time.begin for time in times if time.begin is not None), default=own.low)
-    end = min((time.end for time in times if time.end is not None), default=own.high)
-    if not steps:
-        low, high = np.array([begin]), np.array([end])
-    else:
+    begins = [time.begin for time in times if time.begin is not None]
+    ends = [time.end for time in times if time.end is not None]
+    if steps:
         low, high = _step_windows(profile, each.device, steps)
-    if times:
-        low, high = (
-            np.maximum(low, max(begin, profile.begin)),
-            np.minimum(high, min(end, profile.end)),
-        )
-    kept = (high > low) | (not times and not steps)
+    else:  # of what was recorded; from or to an open end as long as the GPU itself ran anything
+        own = each.busy.window.moved(profile.rows_begin)
+        low = np.array([profile.begin if begins else own.low])
+        high = np.array([profile.end if ends else own.high])
+    low = np.maximum(low, max(begins, default=_INT64.min))
+    high = np.minimum(high, min(ends, default=_INT64.max))
+    kept = (high > low) | (not where)
     return BusyTime.between(low[kept], high[kept])
 
 
@@ -159,9 +158,8 @@ def idle_gaps(profile: Profile, most: int, where: tuple[Filter, ...] = ()) -> tu
 def gap_edges(each: Utilization) -> tuple[I8, I8]:
     """Where each of the gaps of a GPU begins and ends, on the trace's clock, in order of time."""
     busy, origin = each.stretches, each.origin
-    edge = np.iinfo(np.int64)
-    low = np.concatenate([[edge.min], busy.high + origin])
-    high = np.concatenate([busy.low + origin, [edge.max]])
+    low = np.concatenate([[_INT64.min], busy.high + origin])
+    high = np.concatenate([busy.low + origin, [_INT64.max]])
     return _intersect(low, high, each.windows)
 
 
