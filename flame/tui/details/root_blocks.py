@@ -45,11 +45,11 @@ def _busy(each: Busy, width: int) -> list[Line]:
     found = each.found
     if not found.length:
         return []
-    idle = f"  idle {format_ns(found.idle)}"
-    label = cut(found.label, max(width - len(idle) - len(" busy 99.9 %"), 4))
-    lines: list[Line] = [
-        [Piece(label, "strong"), Piece(f" busy {busy_share(found)}"), Piece(idle, "dim")]
-    ]
+    idle, share = f"  idle {format_ns(found.idle)}", f" busy {busy_share(found)}"
+    label = cut(found.label, max(width - width_of(share), 4))
+    line: Line = [Piece(label, "strong"), Piece(share)]
+    fits = line_width(line) + width_of(idle) <= width
+    lines: list[Line] = [[*line, Piece(idle, "dim")]] if fits else [line, [Piece(idle, "dim")]]
     alone = found.busy - each.kernels
     if alone > _MARKED * found.length:
         kernels = format_percent(each.kernels, found.length)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flame.core.loading.many import load
+from flame.core.loading.many import load, load_all
 from flame.core.projection.filters import Filter, HideStacks, Time
 from flame.core.projection.selection import Selection
 from flame.tui.details.facts import Facts, collect
@@ -118,6 +118,14 @@ def test_names_select_their_heaviest_place(path: Path) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_lines_fit(path: Path, width: int) -> None:
     assert all(line_width(line) <= width for line in lines_of(shown_of(path), width))
+
+
+def test_a_long_name_of_a_gpu_stays_whole(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "another_rank.sqlite"
+    other.write_bytes(path.read_bytes())
+    shown = project(load_all([path, other]), Selection())
+    lines = text(details(shown.view, PALETTE, 34, list(collect(shown, shown.view.tree, 0))[-1]))
+    assert "…ther_rank GPU0 busy 60.0 %" in lines and "  idle 400 ns" in lines
 
 
 @needs_traces
