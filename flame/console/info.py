@@ -6,19 +6,36 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from flame.console.terminal import cells, cut, printable
-from flame.core.analysis.trace_summary import SourceTotal, TraceSummary, summarize
+from flame.core.analysis.busy_words import busy_share
+from flame.core.analysis.heaviest import Heaviest
+from flame.core.analysis.trace_summary import Gap, SourceTotal, TraceSummary, summarize
+from flame.core.analysis.utilization import Utilization
 from flame.core.loading.inputs import Inputs
 from flame.core.model.meta import Device, Process, Share
 from flame.core.model.profile import Profile
-from flame.core.units import format_count, format_ns, format_percent, format_value
+from flame.core.units import (
+    format_count,
+    format_ns,
+    format_percent,
+    format_shares,
+    format_value,
+)
 
 _ATTRIBUTION = {
     "launch": "known by launch",
     "kernel": "known by kernel: those of all its launches are one, shared out by time",
     "mixed": "known by launch of some kernels; of others all launches are one, shared out by time",
 }
+CHUNKS = 60
+"""Equal parts of a GPU's window, of which is told how busy it was."""
+
+HEAVIEST = ("kernels", "copies", "communication", "ranges", "modules", "functions")
+
 _MOST_LISTED = 10
+_MOST_SHORT = 5
 _LABEL = 12
 _LONGEST_LABEL = 40
 _TITLE = 20
@@ -52,6 +69,12 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "activities": summary.counts,
         "gpu_time_ns": summary.gpu_time,
         "duration_ns": summary.duration,
+        "utilization": [
+            _utilization(summary, each, kernels)
+            for each, kernels in zip(summary.utilizations, summary.kernels_busy, strict=True)
+        ],
+        "heaviest": _heaviest(summary.heaviest),
+        "idle_gaps": [_gap(summary, gap) for gap in summary.gaps],
         "coverage": {key: _share(share) for key, share in summary.coverage.items()},
         "pc_samples": None if samples is None else samples._asdict(),
         "graph_nodes": {
@@ -85,6 +108,43 @@ def _source(total: SourceTotal) -> dict[str, object]:
     }
 
 
+def _gpu(summary: TraceSummary, device: int) -> dict[str, object]:
+    """The GPU at this place: its number and its file, null where they are not known."""
+    if device < 0:
+        return {"device": None, "source": None}
+    return {"device": summary.devices[device].id, "source": summary.devices[device].source}
+
+
+def _utilization(summary: TraceSummary, each: Utilization, kernels: int) -> dict[str, object]:
+    busy, _ = each.in_cells(each.window, CHUNKS)
+    return {
+        **_gpu(summary, each.device),
+        "begin_ns": each.window.low,
+        "window_ns": each.length,
+        "busy_ns": each.busy,
+        "idle_ns": each.idle,
+        "busy_percent": round(100 * each.busy / each.length, 3) if each.length else None,
+        "kernels_busy_ns": kernels,
+        "copies_alone_ns": each.busy - kernels,
+        "chunks": busy.tolist(),
+    }
+
+
+def _heaviest(heaviest: Heaviest | None) -> dict[str, object]:
+    return {
+        kind: [
+            {"name": each.name, "place": each.place, "ns": each.value, "count": each.activities}
+            for each in (getattr(heaviest, kind).heaviest if heaviest else ())
+        ]
+        for kind in HEAVIEST
+    }
+
+
+def _gap(summary: TraceSummary, gap: Gap) -> dict[str, object]:
+    times = {"begin_ns": gap.begin, "ns": gap.length}
+    return {**_gpu(summary, gap.device), **times, "before": gap.before, "after": gap.after}
+
+
 def _share(share: Share) -> dict[str, object]:
     return {"ns": share.ns, "percent": round(share.percent, 3)}
 
@@ -105,6 +165,9 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_sources(summary)),
         list(_capture(summary)),
         list(_activities(summary)),
+        list(_busy(summary)),
+        list(_kernels(summary, width)),
+        list(_gaps(summary, width)),
         list(_coverage(summary)),
         list(_samples(summary)),
         list(_steps(summary)),
@@ -177,6 +240,42 @@ def _activities(summary: TraceSummary) -> Iterator[str]:
     for kind, count in summary.counts.items():
         if count:
             yield _line(f"  {kind}", f"{format_count(count):>12}")
+
+
+def _busy(summary: TraceSummary) -> Iterator[str]:
+    """How busy each GPU was in its window, and when."""
+    for each, kernels in zip(summary.utilizations, summary.kernels_busy, strict=True):
+        name = summary.device_names[each.device] if each.device >= 0 else "GPU"
+        numbers = [f"window {format_ns(each.length)}", f"busy {busy_share(each) or 'n/a'}"]
+        if each.busy > kernels:
+            numbers.append(f"copies alone {format_percent(each.busy - kernels, each.length)}")
+        yield "  ".join([printable(name), *numbers, f"idle {format_ns(each.idle)}"])
+        if each.length:
+            busy, length = each.in_cells(each.window, CHUNKS)
+            yield f"  {format_shares(busy / np.maximum(length, 1))}"
+
+
+def _kernels(summary: TraceSummary, width: int) -> Iterator[str]:
+    found = summary.heaviest
+    if found is None or not found.kernels.number:
+        return
+    yield "heaviest kernels"
+    for each in found.kernels.heaviest[:_MOST_SHORT]:
+        share, number = format_percent(each.value, found.whole), format_count(each.activities)
+        numbers = f"{share:>9}{format_ns(each.value):>10}{number:>10}×"
+        yield cut(f"{numbers}  {printable(each.name)}", width)
+
+
+def _gaps(summary: TraceSummary, width: int) -> Iterator[str]:
+    if not summary.gaps:
+        return
+    yield "longest idle gaps"
+    several = len(summary.utilizations) > 1
+    labels = {each.device: f"{each.label} " if several else "" for each in summary.utilizations}
+    for gap in summary.gaps[:_MOST_SHORT]:
+        when = f"{labels[gap.device]}at {gap.begin / 1e9:.6f} s"
+        around = f"{printable(gap.before)} → {printable(gap.after)}"
+        yield cut(f"{format_ns(gap.length):>9}  {when}  {around}", width)
 
 
 def _coverage(summary: TraceSummary) -> Iterator[str]:

@@ -10,12 +10,15 @@ import numpy as np
 
 from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
+from flame.core.analysis.busy_words import BusyWords, busy_words
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
 from flame.core.analysis.trace_summary import TraceSummary, summarize
+from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import Terms, kind_word, short_place
 from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.projection.filters import Filter
 from flame.core.projection.levels import explain_missing_levels
 from flame.core.projection.number_folds import folds_numbers
 from flame.core.projection.project import project
@@ -43,15 +46,18 @@ def view(profile: Profile, selection: Selection, title: str, width: int) -> str:
     tree = project(profile, selection)
     summary = summarize(profile)
     icicle, table = _icicle(profile, selection, tree, width), _top(tree, summary.terms, width)
-    sections = [_header(summary, tree, title, width), icicle, table]
+    sections = [_header(summary, tree, title, selection.where, width), icicle, table]
     sections.append(notes(summary.warnings, width))
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def _header(summary: TraceSummary, tree: StackTree, title: str, width: int) -> list[str]:
+def _header(
+    summary: TraceSummary, tree: StackTree, title: str, where: tuple[Filter, ...], width: int
+) -> list[str]:
     whole = [printable(title), gpus(summary.devices)]
     number = format_count(summary.activities)
-    whole += [f"{number} {summary.noun}"] if summary.resolved else _ran(summary)
+    busy = busy_words(utilizations(summary.profile, where))
+    whole += [f"{number} {summary.noun}"] if summary.resolved else _ran(summary, busy)
     total = format_value(int(tree.total[0]), tree.metric.unit)
     shown = [f"{tree.metric.title} {total} by {', '.join(tree.levels)}"]
     if summary.gpu_time:
@@ -61,15 +67,15 @@ def _header(summary: TraceSummary, tree: StackTree, title: str, width: int) -> l
     return _joined([text for text in whole if text], "·", width) + _joined(shown, "·", width)
 
 
-def _ran(summary: TraceSummary) -> list[str]:
-    """What ran on GPUs, and in which time."""
-    length, number = format_ns(summary.duration), summary.activities
-    if not number:
-        return [f"nothing ran on a GPU in {length}"]
-    return [
-        f"GPU time {format_ns(summary.gpu_time)} in {length}",
-        f"{format_count(number)} activities",
-    ]
+def _ran(summary: TraceSummary, busy: BusyWords) -> list[str]:
+    """How busy the GPUs were, and with how much."""
+    number = f"{format_count(summary.activities)} activities"
+    if not summary.activities:
+        return [f"nothing ran on a GPU in {format_ns(summary.duration)}"]
+    if not busy.busy:
+        return [f"GPU time {format_ns(summary.gpu_time)}", number]
+    words = [busy.length, busy.each or busy.busy, busy.idle]
+    return [*words, f"GPU time {format_ns(summary.gpu_time)}", number]
 
 
 @dataclass(frozen=True)

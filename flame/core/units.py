@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from flame.core.errors import UsageError
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+"""From none to eight eighths of a cell."""
 
 _STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -79,6 +83,12 @@ def format_percent(part: float, whole: float) -> str:
 def format_whole_percent(percent: float) -> str:
     """Format a share in whole per cent: ``47 %``; ``<1 %`` instead of a wrong zero."""
     return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
+
+
+def format_shares(shares: Iterable[float]) -> str:
+    """Draw a block for each share (0..1), to the nearest eighth; all but a zero leaves a mark."""
+    eighths = (max(round(8 * share), int(share > 0)) for share in shares)
+    return "".join(BLOCKS[number] for number in eighths)
 
 
 def _digits(value: float) -> str:

@@ -36,7 +36,8 @@ def ranks(folder: Path) -> list[Path]:
 def test_view_shows_all_by_rank(flame: Flame, ranks: list[Path]) -> None:
     result = flame("view", *ranks)
     assert result.code == 0
-    head = "3 traces: rank0…rank2 · 3 × NVIDIA Test · GPU time 60 ns in 50 ns · 3 activities"
+    head = "3 traces: rank0…rank2 · 3 × NVIDIA Test · 30 ns · busy 100.0 % · idle 0 ns"
+    head += " · GPU time 60 ns · 3 activities"
     assert result.lines[0] == head
     assert "by rank, python, native, launch, nvtx, kernel" in result.lines[1]
     assert [line.split()[-5] for line in result.lines if "› gemm" in line] == [

@@ -47,6 +47,57 @@ def test_info_speaks_to_people(flame: Flame, trace: Path) -> None:
         assert said in out
 
 
+UTILIZATION = [
+    {
+        "device": 0,
+        "source": 0,
+        "begin_ns": 1_000,
+        "window_ns": 1_020,
+        "busy_ns": 170,
+        "idle_ns": 850,
+        "busy_percent": 16.667,
+        "kernels_busy_ns": 150,
+        "copies_alone_ns": 20,
+        "chunks": [*[17] * 8, 14, *[0] * 49, 3, 17],
+    },
+    {
+        "device": 1,
+        "source": 0,
+        "begin_ns": 3_000,
+        "window_ns": 30,
+        "busy_ns": 30,
+        "idle_ns": 0,
+        "busy_percent": 100.0,
+        "kernels_busy_ns": 30,
+        "copies_alone_ns": 0,
+        "chunks": [0, 1] * 30,
+    },
+]
+
+
+def heavy(name: str, ns: int, count: int) -> dict[str, object]:
+    """What JSON says of a frame that has no place in the sources."""
+    return {"name": name, "place": "", "ns": ns, "count": count}
+
+
+HEAVIEST = {
+    "kernels": [heavy("gemm", 130, 2), heavy("softmax", 50, 1)],
+    "copies": [heavy("memcpy HtoD", 20, 1)],
+    "communication": [],
+    "ranges": [heavy("embed", 100, 1), heavy("step", 70, 2)],
+    "modules": [],
+    "functions": [],
+}
+GAP = {
+    "device": 0,
+    "source": 0,
+    "begin_ns": 1_150,
+    "ns": 850,
+    "before": "softmax",
+    "after": "memcpy HtoD",
+}
+
+
 def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
     told = json.loads(flame("info", trace, "--json").out)
     assert told.pop("warnings")
@@ -79,6 +130,9 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
         "activities": {"kernel": 3, "memcpy": 1, "memset": 0, "graph": 0},
         "gpu_time_ns": 200,
         "duration_ns": 3030,
+        "utilization": UTILIZATION,
+        "heaviest": HEAVIEST,
+        "idle_gaps": [GAP],
         "coverage": {
             "launch": {"ns": 200, "percent": 100.0},
             "nvtx": {"ns": 170, "percent": 85.0},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.console.info import as_text, facts, gpus
+from flame.console.info import HEAVIEST, as_json, as_text, facts, gpus
 from flame.console.print_view import MOST_LINES, MOST_NAMES, NARROWEST, view
 from flame.console.terminal import cells, cut, printable
 from flame.core.analysis.trace_summary import summarize
@@ -26,6 +27,7 @@ from flame.core.loading.many import load
 from flame.core.model.meta import Device
 from flame.core.model.profile import Profile
 from flame.core.projection.filter_options import where
+from flame.core.projection.filters import Time
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.core.units import format_ns
@@ -35,7 +37,7 @@ from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
 from tests.support.sampled import Run
 from tests.support.waiting import PATIENCE
-from tests.support.writers.nsysfile import NsysFile
+from tests.support.writers.nsysfile import HTOD, NsysFile
 
 SAMPLE = SAMPLES / "torch_small.pt.trace.json.gz"
 
@@ -97,7 +99,10 @@ def three_kernels(file: NsysFile) -> None:
 
 def test_header_says_what_was_opened_and_what_is_shown(profile_of: Load) -> None:
     first, second, *_ = drawn(profile_of(three_kernels))
-    assert first == "trace.sqlite · NVIDIA Test · GPU time 1.00 µs in 3.10 µs · 3 activities"
+    assert first == (
+        "trace.sqlite · NVIDIA Test · 2.10 µs · busy 47.6 % · idle 1.10 µs · "
+        "GPU time 1.00 µs · 3 activities"
+    )
     assert second == (
         "GPU time 1.00 µs by python, native, launch, nvtx, kernel · "
         "coverage: launch 100.0 %, NVTX 90.0 %, python 0 %, native 0 %"
@@ -320,7 +325,8 @@ def test_the_steps_of_a_training_are_told_with_their_times() -> None:
         assert re.search(rf"^  {step['number']} +{times}$", text, re.MULTILINE)
         only = project_tree(profile, where=where(step=(str(step["number"]),)))
         assert only.total[0] == step["gpu_time_ns"]
-    assert re.search(r"^  operators +\d", text, re.MULTILINE) and "native" not in text
+    assert re.search(r"^  operators +\d", text, re.MULTILINE)
+    assert not re.search(r"^  native +\d", text, re.MULTILINE)
 
 
 def test_what_files_of_stacks_measure_stands_apart_from_its_title(tmp_path: Path) -> None:
@@ -525,3 +531,84 @@ def test_instructions_and_reasons_stand_in_the_static_view() -> None:
     assert re.search(r"40.0 +40 ns +2 +█.* gemm", text)
     counted = "\n".join(drawn(sampled(), metric="stalls", levels=("kernel", "sass")))
     assert "PC samples 8 by kernel, sass" in counted
+
+
+# -- how busy the GPUs were ---------------------------------------------------------------------
+
+
+def two_gpus(file: NsysFile) -> None:
+    """GPU 0 works 600 of 1,000 ns, of which a copy alone takes 100; GPU 1 all of 300."""
+    file.gpu(0, "NVIDIA Test")
+    file.gpu(1, "NVIDIA Test")
+    file.nvtx("layers.3", 0, 10)
+    file.api("cudaLaunchKernel", 1, 2, corr=1)
+    file.kernel("gemm", 100, 500, corr=1)
+    file.kernel("norm", 300, 600, corr=None, stream=13)
+    file.memcpy(HTOD, 1_000, 1_100, corr=None)
+    file.kernel("gemm", 0, 300, corr=None, device=1)
+
+
+def test_json_tells_how_busy_each_gpu_was(profile_of: Load) -> None:
+    told = json.loads(as_json(profile_of(two_gpus), inputs("x")))
+    first, second = told["utilization"]
+    chunks = first.pop("chunks")
+    assert len(chunks) == 60 and sum(chunks) == first["busy_ns"]
+    assert first == {
+        "device": 0,
+        "source": 0,
+        "begin_ns": 100,
+        "window_ns": 1_000,
+        "busy_ns": 600,
+        "idle_ns": 400,
+        "busy_percent": 60.0,
+        "kernels_busy_ns": 500,
+        "copies_alone_ns": 100,
+    }
+    assert (second["device"], second["window_ns"], second["busy_percent"]) == (1, 300, 100.0)
+    assert told["idle_gaps"] == [
+        {
+            "device": 0,
+            "source": 0,
+            "begin_ns": 600,
+            "ns": 400,
+            "before": "norm",
+            "after": "memcpy HtoD",
+        }
+    ]
+    heaviest = told["heaviest"]
+    assert heaviest["kernels"] == [
+        {"name": "gemm", "place": "", "ns": 700, "count": 2},
+        {"name": "norm", "place": "", "ns": 300, "count": 1},
+    ]
+    assert heaviest["ranges"] == [{"name": "layers.*", "place": "", "ns": 400, "count": 1}]
+    assert heaviest["modules"] == heaviest["functions"] == []
+
+
+def test_text_tells_how_busy_each_gpu_was(profile_of: Load) -> None:
+    lines = as_text(profile_of(two_gpus), inputs("x")).splitlines()
+    busy = "GPU 0 NVIDIA Test  window 1.00 µs  busy 60.0 %  copies alone 10.0 %  idle 400 ns"
+    assert busy in lines
+    drawn = lines[lines.index(busy) + 1].strip()
+    assert drawn[0] == drawn[-1] == "█" and " " in drawn
+    assert "GPU 1 NVIDIA Test  window 300 ns  busy 100.0 %  idle 0 ns" in lines
+    at = lines.index("longest idle gaps")
+    assert lines[at + 1] == "   400 ns  GPU0 at 0.000001 s  norm → memcpy HtoD"
+
+
+def test_nothing_is_told_of_gpus_where_nothing_ran(tmp_path: Path, profile_of: Load) -> None:
+    told = facts(profile_of(lambda file: file.api("cudaMalloc", 0, 100)), inputs("x"))
+    assert told["utilization"] == told["idle_gaps"] == []
+    (tmp_path / "x.folded").write_text("a;b 3\n")
+    stacks = facts(load(tmp_path / "x.folded"), inputs("x"))
+    assert stacks["utilization"] == stacks["idle_gaps"] == []
+    assert stacks["heaviest"] == {kind: [] for kind in HEAVIEST}
+    assert "busy" not in as_text(load(tmp_path / "x.folded"), inputs("x"))
+
+
+def test_the_printed_view_is_of_the_time_that_is_chosen(profile_of: Load) -> None:
+    profile = profile_of(two_gpus)
+    begin = profile.begin
+    first, *_ = drawn(profile, where=(Time(begin + 100, begin + 300),))
+    assert " · 200 ns · busy 100.0 % · idle 0 ns · " in first
+    first, *_ = drawn(profile)
+    assert " · busy GPU0 60.0 %, GPU1 100.0 % · idle 0–400 ns · GPU time 1.10 µs" in first

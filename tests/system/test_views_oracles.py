@@ -30,10 +30,12 @@ from flame.core.projection.filters import MinShare, Time
 from flame.core.projection.labels import Naming
 from flame.core.projection.project import project as project_selection
 from flame.core.projection.selection import Selection
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import highlight, matching_intervals, passing_intervals
-from flame.core.timeline.intervals import Timeline, TimeWindow, timeline
+from flame.core.timeline.intervals import Timeline, timeline
 from flame.core.timeline.raster import Grid
-from flame.tui.details.facts import Facts, HeaviestParts, collect
+from flame.tui.details.facts import Facts, collect
+from flame.tui.details.parts import HeaviestParts
 from flame.tui.dialogs.write_files import ExportedStacks
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.query import Query

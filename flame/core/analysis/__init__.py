@@ -1,4 +1,4 @@
-"""Answer questions to a tree: totals per frame, percentiles, callers and callees, search, wording.
+"""Answer questions to a tree or trace: totals, percentiles, callers, search, how busy GPUs were.
 
-May import projection and what is below it.
+May import timeline and what is below it.
 """

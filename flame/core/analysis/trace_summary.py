@@ -6,20 +6,33 @@ of a `TraceSummary`, each in its own words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from flame.core.analysis.heaviest import Heaviest, find_heaviest
 from flame.core.analysis.profiler_steps import StepTotal, step_totals
+from flame.core.analysis.utilization import (
+    IdleGap,
+    Utilization,
+    idle_gaps,
+    kernels_busy,
+    utilizations,
+)
 from flame.core.analysis.wording import Terms, coverage_of, terms_of
 from flame.core.columns import expand_ranges, sum_by
 from flame.core.model.grouping import device_name
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
+from flame.core.projection.labels import Naming
 from flame.core.projection.levels import LEVELS, recorded_levels
+from flame.core.projection.weights import weigh_groups
+
+_MOST = 10
+"""Heaviest frames of a kind, and gaps of a GPU, that are listed."""
 
 
 class SourceTotal(NamedTuple):
@@ -50,6 +63,19 @@ class SampleTotals(NamedTuple):
     attribution: Literal["launch", "kernel", "mixed"]
 
 
+class Gap(NamedTuple):
+    """Describe a stretch in which ``device`` (place in the devices, -1 unknown) ran nothing.
+
+    ``begin`` is on the trace's clock, ns; ``before`` and ``after`` name what ran around it.
+    """
+
+    device: int
+    begin: int
+    length: int
+    before: str
+    after: str
+
+
 @dataclass(frozen=True, eq=False)
 class TraceSummary:
     """Hold what is told of a trace. Times are in ns; ``gpu_time`` is 0 for files of stacks.
@@ -59,6 +85,8 @@ class TraceSummary:
     with short titles and without what the format never records; ``terms`` are the words for its
     ranges. ``measures`` are what a file of stacks measures, ``pc_samples`` is None where there are
     none. ``device_names`` tell GPUs of several files apart.
+
+    How busy the GPUs were, and with what, is worked out when it is first asked for.
     """
 
     meta: Meta
@@ -82,6 +110,30 @@ class TraceSummary:
     steps: tuple[StepTotal, ...]
     levels: tuple[str, ...]
     warnings: tuple[str, ...]
+    profile: Profile = field(repr=False)
+
+    @cached_property
+    def utilizations(self) -> tuple[Utilization, ...]:
+        """How busy each GPU was; empty where that is not known."""
+        return utilizations(self.profile)
+
+    @cached_property
+    def kernels_busy(self) -> tuple[int, ...]:
+        """How long kernels ran on each of `utilizations`, ns: their union."""
+        return tuple(kernels_busy(self.profile, each) for each in self.utilizations)
+
+    @cached_property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The longest idle gaps of each GPU, longest first."""
+        return tuple(_gap(self.profile, gap) for gap in idle_gaps(self.profile, _MOST))
+
+    @cached_property
+    def heaviest(self) -> Heaviest | None:
+        """What the GPU time was spent in; None of a file of stacks."""
+        if self.resolved:
+            return None
+        weights = weigh_groups(self.profile, metric_of("gpu"), ())
+        return find_heaviest(self.profile, weights, Naming(), _MOST)
 
     @property
     def is_merged(self) -> bool:
@@ -115,7 +167,16 @@ def summarize(profile: Profile) -> TraceSummary:
         steps=step_totals(profile),
         levels=_levels(profile),
         warnings=profile.warnings,
+        profile=profile,
     )
+
+
+def _gap(profile: Profile, gap: IdleGap) -> Gap:
+    table = profile.activities
+    before, after = (
+        profile.frames[int(table.frame[row])].name if row >= 0 else "" for row in gap[3:]
+    )
+    return Gap(gap.device, gap.begin, gap.length, before, after)
 
 
 def _gpu_time(profile: Profile) -> int:

@@ -52,7 +52,9 @@ class Kind(IntEnum):
 SAMPLE_KINDS = (Kind.SASS, Kind.STALL)
 """Frames that have parts of activities: how many and how long those are says nothing of them."""
 
-ACTIVITY_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH)
+COPIES = (Kind.MEMCPY, Kind.MEMSET)
+
+ACTIVITY_KINDS = (Kind.KERNEL, *COPIES, Kind.GRAPH)
 
 
 class Frame(NamedTuple):

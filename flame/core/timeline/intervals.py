@@ -12,23 +12,11 @@ from flame.core.columns import I4, I8, U1, Bool, Column, pack, run_starts, sum_b
 from flame.core.model.activities import Activities, RangePieces, has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.timeline.busy_time import BusyTime, TimeWindow
+from flame.core.timeline.devices import device_label, device_times, source_label
 
 MOST_LEVELS = 8
 """Lanes for the activities of one stream that lie within others; deeper ones share the last."""
-
-_LONGEST_SOURCE = 10
-
-
-class TimeWindow(NamedTuple):
-    """Bound a stretch of time, [low, high), in ns since the beginning of the trace."""
-
-    low: int
-    high: int
-
-    @property
-    def length(self) -> int:
-        """Length in ns."""
-        return self.high - self.low
 
 
 class Lane(NamedTuple):
@@ -43,32 +31,6 @@ class Lane(NamedTuple):
     first: int
     last: int
     ranges: bool
-
-
-@dataclass(frozen=True, eq=False)
-class BusyTime:
-    """Hold disjoint busy stretches: starts (i8[n]), lengths summed from anywhere (i8[n+1])."""
-
-    low: I8
-    before: I8
-
-    @classmethod
-    def between(cls, low: I8, high: I8) -> BusyTime:
-        """Make the stretches from ``low`` to ``high``."""
-        return cls(low, np.concatenate([[0], np.cumsum(high - low)]))
-
-    def until(self, time: int) -> int:
-        """Sum the busy time before ``time``, ns."""
-        at = int(np.searchsorted(self.low, time, "right")) - 1
-        if at < 0:
-            return 0
-        length = int(self.before[at + 1] - self.before[at])
-        left = int(self.before[at] - self.before[0])
-        return left + min(time - int(self.low[at]), length)
-
-    def share(self, window: TimeWindow) -> float:
-        """Compute the part of ``window`` that is busy, 0..1."""
-        return (self.until(window.high) - self.until(window.low)) / max(window.length, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +126,7 @@ def timeline(profile: Profile) -> Timeline:
         kind=np.concatenate([part.kind for part in parts]).astype(np.uint8),
         low=low,
         before=BusyTime.between(low, high).before,
-        devices=tuple(_devices(profile)),
+        devices=tuple((each.label, each.busy) for each in device_times(profile)),
         table=table,
         pieces=pieces,
     )
@@ -204,15 +166,7 @@ def _thread_label(profile: Profile, thread: int) -> str:
     process = profile.processes[thread_.process] if thread_.process >= 0 else None
     name = thread_.name or (process.name if process else "")
     source = process.source if process else 0
-    return f"{_source_label(profile, source)}{name or 'thread'} [{thread_.tid}]"
-
-
-def _source_label(profile: Profile, source: int) -> str:
-    """The end of the file's label, which tells most; empty where there is only one file."""
-    if len(profile.sources) < 2:
-        return ""
-    label = profile.sources[source].label
-    return f"{label} " if len(label) <= _LONGEST_SOURCE else f"…{label[1 - _LONGEST_SOURCE :]} "
+    return f"{source_label(profile, source)}{name or 'thread'} [{thread_.tid}]"
 
 
 def _bounds(columns: list[Column]) -> Iterator[tuple[int, int]]:
@@ -306,34 +260,6 @@ def _stream_label(profile: Profile, row: int, shared: Bool) -> str:
     device, stream, process = (
         int(column[row]) for column in (table.device, table.stream, table.process)
     )
-    label = f"{_device_label(profile, device)} stream {stream if stream >= 0 else '?'}"
+    label = f"{device_label(profile, device)} stream {stream if stream >= 0 else '?'}"
     has_pid = shared[device] and process >= 0
     return f"{label} [{profile.processes[process].pid}]" if has_pid else label
-
-
-def _device_label(profile: Profile, device: int) -> str:
-    if device < 0:
-        return "GPU"
-    gpu = profile.devices[device]
-    return f"{_source_label(profile, gpu.source)}GPU{gpu.id}"
-
-
-def _devices(profile: Profile) -> Iterator[tuple[str, BusyTime]]:
-    if profile.resolved:
-        return
-    table = profile.activities
-    has_time = has_times(table)
-    for device in np.unique(table.device).tolist():
-        rows = np.flatnonzero((table.device == device) & has_time)
-        start = table.start[rows] - profile.rows_begin
-        yield _device_label(profile, device), _union(start, start + table.duration[rows])
-
-
-def _union(start: I8, end: I8) -> BusyTime:
-    """The stretches in which any of the intervals is open."""
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    reach = _reach([np.zeros(len(end), np.int8)], end)
-    first = np.flatnonzero(start > reach)
-    stop = np.append(reach[first[1:]], np.max(end, initial=0))[: len(first)]
-    return BusyTime.between(start[first], stop)

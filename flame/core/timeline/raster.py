@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from flame.core.columns import I8, U1
 from flame.core.model.frames import Kind
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
-from flame.core.timeline.intervals import Lane, Timeline, TimeWindow
+from flame.core.timeline.intervals import Lane, Timeline
 
 F8 = NDArray[np.float64]
 

@@ -9,15 +9,15 @@ import numpy as np
 from flame.core.analysis.distribution import Distribution, Histogram
 from flame.core.columns import I8
 from flame.core.model.launches import Dim, LaunchConfig
-from flame.core.units import format_bytes, format_count, format_ns, format_percent
-from flame.tui.details.facts import BINS, Facts, HeaviestParts, Launched, Moved
+from flame.core.units import BLOCKS, format_bytes, format_count, format_ns, format_percent
+from flame.tui.details.facts import BINS, Facts, Launched, Moved
+from flame.tui.details.parts import HeaviestParts
 from flame.tui.toolkit.fields import LABEL, fields, labelled
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import ELLIPSIS, cut, cut_start, width_of, wrap
 
 _NUMBERS = ("p50", "p95", "p99", "max")
-_BARS = " ▁▂▃▄▅▆▇█"
-_EIGHTHS = len(_BARS) - 1
+_EIGHTHS = len(BLOCKS) - 1
 _ROOMY = 8
 """Cells from which on a number and its unit have a space between them."""
 
@@ -70,8 +70,8 @@ def _drawn(histogram: Histogram | None, ends: tuple[str, str], width: int) -> li
 def bars(counts: I8) -> tuple[str, str]:
     """Draw bars two cells high, of which every count above zero shows at least an eighth."""
     height = np.ceil(counts * (2.0 * _EIGHTHS) / max(int(counts.max()), 1)).astype(int)
-    upper = "".join(_BARS[max(eighths - _EIGHTHS, 0)] for eighths in height.tolist())
-    lower = "".join(_BARS[min(eighths, _EIGHTHS)] for eighths in height.tolist())
+    upper = "".join(BLOCKS[max(eighths - _EIGHTHS, 0)] for eighths in height.tolist())
+    lower = "".join(BLOCKS[min(eighths, _EIGHTHS)] for eighths in height.tolist())
     return upper.rstrip(), lower.rstrip()
 
 

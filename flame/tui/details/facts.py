@@ -21,6 +21,8 @@ from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import passing_rows
 from flame.core.units import format_percent, format_whole_percent
+from flame.tui.details.parts import HeaviestParts, Part
+from flame.tui.details.root_facts import RootFacts, has_root_facts, read_bytes, root_facts
 from flame.tui.details.sample_facts import SampledFacts, sampled_of
 from flame.tui.session.session import Projection
 
@@ -36,22 +38,6 @@ _COVERAGE = {
     Kind.NATIVE: "Native frames are known for {1} of GPU time.",
 }
 _LAUNCHED = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
-
-
-class Part(NamedTuple):
-    """A part of a frame's value; ``node`` is where a click leads, -1: nowhere."""
-
-    name: str
-    value: int
-    node: int = -1
-
-
-class HeaviestParts(NamedTuple):
-    """The heaviest parts of ``whole``, and how many there are."""
-
-    heaviest: list[Part]
-    number: int
-    whole: int
 
 
 class Used(NamedTuple):
@@ -87,7 +73,7 @@ class Facts:
     ``on`` the GPUs, streams, … and ``shapes`` those of an operator, where there are several.
     ``names`` are those that the frame stands for, where it folds numbers. Until
     ``complete``, the file is still read for how it was launched; ``unread`` says why that failed.
-    ``sampled`` is what PC samples say.
+    ``sampled`` is what PC samples say, ``root`` what is known of the root alone.
     """
 
     everywhere: bool
@@ -105,6 +91,7 @@ class Facts:
     shapes: HeaviestParts | None = None
     latest: int = 0
     sampled: SampledFacts | None = None
+    root: RootFacts | None = None
 
 
 def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
@@ -132,8 +119,12 @@ def collect(shown: Projection, tree: StackTree, node: int) -> Iterator[Facts]:
         shapes=_shapes(shown, frame, groups),
         latest=len(rows) if len(rows) < number else 0,
         sampled=sampled_of(shown, tree, node),
+        root=root_facts(shown) if own and not node and has_root_facts(tree) else None,
     )
-    if tree.kind(node) not in _LAUNCHED or profile.launches_builder is None:
+    if facts.root is not None and profile.launches_builder is not None:
+        yield replace(facts, complete=False)
+        yield replace(facts, root=read_bytes(facts.root, profile, rows))
+    elif tree.kind(node) not in _LAUNCHED or profile.launches_builder is None:
         yield facts
     else:
         yield replace(facts, complete=False)

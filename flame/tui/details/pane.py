@@ -7,8 +7,11 @@ from collections.abc import Callable
 from flame.core.analysis.wording import NVTX, Terms, kind_word
 from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
 from flame.core.units import format_count, format_percent, format_value
-from flame.tui.details import blocks
-from flame.tui.details.facts import Facts, Part
+from flame.tui.details import blocks, root_blocks
+from flame.tui.details.facts import Facts
+from flame.tui.details.parts import Part
+from flame.tui.details.root_blocks import HeaviestLines
+from flame.tui.details.root_facts import has_root_facts
 from flame.tui.details.sample_blocks import sample_lines, sample_notes
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
@@ -22,6 +25,9 @@ _NAME_LINES = 5
 _SHORT_NAME_LINES = 2
 _TEXT_LINES = 12
 _CHILDREN = 8
+_HEAVIEST = 5
+_FEW_HEAVIEST = 3
+"""Kernels, layers, functions of the root; fewer in two columns, which are short."""
 _SIDE_BY_SIDE = 70
 """From this width on the pane has two columns."""
 _ROOMY = 50
@@ -44,6 +50,8 @@ def details(
     ``facts`` is what has been worked out of it so far. ``clicks`` makes its children clickable,
     which only those of the projected tree are; ``terms`` are the words for its ranges.
     """
+    if clicks and not view.cursor.node and has_root_facts(view.tree):
+        return _root(view, palette, width, facts, terms)
     if width < _SIDE_BY_SIDE:
         # What comes later stands below: what is there at once is sent but once.
         parts = [
@@ -59,6 +67,29 @@ def details(
     left = _stacked([summary, _names(view, facts, half)])
     around, rest = _around(view, facts, half, clicks), _rest(view, facts, half)
     right = _stacked([*_measured(view, facts, palette, half), *around, *rest])
+    return side_by_side(left, right, half + 2)
+
+
+def _root(
+    view: TreeView, palette: Palette, width: int, facts: Facts | None, terms: Terms
+) -> list[Line]:
+    """How busy the GPUs were and with what; what the activities are like comes last."""
+    half = (width - 2) // 2 if width >= _SIDE_BY_SIDE else width
+    summary = _summary(view, palette, half, _SHORT_NAME_LINES, terms)
+    found = facts.root if facts else None
+    if found is None:
+        return summary
+    busy, gaps = root_blocks.busy_lines(found, half), root_blocks.gap_lines(found, half)
+    most = _HEAVIEST if half == width else _FEW_HEAVIEST
+    heaviest = HeaviestLines(found, terms, view.tree.metric.unit, half, most)
+    rest = [root_blocks.coverage_lines(found, half), *_measured(view, facts, palette, half)]
+    first = [[*summary, *busy], heaviest.kernels(), heaviest.layers(), heaviest.functions()]
+    last = [heaviest.communication(), heaviest.copies()]
+    if half == width:
+        return _stacked([*first, gaps, *last, *rest, *_rest(view, facts, half)])
+    head, kernels, layers, functions = first
+    left = _stacked([head, functions, gaps, *rest])
+    right = _stacked([kernels, layers, *last, *_rest(view, facts, half)])
     return side_by_side(left, right, half + 2)
 
 

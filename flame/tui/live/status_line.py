@@ -14,6 +14,7 @@ from flame.core.live.status import LiveStatus, Rates, SourceState
 from flame.core.live.window import SECOND, LiveWindow
 from flame.core.model.frames import Kind
 from flame.core.units import (
+    BLOCKS,
     format_bytes,
     format_count,
     format_ns,
@@ -31,8 +32,7 @@ LATE = SECOND
 _MUCH = 32 << 20
 """Bytes to be read from which on they are said: it takes a while, however old they are."""
 
-_BARS = " ▁▂▃▄▅▆▇█"
-_EIGHTHS = len(_BARS) - 1
+_EIGHTHS = len(BLOCKS) - 1
 _FEWEST = 5
 """Bars of which a sparkline has at least so many, or is left out."""
 
@@ -194,7 +194,7 @@ def sparkline(values: Column, cells: int, top: float = 0, number: int = 0) -> st
     means = np.add.reduceat(values, first + each * np.arange(bars)) / sizes
     full = top or max(float(means.max()), 1e-9)
     heights = np.ceil(np.clip(means / full, 0.0, 1.0) * _EIGHTHS).astype(int)
-    return "".join(_BARS[height] for height in heights.tolist())
+    return "".join(BLOCKS[height] for height in heights.tolist())
 
 
 def _busy(rates: Rates, palette: Palette) -> _StatusPart:

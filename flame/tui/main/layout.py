@@ -13,6 +13,7 @@ from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.toolkit.lines import Line, Lines
+from flame.tui.views.busy_line import BusyLine
 from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
@@ -34,6 +35,7 @@ class MainLayout:
     def __init__(self, shown: Projection, usual_order: Order, empty: Composer) -> None:
         self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
         self.header = HeaderLine(usual_order)
+        self.busy = BusyLine(id="busy")
         self.tabs = ViewTabs({pane.name_: pane.title for pane in self.panes})
         self.crumbs = Breadcrumb()
         self.chips = FilterChips()
@@ -43,6 +45,7 @@ class MainLayout:
     def compose(self) -> ComposeResult:
         """Yield the widgets from the top to the views."""
         yield self.header
+        yield self.busy
         with Horizontal(id="place"):
             yield self.tabs
             yield self.crumbs
@@ -65,6 +68,7 @@ class MainLayout:
         """Show in the lines what is projected, and by which filters."""
         session = projector.session
         self.header.show(session.inputs.title, session.profile, projector.shown)
+        self.busy.show(session.profile, projector.shown.selection.where)
         self.chips.show(projector.wanted.where, session.profile, projector.shown.folds_numbers)
         self.empty.update()
 

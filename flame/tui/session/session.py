@@ -17,6 +17,7 @@ from flame.core.projection.levels import recorded_levels
 from flame.core.projection.number_folds import folds_numbers, labels_of
 from flame.core.projection.project import project as project_tree
 from flame.core.projection.selection import Selection
+from flame.core.timeline.devices import device_times
 from flame.tui.session.tree_view import TreeView
 
 _KEPT_NODES = 3_000_000
@@ -135,6 +136,7 @@ def open_session(
     progress("building the tree", 0, 0)
     session, shown = Session(inputs, profile, metrics, options), project(profile, selection)
     session.keep(shown)
+    device_times(profile)  # what the header says of them is at hand then
     return session, shown
 
 

@@ -268,6 +268,7 @@ MOUSE = (
     ("double click", "zoom; in the table the sandwich"),
     ("wheel", "scroll; with shift pan, with ctrl zoom in time"),
     ("drag", "in the timeline brush a window, in the overview move the zoomed part"),
+    ("drag GPU busy", "show in all views what started in that time"),
 )
 
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I8
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
-from flame.core.timeline.intervals import Timeline, TimeWindow
+from flame.core.timeline.intervals import Timeline
 from flame.core.timeline.raster import NARROW
 from flame.core.units import format_count
 from flame.tui.timeline.lanes import LaneRows

@@ -7,7 +7,7 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from flame.core.model.frames import Kind
-from flame.core.timeline.intervals import TimeWindow
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.raster import Grid
 from flame.core.units import format_ns, format_percent
 from flame.tui.timeline.time_view import TimeView

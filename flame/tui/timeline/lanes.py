@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from flame.core.timeline.intervals import Lane, Timeline, TimeWindow
+from flame.core.timeline.busy_time import TimeWindow
+from flame.core.timeline.intervals import Lane, Timeline
 from flame.tui.timeline.viewport import TimeViewport
 
 

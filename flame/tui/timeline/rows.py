@@ -16,14 +16,11 @@ from textual.strip import Strip
 from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.timeline.raster import Bar, Shading, shade
-from flame.core.units import format_percent
+from flame.core.units import BLOCKS, format_percent
 from flame.tui.timeline.time_view import TimeView
 from flame.tui.toolkit.lines import EDGE, RowView
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, take, width_of
-
-BLOCKS = " ▁▂▃▄▅▆▇█"
-"""By how many eighths of a cell are busy; any work at all leaves a mark."""
 
 CURRENT = "▸"
 

@@ -7,8 +7,9 @@ import numpy as np
 from flame.core.columns import I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
-from flame.core.timeline.intervals import Timeline, TimeWindow
+from flame.core.timeline.intervals import Timeline
 from flame.tui.session.session import Projection
 
 _TRIED = 4096

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
-from flame.core.timeline.intervals import TimeWindow
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.raster import Grid
 from flame.tui.toolkit.back_stack import BackStack
 

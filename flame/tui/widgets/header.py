@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import takewhile
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from flame.core.analysis.busy_words import BusyWords, busy_words
+from flame.core.analysis.utilization import utilizations
 from flame.core.analysis.wording import coverage_of
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
+from flame.core.projection.filters import Filter
 from flame.core.projection.selection import Selection
 from flame.core.units import (
     format_count,
@@ -30,6 +33,14 @@ from flame.tui.toolkit.text import cut, cut_start, width_of
 
 GOOD_COVERAGE = 95.0
 ARROW = " ▸ "
+_DOT = " · "
+_LEAST_CONTENTS = 36
+_LONGEST_NAME = 40
+_USUAL_NAME = 24
+_LEAST_NAME = 8
+"""Cells of the file's name at most, where more can be said, and in any case."""
+
+_BESIDES = re.compile(r"[ -](SXM|PCIE|NVL|\d+GB).*", re.IGNORECASE)
 _CRUMBS = 64
 _LEAST_CRUMB = 8
 
@@ -53,26 +64,48 @@ def header(
         right += [Piece("  "), Piece(gap, "warning", Action.COVERAGE.click())]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
-    if room < 24:
+    if room < _LEAST_CONTENTS:
         right = [*_modes(selection, usual), *_metric(tree)]
         room = width - line_width(left) - line_width(right) - 2
-    left.append(Piece(" " + _contents(title, profile, room - 1)))
+    left.append(Piece(" " + _contents(title, profile, selection.where, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
     return [*left, Piece(" " * space), *right]
 
 
-def _contents(title: str, profile: Profile, width: int) -> str:
-    """File name and, as far as there is room, GPUs, their time, and number of activities."""
-    name = cut(title, max(min(width, 40), 1))
+def _contents(title: str, profile: Profile, where: tuple[Filter, ...], width: int) -> str:
+    """File name and, as far as there is room, GPUs, how busy they were, number of activities."""
+    found = list(_facts(profile, where))
+    for facts in found:
+        text = " · ".join(filter(None, facts))
+        room = min(width - len(_DOT) - width_of(text), _LONGEST_NAME)
+        if room >= min(width_of(title), _LEAST_NAME if facts is found[-1] else _USUAL_NAME):
+            return _DOT.join(filter(None, (cut(title, room), text)))
+    return cut(title, max(min(width, _LONGEST_NAME), 1))
+
+
+def _facts(profile: Profile, where: tuple[Filter, ...]) -> Iterator[tuple[str, ...]]:
+    """What is said of the trace, and what instead where there is less room."""
     if profile.resolved:
-        gpus, time, number = "", _measured(profile), _rows(profile)
-    else:
-        gpus, time, number = _gpus(profile), _gpu_time(profile), _rows(profile)
-    for shown in ((gpus, time, number), (gpus, time), (time, number), (time,)):
-        text = " · ".join([name, *filter(None, shown)])
-        if width_of(text) <= width:
-            return text
-    return name
+        yield _measured(profile), _rows(profile)
+        yield (_measured(profile),)
+        return
+    gpus, number, busy = _gpus(profile), _rows(profile), _busy(profile, where)
+    if not busy.length:
+        yield gpus, _gpu_time(profile), number
+        yield gpus, _gpu_time(profile)
+        yield (_gpu_time(profile),)
+        return
+    for share in filter(None, (busy.each, busy.busy)):
+        yield gpus, busy.length, share, busy.idle, number
+        yield gpus, busy.length, share, busy.idle
+    yield gpus, busy.length, busy.busy
+    yield busy.length, busy.busy
+    yield (busy.busy or busy.length,)
+
+
+def _busy(profile: Profile, where: tuple[Filter, ...]) -> BusyWords:
+    """How busy the GPUs were; not of a recording that goes on, which changes all the time."""
+    return BusyWords() if profile.totals else busy_words(utilizations(profile, where))
 
 
 def _gpu_time(profile: Profile) -> str:
@@ -93,16 +126,15 @@ def _rows(profile: Profile) -> str:
 
 
 def _gpus(profile: Profile) -> str:
-    """``2×H100``: the devices, counted by model."""
+    """``H100``, ``2×H100``: the devices, counted by model."""
     models = [_model(device.name) for device in profile.devices]
-    return ", ".join(f"{models.count(model)}×{model}" for model in dict.fromkeys(models))
+    counted = [(models.count(model), model) for model in dict.fromkeys(models)]
+    return ", ".join(f"{number}×{model}" if number > 1 else model for number, model in counted)
 
 
 def _model(name: str) -> str:
-    """``H100`` of ``NVIDIA H100 80GB HBM3``: what comes before the memory."""
-    name = name.removeprefix("NVIDIA ")
-    before = takewhile(lambda word: not word.endswith("GB"), name.split(" "))
-    return cut(" ".join(before) or name, 24) or "GPU"
+    """``H100`` of ``NVIDIA H100 80GB HBM3``: what comes before the memory and the socket."""
+    return cut(_BESIDES.sub("", name.removeprefix("NVIDIA ")) or name, 24) or "GPU"
 
 
 def _modes(selection: Selection, usual: Order) -> Line:

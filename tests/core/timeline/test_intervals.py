@@ -27,13 +27,14 @@ from flame.core.model.raw import Measure, RawStacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import (
     Highlight,
     highlight,
     matching_intervals,
     passing_intervals,
 )
-from flame.core.timeline.intervals import Lane, Timeline, TimeWindow, timeline
+from flame.core.timeline.intervals import Lane, Timeline, timeline
 from flame.core.timeline.raster import Grid, Shading, shade
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts

@@ -14,8 +14,9 @@ from flame.core.model.frames import Frame, Kind
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.tree import StackTree
 from flame.tui.details.blocks import bars
-from flame.tui.details.facts import BINS, Facts, HeaviestParts, Launched, Moved, Part, Used
+from flame.tui.details.facts import BINS, Facts, Launched, Moved, Used
 from flame.tui.details.pane import details
+from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.session.row_layout import Span
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.viewport import Zoom
@@ -340,7 +341,9 @@ def test_parents_can_be_clicked() -> None:
 
 @pytest.mark.parametrize("clicks", [True, False])
 def test_children_can_be_clicked_in_the_projected_tree(clicks: bool) -> None:
-    lines = details(TreeView(TREE, 100), PALETTE, 40, clicks=clicks)
+    view = TreeView(TREE, 100)
+    view.cursor.select(node(TREE, "forward"))
+    lines = details(view, PALETTE, 40, clicks=clicks)
     actions = [piece.action for line in lines for piece in line if piece.action]
     assert bool(actions) == clicks
 

@@ -18,7 +18,7 @@ from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions, silent
 from flame.core.projection.filters import Streams, Time
 from flame.core.projection.selection import Selection
-from flame.core.timeline.intervals import TimeWindow
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.raster import Grid
 from flame.tui.session.carry import carry
 from flame.tui.session.query import Query

@@ -6,6 +6,7 @@ import pytest
 
 from flame.core.loading.many import load
 from flame.core.model.tree import Arrangement
+from flame.core.projection.filters import Time
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
@@ -15,6 +16,7 @@ from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.widgets import header
 from tests.support.project_tree import project_tree
+from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.trees import node, stack_tree
 
@@ -41,26 +43,58 @@ def at(*names: str, zoom: tuple[str, ...] = (), width: int = 100) -> TreeView:
     return view
 
 
-def test_the_header_names_file_gpus_time_metric_levels_and_coverage(decode: Path) -> None:
+def test_the_header_names_file_gpus_how_busy_they_were_metric_levels_and_coverage(
+    decode: Path,
+) -> None:
     profile = load(decode)
     line = text(
         header.header("decode.sqlite", profile, Selection(), project_tree(profile), PALETTE, 140)
     )
-    assert line.startswith(" flame  decode.sqlite · 1×H100 · 456 µs · 66 GPU activities ")
+    assert line.startswith(" flame  decode.sqlite · H100 · 820 µs · busy 55.4 % · idle 366 µs ")
     assert line.rstrip().endswith(
         "GPU time ▾   launch › nvtx › kernel   coverage 93 % launch 93 % NVTX"
     )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_header_fits_and_keeps_file_time_and_metric(decode: Path, width: int) -> None:
+def test_the_header_fits_and_keeps_file_busy_share_and_metric(decode: Path, width: int) -> None:
     profile = load(decode)
     line = header.header(
         "decode.sqlite", profile, Selection(), project_tree(profile), PALETTE, width
     )
     assert line_width(line) <= width
-    assert "decode.sqlite · " in text(line) and "456 µs" in text(line)
+    assert "decode.sqlite · " in text(line) and "busy 55.4 %" in text(line)
     assert "GPU time ▾" in text(line)
+
+
+def test_a_long_name_of_the_file_is_cut_before_the_busy_share(decode: Path) -> None:
+    profile = load(decode)
+    line = header.header(
+        f"{'x' * 50}.sqlite", profile, Selection(), project_tree(profile), PALETTE, 60
+    )
+    assert "…" in text(line) and " · busy 55.4 % " in text(line)
+
+
+def test_the_header_follows_a_time_filter(decode: Path) -> None:
+    profile = load(decode)
+    chosen = Selection(where=(Time(profile.begin, profile.begin + 200_000),))
+    line = header.header("x", profile, chosen, project(profile, chosen), PALETTE, 140)
+    assert " · 200 µs · busy " in text(line)
+
+
+def test_the_header_tells_gpus_apart_where_there_is_room(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "x.sqlite") as file:
+        for device, length in ((0, 100), (1, 400), (2, 400)):
+            file.gpu(device, "NVIDIA A100-SXM4-80GB")
+            file.kernel("gemm", 0, length, device=device)
+            file.kernel("gemm", 900, 1_000, device=device)
+    profile = load(tmp_path / "x.sqlite")
+    tree = project_tree(profile)
+    wide, narrow = (
+        text(header.header("x", profile, Selection(), tree, PALETTE, width)) for width in (180, 80)
+    )
+    assert " · 3×A100 · 1.00 µs · busy GPU0 20.0 %, GPU1 50.0 %, GPU2 50.0 % · idle " in wide
+    assert " · 3×A100 · 1.00 µs · busy 20.0–50.0 % " in narrow
 
 
 @pytest.mark.parametrize("width", [60, 140])

@@ -1,0 +1,69 @@
+"""Find when each GPU ran anything, over all streams and processes, and what a GPU is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from flame.core.model.activities import has_times
+from flame.core.model.profile import Profile
+from flame.core.timeline.busy_time import BusyTime
+
+_LONGEST_SOURCE = 10
+
+
+class DeviceTime(NamedTuple):
+    """Say when a GPU ran anything: ``busy``, in ns since ``Profile.rows_begin``.
+
+    ``device`` indexes ``Profile.devices``; -1 is where the trace does not say which it was.
+    """
+
+    device: int
+    label: str
+    busy: BusyTime
+
+
+_KEPT: WeakKeyDictionary[Profile, tuple[DeviceTime, ...]] = WeakKeyDictionary()
+
+
+def device_times(profile: Profile) -> tuple[DeviceTime, ...]:
+    """Find when each GPU of ``profile`` ran anything; kept as long as the profile is.
+
+    None of a file of stacks, nor of a GPU without any activity that has times.
+    """
+    if profile not in _KEPT:
+        _KEPT[profile] = tuple(_device_times(profile))
+    return _KEPT[profile]
+
+
+def _device_times(profile: Profile) -> Iterator[DeviceTime]:
+    if profile.resolved:
+        return
+    table = profile.activities
+    has_time = has_times(table)
+    # Counting is several times faster than sorting, which np.unique does.
+    used = np.flatnonzero(np.bincount(table.device[has_time] + 1)) - 1
+    for device in used.tolist():
+        rows = np.flatnonzero((table.device == device) & has_time)
+        start = table.start[rows] - profile.rows_begin
+        busy = BusyTime.union(start, start + table.duration[rows])
+        yield DeviceTime(device, device_label(profile, device), busy)
+
+
+def device_label(profile: Profile, device: int) -> str:
+    """Name a GPU in short, by its number and, of several files, by its file: ``rank 3 GPU0``."""
+    if device < 0:
+        return "GPU"
+    gpu = profile.devices[device]
+    return f"{source_label(profile, gpu.source)}GPU{gpu.id}"
+
+
+def source_label(profile: Profile, source: int) -> str:
+    """The end of the file's label, which tells most; empty where there is only one file."""
+    if len(profile.sources) < 2:
+        return ""
+    label = profile.sources[source].label
+    return f"{label} " if len(label) <= _LONGEST_SOURCE else f"…{label[1 - _LONGEST_SOURCE :]} "
