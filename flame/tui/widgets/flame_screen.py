@@ -30,7 +30,7 @@ class FlameScreen(Screen[None]):
     AUTO_FOCUS = ""
     # Instance variables of Screen, whose types ClassVar would contradict.
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-medium"), (30, "-tall")]  # noqa: RUF012
 
     # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
