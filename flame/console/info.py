@@ -29,7 +29,8 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
     """Return the contract of ``flame info --json``: times in ns, shares in percent of the GPU time.
 
     ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
-    ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
+    ``devices`` and ``processes`` name by place; ``categories`` are shares of the GPU time of kernels
+    alone; ``measures`` is what files of stacks have measured.
     ``pc_samples`` is null where there are none.
     """
     summary = summarize(profile)
@@ -53,6 +54,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "gpu_time_ns": summary.gpu_time,
         "duration_ns": summary.duration,
         "coverage": {key: _share(share) for key, share in summary.coverage.items()},
+        "categories": {key: _share(share) for key, share in summary.categories.items()},
         "pc_samples": None if samples is None else samples._asdict(),
         "graph_nodes": {
             "activities": summary.graph_nodes.activities,
@@ -106,6 +108,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_capture(summary)),
         list(_activities(summary)),
         list(_coverage(summary)),
+        list(_categories(summary)),
         list(_samples(summary)),
         list(_steps(summary)),
         notes(summary.warnings, max(width, _NARROWEST)),
@@ -191,6 +194,15 @@ def _coverage(summary: TraceSummary) -> Iterator[str]:
     if nodes.activities:
         number = f"{format_count(nodes.captured)} of {format_count(nodes.activities)}"
         yield f"CUDA graph kernels that show the ranges of their capture: {number}"
+
+
+def _categories(summary: TraceSummary) -> Iterator[str]:
+    """What the kernels compute, by their share of the GPU time of all kernels."""
+    if summary.categories:
+        yield "GPU time of kernels by category"
+    for category, share in summary.categories.items():
+        percent = format_percent(share.ns, sum(one.ns for one in summary.categories.values()))
+        yield f"  {category:<26}{percent:>10}{format_ns(share.ns):>12}"
 
 
 def _samples(summary: TraceSummary) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flame.core.errors import InputError, UsageError
@@ -42,7 +41,7 @@ def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:
     parser = Parser(prog="flame view", add_help=False, allow_abbrev=False)
     add_selection(parser)
     args = parser.parse_args(words)
-    return load_options_of(args), selection_of(args)
+    return load_options_of(args), selection_of(args, "short")
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +61,8 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,kernel,"
-    levels += "sass,stall"
+    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,category,"
+    levels += "kernel,sass,stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
     add(
         "--metric",
@@ -76,6 +75,8 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     text = "order of siblings: weight, name, or start (the earliest start below them); "
     text += "default: %(default)s"
     add("--sort", metavar="ORDER", default="weight", help=text)
+    text = "colours of kernels and copies in the app: level (default), or category"
+    add("--colours", metavar="BY", default="level", help=text)
 
 
 def _add_filters(group: argparse._ArgumentGroup) -> None:
@@ -92,7 +93,8 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
 
 def _add_names(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "how much of a kernel's name: base (default), demangled or mangled"
+    text = "how much of a kernel's name: short (base and what tells it from others: the default of "
+    text += "what is shown), base (the default of exports), demangled or mangled"
     add("--kernel-names", metavar="NAMES", help=text)
     text = "names of ranges: clean (default: without volatile ids) or raw (as recorded)"
     add("--nvtx-names", metavar="NAMES", default="clean", help=text)
@@ -133,8 +135,11 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     return LoadOptions(args.nvtx_names, args.nvtx_start_end, args.forward, tuple(args.ncu))
 
 
-def selection_of(args: argparse.Namespace) -> Selection:
-    """Return what to show of the trace; UsageError for values that mean nothing."""
+def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Selection:
+    """Return what to show of the trace; UsageError for values that mean nothing.
+
+    ``kernel_names`` are those of options that name none.
+    """
     from flame.core.projection.levels import add_shapes, parse_levels
     from flame.core.projection.selection import Selection
 
@@ -145,14 +150,10 @@ def selection_of(args: argparse.Namespace) -> Selection:
         levels=add_shapes(levels) if levels and args.shapes else levels,
         where=_filters(args),
         metric=args.metric,
-        naming=_naming(args),
+        naming=_naming(args, kernel_names),
         arrangement=_arrangement(args),
+        colours=args.colours,
     )
-
-
-def with_kernel_names(selection: Selection, names: str) -> Selection:
-    """Return ``selection`` with kernels called by their ``names`` (base, demangled, mangled)."""
-    return replace(selection, naming=replace(selection.naming, kernel_names=names))
 
 
 def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:
@@ -162,12 +163,12 @@ def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:
     return parse_filters(**values)
 
 
-def _naming(args: argparse.Namespace) -> Naming:
+def _naming(args: argparse.Namespace, kernel_names: str) -> Naming:
     from flame.core.names.rename import parse_rename
     from flame.core.projection.labels import Naming
 
     rename = tuple(map(parse_rename, args.rename))
-    return Naming(args.kernel_names or "base", args.shapes, rename, args.fold_layers)
+    return Naming(args.kernel_names or kernel_names, args.shapes, rename, args.fold_layers)
 
 
 def _arrangement(args: argparse.Namespace) -> Arrangement:

@@ -16,15 +16,18 @@ from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.profile import Profile
 from flame.core.model.stack_joins import SEPARATING_MARKS
+from flame.core.names.kernel_short import short_names
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
 
-KERNEL_NAMES = ("base", "demangled", "mangled")
+KERNEL_NAMES = ("short", "base", "demangled", "mangled")
 
 
 @dataclass(frozen=True)
 class Naming:
     """Choose how frames are named, which changes nothing that was measured.
 
+    ``kernel_names``: ``base``; ``demangled`` or ``mangled`` in full; ``short``, as `short_names`
+    makes them for all kernels of a table of frames, which `text` is told for a single frame.
     ``fold`` shows ranges without their layer's index, and modules without their number, after all
     ``rename`` rules.
     """
@@ -39,11 +42,12 @@ class Naming:
             choices = ", ".join(KERNEL_NAMES)
             raise UsageError(f"unknown kernel names '{self.kernel_names}': choose from {choices}")
 
-    def text(self, frame: Frame) -> str:
-        """Make the display name of ``frame``."""
+    def text(self, frame: Frame, short: str = "") -> str:
+        """Make the display name of ``frame``, a kernel that is called ``short`` in short."""
         name = frame.name
         if frame.kind == Kind.KERNEL and self.kernel_names != "base":
-            name = frame.get(self.kernel_names) or frame.get("demangled") or name
+            full = frame.get(self.kernel_names) or frame.get("demangled")
+            name = (short if self.kernel_names == "short" else full) or name
         if self.rename:
             name = apply_renames(name, self.rename)
         return _fold(frame.kind, name) if self.fold else name
@@ -121,9 +125,14 @@ _KEPT: WeakKeyDictionary[FrameTable, dict[Naming, Labels]] = WeakKeyDictionary()
 
 def labels_of(profile: Profile, naming: Naming) -> Labels:
     """Name the frames of ``profile`` as ``naming`` says; worked out once per table of frames."""
-    kept = _KEPT.setdefault(profile.frames, {})
+    return labels_of_frames(profile.frames, naming)
+
+
+def labels_of_frames(frames: FrameTable, naming: Naming) -> Labels:
+    """Name ``frames`` as ``naming`` says; worked out once."""
+    kept = _KEPT.setdefault(frames, {})
     if naming not in kept:
-        kept[naming] = _label(profile.frames, naming)
+        kept[naming] = _label(frames, naming)
     return kept[naming]
 
 
@@ -158,16 +167,42 @@ class Labeller:
         self._shown: list[int] = []
         self._first: dict[tuple[object, ...], int] = {}
         self._natural: dict[str, tuple[str, str]] = {}
+        self._kernels: list[int] = []
 
     def labels(self, frames: FrameTable) -> Labels:
-        """Label ``frames``, which begin with those of the call before."""
+        """Label ``frames``, which begin with those of the call before.
+
+        Short names of kernels may become longer when kernels come that were called the same.
+        """
+        known = len(self._kernels)
         for index in range(len(self._text), len(frames)):
             frame = frames[index]
-            text = self._naming.text(frame)
-            key = (frame.kind, text, frame.file, frame.line, _marks(frame))
+            text, shown = "", index
+            if self._naming.kernel_names == "short" and frame.kind == Kind.KERNEL:
+                self._kernels.append(index)
+            else:
+                text = self._naming.text(frame)
+                shown = self._first.setdefault(_identity(frame, text), index)
             self._text.append(text)
-            self._shown.append(self._first.setdefault(key, index))
+            self._shown.append(shown)
+        if len(self._kernels) > known:
+            self._name_kernels(frames)
         return Labels(tuple(self._text), np.array(self._shown, np.int32), self._natural)
+
+    def _name_kernels(self, frames: FrameTable) -> None:
+        """Call all kernels so far by short names."""
+        kernels = {index: frames[index] for index in self._kernels}
+        names = {index: (frame.name, frame.get("demangled")) for index, frame in kernels.items()}
+        short, first = short_names(names.values()), dict[tuple[object, ...], int]()
+        for index, frame in kernels.items():
+            text = self._naming.text(frame, short[names[index]])
+            self._text[index] = text
+            self._shown[index] = first.setdefault(_identity(frame, text), index)
+
+
+def _identity(frame: Frame, text: str) -> tuple[object, ...]:
+    """What frames have in common that are shown as one."""
+    return (frame.kind, text, frame.file, frame.line, _marks(frame))
 
 
 def _marks(frame: Frame) -> tuple[tuple[str, str], ...]:

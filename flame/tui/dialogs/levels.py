@@ -31,6 +31,7 @@ class LevelsChoice(NamedTuple):
 PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
     ("by layer", LevelsChoice(("nvtx", "kernel"), fold=True)),
     ("by kernel", LevelsChoice(("kernel", "nvtx"))),
+    ("by category", LevelsChoice(("category", "kernel"))),
     ("by Python function", LevelsChoice(("python", "kernel"))),
     ("by module", LevelsChoice(("python", "kernel"), fold=True)),
     ("Python alone", LevelsChoice(("python",), fold=True)),

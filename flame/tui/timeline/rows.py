@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -14,7 +13,10 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
-from flame.core.model.frames import Kind
+from flame.core.model.frames import Frame, Kind
+from flame.core.model.tree import StackTree
+from flame.core.names.kernel_category import CATEGORIES
+from flame.core.timeline.highlight import CATEGORY_LOOKS
 from flame.core.timeline.raster import Bar, Shading, shade
 from flame.core.units import format_percent
 from flame.tui.timeline.time_view import TimeView
@@ -74,7 +76,7 @@ class TimelineRows(RowView):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view: TimeView | None = None
-        self._text: Sequence[str] = ()
+        self._tree: StackTree | None = None
         self._shaded: object = None
         self._brushed: object = None
         self._shadings: dict[int, Shading] = {}
@@ -86,11 +88,11 @@ class TimelineRows(RowView):
 
     # Layout
 
-    def show(self, view: TimeView, text: Sequence[str]) -> None:
-        """Draw ``view``, whose frames are called ``text``, as far as the screen differs."""
+    def show(self, view: TimeView, tree: StackTree) -> None:
+        """Draw ``view``, whose frames ``tree`` names, as far as the screen differs."""
         width = self.inner.width
-        if view is not self._view or text is not self._text or width != self._room:
-            self._view, self._text, self._room = view, text, width
+        if view is not self._view or tree is not self._tree or width != self._room:
+            self._view, self._tree, self._room = view, tree, width
             self._lay_out(view, width)
             self._strips.clear()
         if not width:
@@ -109,8 +111,8 @@ class TimelineRows(RowView):
         self.cells = max(width - self.labels, 1)
 
     def on_resize(self) -> None:
-        if self._view is not None:
-            self.show(self._view, self._text)
+        if self._view is not None and self._tree is not None:
+            self.show(self._view, self._tree)
 
     def _reveal(self, row: int) -> None:
         height, top = self.size.height, self.scroll_offset.y
@@ -183,19 +185,20 @@ class TimelineRows(RowView):
 
     def _bar(self, view: TimeView, bar: Bar) -> Segment:
         width, item = bar.right - bar.left, bar.item
-        name = self._text[int(view.timeline.frame[item])]
+        assert self._tree is not None
+        frame = int(view.timeline.frame[item])
+        name = self._tree.text[frame]
         label = cut(name, width - 1) if width > _LEAST_LABEL else ""
         text = take(EDGE + fill(label, width - 1), width)
-        return Segment(text, self._style(view, item, name))
+        return Segment(text, self._style(view, item, self._tree.frames[frame], name))
 
-    def _style(self, view: TimeView, item: int, name: str) -> Style:
+    def _style(self, view: TimeView, item: int, frame: Frame, name: str) -> Style:
         palette, highlight = self.look.palette, view.highlight
         if item == view.cursor.item:
             return palette.cursor
         if highlight.matching is not None and highlight.matching[item]:
             return palette.match
-        kind = Kind(int(view.timeline.kind[item]))
-        return palette.frame(kind, name, not highlight.bright[item])
+        return palette.frame(frame, name, not highlight.bright[item])
 
     def _marked(
         self, view: TimeView, number: int, shading: Shading, segments: list[Segment]
@@ -252,7 +255,7 @@ class TimelineRows(RowView):
 
 def _looks(shading: Shading, tint: tuple[int, int]) -> I8:
     """What decides on each cell's style: `_BARS` + place of a bar, else see `_block_style`."""
-    looks = np.where(shading.lit > 0, shading.kind.astype(np.int64), _QUIET)
+    looks = np.where(shading.lit > 0, shading.look.astype(np.int64), _QUIET)
     looks[shading.cover <= 0] = _BLANK
     looks[slice(*tint)] += _TINTED
     for place, bar in enumerate(shading.bars):
@@ -269,7 +272,7 @@ def _blocks(shading: Shading) -> str:
 
 @lru_cache(1024)
 def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> Style:
-    """The style of blocks that are mostly of the kind ``look``, quiet or blank; tinted or not."""
+    """The style of blocks that mostly have the ``look``, quiet or blank; tinted or not."""
     if look >= _TINTED + _BLANK:
         base += palette.tint
         look -= _TINTED
@@ -279,4 +282,6 @@ def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> S
         return base + palette.quiet
     if searching:
         return base + palette.match_ink
+    if look >= CATEGORY_LOOKS:
+        return base + palette.category_ink(CATEGORIES[look - CATEGORY_LOOKS])
     return base + palette.ink(Kind(look))

@@ -113,6 +113,12 @@ def _modes(selection: Selection, usual: Order) -> Line:
         ("recursion collapsed", Action.COLLAPSE.click(), arrangement.collapsed),
         (f"by {arrangement.order}", Action.SORT.click(1), arrangement.order != usual),
         ("layers folded", Action.LEVELS.click(), naming.fold),
+        (
+            f"{naming.kernel_names} names",
+            Action.KERNEL_NAMES.click(1),
+            naming.kernel_names != "short",
+        ),
+        ("by category", Action.COLOURS.click(), selection.colours == "category"),
     ]
     line: Line = []
     for word, action, on in modes:
