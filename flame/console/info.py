@@ -29,9 +29,8 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
     """Return the contract of ``flame info --json``: times in ns, shares in percent of the GPU time.
 
     ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
-    ``devices`` and ``processes`` name by place; ``categories`` are shares of the GPU time of kernels
-    alone; ``measures`` is what files of stacks have measured.
-    ``pc_samples`` is null where there are none.
+    ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
+    ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` is null where there are none.
     """
     summary = summarize(profile)
     meta, samples = summary.meta, summary.pc_samples
@@ -202,7 +201,7 @@ def _categories(summary: TraceSummary) -> Iterator[str]:
         yield "GPU time of kernels by category"
     for category, share in summary.categories.items():
         percent = format_percent(share.ns, sum(one.ns for one in summary.categories.values()))
-        yield f"  {category:<26}{percent:>10}{format_ns(share.ns):>12}"
+        yield f"  {category:<28}{percent:>10}{format_ns(share.ns):>12}"
 
 
 def _samples(summary: TraceSummary) -> Iterator[str]:

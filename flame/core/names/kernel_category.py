@@ -47,9 +47,9 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         MATRIX,
         r"(?<!fb)gemm|gemv|xmma|nvjet|cutlass \d|matmul|^cijk\b|^bmm\b|\bb?mm\b|fused moe|marlin"
-        r"|\bgptq|\bawq|conv(?:olve|olution|\d|\b)|cudnn \d|scudnn|winograd|[dw]grad|fprop|split ?kreduce"
-        r"|compute (?:\w+ )*\w*offsets kernel|global kernel epilogue|trsm|syrk|trmm|^triton tem\b"
-        r"|ck tile gemm|collective mma|\b[ih]mma\b|\bwv split",
+        r"|\bgptq|\bawq|conv(?:olve|olution|\d|\b)|cudnn \d|scudnn|winograd|[dw]grad|fprop"
+        r"|split ?kreduce|compute (?:\w+ )*\w*offsets kernel|global kernel epilogue|trsm|syrk|trmm"
+        r"|^triton tem\b|ck tile gemm|collective mma|\b[ih]mma\b|\bwv split",
     ),
     # Which expert gets which token, and putting the results together
     (OTHER, r"\bmoe\b|routing|experts?\b|topk gating|bitmatrix|^topk forward"),
