@@ -30,7 +30,8 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
 
     ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
     ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
-    ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` is null where there are none.
+    ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` is null where there
+    are none.
     """
     summary = summarize(profile)
     meta, samples = summary.meta, summary.pc_samples

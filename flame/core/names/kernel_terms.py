@@ -167,9 +167,8 @@ def _ranked(word: str, depth: int = 0) -> Term:
         return Term(Rank.TYPE, TYPES[word])
     if not TELLING.fullmatch(word) and (depth or PLUMBING.fullmatch(word)):
         return Term(Rank.PLUMBING, word)
-    if WRAPPERS.fullmatch(word):
-        return Term(Rank.WRAPPER, word)
-    return Term(Rank.TELLING, SUFFIX.sub("", word) or word)
+    rank = Rank.WRAPPER if WRAPPERS.fullmatch(word) else Rank.TELLING
+    return Term(rank, SUFFIX.sub("", word) or word)
 
 
 def _mangled_terms(name: str) -> KernelTerms | None:

@@ -90,7 +90,9 @@ TYPES = {
 }
 """Types of elements, as they are told in short."""
 
-SUFFIX = re.compile(r"(?:_cuda_out|CUDAKernelImpl|_?kernel_impl|_kernel_cuda|_kernel|_impl)\Z")
+SUFFIX = re.compile(
+    r"(?:_cuda_out|CUDAKernelImpl|_?kernel_impl|_kernel_cuda|_kernel|_impl|_?[fF]unctor)\Z"
+)
 """What is left out at the end of a word that tells."""
 
 BASE_SUFFIX = re.compile(r"(?:_kernel|(?<=[a-z0-9])Kernel)\Z")
