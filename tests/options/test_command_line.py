@@ -46,6 +46,7 @@ from flame.options.command_line import command_line, options_of
 from flame.options.selection import parse
 from flame.options.state import AppState, ViewName, decode, default_path, encode, save
 
+SHORT = Selection(naming=Naming("short"))
 HOSTILE = "a7 @\\'\"$`!;&|<>*?[]{}()-=,./~#%\n\t\x1b\x7f\u202eé火🔥\udc80"
 texts = st.text(st.sampled_from(HOSTILE) | st.characters(exclude_characters="\0"), max_size=6)
 names = texts.filter(lambda text: text not in ("", "--"))
@@ -147,7 +148,7 @@ def test_options_lead_back_to_what_they_were_made_of(
 
 
 def test_what_is_as_by_default_needs_no_option() -> None:
-    assert options_of(LoadOptions(), Selection()) == []
+    assert options_of(LoadOptions(), SHORT) == []
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_what_is_as_by_default_needs_no_option() -> None:
     ],
 )
 def test_filters_are_spelled_as_a_user_would(filters: tuple[Any, ...], words: list[str]) -> None:
-    assert options_of(LoadOptions(), Selection(where=filters)) == words
+    assert options_of(LoadOptions(), replace(SHORT, where=filters)) == words
 
 
 Ran = tuple[list[str], LoadOptions, Selection, AppState | None]
@@ -213,7 +214,7 @@ def test_a_command_line_opens_the_app_at_the_same_place(
 
 def test_a_place_that_no_shell_takes_is_left_out() -> None:
     state = AppState(zoom=["x" * 200_000])
-    assert command_line(["a b"], LoadOptions(), Selection(), state) == "flame view 'a b'"
+    assert command_line(["a b"], LoadOptions(), SHORT, state) == "flame view 'a b'"
 
 
 # States

@@ -125,14 +125,9 @@ _KEPT: WeakKeyDictionary[FrameTable, dict[Naming, Labels]] = WeakKeyDictionary()
 
 def labels_of(profile: Profile, naming: Naming) -> Labels:
     """Name the frames of ``profile`` as ``naming`` says; worked out once per table of frames."""
-    return labels_of_frames(profile.frames, naming)
-
-
-def labels_of_frames(frames: FrameTable, naming: Naming) -> Labels:
-    """Name ``frames`` as ``naming`` says; worked out once."""
-    kept = _KEPT.setdefault(frames, {})
+    kept = _KEPT.setdefault(profile.frames, {})
     if naming not in kept:
-        kept[naming] = _label(frames, naming)
+        kept[naming] = _label(profile.frames, naming)
     return kept[naming]
 
 

@@ -117,10 +117,10 @@ def is_path(name: str) -> bool:
 def cut(name: str, width: int) -> str:
     """``name`` made printable, in at most ``width`` cells, keeping its informative part.
 
-    What PyTorch puts around a name goes first (``nn.Module: Linear_3``), and of a kernel's signature
-    ``void``, namespaces, and its end, where the parameters are. Paths keep their end (``…layers.18.mlp``), names
-    with arguments these (``vecto…<silu>``), others their beginning and, where there is room, the
-    end that tells siblings apart.
+    What PyTorch puts around a name goes first (``nn.Module: Linear_3``), and of the signature of a
+    kernel ``void``, namespaces, and its end, where the parameters are. Paths keep their end
+    (``…layers.18.mlp``), names with arguments these (``vecto…<silu>``), others their beginning and,
+    where there is room, the end that tells siblings apart.
     """
     name = shorten(name)
     text = printable(name)

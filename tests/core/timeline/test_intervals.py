@@ -127,7 +127,7 @@ def test_cells_are_as_busy_as_counted_by_hand(
             }
             most = max(by_kind.values())
             if most:
-                assert by_kind[Kind(int(shading.kind[cell]))] == pytest.approx(float(most))
+                assert by_kind[Kind(int(shading.look[cell]))] == pytest.approx(float(most))
 
 
 @random_traces
