@@ -46,7 +46,7 @@ def short(*full: str) -> list[str]:
             "elementwise<masked_fill>",
         ),
         (
-            "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s16816gemm_bf16_128x64_ldg8_align1>(T1)",
+            "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s16816gemm_bf16_128x64_ldg8_align1>()",
             "cutlass_75_tensorop_bf16_s16816gemm_bf16_128x64_ldg8_align1",
         ),
         (
