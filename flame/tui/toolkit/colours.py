@@ -88,14 +88,14 @@ STALLS: dict[StallClass, RGB] = {
 """Hues of stall reasons: a scale of their own, told apart with any kind of colour vision."""
 
 CATEGORY_HUES: dict[str, RGB] = {
-    MATRIX: (236, 164, 20),
-    ATTENTION: (96, 164, 238),
-    NORMALISATION: (46, 176, 130),
-    ELEMENTWISE: (240, 228, 86),
-    INDEXING: (150, 214, 240),
-    COMMUNICATION: (232, 100, 52),
-    COPY: (212, 130, 186),
-    OTHER: (150, 150, 154),
+    MATRIX: (230, 152, 20),
+    ATTENTION: (90, 144, 246),
+    NORMALISATION: (50, 221, 146),
+    ELEMENTWISE: (240, 238, 60),
+    INDEXING: (195, 246, 233),
+    COMMUNICATION: (246, 94, 80),
+    COPY: (223, 164, 227),
+    OTHER: (147, 145, 145),
 }
 """One hue per category of kernels, after Okabe and Ito: told apart with any colour vision."""
 
