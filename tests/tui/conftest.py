@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 
 from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
+from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.tui.main.app import FlameApp
@@ -130,7 +131,8 @@ async def open_app(
     more: Sequence[Path] = (),
 ) -> AsyncIterator[User]:
     """The app on ``path``, and on ``more`` with it, loaded (or failed)."""
-    app = FlameApp(Inputs((path, *more)), LoadOptions(), selection or Selection(), config=config)
+    selection = selection or Selection(naming=Naming("short"))
+    app = FlameApp(Inputs((path, *more)), LoadOptions(), selection, config=config)
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.failure or main_screen(app))
