@@ -41,7 +41,7 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.labels import KERNEL_NAMES, Naming
 from flame.core.projection.levels import LEVELS
-from flame.core.projection.selection import Selection
+from flame.core.projection.selection import COLOURS, Selection
 from flame.options.command_line import command_line, options_of
 from flame.options.selection import parse
 from flame.options.state import AppState, ViewName, decode, default_path, encode, save
@@ -113,6 +113,7 @@ selections = st.builds(
     st.none() | st.sampled_from([metric.key for metric in METRICS]),
     namings,
     arrangements,
+    st.sampled_from(COLOURS),
 )
 load_options = st.builds(
     LoadOptions,
@@ -149,6 +150,26 @@ def test_options_lead_back_to_what_they_were_made_of(
 
 def test_what_is_as_by_default_needs_no_option() -> None:
     assert options_of(LoadOptions(), SHORT) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "usual", "words"),
+    [
+        ("short", "short", []),
+        ("base", "short", ["--kernel-names", "base"]),
+        ("short", "base", ["--kernel-names", "short"]),
+        ("base", "base", ["--kernel-names", "base"]),
+    ],
+)
+def test_kernel_names_are_said_unless_nobody_could_have_others(
+    names: str, usual: str, words: list[str]
+) -> None:
+    assert options_of(LoadOptions(), Selection(naming=Naming(names)), usual) == words
+
+
+def test_unknown_colours_are_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="--colours: unknown 'name': choose from level, category"):
+        parse(["--colours", "name"])
 
 
 @pytest.mark.parametrize(
