@@ -22,6 +22,7 @@ _SILENT_RANGES = ((0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF))
 _NAMESPACE = re.compile(r"(?:(?:[A-Za-z_]\w*|\(anonymous namespace\)|<unnamed>)::)+(?=\w)")
 _TOLD = re.compile(r"([\w…]+)(<[^()]*>)")
 _LEAST_BASE = 5
+_MIDDLE_OF_BASE = 12
 _PATH = re.compile(r"[\w\-+*@$\[\]]*(?:(?:::|:?[./])[\w\-+*@$\[\]]+)+")
 # What is the same for all names of a sort, around what tells them apart; none of it backtracks.
 _WRAPPED = re.compile(
@@ -152,7 +153,10 @@ def _cut_arguments(base: str, arguments: str, width: int) -> str:
     """A name with arguments, which tell more than its own."""
     arguments = f"<{cut(arguments[1:-1], width - _LEAST_BASE - 3)}>"
     room = width - width_of(arguments)
-    return (take(base, room - 1) + ELLIPSIS if width_of(base) > room else base) + arguments
+    tail = room // 3 if room >= _MIDDLE_OF_BASE else 0
+    if width_of(base) > room:
+        base = take(base, room - 1 - tail) + ELLIPSIS + take_last(base, tail)
+    return base + arguments
 
 
 def cut_start(text: str, width: int) -> str:
