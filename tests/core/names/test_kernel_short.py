@@ -175,6 +175,21 @@ def test_long_names_keep_what_tells_them_apart() -> None:
     assert len(first) <= 60 and "…" in first
 
 
+def test_what_is_alike_once_cut_is_told_apart_by_another_part() -> None:
+    full = [
+        f"fused_{'op_' * 14}{tile}{'_op' * 6}_{word}_block_kernel_16"
+        for tile in ("t64", "t128")
+        for word in ("sin", "fin")
+    ]
+    named = short(*full)
+    assert [one.partition("<")[2] for one in named] == [
+        "t64, sin>",
+        "t64, fin>",
+        "t128, sin>",
+        "t128, fin>",
+    ]
+
+
 def test_parts_of_camel_case_tell_apart() -> None:
     name = "fmhaSm100aKernel_QkvE4m3OBfloat16H64PagedKv{}P16VarSeqQ128Kv128PersistentContext"
     named = short(name.format("Causal"), name.format("Sliding"))
