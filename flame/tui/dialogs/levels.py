@@ -31,7 +31,6 @@ class LevelsChoice(NamedTuple):
 PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
     ("by layer", LevelsChoice(("nvtx", "kernel"), fold=True)),
     ("by kernel", LevelsChoice(("kernel", "nvtx"))),
-    ("by category", LevelsChoice(("category", "kernel"))),
     ("by Python function", LevelsChoice(("python", "kernel"))),
     ("by module", LevelsChoice(("python", "kernel"), fold=True)),
     ("Python alone", LevelsChoice(("python",), fold=True)),
@@ -39,6 +38,7 @@ PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
     ("by stream", LevelsChoice(("device", "stream", "kernel"))),
     ("by stall reason", LevelsChoice(("stall", "nvtx", "kernel"))),
     ("to the instruction", LevelsChoice(("kernel", "sass", "stall"))),
+    ("by category", LevelsChoice(("category", "kernel"))),
 )
 USUAL = "usual"
 

@@ -6,6 +6,7 @@ import pytest
 
 from flame.core.loading.many import load
 from flame.core.model.tree import Arrangement
+from flame.core.projection.labels import Naming
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
@@ -29,6 +30,8 @@ TREE = stack_tree(
     }
 )
 
+SHORT = Selection(naming=Naming("short"))
+
 
 def text(line: Line) -> str:
     return "".join(piece.text for piece in line)
@@ -43,9 +46,7 @@ def at(*names: str, zoom: tuple[str, ...] = (), width: int = 100) -> TreeView:
 
 def test_the_header_names_file_gpus_time_metric_levels_and_coverage(decode: Path) -> None:
     profile = load(decode)
-    line = text(
-        header.header("decode.sqlite", profile, Selection(), project_tree(profile), PALETTE, 140)
-    )
+    line = text(header.header("decode.sqlite", profile, SHORT, project_tree(profile), PALETTE, 140))
     assert line.startswith(" flame  decode.sqlite · 1×H100 · 456 µs · 66 GPU activities ")
     assert line.rstrip().endswith(
         "GPU time ▾   launch › nvtx › kernel   coverage 93 % launch 93 % NVTX"
@@ -66,10 +67,16 @@ def test_the_header_fits_and_keeps_file_time_and_metric(decode: Path, width: int
 @pytest.mark.parametrize("width", [60, 140])
 def test_the_header_says_what_is_other_than_usual(decode: Path, width: int) -> None:
     arrangement = Arrangement(inverted=True, order="name")
-    profile, turned = load(decode), Selection(arrangement=arrangement)
+    profile, turned = load(decode), Selection(naming=Naming("short"), arrangement=arrangement)
     line = header.header("decode.sqlite", profile, turned, project(profile, turned), PALETTE, width)
     assert "inverted  by name  GPU time" in text(line)
     assert line_width(line) <= width
+
+
+def test_the_header_says_which_names_and_colours_are_other_than_usual(decode: Path) -> None:
+    profile, turned = load(decode), Selection(naming=Naming("demangled"), colours="category")
+    line = header.header("decode.sqlite", profile, turned, project(profile, turned), PALETTE, 140)
+    assert "demangled names  by category  GPU time" in text(line)
 
 
 def test_the_header_says_when_nothing_ran_on_a_gpu(tmp_path: Path) -> None:
