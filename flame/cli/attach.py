@@ -10,12 +10,7 @@ from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, LiveWindow
 from flame.options.config import is_in_browser, read_config
-from flame.options.selection import (
-    add_selection,
-    load_options_of,
-    selection_of,
-    with_kernel_names,
-)
+from flame.options.selection import add_selection, load_options_of, selection_of
 
 _EPILOG = """\
 PID is one process and all below it that record; NAME a script or program; PATH the folder of a
@@ -90,7 +85,7 @@ def _watch(args: argparse.Namespace, on_terminal: bool) -> int:
     from flame.tui.attach.run import run as run_app
 
     config = read_config()
-    selection = with_kernel_names(selection, args.kernel_names or config.kernel_names)
+    selection = selection_of(args, config.kernel_names)
     return run_app(args.target, options, selection, window, config)
 
 

@@ -10,12 +10,7 @@ from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.options.config import is_in_browser, read_config
-from flame.options.selection import (
-    add_selection,
-    load_options_of,
-    selection_of,
-    with_kernel_names,
-)
+from flame.options.selection import add_selection, load_options_of, selection_of
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
@@ -60,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the traces of ``args``."""
     if not args.paths:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
-    options, selection = load_options_of(args), selection_of(args)
+    options, selection = load_options_of(args), selection_of(args, "short")
     if args.web:
         return _serve(args)
     if args.print or not (is_on_terminal() or is_in_browser()):
@@ -72,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     config = read_config()
     from flame.tui.main.app import run as run_app
 
-    selection = with_kernel_names(selection, args.kernel_names or config.kernel_names)
+    selection = selection_of(args, config.kernel_names)
     return run_app(inputs_of(args), options, selection, args.state, config)
 
 

@@ -34,27 +34,32 @@ _NUMBERED = Devices | Streams | Pids | Tids
 
 
 def command_line(
-    paths: Iterable[str | Path], options: LoadOptions, selection: Selection, state: AppState
+    paths: Iterable[str | Path],
+    options: LoadOptions,
+    selection: Selection,
+    state: AppState,
+    usual_names: str = "short",
 ) -> str:
     """Write a line for the shell that opens ``paths`` under ``selection`` at ``state``.
 
     Paths and options are those given here, not those in ``state``. A place whose names are too long
-    for a shell is left out.
+    for a shell is left out. ``usual_names`` are the kernel names of the user's configuration.
     """
     names = map(str, paths)
     words = ["flame", "view", *(f"./{name}" if name.startswith("-") else name for name in names)]
-    words += options_of(options, selection)
+    words += options_of(options, selection, usual_names)
     place = encode(msgspec.structs.replace(state, path="", paths=[], options=[]))
     if place != encode(AppState()) and len(place) <= _LONGEST:
         words += ["--state", place]
     return shlex.join(words)
 
 
-def options_of(options: LoadOptions, selection: Selection) -> list[str]:
+def options_of(options: LoadOptions, selection: Selection, usual_names: str = "short") -> list[str]:
     """Write the words that `selection.parse` reads as ``options, selection``.
 
     Filters come in the order in which it makes them, several of one kind of number as what they
-    have in common; ``--shapes`` is left out where the levels decide.
+    have in common; ``--shapes`` is left out where the levels decide, and ``--kernel-names`` where
+    they are short as nearly always, ``usual_names`` too.
     """
     words = list(_loading(options))
     if selection.levels:
@@ -62,12 +67,16 @@ def options_of(options: LoadOptions, selection: Selection) -> list[str]:
     if selection.metric:
         words += ["--metric", selection.metric]
     words += _filters(selection.where)
+    if {selection.naming.kernel_names, usual_names} != {"short"}:
+        words += ["--kernel-names", selection.naming.kernel_names]
     words += _naming(selection.naming, selection.levels)
     arrangement = selection.arrangement
     words += ["--invert"] * arrangement.inverted
     words += ["--collapse-recursion"] * arrangement.collapsed
     if arrangement.order != "weight":
         words += ["--sort", arrangement.order]
+    if selection.colours != "level":
+        words += ["--colours", selection.colours]
     return words
 
 
@@ -84,8 +93,6 @@ def _loading(options: LoadOptions) -> Iterator[str]:
 
 
 def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:
-    if naming.kernel_names != "base":
-        yield from ("--kernel-names", naming.kernel_names)
     if naming.shapes and (levels is None or "shapes" in levels):
         yield "--shapes"
     for rule in naming.rename:

@@ -23,7 +23,7 @@ class Config:
     details: bool = True
     ascii: bool = False
     editor: str = ""
-    kernel_names: str = "base"
+    kernel_names: str = "short"
     keys: dict[str, str] = field(default_factory=dict)
 
 
@@ -32,7 +32,7 @@ DEFAULTS = Config()
 
 CHOICES = {
     "theme": ("flame-dark", "flame-light", "flame-contrast", "flame-ansi"),
-    "kernel_names": ("base", "demangled", "mangled"),
+    "kernel_names": ("short", "base", "demangled", "mangled"),
 }
 """Values of the settings that have a fixed set of them."""
 

@@ -245,7 +245,7 @@ def test_real_traces_fit(name: str, nsys_trace: Callable[[str], Path]) -> None:
 
 def test_levels_present_are_those_with_frames(profile_of: Load) -> None:
     profile = profile_of(three_kernels)
-    found = ("process", "thread", "device", "stream", "launch", "nvtx", "kernel")
+    found = ("process", "thread", "device", "stream", "launch", "nvtx", "category", "kernel")
     assert summarize(profile).levels == found
 
 

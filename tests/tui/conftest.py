@@ -31,7 +31,7 @@ from tests.tui.terminals import Terminal
 if TYPE_CHECKING:
     from flame.tui.main.screen import MainScreen
 
-USUAL = Selection(naming=Naming(numbers=True))
+USUAL = Selection(naming=Naming("short", numbers=True))
 """What ``flame view`` shows without options."""
 
 

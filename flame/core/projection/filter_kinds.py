@@ -75,7 +75,7 @@ FILTER_KINDS = (
         "kernel",
         "--kernel",
         "RE",
-        "kernels whose name matches this regular expression",
+        "kernels whose short, base or demangled name matches",
         "kernel",
         "kernel",
     ),

@@ -15,6 +15,7 @@ from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
+from flame.core.projection.labels import Naming, exact_labels
 from flame.core.regex import compile_expression
 
 _MOST_NAMES = 4
@@ -171,19 +172,21 @@ class ExpressionFilter:
 
 @dataclass(frozen=True)
 class Kernel(ExpressionFilter):
-    """Choose kernels whose base or demangled name matches a regular expression anywhere."""
+    """Choose kernels by a regular expression that matches anywhere in one of their names.
+
+    These are the short, the base and the demangled name, and do not depend on which are shown.
+    """
 
     option = "--kernel"
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Mark the groups that are such kernels, bool[groups]."""
         search = self.compile().search
-
-        def fits(frame: Frame) -> bool:
-            names = (frame.name, frame.get("demangled"))
-            return frame.kind == Kind.KERNEL and any(map(search, filter(None, names)))
-
-        marked = _mark_frames(profile, fits)
+        frames, marked = profile.frames, np.zeros(len(profile.frames), bool)
+        short = exact_labels(profile.frames, Naming("short")).text
+        for kernel in np.flatnonzero(frames.kind == Kind.KERNEL).tolist():
+            names = (short[kernel], frames[kernel].name, frames[kernel].get("demangled"))
+            marked[kernel] = any(map(search, filter(None, names)))
         in_stack = table.stacks.contain_any(marked)[table.groups.stack]
         return _pick(marked, table.groups.frame) | in_stack
 

@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 
 from flame.core.columns import Bool
+from flame.core.model.frames import FrameTable
 from flame.core.projection.filters import (
     Filter,
     HideFrames,
@@ -17,19 +18,19 @@ from flame.core.projection.filters import (
     StackFilter,
 )
 from flame.core.projection.level_columns import StackColumns
-from flame.core.regex import find_matching
+from flame.core.projection.matching import matching_frames
 
 
 def filter_stacks(
-    stacks: StackColumns, filters: Iterable[Filter], text: Sequence[str]
+    stacks: StackColumns, filters: Iterable[Filter], frames: FrameTable, text: Sequence[str]
 ) -> StackColumns:
-    """Apply the stack filters in ``filters`` to ``stacks``, whose frames are called ``text``.
+    """Apply the stack filters in ``filters`` to ``stacks`` of ``frames``, which ``text`` names.
 
     Whole stacks are shown or hidden first, then those left are cut, then frames are hidden. Several
     `ShowFrom` must all match, and the stack begins where the last of them first has.
     """
     stack_filters = [filter_ for filter_ in filters if isinstance(filter_, StackFilter)]
-    marks = _mark_frames(stacks, stack_filters, text)
+    marks = _mark_frames(stacks, stack_filters, frames, text)
     for filter_, marked in marks:
         if isinstance(filter_, ShowStacks | ShowFrom):
             stacks = stacks.select(stacks.contain_any(marked))
@@ -43,7 +44,7 @@ def filter_stacks(
 
 
 def _mark_frames(
-    stacks: StackColumns, filters: list[StackFilter], text: Sequence[str]
+    stacks: StackColumns, filters: list[StackFilter], table: FrameTable, text: Sequence[str]
 ) -> list[tuple[StackFilter, Bool]]:
     """Mark for each filter the frames it matches, as `StackColumns.contain_any` takes them."""
     if not filters:
@@ -55,7 +56,7 @@ def _mark_frames(
     marks = []
     for filter_ in filters:
         marked = np.zeros(len(text) + 1, bool)
-        marked[find_matching(text, frames, filter_.compile())] = True
+        marked[matching_frames(table, text, frames, filter_.compile())] = True
         marks.append((filter_, marked))
     return marks
 

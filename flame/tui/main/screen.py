@@ -28,9 +28,10 @@ from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Action, check_actions
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.commands import COMMANDS, Command, bindings, means_something
 from flame.tui.shell.keymap import remapped
-from flame.tui.toolkit.lines import Line, Piece, palette_of
+from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
@@ -172,8 +173,17 @@ class MainScreen(FlameScreen):
     def _take(self) -> None:
         """Show a projection that has just arrived."""
         self.set_class(self.shown.empty, "-empty")
+        self._colour()
         self._show()
         self.parts.show_projection(self.projector)
+
+    def _colour(self) -> None:
+        """Draw what ran on a GPU in the colours that are asked for."""
+        by_category = self.shown.selection.colours == "category"
+        if isinstance(self.app, BaseApp) and self.app.by_category != by_category:
+            self.app.by_category = by_category
+            for view in self.query(RowView):
+                view.restyle()
 
     def _turn_to(self, pane: Pane) -> None:
         self.pane = pane
@@ -337,6 +347,8 @@ class MainScreen(FlameScreen):
     action_invert = _applied(selections.invert)
     action_collapse = _applied(selections.collapse)
     action_sort = _applied(selections.change_order)
+    action_kernel_names = _applied(selections.change_kernel_names)
+    action_colours = _applied(selections.change_colours)
 
     def action_filters(self) -> None:
         self.app.push_screen(selections.filters_dialog(self), self._set_filters)

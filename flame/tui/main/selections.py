@@ -132,3 +132,23 @@ def change_order(screen: ShownScreen, step: int) -> Outcome:
 def _arrange(wanted: Selection, **changes: object) -> Outcome:
     arrangement: Arrangement = replace(wanted.arrangement, **changes)  # type: ignore[arg-type]
     return [replace(wanted, arrangement=arrangement)]
+
+
+# Names and colours
+
+_TURNED = ("short", "base", "demangled")
+"""Names of kernels in the order in which a key turns them; from mangled names to the first."""
+
+
+def change_kernel_names(screen: ShownScreen, step: int) -> Outcome:
+    """Call kernels by the next kind of names."""
+    naming = screen.wanted.naming
+    here = _TURNED.index(naming.kernel_names) if naming.kernel_names in _TURNED else -step
+    names = _TURNED[(here + step) % len(_TURNED)]
+    return [replace(screen.wanted, naming=replace(naming, kernel_names=names))]
+
+
+def change_colours(screen: ShownScreen) -> Outcome:
+    """Colour what ran on a GPU by its category, or by its level again."""
+    other = "level" if screen.wanted.colours == "category" else "category"
+    return [replace(screen.wanted, colours=other)]

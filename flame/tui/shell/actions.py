@@ -18,6 +18,7 @@ class Action(StrEnum):
     """Name what can be asked of a screen: it has a method ``action_…`` for each of its commands."""
 
     COLLAPSE = auto()
+    COLOURS = auto()
     COPY = auto()
     COVERAGE = auto()
     DETAILS = auto()
@@ -28,6 +29,7 @@ class Action(StrEnum):
     HELP = auto()
     HOTTEST = auto()
     INVERT = auto()
+    KERNEL_NAMES = auto()
     LEAVE = auto()
     LEVEL = auto()
     LEVELS = auto()

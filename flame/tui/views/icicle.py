@@ -197,7 +197,8 @@ class Icicle(RowView):
         if matching:
             return palette.match
         tree = view.tree
-        return palette.frame(tree.kind(item.node), tree.name(item.node), searching)
+        frame = tree.frames[int(tree.frame[item.node])]
+        return palette.frame(frame, tree.name(item.node), searching)
 
     def _run_text(self, item: Item, depth: int, width: int) -> str:
         """How many frames it is and, where there is room, which part of the zoomed one."""

@@ -42,6 +42,8 @@ class Seen(NamedTuple):
     levels: tuple[str, ...]
     metric: str
     arrangement: object
+    names: str
+    colours: str
     search: str
     typing: bool
     over: type
@@ -72,6 +74,8 @@ def look(user: User) -> Seen:
         shown.view.tree.levels,
         shown.metric.key,
         shown.selection.arrangement,
+        shown.selection.naming.kernel_names,
+        shown.selection.colours,
         screen.finder.query.text if screen.finder.query else "",
         screen.query_one("#search").has_focus,
         type(app.screen),
@@ -180,10 +184,13 @@ EVERYWHERE: dict[str, Check] = {
     "level_launch": Check(levels(-1)),
     "level_nvtx": Check(levels(-1)),
     "level_shapes": Check(noted("this trace has no shapes frames")),
+    "level_category": Check(levels(1)),
     "level_kernel": Check(levels(-1)),
     "level_rank": Check(noted("this trace has no rank frames")),
     "level_stack": Check(noted("this trace has no stack frames")),
     **{f"level_{level}": Check(noted("no PC samples: --ncu")) for level in ("sass", "stall")},
+    "kernel_names": Check(changed("names")),
+    "colours": Check(changed("colours")),
     "collapse": Check(changed("arrangement")),
     "numbers": Check(noted("no names here that differ only in numbers")),
     "sort": Check(changed("arrangement")),
