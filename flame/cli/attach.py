@@ -14,6 +14,7 @@ from flame.options.selection import (
     add_selection,
     load_options_of,
     selection_of,
+    with_framework,
     with_kernel_names,
 )
 
@@ -91,6 +92,7 @@ def _watch(args: argparse.Namespace, on_terminal: bool) -> int:
 
     config = read_config()
     selection = with_kernel_names(selection, args.kernel_names or config.kernel_names)
+    selection = with_framework(selection, config.framework)
     return run_app(args.target, options, selection, window, config)
 
 

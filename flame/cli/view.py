@@ -14,6 +14,7 @@ from flame.options.selection import (
     add_selection,
     load_options_of,
     selection_of,
+    with_framework,
     with_kernel_names,
 )
 
@@ -73,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
     from flame.tui.main.app import run as run_app
 
     selection = with_kernel_names(selection, args.kernel_names or config.kernel_names)
+    selection = with_framework(selection, config.framework)
     return run_app(inputs_of(args), options, selection, args.state, config)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
+from flame.core.analysis.chains import SIGN, find_chains, spell_chain
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
 from flame.core.analysis.layers import find_layers
 from flame.core.analysis.trace_summary import TraceSummary, summarize
@@ -24,7 +25,7 @@ from flame.core.units import format_count, format_ns, format_percent, format_val
 
 NARROWEST = 72
 MOST_LINES = 40
-MOST_CHAINED = 40
+MOST_CHAINED = 6
 MOST_NAMES = 15
 SMALLEST_SHARE = 0.01
 
@@ -72,18 +73,16 @@ def _ran(summary: TraceSummary) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A node and, joined to it, the chain of only children below that hold all of its value."""
+class _Line(NamedTuple):
+    """A node or a chain of them, and how far it is indented."""
 
-    node: int
-    last: int
+    nodes: tuple[int, ...]
     indent: int
 
     @property
-    def length(self) -> int:
-        """Return the number of nodes."""
-        return self.last - self.node + 1
+    def node(self) -> int:
+        """Return the first node."""
+        return self.nodes[0]
 
 
 def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
@@ -100,7 +99,7 @@ def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
     head = _numbers(tree, "%", "total", "count").rstrip()
     ordered = sorted(drawn, key=lambda line: line.node)
     lines = [head, *(text for line in ordered for text in drawn[line])]
-    hidden = len(tree) - sum(line.length for line in drawn)
+    hidden = len(tree) - sum(len(line.nodes) for line in drawn)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
     if lack := explain_missing_levels(profile, tree.metric, tree.levels):
@@ -112,17 +111,18 @@ def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
 
 
 def _lines(tree: StackTree) -> Iterator[_Line]:
-    """Lines of all nodes that hold at least one percent, in preorder."""
+    """Lines of all nodes that hold at least one percent, in preorder; chains are one."""
     smallest = max(SMALLEST_SHARE * int(tree.total[0]), 1)
+    chains = find_chains(tree)
     indent: dict[int, int] = {-1: -1}
-    last = -1
     # What stands above such a node is never smaller: its parent has its line already.
     for node in np.flatnonzero(tree.total >= smallest).tolist():
-        if node <= last:
+        if node in indent:
             continue
-        last = _end_of_chain(tree, node)
-        indent[last] = indent[int(tree.parent[node])] + 1
-        yield _Line(node, last, indent[last])
+        nodes = tuple(chains.around(node).tolist()) or (node,)
+        depth = indent[int(tree.parent[node])] + 1
+        indent.update(dict.fromkeys(nodes, depth))
+        yield _Line(nodes, depth)
 
 
 def _numbers(tree: StackTree, percent: str, total: str, count: str) -> str:
@@ -141,14 +141,6 @@ def _wide(tree: StackTree) -> int:
     return max(len(format_value(int(tree.total[0]), tree.metric.unit)), _VALUE)
 
 
-def _end_of_chain(tree: StackTree, node: int) -> int:
-    """The last of the only children below ``node`` that hold its whole value; the root has none."""
-    last = node
-    while node and last + 1 < tree.end[last] and tree.total[last + 1] == tree.total[node]:
-        last += 1
-    return last
-
-
 def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
     total, whole = int(tree.total[line.node]), int(tree.total[0])
     percent = format_percent(total, whole).removesuffix(" %")
@@ -160,19 +152,16 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
     room = width - cells(left)
     # However deep the stack, half of the room stays for names.
     indent = "  " * min(line.indent, room // 4)
-    first, *more = _joined(_chain(tree, line), "›", room - len(indent))
+    first, *more = _joined(_chain(tree, line), SIGN, room - len(indent))
     return [left + indent + first, *(" " * cells(left) + indent + text for text in more)]
 
 
 def _chain(tree: StackTree, line: _Line) -> list[str]:
-    """Names of the line's nodes; of a very long chain only its ends."""
-    nodes: list[int] = [*range(line.node, line.last + 1)]
-    names = [_named(tree, node) for node in nodes[:MOST_CHAINED]]
-    if len(nodes) <= MOST_CHAINED:
+    """Names of the line's nodes; of a long chain only its ends."""
+    names = [_named(tree, node) for node in line.nodes]
+    if len(names) <= MOST_CHAINED:
         return names
-    half = MOST_CHAINED // 2
-    tail = [_named(tree, node) for node in nodes[-half:]]
-    return [*names[:half], f"({format_count(len(nodes) - 2 * half)} frames)", *tail]
+    return spell_chain(names, [0, 1, *range(len(names) - MOST_CHAINED + 2, len(names))])
 
 
 def _named(tree: StackTree, node: int) -> str:

@@ -85,9 +85,14 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
             how |= {"action": "append", "default": []}
         elif kind.takes == "numbers":
             how |= {"action": "extend", "type": _numbers}
+        elif kind.takes == "nothing":
+            del how["metavar"]
+            how |= {"action": "store_true"}
         else:
             how |= {"type": _percent}
         group.add_argument(kind.option, **how)
+    text = "remove frames of code whose FILE:NAME matches, in place of --hide-framework's"
+    group.add_argument("--framework", metavar="RE", dest="hide_framework", help=text)
 
 
 def _add_names(group: argparse._ArgumentGroup) -> None:
@@ -153,6 +158,16 @@ def selection_of(args: argparse.Namespace) -> Selection:
 def with_kernel_names(selection: Selection, names: str) -> Selection:
     """Return ``selection`` with kernels called by their ``names`` (base, demangled, mangled)."""
     return replace(selection, naming=replace(selection.naming, kernel_names=names))
+
+
+def with_framework(selection: Selection, patterns: Sequence[str]) -> Selection:
+    """Return ``selection`` with ``patterns`` in place of the usual ones of ``--hide-framework``."""
+    from flame.core.projection.filters import HideFramework
+    from flame.core.projection.framework import joined
+
+    usual, own = HideFramework(), HideFramework(joined(patterns))
+    where = (own if filter_ == usual else filter_ for filter_ in selection.where)
+    return replace(selection, where=tuple(one for one in where if one != HideFramework("")))
 
 
 def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:

@@ -54,6 +54,9 @@ SAMPLE_KINDS = (Kind.SASS, Kind.STALL)
 
 ACTIVITY_KINDS = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.GRAPH)
 
+CODE_KINDS = (Kind.PYTHON, Kind.NATIVE, Kind.FRAME)
+"""Frames that are functions of a program, with files and lines."""
+
 
 class Frame(NamedTuple):
     """Describe a frame. Two frames are the same frame exactly when all fields are equal.

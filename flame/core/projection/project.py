@@ -42,7 +42,7 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     labels = labels_of(profile, selection.naming)
 
     stacks = _weighed_stacks(profile, metric, filters, levels, labels)
-    shown = filter_stacks(stacks.columns, filters, labels.text)
+    shown = filter_stacks(stacks.columns, filters, profile.frames, labels.text)
     _check_match(profile, filters, shown)
     nodes, node = build_nodes(arrange_stacks(shown, arrangement), stacks.weights)
     del shown

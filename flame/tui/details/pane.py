@@ -98,7 +98,9 @@ def _run_note(view: TreeView, width: int) -> Line:
     if item is None:
         return [Piece(cut_start(" too narrow to draw", width), "dim")]
     if item.frames == 1:
-        return []
+        joined = len(view.layout.joined.members(view.cursor.node))
+        note = f" one of {format_count(joined)} joined, E opens" if joined > 1 else ""
+        return [Piece(cut_start(note, width), "dim")]
     keys = "← →" if view.cursor.in_whole_run else "enter zooms"
     note = f" one of {format_count(item.frames)} narrow, {keys}"
     return [Piece(cut_start(note, width), "dim")]

@@ -329,6 +329,7 @@ class MainScreen(FlameScreen):
 
     action_unfilter = _applied(selections.remove_filter)
     action_quick = _applied(selections.add_quick_filter)
+    action_framework = _applied(selections.switch_framework)
     action_metric = _applied(selections.change_metric)
     action_level = _applied(selections.switch_level)
     action_invert = _applied(selections.invert)

@@ -25,6 +25,7 @@ class Action(StrEnum):
     EXPORT = auto()
     FILTERS = auto()
     FOLD = auto()
+    FRAMEWORK = auto()
     HELP = auto()
     HOTTEST = auto()
     INVERT = auto()
@@ -75,6 +76,7 @@ class Move(StrEnum):
     """Name the moves within a view; each view has its own meaning of them, or none."""
 
     ACROSS = auto()
+    CHAIN = auto()
     CLOSER = auto()
     DOWN = auto()
     END = auto()

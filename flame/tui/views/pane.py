@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.containers import Vertical
 from textual.message import Message
 
+from flame.core.analysis.chains import frames_word
 from flame.tui.shell.actions import Move
 
 if TYPE_CHECKING:
@@ -107,6 +108,10 @@ class Pane(Vertical):
         """Zoom to what is selected, or whatever this view means by enter."""
         return NOT_HERE
 
+    def chain(self) -> str:
+        """Open or close the chain of frames that is selected, or all chains."""
+        return NOT_HERE
+
     def closer(self, step: int) -> str:
         """Zoom in (+1) or out (-1) by a fixed factor around what is selected."""
         return NOT_HERE
@@ -142,6 +147,7 @@ class Pane(Vertical):
 
 MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
     Move.ACROSS: lambda pane, step: pane.across(step),
+    Move.CHAIN: lambda pane, _: pane.chain(),
     Move.CLOSER: lambda pane, step: pane.closer(step),
     Move.DOWN: lambda pane, _: pane.down(),
     Move.END: lambda pane, _: pane.end(),
@@ -158,3 +164,17 @@ MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
 """What a pane does for each move, by a step of -1 or +1 where the move has one."""
 
 assert set(MOVES) == set(Move)
+
+
+def switch_chains(view: TreeView) -> str:
+    """Open or close the chain that is selected in ``view``, or all; return a note of it."""
+    if not len(view.layout.joined.chains):
+        return "no frames to join here: none hands nearly all of its time on"
+    chain = view.chain
+    view.switch_chains()
+    if not len(chain):
+        everything = view.viewport.opened.everything
+        return "all chains open, a row per frame" if everything else "all chains closed"
+    closed = len(view.layout.joined.members(int(chain[0]))) > 1
+    word = frames_word(len(chain))
+    return f"{word} in one row, E opens it" if closed else f"{word}, a row each, E joins them"
