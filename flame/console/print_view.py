@@ -10,7 +10,7 @@ import numpy as np
 
 from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
-from flame.core.analysis.chains import SIGN, find_chains, spell_chain
+from flame.core.analysis.chains import SIGN, chain_words, find_chains
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
 from flame.core.analysis.layers import find_layers
 from flame.core.analysis.trace_summary import TraceSummary, summarize
@@ -25,7 +25,6 @@ from flame.core.units import format_count, format_ns, format_percent, format_val
 
 NARROWEST = 72
 MOST_LINES = 40
-MOST_CHAINED = 6
 MOST_NAMES = 15
 SMALLEST_SHARE = 0.01
 
@@ -88,18 +87,12 @@ class _Line(NamedTuple):
 def _icicle(profile: Profile, tree: StackTree, width: int) -> list[str]:
     if not tree.total[0]:
         return [f"nothing to show: {tree.metric.title} is zero"]
-    drawn: dict[_Line, list[str]] = {}
-    room = MOST_LINES
     # A node is never larger than its parent and comes after it: the largest lines are a whole tree.
-    for line in sorted(_lines(tree), key=lambda line: (-int(tree.total[line.node]), line.node)):
-        drawn[line] = _drawn(tree, line, width)
-        room -= len(drawn[line])
-        if room <= 0:
-            break
+    heaviest = sorted(_lines(tree), key=lambda line: (-int(tree.total[line.node]), line.node))
+    shown = sorted(heaviest[:MOST_LINES], key=lambda line: line.node)
     head = _numbers(tree, "%", "total", "count").rstrip()
-    ordered = sorted(drawn, key=lambda line: line.node)
-    lines = [head, *(text for line in ordered for text in drawn[line])]
-    hidden = len(tree) - sum(len(line.nodes) for line in drawn)
+    lines = [head, *(_drawn(tree, line, width) for line in shown)]
+    hidden = len(tree) - sum(len(line.nodes) for line in shown)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
     if lack := explain_missing_levels(profile, tree.metric, tree.levels):
@@ -141,7 +134,7 @@ def _wide(tree: StackTree) -> int:
     return max(len(format_value(int(tree.total[0]), tree.metric.unit)), _VALUE)
 
 
-def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
+def _drawn(tree: StackTree, line: _Line, width: int) -> str:
     total, whole = int(tree.total[line.node]), int(tree.total[0])
     percent = format_percent(total, whole).removesuffix(" %")
     # Parts of activities are no number of them.
@@ -152,22 +145,20 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
     room = width - cells(left)
     # However deep the stack, half of the room stays for names.
     indent = "  " * min(line.indent, room // 4)
-    first, *more = _joined(_chain(tree, line), SIGN, room - len(indent))
-    return [left + indent + first, *(" " * cells(left) + indent + text for text in more)]
+    return left + indent + _named(tree, line, room - len(indent))
 
 
-def _chain(tree: StackTree, line: _Line) -> list[str]:
-    """Names of the line's nodes; of a long chain only its ends."""
-    names = [_named(tree, node) for node in line.nodes]
-    if len(names) <= MOST_CHAINED:
-        return names
-    return spell_chain(names, [0, 1, *range(len(names) - MOST_CHAINED + 2, len(names))])
-
-
-def _named(tree: StackTree, node: int) -> str:
-    """The name, and in brackets where it stands in the sources."""
-    place = short_place(tree.frames[int(tree.frame[node])])
-    return printable(f"{tree.name(node)} ({place})" if place else tree.name(node))
+def _named(tree: StackTree, line: _Line, room: int) -> str:
+    """The names, as many as have room, and in brackets where the innermost is in the sources."""
+    inverted = tree.arrangement.inverted
+    names = [printable(tree.name(node)) for node in line.nodes]
+    place = short_place(tree.frames[int(tree.frame[line.nodes[0 if inverted else -1]])])
+    behind = f" ({printable(place)})" if place else ""
+    texts = [f" {SIGN} ".join(words) for words in chain_words(names, inverted=inverted)]
+    fitting = (text for text in texts if cells(text + behind) <= room)
+    return next(fitting, None) or cut(
+        texts[-1] if place and texts[1:] else texts[-1] + behind, room
+    )
 
 
 def _joined(texts: Sequence[str], sign: str, room: int) -> list[str]:

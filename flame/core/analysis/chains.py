@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,8 +13,9 @@ from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
 from flame.core.units import format_count
 
-LEAST = 3
-"""Frames from which on a chain is worth a row less."""
+_LEAST = 2
+"""Frames of a chain. With 3 a tree without the frames of frameworks would have more rows, not less:
+``Module › _call_impl › forward`` is one row, ``Module`` and ``forward`` were two."""
 
 _LOST = 100
 """At most one part in so many of what the first frame of a chain holds leaves it on the way."""
@@ -60,14 +61,14 @@ def find_chains(tree: StackTree) -> Chains:
     """Find the chains of ``tree``, from the root down.
 
     A chain goes on to a child of the same kind as long as that holds at least 99 % of what the
-    first frame of the chain holds; it has three frames or more. Work grows with the tree, and
+    first frame of the chain holds. Work grows with the tree, and
     with the logarithm of the longest chain.
     """
     nodes, path = _paths(_goes_on(tree))
     begins = np.flatnonzero(_begins(tree.total[nodes], path))
     length = np.diff(np.append(begins, len(nodes)))
-    kept = np.flatnonzero(length >= LEAST)
-    inside = np.repeat(length >= LEAST, length)
+    kept = np.flatnonzero(length >= _LEAST)
+    inside = np.repeat(length >= _LEAST, length)
     of = np.full(len(tree), -1, np.int32)
     of[nodes[inside]] = np.repeat(np.arange(len(kept)), length[kept])
     return Chains(nodes[inside], np.concatenate([[0], np.cumsum(length[kept])]), of)
@@ -115,27 +116,48 @@ def _begins(total: I8, path: I8) -> Bool:
 # Words
 
 
-def telling(names: Sequence[str]) -> int:
-    """Choose which of the ``names`` of a chain says most: the last module's, or else the last."""
-    modules = (place for place in range(len(names) - 1, -1, -1) if names[place].startswith(_MODULE))
-    return next(modules, len(names) - 1)
+def chain_words(
+    names: Sequence[str], named: int | None = None, inverted: bool = False
+) -> Iterator[list[str]]:
+    """Write a chain of ``names`` in words to be joined by `SIGN`: all of it, then less and less.
 
-
-def spell_chain(names: Sequence[str], shown: Sequence[int]) -> list[str]:
-    """List those of ``names`` that are ``shown`` (places, ascending), and what is left out.
-
-    ``["main", "… 30 frames", "forward"]``; where more is left out than one stretch of several
-    frames, their number is not said.
+    ``["main", "… 30 frames", "run", "forward"]``: what is left out first comes after the outermost
+    name, and what stays to the end is ``named`` (a place), or else the name that says most.
+    ``inverted`` chains begin with the innermost name.
     """
-    edges = [-1, *shown, len(names)]
-    gaps = [after - before - 1 for before, after in pairwise(edges)]
-    single = sum(gap > 0 for gap in gaps) == 1
-    words = []
-    for gap, place in zip(gaps, edges[1:], strict=True):
+    size = len(names)
+    if named is None:
+        named = telling_place(names, inverted)
+    for shown in _choices(size, size - 1 - named if inverted else named):
+        places = sorted(size - 1 - place for place in shown) if inverted else sorted(shown)
+        yield _spelled(names, places)
+
+
+def telling_place(names: Sequence[str], inverted: bool = False) -> int:
+    """Choose which of ``names`` says most: the innermost module's, or else the innermost."""
+    modules = [place for place, name in enumerate(names) if name.startswith(_MODULE)]
+    within = modules or range(len(names))
+    return within[0 if inverted else -1]
+
+
+def _choices(size: int, most: int) -> Iterator[set[int]]:
+    """Which names may be shown, from all of them to ``most`` alone."""
+    for left_out in range(size - 1):
+        yield {0, most, *range(1 + left_out, size)}
+    yield {0, most}
+    yield {most, size - 1}
+    yield {most}
+
+
+def _spelled(names: Sequence[str], shown: Sequence[int]) -> list[str]:
+    """Those of ``names`` that are ``shown``, and how many are left out between them."""
+    words = ["…"] * (shown[0] > 0) + [names[shown[0]]]
+    for before, place in pairwise(shown):
+        gap = place - before - 1
         if gap:
-            words.append(f"… {frames_word(gap)}" if single and gap > 1 else "…")
-        words += names[place : place + 1]
-    return words
+            words.append(f"… {frames_word(gap)}" if gap > 1 else "…")
+        words.append(names[place])
+    return words + ["…"] * (shown[-1] < len(names) - 1)
 
 
 def frames_word(number: int) -> str:
