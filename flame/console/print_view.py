@@ -154,11 +154,11 @@ def _named(tree: StackTree, line: _Line, room: int) -> str:
     names = [printable(tree.name(node)) for node in line.nodes]
     place = short_place(tree.frames[int(tree.frame[line.nodes[0 if inverted else -1]])])
     behind = f" ({printable(place)})" if place else ""
-    texts = [f" {SIGN} ".join(words) for words in chain_words(names, inverted=inverted)]
-    fitting = (text for text in texts if cells(text + behind) <= room)
-    return next(fitting, None) or cut(
-        texts[-1] if place and texts[1:] else texts[-1] + behind, room
-    )
+    for words in chain_words(names, inverted=inverted):
+        text = f" {SIGN} ".join(words)
+        if cells(text + behind) <= room:
+            return text + behind
+    return cut(text if len(names) > 1 else text + behind, room)
 
 
 def _joined(texts: Sequence[str], sign: str, room: int) -> list[str]:

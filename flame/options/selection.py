@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flame.core.errors import InputError, UsageError
@@ -165,9 +166,9 @@ def with_framework(selection: Selection, patterns: Sequence[str]) -> Selection:
     from flame.core.projection.filters import HideFramework
     from flame.core.projection.framework import joined
 
-    usual, own = HideFramework(), HideFramework(joined(patterns))
-    where = (own if filter_ == usual else filter_ for filter_ in selection.where)
-    return replace(selection, where=tuple(one for one in where if one != HideFramework("")))
+    own = (HideFramework(joined(patterns)),) if patterns else ()
+    where = [own if one == HideFramework() else (one,) for one in selection.where]
+    return replace(selection, where=tuple(chain.from_iterable(where)))
 
 
 def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:

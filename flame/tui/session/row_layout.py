@@ -108,14 +108,14 @@ class TreeLayout:
         return Span(low, low + int(self.tree.total[node]))
 
     def row(self, number: int) -> LayoutRow:
-        """Return the row below ``number`` others; empty below the last one."""
+        """Return the row below ``number`` others; empty where there is none."""
         if number not in self._rows:
             self._rows[number] = self._gather(number)
         return self._rows[number]
 
     def _gather(self, number: int) -> LayoutRow:
         rows = self.joined.rows
-        nodes = rows[number] if number < len(rows) else np.zeros(0, np.int64)
+        nodes = rows[number] if 0 <= number < len(rows) else np.zeros(0, np.int64)
         total = self.tree.total[nodes]
         if not total.all():
             nodes, total = nodes[total > 0], total[total > 0]

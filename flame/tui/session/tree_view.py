@@ -155,13 +155,14 @@ class TreeView:
         """The frames of the chain that the selected frame is in; none where it is in no chain."""
         return self.layout.joined.chains.around(self.cursor.node)
 
-    def switch_chains(self) -> None:
-        """Open or close the chain of the selected frame; where it is in none, all chains."""
-        opened, chain = self.viewport.opened, self.chain
-        if len(chain):
-            self.viewport.open(opened.switched(int(chain[0])))
-        else:
-            self.viewport.open(ALL_CLOSED if opened.everything else ALL_OPEN)
+    def switch_chain(self) -> None:
+        """Open or close the chain of the selected frame."""
+        self.viewport.open(self.viewport.opened.switched(int(self.chain[0])))
+        self.cursor.keep_in_sight()
+
+    def switch_all(self, everything: bool) -> None:
+        """Open all chains, or close them."""
+        self.viewport.open(ALL_OPEN if everything else ALL_CLOSED)
         self.cursor.keep_in_sight()
 
     def show(self, sight: Sight) -> None:

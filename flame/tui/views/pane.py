@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
@@ -166,15 +166,20 @@ MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
 assert set(MOVES) == set(Move)
 
 
-def switch_chains(view: TreeView) -> str:
-    """Open or close the chain that is selected in ``view``, or all; return a note of it."""
-    if not len(view.layout.joined.chains):
-        return "no frames to join here: none hands nearly all of its time on"
-    chain = view.chain
-    view.switch_chains()
-    if not len(chain):
-        everything = view.viewport.opened.everything
-        return "all chains open, a row per frame" if everything else "all chains closed"
-    closed = len(view.layout.joined.members(int(chain[0]))) > 1
-    word = frames_word(len(chain))
-    return f"{word} in one row, E opens it" if closed else f"{word}, a row each, E joins them"
+def switch_chains(view: TreeView, beside: Sequence[TreeView] = ()) -> str:
+    """Open or close the chain that is selected in ``view``, or all; return a note of it.
+
+    All chains are also those of the views ``beside`` it.
+    """
+    chain, everything = view.chain, not view.viewport.opened.everything
+    if len(chain):
+        view.switch_chain()
+        closed = len(view.layout.joined.members(int(chain[0]))) > 1
+        word = frames_word(len(chain))
+        return f"{word} in one row, E opens it" if closed else f"{word}, a row each, E joins them"
+    views = (view, *beside)
+    if not any(len(one.layout.joined.chains) for one in views):
+        return "no frames to join here: none hands nearly all it holds on"
+    for one in views:
+        one.switch_all(everything)
+    return "all chains open, a row per frame" if everything else "all chains closed"

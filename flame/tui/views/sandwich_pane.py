@@ -258,16 +258,10 @@ class SandwichPane(Pane):
         return ""
 
     def chain(self) -> str:
-        return NOT_HERE if self._halves is None else str(self._change(self._switch_chains))
-
-    def _switch_chains(self) -> str:
-        """Open or close the selected chain; where it is none, all chains of both halves."""
-        alone = not len(self.view.chain)
-        note = switch_chains(self.view)
-        for half in self._halves or ():
-            if alone:
-                half.viewport.open(self.view.viewport.opened)
-        return note
+        if self._halves is None:
+            return NOT_HERE
+        other = self._halves[1 if self.view is self._halves[0] else 0]
+        return str(self._change(lambda: switch_chains(self.view, [other])))
 
     def out(self) -> str:
         if self._halves is not None:

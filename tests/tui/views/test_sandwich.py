@@ -25,7 +25,8 @@ KERNEL = "flash_fwd_kernel"
 
 
 async def sandwich_of(user: User, name: str) -> SandwichPane:
-    """Select the frame called ``name`` in the icicle and open its sandwich."""
+    """Select the frame called ``name`` in the icicle and open its sandwich, a row per frame."""
+    user.open_chains()
     view = user.screen.shown.view
     frame = view.tree.text.index(name)
     user.screen.action_select(int(view.places(frame)[0]))
