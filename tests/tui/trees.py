@@ -66,8 +66,10 @@ def python(name: str) -> Frame:
     return Frame(Kind.PYTHON, name)
 
 
-_mixed = st.sampled_from([*map(python, "abcd"), *(Frame(Kind.NVTX, one) for one in "rs"), "k"])
-_deep = st.lists(_mixed, max_size=9).map(tuple)
+_mixed: st.SearchStrategy[str | Frame] = st.sampled_from(
+    [*map(python, "abcd"), *(Frame(Kind.NVTX, one) for one in "rs"), "k"]
+)
+_deep: st.SearchStrategy[Path] = st.lists(_mixed, max_size=9).map(tuple)
 _share = st.sampled_from([0, 1, 5, 98, 99, 100, 990, 9_900, 10_000])
 chained_trees = st.dictionaries(_deep, _share, min_size=1, max_size=12).map(
     lambda chosen: stack_tree(chosen | {("k",): 1})

@@ -24,6 +24,7 @@ _JOINED = (Kind.PYTHON, Kind.NATIVE, Kind.NVTX, Kind.FRAME)
 """Kinds of which there are chains: frames of any other kind are what one looks for."""
 
 _MODULE = "nn.Module: "
+_WRAPPERS = ("_call_impl", "_wrapped_call_impl")
 SIGN = "›"
 
 
@@ -134,10 +135,13 @@ def chain_words(
 
 
 def telling_place(names: Sequence[str], inverted: bool = False) -> int:
-    """Choose which of ``names`` says most: the innermost module's, or else the innermost."""
+    """Choose which of ``names`` says most: the innermost module's, or else the innermost.
+
+    Not one that all modules of PyTorch have alike, as long as there is another.
+    """
     modules = [place for place, name in enumerate(names) if name.startswith(_MODULE)]
-    within = modules or range(len(names))
-    return within[0 if inverted else -1]
+    others = [place for place, name in enumerate(names) if name not in _WRAPPERS]
+    return (modules or others or range(len(names)))[0 if inverted else -1]
 
 
 def _choices(size: int, most: int) -> Iterator[set[int]]:

@@ -121,6 +121,8 @@ def test_the_innermost_module_says_most() -> None:
     assert names[telling_place(names)] == "nn.Module: B"
     assert telling_place(names) == 4
     assert telling_place(names[::-1], inverted=True) == 2
+    assert telling_place(["main", "forward", "_call_impl"]) == 1
+    assert telling_place(["_wrapped_call_impl", "_call_impl"]) == 1
     last = [" › ".join(one) for one in chain_words(names)][-3:]
     assert last == [
         "run › … 3 frames › nn.Module: B › …",
