@@ -75,31 +75,30 @@ def find_chains(tree: StackTree) -> Chains:
     return Chains(nodes[inside], np.concatenate([[0], np.cumsum(length[kept])]), of)
 
 
-def _goes_on(tree: StackTree) -> I4:
+def _goes_on(tree: StackTree) -> I8:
     """The parent of every node of its kind that it has nearly all of; itself of all others."""
-    total, node = tree.total, np.arange(len(tree), dtype=np.int32)
-    above, kind = total[tree.parent], tree.frames.kind[tree.frame]
+    parent, total, kind = tree.parent.astype(np.int64), tree.total, tree.frames.kind[tree.frame]
+    above = total[parent]
     # Of two children only one can have more than half of what is above both.
     follows = (above - total <= above // _LOST) & (total > 0)
-    follows &= (kind == kind[tree.parent]) & np.isin(kind, _JOINED)
+    follows &= (kind == kind[parent]) & np.isin(kind, _JOINED)
     follows[0] = False
-    return np.where(follows, tree.parent, node)
+    return np.where(follows, parent, np.arange(len(tree)))
 
 
-def _paths(above: I4) -> tuple[I8, I8]:
+def _paths(above: I8) -> tuple[I8, I8]:
     """Nodes linked by ``above``, those of one path side by side from the top, and their path."""
     start, inner = above.copy(), np.flatnonzero(above != np.arange(len(above)))
-    while True:
-        further = start[start[inner]]
-        if np.array_equal(further, start[inner]):
-            break
-        start[inner] = further
+    reached = start[inner]
+    while not np.array_equal(further := start[reached], reached):
+        start[inner] = reached = further
     linked = np.zeros(len(above), bool)
-    linked[inner] = linked[start[inner]] = True
+    linked[inner] = linked[reached] = True
     nodes = np.flatnonzero(linked)
+    path = start[nodes]
     # A child has a higher number than its parent.
-    nodes = nodes[np.argsort(start[nodes], kind="stable")]
-    return nodes, start[nodes].astype(np.int64)
+    order = np.argsort(path, kind="stable")
+    return nodes[order], path[order]
 
 
 def _begins(total: I8, path: I8) -> Bool:
