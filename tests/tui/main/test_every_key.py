@@ -211,7 +211,7 @@ IN: dict[str, dict[str, Check]] = {
         "redo": Check(ZOOM, ("plus", "z")),
         "page_up": ANYTHING,
         "page_down": ANYTHING,
-        "chain": Check(noted("in one row"), ("E",)),
+        "chain": Check(noted("no frames to join here")),
         "invert": Check(changed("arrangement")),
     },
     "sandwich": {

@@ -199,6 +199,7 @@ async def test_entering_takes_the_selected_frame_and_leaving_selects_the_subject
     decode: Path,
 ) -> None:
     async with open_app(decode) as user:
+        user.open_chains()
         await user.press("down", "down", "down", "tab")
         assert user.read("subject").startswith("▏model.layers.0  ")
         await user.press("up", "x", "shift+tab")
