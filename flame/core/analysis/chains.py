@@ -25,6 +25,9 @@ _JOINED = (Kind.PYTHON, Kind.NATIVE, Kind.NVTX, Kind.FRAME)
 
 _MODULE = "nn.Module: "
 _WRAPPERS = ("_call_impl", "_wrapped_call_impl")
+_ADDRESS = "!0x"
+"""Between library and place of a native frame without a symbol."""
+
 SIGN = "›"
 
 
@@ -136,11 +139,15 @@ def chain_words(
 def telling_place(names: Sequence[str], inverted: bool = False) -> int:
     """Choose which of ``names`` says most: the innermost module's, or else the innermost.
 
-    Not one that all modules of PyTorch have alike, as long as there is another.
+    Not one that all modules of PyTorch have alike, nor an address, as long as there is another.
     """
     modules = [place for place, name in enumerate(names) if name.startswith(_MODULE)]
-    others = [place for place, name in enumerate(names) if name not in _WRAPPERS]
+    others = [place for place, name in enumerate(names) if not _says_nothing(name)]
     return (modules or others or range(len(names)))[0 if inverted else -1]
+
+
+def _says_nothing(name: str) -> bool:
+    return name in _WRAPPERS or _ADDRESS in name
 
 
 def _choices(size: int, most: int) -> Iterator[set[int]]:

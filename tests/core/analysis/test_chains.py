@@ -122,6 +122,7 @@ def test_the_innermost_module_says_most() -> None:
     assert telling_place(names) == 4
     assert telling_place(names[::-1], inverted=True) == 2
     assert telling_place(["main", "forward", "_call_impl"]) == 1
+    assert telling_place(["main", "cudaMemcpy", "libcuda.so!0x7f", "libcupti.so!0x7e"]) == 1
     assert telling_place(["_wrapped_call_impl", "_call_impl"]) == 1
     last = [" › ".join(one) for one in chain_words(names)][-3:]
     assert last == [
