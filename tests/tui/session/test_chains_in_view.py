@@ -158,6 +158,21 @@ def test_a_zoom_inside_a_chain_that_closes_is_one_to_its_row() -> None:
     assert shown.viewport.holds(shown.cursor.node)
 
 
+def test_there_are_as_many_rows_as_are_open() -> None:
+    shown = view()
+    assert shown.viewport.rows == 5
+    shown.viewport.open(ALL_OPEN)
+    assert shown.viewport.rows == 8
+    assert shown.undo() and shown.viewport.rows == 5
+
+
+def test_what_is_panned_to_inside_a_chain_is_below_its_row() -> None:
+    shown = view()
+    shown.zoom_to(shown.viewport.zoom_of(node(TREE, *"abcx")))
+    assert shown.pan(1)
+    assert shown.viewport.zoom == Zoom(ABC[0], Span(1_500, 7_500))
+
+
 def test_opening_can_be_undone_and_redone_among_zooms() -> None:
     shown = view()
     shown.cursor.select(ABC[2])
