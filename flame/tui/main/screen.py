@@ -27,7 +27,7 @@ from flame.tui.session.projector import Projected, Projector
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
-from flame.tui.shell.actions import Action, check_actions
+from flame.tui.shell.actions import Action, Move, check_actions
 from flame.tui.shell.commands import COMMANDS, Command, bindings, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.lines import Line, Piece, palette_of
@@ -154,16 +154,16 @@ class MainScreen(FlameScreen):
         return search_status(self.view, width)
 
     def _footer_commands(self) -> list[Command]:
-        commands = super()._footer_commands()
-        if self.session.profile.sampling is None:
-            return [command for command in commands if command.action != Action.SASS]
-        return commands
+        missing: set[str] = {Action.SASS} if self.session.profile.sampling is None else set()
+        missing |= set() if len(self.view.layout.joined.chains) else {Move.CHAIN()}
+        return [one for one in super()._footer_commands() if one.action not in missing]
 
     # Showing
 
     def _follow(self) -> None:
         self._hover = -1
         self.parts.show_cursor(self.projector, self.pane)
+        self.key_line.update()
         self.status_line.update()
 
     def _take(self) -> None:
