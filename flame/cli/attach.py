@@ -10,7 +10,12 @@ from flame.cli.streams import WIDEST_TEXT, is_on_terminal, print_text, terminal_
 from flame.core.errors import UsageError
 from flame.core.live.window import WINDOWS, LiveWindow
 from flame.options.config import is_in_browser, read_config
-from flame.options.selection import add_selection, load_options_of, selection_of
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    selection_of,
+    with_framework,
+)
 
 _EPILOG = """\
 PID is one process and all below it that record; NAME a script or program; PATH the folder of a
@@ -85,7 +90,7 @@ def _watch(args: argparse.Namespace, on_terminal: bool) -> int:
     from flame.tui.attach.run import run as run_app
 
     config = read_config()
-    selection = selection_of(args, config.kernel_names)
+    selection = with_framework(selection_of(args, config.kernel_names), config.framework)
     return run_app(args.target, options, selection, window, config)
 
 

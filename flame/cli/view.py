@@ -10,7 +10,12 @@ from flame.cli.arguments import TRACES, Subparsers, inputs_of, new_parser
 from flame.cli.streams import is_on_terminal, print_text, terminal_width
 from flame.core.errors import UsageError
 from flame.options.config import is_in_browser, read_config
-from flame.options.selection import add_selection, load_options_of, selection_of
+from flame.options.selection import (
+    add_selection,
+    load_options_of,
+    selection_of,
+    with_framework,
+)
 
 if TYPE_CHECKING:
     from flame.core.loading.inputs import Inputs
@@ -67,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     config = read_config()
     from flame.tui.main.app import run as run_app
 
-    selection = selection_of(args, config.kernel_names)
+    selection = with_framework(selection_of(args, config.kernel_names), config.framework)
     return run_app(inputs_of(args), options, selection, args.state, config)
 
 

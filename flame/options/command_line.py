@@ -16,6 +16,7 @@ from flame.core.projection.filters import (
     Devices,
     ExpressionFilter,
     Filter,
+    HideFramework,
     Include,
     MinShare,
     Pids,
@@ -23,6 +24,7 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
+from flame.core.projection.framework import joined
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.options.state import AppState, encode
@@ -31,6 +33,7 @@ _LONGEST = 100_000
 """Bytes of the place in the app: Linux takes no word of more than 128 KiB."""
 
 _NUMBERED = Devices | Streams | Pids | Tids
+_MERGED = _NUMBERED | Include | MinShare | HideFramework
 
 
 def command_line(
@@ -108,7 +111,13 @@ def _filters(filters: Iterable[Filter]) -> Iterator[str]:
     merged = _merged(filters)
     for kind in FILTER_KINDS:
         for filter_ in merged:
-            if kind_of(type(filter_)) is kind:
+            if kind_of(type(filter_)) is not kind:
+                continue
+            if filter_ == HideFramework():
+                yield kind.option
+            elif isinstance(filter_, HideFramework):
+                yield from _option(filter_.option, _text_of(filter_))
+            else:
                 yield from _option(kind.option, _text_of(filter_))
 
 
@@ -116,7 +125,7 @@ def _merged(where: Iterable[Filter]) -> list[Filter]:
     """Filters of which only the last would count, or all together, as one that does the same."""
     merged: dict[object, Filter] = {}
     for filter_ in where:
-        key = type(filter_) if isinstance(filter_, _NUMBERED | Include | MinShare) else filter_
+        key = type(filter_) if isinstance(filter_, _MERGED) else filter_
         known = merged.get(key)
         merged[key] = filter_ if known is None else _both(known, filter_)
     return [filter_ for filter_ in merged.values() if filter_ != Time()]
@@ -127,6 +136,8 @@ def _both(first: Filter, other: Filter) -> Filter:
         return max(first, other, key=lambda share: share.percent)
     if isinstance(first, Include) and isinstance(other, Include):
         return Include(tuple(kind for kind in first.kinds if kind in other.kinds))
+    if isinstance(first, HideFramework) and isinstance(other, HideFramework):
+        return HideFramework(joined((first.pattern, other.pattern)))
     if isinstance(first, _NUMBERED) and isinstance(other, _NUMBERED):
         return replace(first, ids=tuple(number for number in first.ids if number in other.ids))
     return first

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flame.core.errors import InputError, UsageError
@@ -89,9 +91,14 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
             how |= {"action": "append", "default": []}
         elif kind.takes == "numbers":
             how |= {"action": "extend", "type": _numbers}
+        elif kind.takes == "nothing":
+            del how["metavar"]
+            how |= {"action": "store_true"}
         else:
             how |= {"type": _percent}
         group.add_argument(kind.option, **how)
+    text = "remove frames of code whose FILE:NAME matches, in place of --hide-framework's"
+    group.add_argument("--framework", metavar="RE", dest="hide_framework", help=text)
 
 
 def _add_names(group: argparse._ArgumentGroup, fold_numbers: bool) -> None:
@@ -161,6 +168,16 @@ def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Select
         arrangement=_arrangement(args),
         colours=args.colours,
     )
+
+
+def with_framework(selection: Selection, patterns: Sequence[str]) -> Selection:
+    """Return ``selection`` with ``patterns`` in place of the usual ones of ``--hide-framework``."""
+    from flame.core.projection.filters import HideFramework
+    from flame.core.projection.framework import joined
+
+    own = (HideFramework(joined(patterns)),) if patterns else ()
+    where = [own if one == HideFramework() else (one,) for one in selection.where]
+    return replace(selection, where=tuple(chain.from_iterable(where)))
 
 
 def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:

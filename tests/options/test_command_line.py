@@ -25,6 +25,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.filters import (
     Devices,
     HideFrames,
+    HideFramework,
     HideStacks,
     Include,
     Kernel,
@@ -83,6 +84,7 @@ wheres = st.tuples(
         several(st.builds(kind, expressions))
         for kind in (ShowStacks, HideStacks, ShowFrom, HideFrames)
     ),
+    several(st.just(HideFramework()) | st.builds(HideFramework, expressions), 1),
     several(st.builds(MinShare, st.floats(0, 100)), 1),
 ).map(lambda groups: tuple(one for group in groups for one in group))
 rules = st.tuples(expressions.filter(bool), texts).map("=".join)
@@ -132,6 +134,8 @@ states = st.builds(
     selected=stacks,
     search=texts,
     exact=st.booleans(),
+    all_open=st.booleans(),
+    chains=st.lists(st.tuples(st.integers(1, 99), stacks), max_size=2),
 )
 
 

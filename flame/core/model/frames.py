@@ -58,6 +58,9 @@ COPIES = (Kind.MEMCPY, Kind.MEMSET)
 
 ACTIVITY_KINDS = (Kind.KERNEL, *COPIES, Kind.GRAPH)
 
+CODE_KINDS = (Kind.PYTHON, Kind.NATIVE, Kind.FRAME)
+"""Frames that are functions of a program, with files and lines."""
+
 
 class Frame(NamedTuple):
     """Describe a frame. Two frames are the same frame exactly when all fields are equal.

@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from flame.core.columns import Bool, Column
+from flame.core.columns import I8, Bool, Column
 from flame.core.errors import UsageError
 from flame.core.model.activities import Activities
-from flame.core.model.frames import Frame, Kind
+from flame.core.model.frames import CODE_KINDS, Frame, FrameTable, Kind
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
+from flame.core.projection.framework import USUAL
 from flame.core.projection.labels import Naming, exact_labels
 from flame.core.regex import compile_expression
 
@@ -231,6 +232,24 @@ class HideFrames(ExpressionFilter):
 
 
 @dataclass(frozen=True)
+class HideFramework(ExpressionFilter):
+    """Hide frames of code whose ``FILE:NAME`` matches; their value goes to the frames above."""
+
+    option = "--framework"
+    pattern: str = USUAL
+
+    def fits(self, frames: FrameTable, ids: I8) -> list[int]:
+        """List those of the frames ``ids`` that match."""
+        found = self.compile().search
+        code = ids[np.isin(frames.kind[ids], CODE_KINDS)].tolist()
+        return [index for index in code if found(_place(frames[index]))]
+
+
+def _place(frame: Frame) -> str:
+    return f"{frame.file}:{frame.name}".replace("\\", "/")
+
+
+@dataclass(frozen=True)
 class MinShare:
     """Merge siblings of less than this share of the whole tree (0 to 100)."""
 
@@ -242,7 +261,7 @@ class MinShare:
 
 
 GroupFilter = NvtxRange | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
-StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames
+StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames | HideFramework
 RowFilter = Time | Step
 Filter = RowFilter | GroupFilter | StackFilter | MinShare
 

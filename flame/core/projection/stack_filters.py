@@ -12,6 +12,7 @@ from flame.core.model.frames import FrameTable
 from flame.core.projection.filters import (
     Filter,
     HideFrames,
+    HideFramework,
     HideStacks,
     ShowFrom,
     ShowStacks,
@@ -19,6 +20,8 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.level_columns import StackColumns
 from flame.core.projection.matching import matching_frames
+
+_HIDING = HideFrames | HideFramework
 
 
 def filter_stacks(
@@ -37,7 +40,7 @@ def filter_stacks(
         elif isinstance(filter_, HideStacks):
             stacks = stacks.select(~stacks.contain_any(marked))
     first = [marked for filter_, marked in marks if isinstance(filter_, ShowFrom)]
-    hidden = [marked for filter_, marked in marks if isinstance(filter_, HideFrames)]
+    hidden = [marked for filter_, marked in marks if isinstance(filter_, _HIDING)]
     if first:
         stacks = _cut_above(stacks, first)
     return _hide_frames(stacks, reduce(np.logical_or, hidden)) if hidden else stacks
@@ -56,7 +59,10 @@ def _mark_frames(
     marks = []
     for filter_ in filters:
         marked = np.zeros(len(text) + 1, bool)
-        marked[matching_frames(table, text, frames, filter_.compile())] = True
+        if isinstance(filter_, HideFramework):
+            marked[filter_.fits(table, frames)] = True
+        else:
+            marked[matching_frames(table, text, frames, filter_.compile())] = True
         marks.append((filter_, marked))
     return marks
 

@@ -131,8 +131,12 @@ def _run_note(view: TreeView, width: int) -> Line:
     item = view.viewport.item_of(view.cursor.node)
     if item is None:
         return [Piece(cut_start(" too narrow to draw", width), "dim")]
-    if item.frames == 1:
+    joined = len(view.layout.joined.members(view.cursor.node))
+    if item.frames == 1 and joined == 1:
         return []
+    if item.frames == 1:
+        note = f" one of {format_count(joined)} joined, E opens"
+        return [Piece(cut_start(note, width), "dim")]
     keys = "← →" if view.cursor.in_whole_run else "enter zooms"
     note = f" one of {format_count(item.frames)} narrow, {keys}"
     return [Piece(cut_start(note, width), "dim")]

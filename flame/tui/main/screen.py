@@ -27,7 +27,7 @@ from flame.tui.session.projector import Projected, Projector
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
-from flame.tui.shell.actions import Action, check_actions
+from flame.tui.shell.actions import Action, Move, check_actions
 from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.commands import COMMANDS, Command, bindings, means_something
 from flame.tui.shell.keymap import remapped
@@ -158,16 +158,16 @@ class MainScreen(FlameScreen):
         return frame_status(view, view.cursor.node, width)
 
     def _footer_commands(self) -> list[Command]:
-        commands = super()._footer_commands()
-        if self.session.profile.sampling is None:
-            return [command for command in commands if command.action != Action.SASS]
-        return commands
+        missing: set[str] = {Action.SASS} if self.session.profile.sampling is None else set()
+        missing |= set() if len(self.view.layout.joined.chains) else {Move.CHAIN()}
+        return [one for one in super()._footer_commands() if one.action not in missing]
 
     # Showing
 
     def _follow(self) -> None:
         self._hover = -1
         self.parts.show_cursor(self.projector, self.pane)
+        self.key_line.update()
         self.status_line.update()
 
     def _take(self) -> None:
@@ -341,6 +341,7 @@ class MainScreen(FlameScreen):
 
     action_unfilter = _applied(selections.remove_filter)
     action_quick = _applied(selections.add_quick_filter)
+    action_framework = _applied(selections.switch_framework)
     action_metric = _applied(selections.change_metric)
     action_level = _applied(selections.switch_level)
     action_numbers = _applied(selections.fold_numbers)

@@ -26,6 +26,7 @@ class Action(StrEnum):
     EXPORT = auto()
     FILTERS = auto()
     FOLD = auto()
+    FRAMEWORK = auto()
     HELP = auto()
     HOTTEST = auto()
     INVERT = auto()
@@ -78,6 +79,7 @@ class Move(StrEnum):
     """Name the moves within a view; each view has its own meaning of them, or none."""
 
     ACROSS = auto()
+    CHAIN = auto()
     CLOSER = auto()
     COLUMN = auto()
     DOWN = auto()

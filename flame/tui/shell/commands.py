@@ -106,6 +106,15 @@ MOVING = (
         0,
         ("icicle", "sandwich"),
     ),
+    Command(
+        "E",
+        "E",
+        Move.CHAIN(),
+        "open",
+        "open or close the row of joined frames; elsewhere all of them",
+        9,
+        ("icicle", "sandwich"),
+    ),
     Command("pageup", "pgup pgdn", Move.PAGE(-1), "", "scroll a deep tree, a long table"),
     Command("pagedown", "", Move.PAGE(1), "", ""),
 )
@@ -138,7 +147,7 @@ ZOOMING = (
         5,
         ("timeline",),
     ),
-    Command("z", "z Z", Action.UNDO, "undo", "undo, redo: zoom, filter, levels, metric, names", 12),
+    Command("z", "z Z", Action.UNDO, "undo", "undo, redo: zoom, open, filter, names, …", 12),
     Command("Z", "", Action.REDO, "", ""),
 )
 
@@ -157,6 +166,7 @@ FILTERING = (
     Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it"),
     Command("greater_than_sign", ">", Action.QUICK(QuickFilter.FROM), "", "stacks from it on"),
     Command("H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below"),
+    Command("P", "P", Action.FRAMEWORK, "", "hide the frames of frameworks, or show them"),
 )
 
 SHOWING = (

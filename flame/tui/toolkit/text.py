@@ -115,6 +115,12 @@ def is_path(name: str) -> bool:
     return _PATH.fullmatch(name) is not None
 
 
+def unwrap(name: str) -> str:
+    """``name`` without what PyTorch puts around it: ``Linear_3`` of ``nn.Module: Linear_3``."""
+    wrapped = _WRAPPED.fullmatch(name)
+    return wrapped[wrapped.lastgroup or 0] if wrapped else name
+
+
 def cut(name: str, width: int) -> str:
     """``name`` made printable, in at most ``width`` cells, keeping its informative part.
 
@@ -125,8 +131,8 @@ def cut(name: str, width: int) -> str:
     """
     name = shorten(name)
     text = printable(name)
-    if width_of(text) > width and (wrapped := _WRAPPED.fullmatch(name)):
-        name = wrapped[wrapped.lastgroup or 0]
+    if width_of(text) > width:
+        name = unwrap(name)
         text = printable(name)
     if width_of(text) <= width:
         return text

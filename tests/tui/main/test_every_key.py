@@ -173,6 +173,7 @@ EVERYWHERE: dict[str, Check] = {
     "quick_without": Check(filtered(HideStacks)),
     "quick_from": Check(filtered(ShowFrom)),
     "quick_hide": Check(filtered(HideFrames)),
+    "framework": Check(noted("no frames of Python or native code in this trace")),
     "metric_next": Check(lambda before, after: (before.metric, after.metric) == ("gpu", "count")),
     "metric_previous": Check(
         lambda before, after: (before.metric, after.metric) == ("gpu", "host")
@@ -219,6 +220,7 @@ IN: dict[str, dict[str, Check]] = {
         "redo": Check(ZOOM, ("plus", "z")),
         "page_up": ANYTHING,
         "page_down": ANYTHING,
+        "chain": Check(noted("no frames to join here")),
         "invert": Check(changed("arrangement")),
     },
     "sandwich": {
@@ -226,6 +228,7 @@ IN: dict[str, dict[str, Check]] = {
         "right": Check(SELECTED, ("down",)),
         "page_up": ANYTHING,
         "page_down": ANYTHING,
+        "chain": Check(noted("all chains open")),
         "zoom": Check(ZOOM, ("down",)),
         "out": Check(ZOOM, ("down", "enter")),
         "escape": Check(ZOOM, ("down", "enter")),
