@@ -16,6 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from flame.cli.main import build_parser
+from flame.core.projection.framework import FRAMEWORK
 from flame.options.config import CHOICES, DEFAULTS, Config
 from flame.options.selection import add_selection
 from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS, Command
@@ -51,6 +52,8 @@ def _setting(name: str) -> tuple[str, str]:
     default = getattr(DEFAULTS, name)
     if isinstance(default, dict):
         return _code(f"[{name}]"), "a table: keys by command"
+    if isinstance(default, list):
+        return _code(name), "a list of regular expressions"
     if name in CHOICES:
         others = [f'`"{value}"`' for value in CHOICES[name] if value != default]
         return _code(name), ", ".join([f'`"{default}"` (default)', *others])
@@ -170,6 +173,7 @@ def parts() -> dict[str, str]:
         "sass keys": key_table(SASS_COMMANDS),
         "command names": command_names(),
         "settings": setting_table(),
+        "framework frames": "".join(f"- {_code(pattern)}\n" for pattern in FRAMEWORK),
         **selection_options(),
         **command_options(),
         "packages": package_list(),

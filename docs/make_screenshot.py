@@ -60,7 +60,7 @@ SCENES = {
 
 async def picture(scene: Scene) -> str:
     """The app's screen as SVG, at the end of ``scene``."""
-    selection = Selection(levels=scene.levels, naming=Naming(fold=True))
+    selection = Selection(levels=scene.levels, naming=Naming("short", fold=True))
     app = FlameApp(Inputs((scene.trace,)), scene.options, selection)
     async with app.run_test(size=SIZE) as pilot:
         app.theme = scene.theme

@@ -14,7 +14,7 @@ from flame.options.selection import (
     add_selection,
     load_options_of,
     selection_of,
-    with_kernel_names,
+    with_framework,
 )
 
 _EPILOG = """\
@@ -90,7 +90,7 @@ def _watch(args: argparse.Namespace, on_terminal: bool) -> int:
     from flame.tui.attach.run import run as run_app
 
     config = read_config()
-    selection = with_kernel_names(selection, args.kernel_names or config.kernel_names)
+    selection = with_framework(selection_of(args, config.kernel_names), config.framework)
     return run_app(args.target, options, selection, window, config)
 
 

@@ -14,7 +14,7 @@ from flame.options.selection import (
     add_selection,
     load_options_of,
     selection_of,
-    with_kernel_names,
+    with_framework,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the traces of ``args``."""
     if not args.paths:
         raise UsageError("name a trace to open: flame PATH (see flame --help)")
-    options, selection = load_options_of(args), selection_of(args)
+    options, selection = load_options_of(args), selection_of(args, "short")
     if args.web:
         return _serve(args)
     if args.print or not (is_on_terminal() or is_in_browser()):
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     config = read_config()
     from flame.tui.main.app import run as run_app
 
-    selection = with_kernel_names(selection, args.kernel_names or config.kernel_names)
+    selection = with_framework(selection_of(args, config.kernel_names), config.framework)
     return run_app(inputs_of(args), options, selection, args.state, config)
 
 

@@ -47,7 +47,8 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
 
     ``path`` is null where there are several ``sources``, of which the rest is the sum, and which
     ``devices`` and ``processes`` name by place; ``measures`` is what files of stacks have measured.
-    ``pc_samples`` is null where there are none.
+    ``categories`` are shares of the GPU time of kernels alone. ``pc_samples`` is null where there
+    are none.
     """
     summary = summarize(profile)
     meta, samples = summary.meta, summary.pc_samples
@@ -76,6 +77,7 @@ def facts(profile: Profile, inputs: Inputs) -> dict[str, object]:
         "heaviest": _heaviest(summary.heaviest),
         "idle_gaps": [_gap(summary, gap) for gap in summary.gaps],
         "coverage": {key: _share(share) for key, share in summary.coverage.items()},
+        "categories": {key: _share(share) for key, share in summary.categories.items()},
         "pc_samples": None if samples is None else samples._asdict(),
         "graph_nodes": {
             "activities": summary.graph_nodes.activities,
@@ -169,6 +171,7 @@ def as_text(profile: Profile, inputs: Inputs, width: int = 100) -> str:
         list(_kernels(summary, width)),
         list(_gaps(summary, width)),
         list(_coverage(summary)),
+        list(_categories(summary)),
         list(_samples(summary)),
         list(_steps(summary)),
         notes(summary.warnings, max(width, _NARROWEST)),
@@ -290,6 +293,15 @@ def _coverage(summary: TraceSummary) -> Iterator[str]:
     if nodes.activities:
         number = f"{format_count(nodes.captured)} of {format_count(nodes.activities)}"
         yield f"CUDA graph kernels that show the ranges of their capture: {number}"
+
+
+def _categories(summary: TraceSummary) -> Iterator[str]:
+    """What the kernels compute, by their share of the GPU time of all kernels."""
+    if summary.categories:
+        yield "GPU time of kernels by category"
+    for category, share in summary.categories.items():
+        percent = format_percent(share.ns, sum(one.ns for one in summary.categories.values()))
+        yield f"  {category:<28}{percent:>10}{format_ns(share.ns):>12}"
 
 
 def _samples(summary: TraceSummary) -> Iterator[str]:

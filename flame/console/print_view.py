@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from flame.console.info import gpus, notes
 from flame.console.terminal import cells, cut, printable
 from flame.core.analysis.busy_words import BusyWords, busy_words
+from flame.core.analysis.chains import SIGN, chain_words, find_chains
 from flame.core.analysis.frame_totals import FrameTotals, frame_totals
 from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.analysis.utilization import utilizations
@@ -27,7 +28,6 @@ from flame.core.units import format_count, format_ns, format_percent, format_val
 
 NARROWEST = 72
 MOST_LINES = 40
-MOST_CHAINED = 40
 MOST_NAMES = 15
 SMALLEST_SHARE = 0.01
 
@@ -78,35 +78,27 @@ def _ran(summary: TraceSummary, busy: BusyWords) -> list[str]:
     return [*words, f"GPU time {format_ns(summary.gpu_time)}", number]
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A node and, joined to it, the chain of only children below that hold all of its value."""
+class _Line(NamedTuple):
+    """A node or a chain of them, and how far it is indented."""
 
-    node: int
-    last: int
+    nodes: tuple[int, ...]
     indent: int
 
     @property
-    def length(self) -> int:
-        """Return the number of nodes."""
-        return self.last - self.node + 1
+    def node(self) -> int:
+        """Return the first node."""
+        return self.nodes[0]
 
 
 def _icicle(profile: Profile, selection: Selection, tree: StackTree, width: int) -> list[str]:
     if not tree.total[0]:
         return [f"nothing to show: {tree.metric.title} is zero"]
-    drawn: dict[_Line, list[str]] = {}
-    room = MOST_LINES
     # A node is never larger than its parent and comes after it: the largest lines are a whole tree.
-    for line in sorted(_lines(tree), key=lambda line: (-int(tree.total[line.node]), line.node)):
-        drawn[line] = _drawn(tree, line, width)
-        room -= len(drawn[line])
-        if room <= 0:
-            break
+    heaviest = sorted(_lines(tree), key=lambda line: (-int(tree.total[line.node]), line.node))
+    shown = sorted(heaviest[:MOST_LINES], key=lambda line: line.node)
     head = _numbers(tree, "%", "total", "count").rstrip()
-    ordered = sorted(drawn, key=lambda line: line.node)
-    lines = [head, *(text for line in ordered for text in drawn[line])]
-    hidden = len(tree) - sum(line.length for line in drawn)
+    lines = [head, *(_drawn(tree, line, width) for line in shown)]
+    hidden = len(tree) - sum(len(line.nodes) for line in shown)
     if hidden:
         lines.append(f"smaller frames not shown: {format_count(hidden)}")
     if lack := explain_missing_levels(profile, tree.metric, tree.levels):
@@ -117,17 +109,18 @@ def _icicle(profile: Profile, selection: Selection, tree: StackTree, width: int)
 
 
 def _lines(tree: StackTree) -> Iterator[_Line]:
-    """Lines of all nodes that hold at least one percent, in preorder."""
+    """Lines of all nodes that hold at least one percent, in preorder; chains are one."""
     smallest = max(SMALLEST_SHARE * int(tree.total[0]), 1)
+    chains = find_chains(tree)
     indent: dict[int, int] = {-1: -1}
-    last = -1
     # What stands above such a node is never smaller: its parent has its line already.
     for node in np.flatnonzero(tree.total >= smallest).tolist():
-        if node <= last:
+        if node in indent:
             continue
-        last = _end_of_chain(tree, node)
-        indent[last] = indent[int(tree.parent[node])] + 1
-        yield _Line(node, last, indent[last])
+        nodes = tuple(chains.around(node).tolist()) or (node,)
+        depth = indent[int(tree.parent[node])] + 1
+        indent.update(dict.fromkeys(nodes, depth))
+        yield _Line(nodes, depth)
 
 
 def _numbers(tree: StackTree, percent: str, total: str, count: str) -> str:
@@ -146,15 +139,7 @@ def _wide(tree: StackTree) -> int:
     return max(len(format_value(int(tree.total[0]), tree.metric.unit)), _VALUE)
 
 
-def _end_of_chain(tree: StackTree, node: int) -> int:
-    """The last of the only children below ``node`` that hold its whole value; the root has none."""
-    last = node
-    while node and last + 1 < tree.end[last] and tree.total[last + 1] == tree.total[node]:
-        last += 1
-    return last
-
-
-def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
+def _drawn(tree: StackTree, line: _Line, width: int) -> str:
     total, whole = int(tree.total[line.node]), int(tree.total[0])
     percent = format_percent(total, whole).removesuffix(" %")
     # Parts of activities are no number of them.
@@ -165,25 +150,20 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> list[str]:
     room = width - cells(left)
     # However deep the stack, half of the room stays for names.
     indent = "  " * min(line.indent, room // 4)
-    first, *more = _joined(_chain(tree, line), "›", room - len(indent))
-    return [left + indent + first, *(" " * cells(left) + indent + text for text in more)]
+    return left + indent + _named(tree, line, room - len(indent))
 
 
-def _chain(tree: StackTree, line: _Line) -> list[str]:
-    """Names of the line's nodes; of a very long chain only its ends."""
-    nodes: list[int] = [*range(line.node, line.last + 1)]
-    names = [_named(tree, node) for node in nodes[:MOST_CHAINED]]
-    if len(nodes) <= MOST_CHAINED:
-        return names
-    half = MOST_CHAINED // 2
-    tail = [_named(tree, node) for node in nodes[-half:]]
-    return [*names[:half], f"({format_count(len(nodes) - 2 * half)} frames)", *tail]
-
-
-def _named(tree: StackTree, node: int) -> str:
-    """The name, and in brackets where it stands in the sources."""
-    place = short_place(tree.frames[int(tree.frame[node])])
-    return printable(f"{tree.name(node)} ({place})" if place else tree.name(node))
+def _named(tree: StackTree, line: _Line, room: int) -> str:
+    """The names, as many as have room, and in brackets where the innermost is in the sources."""
+    inverted = tree.arrangement.inverted
+    names = [printable(tree.name(node)) for node in line.nodes]
+    place = short_place(tree.frames[int(tree.frame[line.nodes[0 if inverted else -1]])])
+    behind = f" ({printable(place)})" if place else ""
+    for words in chain_words(names, inverted=inverted):
+        text = f" {SIGN} ".join(words)
+        if cells(text + behind) <= room:
+            return text + behind
+    return cut(text if len(names) > 1 else text + behind, room)
 
 
 def _joined(texts: Sequence[str], sign: str, room: int) -> list[str]:

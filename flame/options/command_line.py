@@ -16,6 +16,7 @@ from flame.core.projection.filters import (
     Devices,
     ExpressionFilter,
     Filter,
+    HideFramework,
     Include,
     MinShare,
     Pids,
@@ -23,6 +24,7 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
+from flame.core.projection.framework import joined
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.options.state import AppState, encode
@@ -31,30 +33,36 @@ _LONGEST = 100_000
 """Bytes of the place in the app: Linux takes no word of more than 128 KiB."""
 
 _NUMBERED = Devices | Streams | Pids | Tids
+_MERGED = _NUMBERED | Include | MinShare | HideFramework
 
 
 def command_line(
-    paths: Iterable[str | Path], options: LoadOptions, selection: Selection, state: AppState
+    paths: Iterable[str | Path],
+    options: LoadOptions,
+    selection: Selection,
+    state: AppState,
+    usual_names: str = "short",
 ) -> str:
     """Write a line for the shell that opens ``paths`` under ``selection`` at ``state``.
 
     Paths and options are those given here, not those in ``state``. A place whose names are too long
-    for a shell is left out.
+    for a shell is left out. ``usual_names`` are the kernel names of the user's configuration.
     """
     names = map(str, paths)
     words = ["flame", "view", *(f"./{name}" if name.startswith("-") else name for name in names)]
-    words += options_of(options, selection)
+    words += options_of(options, selection, usual_names)
     place = encode(msgspec.structs.replace(state, path="", paths=[], options=[]))
     if place != encode(AppState()) and len(place) <= _LONGEST:
         words += ["--state", place]
     return shlex.join(words)
 
 
-def options_of(options: LoadOptions, selection: Selection) -> list[str]:
+def options_of(options: LoadOptions, selection: Selection, usual_names: str = "short") -> list[str]:
     """Write the words that `selection.parse` reads as ``options, selection``.
 
     Filters come in the order in which it makes them, several of one kind of number as what they
-    have in common; ``--shapes`` is left out where the levels decide.
+    have in common; ``--shapes`` is left out where the levels decide, and ``--kernel-names`` where
+    they are short as nearly always, ``usual_names`` too.
     """
     words = list(_loading(options))
     if selection.levels:
@@ -62,12 +70,16 @@ def options_of(options: LoadOptions, selection: Selection) -> list[str]:
     if selection.metric:
         words += ["--metric", selection.metric]
     words += _filters(selection.where)
+    if {selection.naming.kernel_names, usual_names} != {"short"}:
+        words += ["--kernel-names", selection.naming.kernel_names]
     words += _naming(selection.naming, selection.levels)
     arrangement = selection.arrangement
     words += ["--invert"] * arrangement.inverted
     words += ["--collapse-recursion"] * arrangement.collapsed
     if arrangement.order != "weight":
         words += ["--sort", arrangement.order]
+    if selection.colours != "level":
+        words += ["--colours", selection.colours]
     return words
 
 
@@ -84,8 +96,6 @@ def _loading(options: LoadOptions) -> Iterator[str]:
 
 
 def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:
-    if naming.kernel_names != "base":
-        yield from ("--kernel-names", naming.kernel_names)
     if naming.shapes and (levels is None or "shapes" in levels):
         yield "--shapes"
     for rule in naming.rename:
@@ -101,7 +111,13 @@ def _filters(filters: Iterable[Filter]) -> Iterator[str]:
     merged = _merged(filters)
     for kind in FILTER_KINDS:
         for filter_ in merged:
-            if kind_of(type(filter_)) is kind:
+            if kind_of(type(filter_)) is not kind:
+                continue
+            if filter_ == HideFramework():
+                yield kind.option
+            elif isinstance(filter_, HideFramework):
+                yield from _option(filter_.option, _text_of(filter_))
+            else:
                 yield from _option(kind.option, _text_of(filter_))
 
 
@@ -109,7 +125,7 @@ def _merged(where: Iterable[Filter]) -> list[Filter]:
     """Filters of which only the last would count, or all together, as one that does the same."""
     merged: dict[object, Filter] = {}
     for filter_ in where:
-        key = type(filter_) if isinstance(filter_, _NUMBERED | Include | MinShare) else filter_
+        key = type(filter_) if isinstance(filter_, _MERGED) else filter_
         known = merged.get(key)
         merged[key] = filter_ if known is None else _both(known, filter_)
     return [filter_ for filter_ in merged.values() if filter_ != Time()]
@@ -120,6 +136,8 @@ def _both(first: Filter, other: Filter) -> Filter:
         return max(first, other, key=lambda share: share.percent)
     if isinstance(first, Include) and isinstance(other, Include):
         return Include(tuple(kind for kind in first.kinds if kind in other.kinds))
+    if isinstance(first, HideFramework) and isinstance(other, HideFramework):
+        return HideFramework(joined((first.pattern, other.pattern)))
     if isinstance(first, _NUMBERED) and isinstance(other, _NUMBERED):
         return replace(first, ids=tuple(number for number in first.ids if number in other.ids))
     return first

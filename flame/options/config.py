@@ -10,6 +10,7 @@ from typing import Any
 
 from flame.core.errors import UsageError
 from flame.core.files.user_folders import user_folder
+from flame.core.projection.framework import FRAMEWORK
 
 
 @dataclass(frozen=True)
@@ -17,13 +18,15 @@ class Config:
     """Hold everything that may stand in the file; all of it may be left out.
 
     ``keys`` are key names, comma-separated, by command; whoever knows the commands checks them.
+    ``framework`` are the expressions of frames that are hidden as those of frameworks.
     """
 
     theme: str = "flame-dark"
     details: bool = True
     ascii: bool = False
     editor: str = ""
-    kernel_names: str = "base"
+    kernel_names: str = "short"
+    framework: list[str] = field(default_factory=lambda: list(FRAMEWORK))
     keys: dict[str, str] = field(default_factory=dict)
 
 
@@ -32,11 +35,16 @@ DEFAULTS = Config()
 
 CHOICES = {
     "theme": ("flame-dark", "flame-light", "flame-contrast", "flame-ansi"),
-    "kernel_names": ("base", "demangled", "mangled"),
+    "kernel_names": ("short", "base", "demangled", "mangled"),
 }
 """Values of the settings that have a fixed set of them."""
 
-_KINDS = {bool: "true or false", str: 'text in quotes, as in "…"', dict: "a table, as in [keys]"}
+_KINDS = {
+    bool: "true or false",
+    str: 'text in quotes, as in "…"',
+    list: 'a list of texts, as in ["…", "…"]',
+    dict: "a table, as in [keys]",
+}
 
 _MANY = 8
 
@@ -95,10 +103,24 @@ def _check(word: str, value: Any) -> None:
         raise UsageError(f"{word} has to be {_KINDS[type(default)]}")
     if word in CHOICES:
         refuse_unknown(value, CHOICES[word], f"unknown {word}")
+    if isinstance(value, list):
+        _check_expressions(word, value)
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(inner, str):
                 raise UsageError(f"{word}.{key} has to be {_KINDS[str]}")
+
+
+def _check_expressions(word: str, expressions: list[Any]) -> None:
+    from flame.core.regex import compile_expression
+
+    for expression in expressions:
+        if not isinstance(expression, str):
+            raise UsageError(f"{word} has to be {_KINDS[list]}")
+        try:
+            compile_expression(expression)
+        except UsageError as error:
+            raise UsageError(f"{word}: '{expression}' is {error}") from None
 
 
 def refuse_unknown(word: str, known: Sequence[str], complaint: str) -> None:

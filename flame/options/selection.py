@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flame.core.errors import InputError, UsageError
@@ -42,7 +43,7 @@ def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:
     parser = Parser(prog="flame view", add_help=False, allow_abbrev=False)
     add_selection(parser, fold_numbers=True)
     args = parser.parse_args(words)
-    return load_options_of(args), selection_of(args)
+    return load_options_of(args), selection_of(args, "short")
 
 
 def add_selection(parser: argparse.ArgumentParser, *, fold_numbers: bool = False) -> None:
@@ -65,8 +66,8 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,kernel,"
-    levels += "sass,stall"
+    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,category,"
+    levels += "kernel,sass,stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
     add(
         "--metric",
@@ -79,6 +80,8 @@ def _add_stack(group: argparse._ArgumentGroup) -> None:
     text = "order of siblings: weight, name, or start (the earliest start below them); "
     text += "default: %(default)s"
     add("--sort", metavar="ORDER", default="weight", help=text)
+    text = "colours of kernels and copies in the app: level (default), or category"
+    add("--colours", metavar="BY", default="level", help=text)
 
 
 def _add_filters(group: argparse._ArgumentGroup) -> None:
@@ -88,14 +91,20 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
             how |= {"action": "append", "default": []}
         elif kind.takes == "numbers":
             how |= {"action": "extend", "type": _numbers}
+        elif kind.takes == "nothing":
+            del how["metavar"]
+            how |= {"action": "store_true"}
         else:
             how |= {"type": _percent}
         group.add_argument(kind.option, **how)
+    text = "remove frames of code whose FILE:NAME matches, in place of --hide-framework's"
+    group.add_argument("--framework", metavar="RE", dest="hide_framework", help=text)
 
 
 def _add_names(group: argparse._ArgumentGroup, fold_numbers: bool) -> None:
     add = group.add_argument
-    text = "how much of a kernel's name: base (default), demangled or mangled"
+    text = "how much of a kernel's name: short (base and what tells it from others: the default of "
+    text += "what is shown), base (the default of exports), demangled or mangled"
     add("--kernel-names", metavar="NAMES", help=text)
     text = "names of ranges: clean (default: without volatile ids) or raw (as recorded)"
     add("--nvtx-names", metavar="NAMES", default="clean", help=text)
@@ -140,8 +149,11 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     return LoadOptions(args.nvtx_names, args.nvtx_start_end, args.forward, tuple(args.ncu))
 
 
-def selection_of(args: argparse.Namespace) -> Selection:
-    """Return what to show of the trace; UsageError for values that mean nothing."""
+def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Selection:
+    """Return what to show of the trace; UsageError for values that mean nothing.
+
+    ``kernel_names`` are those of options that name none.
+    """
     from flame.core.projection.levels import add_shapes, parse_levels
     from flame.core.projection.selection import Selection
 
@@ -152,14 +164,20 @@ def selection_of(args: argparse.Namespace) -> Selection:
         levels=add_shapes(levels) if levels and args.shapes else levels,
         where=_filters(args),
         metric=args.metric,
-        naming=_naming(args),
+        naming=_naming(args, kernel_names),
         arrangement=_arrangement(args),
+        colours=args.colours,
     )
 
 
-def with_kernel_names(selection: Selection, names: str) -> Selection:
-    """Return ``selection`` with kernels called by their ``names`` (base, demangled, mangled)."""
-    return replace(selection, naming=replace(selection.naming, kernel_names=names))
+def with_framework(selection: Selection, patterns: Sequence[str]) -> Selection:
+    """Return ``selection`` with ``patterns`` in place of the usual ones of ``--hide-framework``."""
+    from flame.core.projection.filters import HideFramework
+    from flame.core.projection.framework import joined
+
+    own = (HideFramework(joined(patterns)),) if patterns else ()
+    where = [own if one == HideFramework() else (one,) for one in selection.where]
+    return replace(selection, where=tuple(chain.from_iterable(where)))
 
 
 def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:
@@ -169,12 +187,12 @@ def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:
     return parse_filters(**values)
 
 
-def _naming(args: argparse.Namespace) -> Naming:
+def _naming(args: argparse.Namespace, kernel_names: str) -> Naming:
     from flame.core.names.rename import parse_rename
     from flame.core.projection.labels import Naming
 
     rename = tuple(map(parse_rename, args.rename))
-    names = args.kernel_names or "base"
+    names = args.kernel_names or kernel_names
     return Naming(names, args.shapes, rename, args.fold_layers, args.fold_numbers)
 
 

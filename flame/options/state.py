@@ -21,6 +21,8 @@ class AppState(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     ``paths`` are the traces shown; ``path`` is how the only one was written before there could be
     several. ``options`` are words of the command line; ``zoom`` and ``selected`` name frames by the
     names below the root; ``exact`` says that ``search`` is one name in full and no expression.
+    With ``all_open`` all chains of frames are open, else none; those that touch one of ``chains``
+    are the other way round: the depth from which on frames count, and their names below the root.
     """
 
     path: str = ""
@@ -31,6 +33,8 @@ class AppState(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     search: str = ""
     exact: bool = False
     paths: list[str] = msgspec.field(default_factory=list)
+    all_open: bool = False
+    chains: list[tuple[int, list[str]]] = msgspec.field(default_factory=list)
 
     @property
     def traces(self) -> list[str]:

@@ -187,7 +187,7 @@ def _host_time(profile: Profile) -> int:
 def _top(profile: Profile) -> list[str]:
     """The names with most GPU time (host time in ranges where no GPU was used), with shares."""
     if len(profile.activities):
-        tree = project(profile, select("kernel", metric="gpu"))
+        tree = project(profile, select("kernel", metric="gpu", kernel_names="short"))
     else:
         tree = project(profile, select("nvtx", metric="host"))
     whole = int(tree.total[0])

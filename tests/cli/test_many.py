@@ -40,11 +40,8 @@ def test_view_shows_all_by_rank(flame: Flame, ranks: list[Path]) -> None:
     head += " · GPU time 60 ns · 3 activities"
     assert result.lines[0] == head
     assert "by rank, python, native, launch, nvtx, kernel" in result.lines[1]
-    assert [line.split()[-5] for line in result.lines if "› gemm" in line] == [
-        "rank2",
-        "rank1",
-        "rank0",
-    ]
+    words = [line.split()[-1] for line in result.lines if line]
+    assert [word for word in words if word.startswith("rank")][:3] == ["rank2", "rank1", "rank0"]
 
 
 def test_view_is_the_usual_command_for_several_too(flame: Flame, ranks: list[Path]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from flame.core.loading.inputs import Inputs
 from flame.core.options import LoadOptions
+from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.options.command_line import options_of
 from flame.options.config import DEFAULTS
@@ -21,6 +22,8 @@ from tests.support.writers.nsysfile import NsysFile
 from tests.tui.conftest import User, main_screen
 
 CODE = [Row("LDG.E R2, [R4]", {"stall_long_sb": 6}), Row("EXIT", {"stall_wait": 4})]
+
+SHORT = Selection(naming=Naming("short", numbers=True))
 
 
 @pytest.fixture
@@ -137,14 +140,14 @@ def test_attach_has_none(flame: Flame, page: Path) -> None:
 @pytest.mark.parametrize("path", ["a b.csv", "-x.csv", "/abs/层.ncu-rep"])
 def test_the_option_leads_back(path: str) -> None:
     options = LoadOptions(ncu=(path, "other.csv"))
-    assert parse(options_of(options, Selection())) == (options, Selection())
+    assert parse(options_of(options, SHORT)) == (options, SHORT)
 
 
 async def test_a_place_in_the_app_is_found_again_from_anywhere(
     trace: Path, page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
-    app = FlameApp(Inputs((trace,)), LoadOptions(ncu=(str(page),)), Selection(), config=DEFAULTS)
+    app = FlameApp(Inputs((trace,)), LoadOptions(ncu=(str(page),)), SHORT, config=DEFAULTS)
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
         await user.until(lambda: main_screen(app))

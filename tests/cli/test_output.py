@@ -139,11 +139,25 @@ def test_info_json_keeps_its_contract(flame: Flame, trace: Path) -> None:
             "python": {"ns": 0, "percent": 0.0},
             "native": {"ns": 0, "percent": 0.0},
         },
+        "categories": {
+            "matrix product": {"ns": 130, "percent": 72.222},
+            "normalisation and reduction": {"ns": 50, "percent": 27.778},
+        },
         "pc_samples": None,
         "graph_nodes": {"activities": 0, "captured": 0},
         "measures": [],
         "steps": [],
-        "levels": ["process", "thread", "device", "stream", "launch", "nvtx", "shapes", "kernel"],
+        "levels": [
+            "process",
+            "thread",
+            "device",
+            "stream",
+            "launch",
+            "nvtx",
+            "shapes",
+            "category",
+            "kernel",
+        ],
     }
 
 

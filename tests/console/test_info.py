@@ -120,9 +120,18 @@ def test_tree_is_indented_and_weighed(profile_of: Load) -> None:
     ]
 
 
-def test_only_children_are_joined_to_their_parent(profile_of: Load) -> None:
-    lines = icicle(drawn(profile_of(three_kernels), where=where(kernel="gemm")))
-    assert [line[43:] for line in lines] == ["all", "  cudaLaunchKernel › forward › gemm"]
+def test_frames_of_one_kind_that_hand_nearly_all_on_are_one_line(profile_of: Load) -> None:
+    def arrange(file: NsysFile) -> None:
+        for depth, name in enumerate(("outer", "middle", "inner")):
+            file.nvtx(name, depth, 10_000 - depth)
+        launched(file, "gemm", 1_000, 990, corr=1)
+        file.nvtx("aside", 9_997, 9_997)
+        launched(file, "norm", 9_998, 10, corr=2)
+
+    lines = icicle(drawn(profile_of(arrange)))
+    names = ["all", "  cudaLaunchKernel", "    outer › middle › inner", "      gemm"]
+    assert [line[43:] for line in lines][:4] == names
+    assert [line.split()[0] for line in lines[2:4]] == ["100.0", "99.0"]
 
 
 def test_top_table_has_self_total_count_and_mean(profile_of: Load) -> None:
@@ -185,14 +194,13 @@ def test_a_long_chain_shows_its_ends(profile_of: Load) -> None:
             file.nvtx(f"level{depth}", depth, 10_000 - depth)
         launched(file, "leaf", 1_000, 1_000, corr=1)
 
-    lines = icicle(drawn(profile_of(arrange)))
-    assert len(lines) < MOST_LINES
-    text = "\n".join(lines)
-    names = re.findall(r"level\d+|leaf|\(.*?\)", text)
-    assert names[0] == "level0"
-    assert names[-1] == "leaf"
-    assert any(name.endswith("frames)") for name in names)
-    assert len(names) < 50
+    *_, chain, leaf = icicle(drawn(profile_of(arrange)))
+    assert leaf.endswith("  leaf")
+    names = re.findall(r"level\d+|… \d+ frames", chain)
+    hidden = int(names[1].split()[1])
+    last = [f"level{depth}" for depth in range(hidden + 1, 500)]
+    assert names == ["level0", f"… {hidden} frames", *last]
+    assert chain.endswith(" › ".join(names))
 
 
 def test_another_metric(profile_of: Load) -> None:
@@ -245,7 +253,7 @@ def test_real_traces_fit(name: str, nsys_trace: Callable[[str], Path]) -> None:
 
 def test_levels_present_are_those_with_frames(profile_of: Load) -> None:
     profile = profile_of(three_kernels)
-    found = ("process", "thread", "device", "stream", "launch", "nvtx", "kernel")
+    found = ("process", "thread", "device", "stream", "launch", "nvtx", "category", "kernel")
     assert summarize(profile).levels == found
 
 

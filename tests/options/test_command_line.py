@@ -25,6 +25,7 @@ from flame.core.options import LoadOptions
 from flame.core.projection.filters import (
     Devices,
     HideFrames,
+    HideFramework,
     HideStacks,
     Include,
     Kernel,
@@ -41,7 +42,7 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.labels import KERNEL_NAMES, Naming
 from flame.core.projection.levels import LEVELS
-from flame.core.projection.selection import Selection
+from flame.core.projection.selection import COLOURS, Selection
 from flame.options.command_line import command_line, options_of
 from flame.options.selection import parse
 from flame.options.state import AppState, ViewName, decode, default_path, encode, save
@@ -83,6 +84,7 @@ wheres = st.tuples(
         several(st.builds(kind, expressions))
         for kind in (ShowStacks, HideStacks, ShowFrom, HideFrames)
     ),
+    several(st.just(HideFramework()) | st.builds(HideFramework, expressions), 1),
     several(st.builds(MinShare, st.floats(0, 100)), 1),
 ).map(lambda groups: tuple(one for group in groups for one in group))
 rules = st.tuples(expressions.filter(bool), texts).map("=".join)
@@ -105,7 +107,8 @@ namings = st.builds(
     fold=st.booleans(),
     numbers=st.booleans(),
 )
-USUAL = Naming(numbers=True)
+USUAL = Naming("short", numbers=True)
+USUAL_SELECTION = Selection(naming=USUAL)
 arrangements = st.builds(Arrangement, st.booleans(), st.booleans(), st.sampled_from(ORDERS))
 selections = st.builds(
     Selection,
@@ -114,6 +117,7 @@ selections = st.builds(
     st.none() | st.sampled_from([metric.key for metric in METRICS]),
     namings,
     arrangements,
+    st.sampled_from(COLOURS),
 )
 load_options = st.builds(
     LoadOptions,
@@ -130,6 +134,8 @@ states = st.builds(
     selected=stacks,
     search=texts,
     exact=st.booleans(),
+    all_open=st.booleans(),
+    chains=st.lists(st.tuples(st.integers(1, 99), stacks), max_size=2),
 )
 
 
@@ -149,7 +155,27 @@ def test_options_lead_back_to_what_they_were_made_of(
 
 
 def test_what_is_as_by_default_needs_no_option() -> None:
-    assert options_of(LoadOptions(), Selection(naming=USUAL)) == []
+    assert options_of(LoadOptions(), USUAL_SELECTION) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "usual", "words"),
+    [
+        ("short", "short", []),
+        ("base", "short", ["--kernel-names", "base"]),
+        ("short", "base", ["--kernel-names", "short"]),
+        ("base", "base", ["--kernel-names", "base"]),
+    ],
+)
+def test_kernel_names_are_said_unless_nobody_could_have_others(
+    names: str, usual: str, words: list[str]
+) -> None:
+    assert options_of(LoadOptions(), Selection(naming=Naming(names, numbers=True)), usual) == words
+
+
+def test_unknown_colours_are_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="--colours: unknown 'name': choose from level, category"):
+        parse(["--colours", "name"])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +195,7 @@ def test_what_is_as_by_default_needs_no_option() -> None:
     ],
 )
 def test_filters_are_spelled_as_a_user_would(filters: tuple[Any, ...], words: list[str]) -> None:
-    assert options_of(LoadOptions(), Selection(where=filters, naming=USUAL)) == words
+    assert options_of(LoadOptions(), replace(USUAL_SELECTION, where=filters)) == words
 
 
 Ran = tuple[list[str], LoadOptions, Selection, AppState | None]
@@ -215,9 +241,7 @@ def test_a_command_line_opens_the_app_at_the_same_place(
 
 def test_a_place_that_no_shell_takes_is_left_out() -> None:
     state = AppState(zoom=["x" * 200_000])
-    assert (
-        command_line(["a b"], LoadOptions(), Selection(naming=USUAL), state) == "flame view 'a b'"
-    )
+    assert command_line(["a b"], LoadOptions(), USUAL_SELECTION, state) == "flame view 'a b'"
 
 
 # States

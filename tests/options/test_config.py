@@ -89,12 +89,15 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         ascii = true
         editor = "code --wait"
         kernel_names = "demangled"
+        framework = ["^x:", "y$"]
         [keys]
         undo = "ctrl+z,z"
         """
     )
     keys = {"undo": "ctrl+z,z"}
-    assert read_config() == Config("flame-light", False, True, "code --wait", "demangled", keys)
+    assert read_config() == Config(
+        "flame-light", False, True, "code --wait", "demangled", ["^x:", "y$"], keys
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,6 +109,9 @@ def test_everything_that_may_stand_in_it(file: Path) -> None:
         ("teme = 'flame-light'", "unknown setting 'teme': did you mean theme?"),
         ("xyz = 1", "unknown setting 'xyz': there is theme, details, ascii, editor, kernel_names"),
         ("details = 1", "details has to be true or false"),
+        ("framework = 'x'", 'framework has to be a list of texts, as in ["…", "…"]'),
+        ("framework = [1]", 'framework has to be a list of texts, as in ["…", "…"]'),
+        ("framework = ['x', '(']", "framework: '(' is not a regular expression: missing )"),
         ("ascii = 'yes'", "ascii has to be true or false"),
         ("theme = true", 'theme has to be text in quotes, as in "…"'),
         ("theme = 'light'", "unknown theme 'light': did you mean flame-light?"),

@@ -22,6 +22,7 @@ from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
 from flame.options.config import DEFAULTS, Config
 from flame.tui.main.app import FlameApp
+from flame.tui.session.joined_rows import ALL_OPEN
 from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.lines import RowView
 from tests.support.waiting import PATIENCE
@@ -31,7 +32,7 @@ from tests.tui.terminals import Terminal
 if TYPE_CHECKING:
     from flame.tui.main.screen import MainScreen
 
-USUAL = Selection(naming=Naming(numbers=True))
+USUAL = Selection(naming=Naming("short", numbers=True))
 """What ``flame view`` shows without options."""
 
 
@@ -95,6 +96,11 @@ class User:
         """Name of the selected frame."""
         view = self.screen.view
         return view.tree.name(view.cursor.node)
+
+    def open_chains(self) -> None:
+        """Have a row for every frame."""
+        self.screen.shown.view.viewport.lay_out(ALL_OPEN)
+        self.screen._show()
 
     @property
     def levels(self) -> str:

@@ -41,7 +41,7 @@ def _layer(trace: NsysFile, layer: int, begin: int) -> None:
     _launch(trace, 10 + 2 * layer, begin + 200, 60_000, "flash_fwd_kernel", None)
     trace.nvtx(f"model.layers.{layer}.mlp", begin + 11_000, begin + 27_000)
     _launch(
-        trace, 11 + 2 * layer, begin + 12_000, 140_000, "gemm", "void cutlass::gemm<tile>(Params)"
+        trace, 11 + 2 * layer, begin + 12_000, 140_000, "gemm", "void cutlass::gemm<float>(Params)"
     )
 
 

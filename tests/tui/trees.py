@@ -59,3 +59,19 @@ _paths: st.SearchStrategy[Path] = st.lists(_names, max_size=5).map(tuple)
 _values = st.one_of(st.integers(0, 5), st.integers(0, 10_000), st.integers(0, 10**12))
 weights = st.dictionaries(_paths, _values, min_size=1, max_size=60)
 random_trees = weights.map(lambda chosen: stack_tree(chosen | {("a",): 1}))
+
+
+def python(name: str) -> Frame:
+    """A Python frame called ``name``."""
+    return Frame(Kind.PYTHON, name)
+
+
+_mixed: st.SearchStrategy[str | Frame] = st.sampled_from(
+    [*map(python, "abcd"), *(Frame(Kind.NVTX, one) for one in "rs"), "k"]
+)
+_deep: st.SearchStrategy[Path] = st.lists(_mixed, max_size=9).map(tuple)
+_share = st.sampled_from([0, 1, 5, 98, 99, 100, 990, 9_900, 10_000])
+chained_trees = st.dictionaries(_deep, _share, min_size=1, max_size=12).map(
+    lambda chosen: stack_tree(chosen | {("k",): 1})
+)
+"""Trees with chains of Python frames and of ranges, some of which lose a little on the way."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.columns import I8, Bool
 from flame.core.model.tree import StackTree
-from flame.core.regex import find_matching
+from flame.core.projection.matching import matching_frames
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,13 @@ class Matches:
     percent: float
 
 
-def search(tree: StackTree, pattern: re.Pattern[str]) -> Matches:
-    """Search the names for ``pattern``, anywhere in them; every distinct name is tried once."""
-    fits = np.zeros(len(tree.text), bool)
-    fits[find_matching(tree.text, _used_frames(tree), pattern)] = True
+def search(tree: StackTree, pattern: re.Pattern[str], exact: bool = False) -> Matches:
+    """Search the names for ``pattern``, anywhere in them; every distinct name is tried once.
+
+    Of kernels not only the names shown count (`matching_frames`), unless an ``exact`` one is meant.
+    """
+    fits, used = np.zeros(len(tree.text), bool), _used_frames(tree)
+    fits[matching_frames(tree.frames, tree.text, used, pattern, exact)] = True
     mask = fits[tree.frame]
     total = int(tree.total[tree.outermost(mask)].sum())
     whole = int(tree.total[0])

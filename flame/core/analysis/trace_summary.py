@@ -23,6 +23,7 @@ from flame.core.analysis.utilization import (
 )
 from flame.core.analysis.wording import Terms, coverage_of, terms_of
 from flame.core.columns import expand_ranges, sum_by
+from flame.core.model.frames import Kind
 from flame.core.model.grouping import device_name
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Source
 from flame.core.model.metrics import Metric, metric_of
@@ -82,7 +83,8 @@ class TraceSummary:
 
     ``sources`` has at least one item, of an empty label where the trace is a single file. ``noun``
     is what the ``activities`` are called. ``coverage`` is by level, ``titled_coverage`` the same
-    with short titles and without what the format never records; ``terms`` are the words for its
+    with short titles and without what the format never records; ``categories`` are the shares that
+    categories have of the GPU time of kernels, the largest first; ``terms`` are the words for its
     ranges. ``measures`` are what a file of stacks measures, ``pc_samples`` is None where there are
     none. ``device_names`` tell GPUs of several files apart.
 
@@ -103,6 +105,7 @@ class TraceSummary:
     gpu_time: int
     coverage: dict[str, Share]
     titled_coverage: dict[str, tuple[str, Share]]
+    categories: dict[str, Share]
     terms: Terms
     graph_nodes: GraphNodes
     measures: tuple[MetricTotal, ...]
@@ -160,6 +163,7 @@ def summarize(profile: Profile) -> TraceSummary:
         gpu_time=_gpu_time(profile),
         coverage={} if resolved else profile.coverage,
         titled_coverage={} if resolved else coverage_of(profile),
+        categories={} if resolved else category_shares(profile),
         terms=terms_of(profile),
         graph_nodes=profile.graph_nodes,
         measures=tuple(MetricTotal(metric, _total(profile, metric)) for metric in _own(profile)),
@@ -177,6 +181,20 @@ def _gap(profile: Profile, gap: IdleGap) -> Gap:
         profile.frames[int(table.frame[row])].name if row >= 0 else "" for row in gap[3:]
     )
     return Gap(gap.device, gap.begin, gap.length, before, after)
+
+
+def category_shares(profile: Profile) -> dict[str, Share]:
+    """Sum up the GPU time of kernels, and of nothing else, by category; the largest first."""
+    groups, time = profile.activities.groups, profile.gpu_by_group[0]
+    kernels = groups.kind == Kind.KERNEL
+    category = profile.grouping.category[groups.frame[kernels]]
+    sums = sum_by(category, time[kernels], len(profile.frames))
+    whole = int(sums.sum())
+    shown = [frame for frame in np.argsort(-sums, kind="stable").tolist() if sums[frame]]
+    return {
+        profile.frames[frame].name: Share(int(sums[frame]), 100.0 * int(sums[frame]) / whole)
+        for frame in shown
+    }
 
 
 def _gpu_time(profile: Profile) -> int:

@@ -80,9 +80,10 @@ class LiveVocabulary:
         devices = tuple(
             replace(device, source=place.get(device.source, 0)) for device in shared.devices
         )
-        shapes = known.grouping.shapes if known else None
         listed = processes, threads, devices
-        grouping = add_grouping(shared.frames, *listed, streams, sources, shapes)
+        grouping = add_grouping(
+            shared.frames, *listed, streams, sources, known.grouping if known else None
+        )
         if known and len(known.frames) == len(shared.frames):
             frames = known.frames
         else:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -42,6 +43,7 @@ class Kind(IntEnum):
     REST = 16
     FRAME = 17
     RANK = 18
+    CATEGORY = 19
 
     @property
     def title(self) -> str:
@@ -55,6 +57,9 @@ SAMPLE_KINDS = (Kind.SASS, Kind.STALL)
 COPIES = (Kind.MEMCPY, Kind.MEMSET)
 
 ACTIVITY_KINDS = (Kind.KERNEL, *COPIES, Kind.GRAPH)
+
+CODE_KINDS = (Kind.PYTHON, Kind.NATIVE, Kind.FRAME)
+"""Frames that are functions of a program, with files and lines."""
 
 
 class Frame(NamedTuple):
@@ -225,6 +230,13 @@ class FrameBuilder:
         for index in range(max(first, behind), len(self)):
             if self._frames[index - behind].extra:
                 yield index
+
+    def activities(self, first: int) -> Iterator[int]:
+        """List the frames from ``first`` on that stand for what ran on a GPU."""
+        packed = self._packed.others if self._packed else {}
+        listed = (index for index in packed if index >= first)
+        behind = range(max(first, len(self._packed or ())), len(self))
+        yield from (i for i in chain(listed, behind) if self[i].kind in ACTIVITY_KINDS)
 
     def build(self) -> FrameTable:
         """Build the table of the frames added so far."""

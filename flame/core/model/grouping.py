@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.columns import I4, Column
 from flame.core.model.frames import SMALLER, Frame, FrameBuilder, Kind
 from flame.core.model.meta import Device, Process, Source, Thread
+from flame.core.names.kernel_category import COPY, OTHER, category_of
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,9 @@ class Grouping:
 
     ``process``, ``thread``, ``device``: i4 by index of the profile's lists. ``stream``: i4 by
     place of the stream id in ``stream_ids`` (sorted). ``shapes``: i4 by frame id of a range, -1
-    where it has no shapes. ``rank``: i4 by index of the processes. ``rest`` is the frame
-    for what is too small to show.
+    where it has no shapes. ``rank``: i4 by index of the processes. ``category``: i4 by frame id of
+    a kernel, copy, memset or graph, -1 for other frames. ``rest`` is the frame for what is too
+    small to show.
     """
 
     process: I4
@@ -30,6 +32,7 @@ class Grouping:
     stream: I4
     shapes: I4
     rank: I4
+    category: I4
     rest: int
 
     def stream_of(self, ids: Column) -> I4:
@@ -45,10 +48,11 @@ def add_grouping(
     devices: tuple[Device, ...],
     streams: Column,
     sources: tuple[Source, ...] = (),
-    shapes: I4 | None = None,
+    known: Grouping | None = None,
 ) -> Grouping:
-    """Add the grouping frames of a profile to ``frames``; ``shapes`` are those known before."""
-    shapes = _extend_shapes(frames, _NO_SHAPES if shapes is None else shapes)
+    """Add the grouping frames of a profile to ``frames``; ``known`` are those of its beginning."""
+    shapes = _extend_shapes(frames, _NONE if known is None else known.shapes)
+    category = _extend_categories(frames, _NONE if known is None else known.category)
     of_process = [process.source for process in processes]
     of_thread = [of_process[thread.process] if thread.process >= 0 else 0 for thread in threads]
     of_device = [device.source for device in devices]
@@ -61,6 +65,7 @@ def add_grouping(
         _add(frames, Kind.STREAM, (f"stream {number}" for number in stream_ids.tolist())),
         shapes,
         _add_ranks(frames, processes, sources),
+        category,
         frames.add(Frame(Kind.REST, SMALLER)),
     )
 
@@ -103,7 +108,7 @@ def _add(frames: FrameBuilder, kind: Kind, names: Iterable[str]) -> I4:
     return np.array([frames.add(Frame(kind, name)) for name in names], np.int32)
 
 
-_NO_SHAPES: I4 = np.zeros(0, np.int32)
+_NONE: I4 = np.zeros(0, np.int32)
 
 
 def _extend_shapes(frames: FrameBuilder, shapes: I4) -> I4:
@@ -115,3 +120,19 @@ def _extend_shapes(frames: FrameBuilder, shapes: I4) -> I4:
         if text:
             shapes[index] = frames.add(Frame(Kind.SHAPES, text))
     return shapes
+
+
+def _extend_categories(frames: FrameBuilder, category: I4) -> I4:
+    """Extend ``category``, which has those of the first ``frames``, to all of them."""
+    first = len(category)
+    category = np.append(category, np.full(len(frames) - first, -1, np.int32))
+    for index in frames.activities(first):
+        category[index] = frames.add(Frame(Kind.CATEGORY, category_of_frame(frames[index])))
+    return category
+
+
+def category_of_frame(frame: Frame) -> str:
+    """Choose the category of what ran on a GPU: a kernel by its name, a memset is a copy."""
+    if frame.kind == Kind.KERNEL:
+        return category_of(frame.name, frame.get("demangled"))
+    return OTHER if frame.kind == Kind.GRAPH else COPY

@@ -38,15 +38,37 @@ def kernel_base(name: str) -> str:
     A name that is no C++ signature, or whose brackets do not pair, is returned unchanged. Never
     raises, nor returns a longer name, nor an empty name for one that is not; linear in the length.
     """
+    signature = split_signature(name)
+    return name if signature is None else signature.base
+
+
+class Signature(NamedTuple):
+    """Hold a demangled name in parts: what its function is a member of, its name, what follows.
+
+    ``scope`` is the qualified name before the last ``::``; ``rest`` begins with the template
+    arguments or the parameters. The return type is left out.
+    """
+
+    scope: str
+    base: str
+    rest: str
+
+
+def split_signature(name: str) -> Signature | None:
+    """Split a demangled name; None for what is no C++ signature, or where brackets do not pair."""
     signature = name.partition(" [clone ")[0]
     tokens = _outer_tokens(signature)
     if tokens is None:
-        return name
+        return None
     kinds = {token for token, _, _ in tokens}
     if " " in kinds and not kinds & {"<", "("}:
-        return signature  # plain words
-    base = _last_component(signature, tokens).lstrip("*&").rstrip()
-    return name if not base or base.startswith("(") else base
+        return Signature("", signature, "")  # plain words
+    part = _last_component(signature, tokens)
+    base = signature[part.start : part.cut].lstrip("*&").rstrip()
+    if not base or base.startswith("("):
+        return None
+    rest = "" if part.cut is None else signature[part.cut :]
+    return Signature(signature[part.scope : part.start].removesuffix("::"), base, rest)
 
 
 def _outer_tokens(name: str) -> list[tuple[str, int, int]] | None:
@@ -76,9 +98,13 @@ def _close(pending: list[str], bracket: str) -> bool:
 
 @dataclass(slots=True)
 class _Component:
-    """One part of a qualified name; `cut` is where its template arguments or parameters begin."""
+    """One part of a qualified name; `cut` is where its template arguments or parameters begin.
+
+    `scope` is where the qualified name begins.
+    """
 
     start: int
+    scope: int
     is_conversion: bool = False
     cut: int | None = None
     has_parameters: bool = False
@@ -92,28 +118,28 @@ class _Component:
         self.has_parameters |= name[at] == "("
 
 
-def _last_component(name: str, tokens: list[tuple[str, int, int]]) -> str:
+def _last_component(name: str, tokens: list[tuple[str, int, int]]) -> _Component:
     """The function's own name: the last component, or the one with parameters that it trails.
 
     A space parts the return type from the name, and the name from what follows it (`const`).
     """
-    part = _Component(0)
+    part = _Component(0, 0)
     function: _Component | None = None
     for token, start, end in tokens:
         if token.startswith("operator") and not name[part.start : start].strip("*&"):
-            part = _Component(start, is_conversion=token == "operator")
+            part = _Component(start, part.scope, is_conversion=token == "operator")
         elif part.is_conversion and token != "(":
             continue  # the target type, as in `operator unsigned long`
         elif token == "::":
-            part, function = _Component(end), None
+            part, function = _Component(end, part.scope), None
         elif token == " ":
             function = part if part.has_parameters else function
-            part = _Component(end)
+            part = _Component(end, end)
         elif token in _CLOSING:
             part.note_bracket(name, start)
     if function is not None and not part.has_parameters:
         part = function
-    return name[part.start : part.cut]
+    return part
 
 
 def demangle(mangled: str) -> str:

@@ -15,7 +15,7 @@ class FilterKind(NamedTuple):
 
     ``key`` is its keyword in ``flame.where``, ``option`` that of the command line. ``word`` stands
     before the value in a chip, ``title`` in the dialog. ``takes`` says what the option takes:
-    texts (each is a filter), numbers (all together are one), or a single number.
+    texts (each is a filter), numbers (all together are one), a single number, or nothing.
     """
 
     key: str
@@ -24,7 +24,7 @@ class FilterKind(NamedTuple):
     help: str
     word: str
     title: str
-    takes: Literal["texts", "numbers", "number"] = "texts"
+    takes: Literal["texts", "numbers", "number", "nothing"] = "texts"
 
 
 def _numbers(key: str, help_text: str, word: str) -> FilterKind:
@@ -75,7 +75,7 @@ FILTER_KINDS = (
         "kernel",
         "--kernel",
         "RE",
-        "kernels whose name matches this regular expression",
+        "kernels whose short, base or demangled name matches",
         "kernel",
         "kernel",
     ),
@@ -118,6 +118,16 @@ FILTER_KINDS = (
         "remove such frames; their value goes to the frame above",
         "hide",
         "hide",
+    ),
+    FilterKind(
+        "hide_framework",
+        "--hide-framework",
+        "",
+        "remove frames of frameworks, such as torch's _call_impl, runpy, threading; their value "
+        "goes to the frame above",
+        "hide",
+        "frameworks",
+        "nothing",
     ),
     FilterKind(
         "min_percent",

@@ -14,6 +14,7 @@ from flame.core.projection.filters import (
     ExpressionFilter,
     Filter,
     HideFrames,
+    HideFramework,
     HideStacks,
     Include,
     Kernel,
@@ -197,6 +198,7 @@ FILTER_TEXTS: Mapping[str, FilterText] = {
     "hide_stacks": FilterText(HideStacks, HideStacks, _format_pattern),
     "show_from": FilterText(ShowFrom, ShowFrom, _format_pattern),
     "hide_frames": FilterText(HideFrames, HideFrames, _format_pattern),
+    "hide_framework": FilterText(HideFramework, HideFramework, _format_pattern),
     "min_percent": FilterText(MinShare, parse_share, _format_share),
 }
 """By the keys of `FILTER_KINDS`."""
@@ -230,11 +232,13 @@ def parse_filters(
     hide_stacks: Texts = None,
     show_from: Texts = None,
     hide_frames: Texts = None,
+    hide_framework: bool | str = False,
     min_percent: float | None = None,
 ) -> tuple[Filter, ...]:
     """Parse filters from option-like values; all must hold, and so must all of a tuple of texts.
 
-    A tuple of numbers is a choice of any of them. UsageError where a text is wrong.
+    A tuple of numbers is a choice of any of them; ``hide_framework`` may be an expression in place
+    of the usual one. UsageError where a text is wrong.
     """
     values = dict(locals())
     filters: list[Filter] = []
@@ -248,8 +252,10 @@ def parse_filters(
 
 def _filters_of(kind: FilterKind, value: Any) -> list[Filter]:
     """The filters of one kind: one for each text, or one for all numbers; none without a value."""
-    if value is None:
+    if value is None or value is False:
         return []
+    if value is True:
+        return [HideFramework()]
     if kind.takes == "number":
         return [MinShare(value)]
     if kind.takes == "numbers":

@@ -9,12 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from flame.core.columns import Bool, Column
+from flame.core.columns import I8, Bool, Column
 from flame.core.errors import UsageError
 from flame.core.model.activities import Activities
-from flame.core.model.frames import Frame, Kind
+from flame.core.model.frames import CODE_KINDS, Frame, FrameTable, Kind
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
+from flame.core.projection.framework import USUAL
+from flame.core.projection.labels import Naming, exact_labels
 from flame.core.regex import compile_expression
 
 _MOST_NAMES = 4
@@ -171,19 +173,21 @@ class ExpressionFilter:
 
 @dataclass(frozen=True)
 class Kernel(ExpressionFilter):
-    """Choose kernels whose base or demangled name matches a regular expression anywhere."""
+    """Choose kernels by a regular expression that matches anywhere in one of their names.
+
+    These are the short, the base and the demangled name, and do not depend on which are shown.
+    """
 
     option = "--kernel"
 
     def groups(self, profile: Profile, table: Activities) -> Bool:
         """Mark the groups that are such kernels, bool[groups]."""
         search = self.compile().search
-
-        def fits(frame: Frame) -> bool:
-            names = (frame.name, frame.get("demangled"))
-            return frame.kind == Kind.KERNEL and any(map(search, filter(None, names)))
-
-        marked = _mark_frames(profile, fits)
+        frames, marked = profile.frames, np.zeros(len(profile.frames), bool)
+        short = exact_labels(profile.frames, Naming("short")).text
+        for kernel in np.flatnonzero(frames.kind == Kind.KERNEL).tolist():
+            names = (short[kernel], frames[kernel].name, frames[kernel].get("demangled"))
+            marked[kernel] = any(map(search, filter(None, names)))
         in_stack = table.stacks.contain_any(marked)[table.groups.stack]
         return _pick(marked, table.groups.frame) | in_stack
 
@@ -228,6 +232,24 @@ class HideFrames(ExpressionFilter):
 
 
 @dataclass(frozen=True)
+class HideFramework(ExpressionFilter):
+    """Hide frames of code whose ``FILE:NAME`` matches; their value goes to the frames above."""
+
+    option = "--framework"
+    pattern: str = USUAL
+
+    def fits(self, frames: FrameTable, ids: I8) -> list[int]:
+        """List those of the frames ``ids`` that match."""
+        found = self.compile().search
+        code = ids[np.isin(frames.kind[ids], CODE_KINDS)].tolist()
+        return [index for index in code if found(_place(frames[index]))]
+
+
+def _place(frame: Frame) -> str:
+    return f"{frame.file}:{frame.name}".replace("\\", "/")
+
+
+@dataclass(frozen=True)
 class MinShare:
     """Merge siblings of less than this share of the whole tree (0 to 100)."""
 
@@ -239,7 +261,7 @@ class MinShare:
 
 
 GroupFilter = NvtxRange | Ranks | Devices | Streams | Pids | Tids | Kernel | Include
-StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames
+StackFilter = ShowStacks | HideStacks | ShowFrom | HideFrames | HideFramework
 RowFilter = Time | Step
 Filter = RowFilter | GroupFilter | StackFilter | MinShare
 

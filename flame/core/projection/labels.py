@@ -15,15 +15,18 @@ from flame.core.columns import I4, I8, Bool
 from flame.core.errors import UsageError
 from flame.core.model.frames import Frame, FrameTable, Kind, PackedFrames
 from flame.core.model.stack_joins import SEPARATING_MARKS
+from flame.core.names.kernel_short import short_names
 from flame.core.names.rename import Rename, apply_renames, fold_indices, fold_module
 
-KERNEL_NAMES = ("base", "demangled", "mangled")
+KERNEL_NAMES = ("short", "base", "demangled", "mangled")
 
 
 @dataclass(frozen=True)
 class Naming:
     """Choose how frames are named, which changes nothing that was measured.
 
+    ``kernel_names``: ``base``; ``demangled`` or ``mangled`` in full; ``short``, as `short_names`
+    makes them for all kernels of a table of frames, which `text` is told for a single frame.
     ``fold`` shows ranges without their layer's index, and modules without their number, after all
     ``rename`` rules; ``numbers`` shows names as one of which many differ only in numbers (see
     `flame.core.projection.number_folds`), after that.
@@ -45,11 +48,12 @@ class Naming:
         """The same with all numbers in names."""
         return replace(self, numbers=False) if self.numbers else self
 
-    def text(self, frame: Frame) -> str:
-        """Make the display name of ``frame``."""
+    def text(self, frame: Frame, short: str = "") -> str:
+        """Make the display name of ``frame``, a kernel that is called ``short`` in short."""
         name = frame.name
         if frame.kind == Kind.KERNEL and self.kernel_names != "base":
-            name = frame.get(self.kernel_names) or frame.get("demangled") or name
+            full = frame.get(self.kernel_names) or frame.get("demangled")
+            name = (short if self.kernel_names == "short" else full) or name
         if self.rename:
             name = apply_renames(name, self.rename)
         return _fold(frame.kind, name) if self.fold else name
@@ -173,17 +177,38 @@ class Labeller:
         self._shown: list[int] = []
         self._first: dict[tuple[object, ...], int] = {}
         self._natural: dict[str, tuple[str, str]] = {}
+        self._kernels: list[int] = []
 
     def labels(self, frames: FrameTable) -> Labels:
-        """Label ``frames``, which begin with those of the call before."""
+        """Label ``frames``, which begin with those of the call before.
+
+        Short names of kernels may become longer when kernels come that were called the same.
+        """
+        known = len(self._kernels)
         for index in range(len(self._text), len(frames)):
             frame = frames[index]
-            text = self._naming.text(frame)
-            key = label_key(frame, text)
+            text, shown = "", index
+            if self._naming.kernel_names == "short" and frame.kind == Kind.KERNEL:
+                self._kernels.append(index)
+            else:
+                text = self._naming.text(frame)
+                shown = self._first.setdefault(label_key(frame, text), index)
             self._text.append(text)
-            self._shown.append(self._first.setdefault(key, index))
-        shown = np.array(self._shown, np.int32)
-        return Labels(tuple(self._text), shown, _natural=self._natural)
+            self._shown.append(shown)
+        if len(self._kernels) > known:
+            self._name_kernels(frames)
+        shown_as = np.array(self._shown, np.int32)
+        return Labels(tuple(self._text), shown_as, _natural=self._natural)
+
+    def _name_kernels(self, frames: FrameTable) -> None:
+        """Call all kernels so far by short names."""
+        kernels = {index: frames[index] for index in self._kernels}
+        names = {index: (frame.name, frame.get("demangled")) for index, frame in kernels.items()}
+        short, first = short_names(names.values()), dict[tuple[object, ...], int]()
+        for index, frame in kernels.items():
+            text = self._naming.text(frame, short[names[index]])
+            self._text[index] = text
+            self._shown[index] = first.setdefault(label_key(frame, text), index)
 
 
 def label_key(frame: Frame, text: str) -> tuple[object, ...]:

@@ -90,6 +90,8 @@ def _single_frames(profile: Profile, table: Activities, kept: I8, level: str) ->
     if level in ("kernel", "launch"):
         own: Column = groups.frame if level == "kernel" else groups.launch
         return own[kept]
+    if level == "category":
+        return np.append(grouping.category, np.int32(-1))[groups.frame[kept]]
     if level == "stream":
         return grouping.stream_of(groups.stream[kept])
     if level == "shapes":

@@ -26,6 +26,7 @@ LEVELS = (
     "launch",
     "nvtx",
     "shapes",
+    "category",
     "kernel",
     *SAMPLE_LEVELS,
 )
@@ -76,7 +77,7 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
     table = profile.table(metric)
     groups = table.groups
     shapes = table.stacks.innermost(profile.grouping.shapes)[groups.nvtx]
-    masks = {"kernel": groups.frame >= 0, "shapes": shapes >= 0}
+    masks = dict.fromkeys(("kernel", "category"), groups.frame >= 0) | {"shapes": shapes >= 0}
     sampled = profile.sampling is not None and table is profile.activities
     masks |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
     masks["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))

@@ -46,7 +46,7 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
         exact = exact_labels(profile.frames, selection.naming)
 
     stacks = _weighed_stacks(profile, metric, filters, levels, exact)
-    shown = filter_stacks(stacks.columns, filters, exact.text)
+    shown = filter_stacks(stacks.columns, filters, profile.frames, exact.text)
     _check_match(profile, filters, shown)
     if exact is not labels:
         shown = shown.rename(labels.shown)

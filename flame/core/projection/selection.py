@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flame.core.errors import UsageError
 from flame.core.model.tree import Arrangement
 from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
 from flame.core.projection.levels import add_shapes, parse_levels
 
+COLOURS = ("level", "category")
+
 
 @dataclass(frozen=True)
 class Selection:
-    """Select what to show of a profile; None stands for the metric's or profile's default."""
+    """Select what to show of a profile; None stands for the metric's or profile's default.
+
+    ``colours`` say whether what ran on a GPU is drawn in the colour of its level or its category.
+    """
 
     levels: tuple[str, ...] | None = None
     where: tuple[Filter, ...] = ()
     metric: str | None = None
     naming: Naming = field(default_factory=Naming)
     arrangement: Arrangement = field(default_factory=Arrangement)
+    colours: str = "level"
+
+    def __post_init__(self) -> None:
+        if self.colours not in COLOURS:
+            choices = ", ".join(COLOURS)
+            raise UsageError(f"--colours: unknown '{self.colours}': choose from {choices}")
 
 
 def select(

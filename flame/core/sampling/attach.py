@@ -35,7 +35,9 @@ def attach_sampling(
         frames=frames.build(),
         activities=activities,
         grouping=replace(
-            profile.grouping, shapes=_pad_shapes(profile.grouping.shapes, len(frames))
+            profile.grouping,
+            shapes=_pad(profile.grouping.shapes, len(frames)),
+            category=_pad(profile.grouping.category, len(frames)),
         ),
         sampling=sampling,
     )
@@ -44,7 +46,7 @@ def attach_sampling(
     return replace(sampled, warnings=(*kept, *describe_unsampled(sampled)))
 
 
-def _pad_shapes(of_frame: I4, size: int) -> I4:
+def _pad(of_frame: I4, size: int) -> I4:
     return np.append(of_frame, np.full(size - len(of_frame), NONE, np.int32))
 
 

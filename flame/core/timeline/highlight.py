@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, Column
+from flame.core.columns import I8, U1, Bool, Column
 from flame.core.model.activities import Activities, RangePieces
 from flame.core.model.frames import ACTIVITY_KINDS, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.names.kernel_category import CATEGORIES
 from flame.core.projection.filters import Filter, passing_rows
-from flame.core.regex import find_matching
+from flame.core.projection.matching import matching_frames
 from flame.core.timeline.intervals import Timeline
 
 
@@ -24,13 +25,17 @@ class Highlight:
 
     ``passing`` (bool[n]): pass the filters. ``matching`` (bool[n], None without a search): of
     these, what the search finds. ``sums`` (i8[n+1]) adds up the visible lengths of the ``bright``
-    intervals, ``sums_by_kind`` those of some activity kinds (kernels and ranges are the rest).
+    intervals, ``sums_by_look`` those of activities of some looks; those of the ``usual`` look, and
+    ranges, are the rest. ``looks`` (u1[n]): what decides on an interval's colour, its `Kind` or,
+    from `CATEGORY_LOOKS` on, its category.
     """
 
     passing: Bool
     matching: Bool | None
     sums: I8
-    sums_by_kind: dict[Kind, I8]
+    sums_by_look: dict[int, I8]
+    looks: U1
+    usual: int
 
     @property
     def bright(self) -> Bool:
@@ -38,18 +43,41 @@ class Highlight:
         return self.passing if self.matching is None else self.matching
 
 
-def highlight(timeline: Timeline, passing: Bool, matching: Bool | None = None) -> Highlight:
-    """Highlight the intervals that are ``passing`` and, while searching, ``matching`` as well."""
+CATEGORY_LOOKS = 64
+"""The look of what is of the first of `CATEGORIES`; the others follow."""
+
+
+def category_looks(timeline: Timeline, profile: Profile) -> U1:
+    """Give what ran on a GPU the look of its category, and all else that of its kind, u1[n]."""
+    of_frame = profile.frames.kind.copy()
+    category = profile.grouping.category
+    for frame in np.unique(category[category >= 0]).tolist():
+        place = CATEGORIES.index(profile.frames[frame].name)
+        of_frame[np.flatnonzero(category == frame)] = CATEGORY_LOOKS + place
+    looks = of_frame[timeline.frame]
+    return np.where(looks >= CATEGORY_LOOKS, looks, timeline.kind).astype(np.uint8)
+
+
+def highlight(
+    timeline: Timeline, passing: Bool, matching: Bool | None = None, by_category: U1 | None = None
+) -> Highlight:
+    """Highlight the intervals that are ``passing`` and, while searching, ``matching`` as well.
+
+    They look as their kind, or as `category_looks` say.
+    """
+    looks, usual = timeline.kind, int(Kind.KERNEL)
+    if by_category is not None:
+        looks, usual = by_category, CATEGORY_LOOKS
     bright = passing if matching is None else passing & matching
     length = np.diff(timeline.before)
-    others = np.flatnonzero(np.bincount(timeline.kind, minlength=len(Kind)))
-    sums_by_kind = {
-        Kind(kind): _sums(np.where(bright & (timeline.kind == kind), length, 0))
-        for kind in others.tolist()
-        if kind in ACTIVITY_KINDS and kind != Kind.KERNEL
+    sums_by_look = {
+        look: _sums(np.where(bright & (looks == look), length, 0))
+        for look in np.flatnonzero(np.bincount(looks)).tolist()
+        if (look in ACTIVITY_KINDS or look >= CATEGORY_LOOKS) and look != usual
     }
     sums = timeline.before if bright.all() else _sums(np.where(bright, length, 0))
-    return Highlight(passing, None if matching is None else bright, sums, sums_by_kind)
+    matching = None if matching is None else bright
+    return Highlight(passing, matching, sums, sums_by_look, looks, usual)
 
 
 def _sums(length: I8) -> I8:
@@ -109,17 +137,19 @@ def matching_intervals(
     tree: StackTree,
     mask: Bool,
     pattern: re.Pattern[str],
-    exact: Sequence[str] = (),
+    exact: bool = False,
+    unfolded: Sequence[str] = (),
 ) -> Bool:
     """Find the intervals that match: ranges by name, activities by theirs or any frame above.
 
-    ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``, ``exact`` (by frame id)
-    the names with all their numbers, of which ranges may have any.
+    ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``, a name in full if
+    ``exact``. ``unfolded`` (by frame id) are the names with all their numbers, of which ranges may
+    have any.
     """
     fits = np.zeros(len(tree.text), bool)
     used = np.flatnonzero(np.bincount(timeline.frame, minlength=len(fits)))
-    for text in filter(None, (tree.text, exact)):
-        fits[find_matching(text, used, pattern)] = True
+    for text in filter(None, (tree.text, unfolded)):
+        fits[matching_frames(tree.frames, text, used, pattern, exact)] = True
     hits = fits[timeline.frame]
     if tree.metric.table == "gpu":
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))

@@ -33,13 +33,13 @@ class Shading(NamedTuple):
     """Hold what a lane shows: bars, and by cell what else there is.
 
     ``cover`` (f8) is the part of the cell that intervals fill, 0..1, ``lit`` (f8) that of bright
-    intervals, ``kind`` (u1) the `Kind` that most of these have.
+    intervals, ``look`` (u1) the look that most of these have.
     """
 
     bars: list[Bar]
     cover: F8
     lit: F8
-    kind: U1
+    look: U1
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ def shade(timeline: Timeline, highlight: Highlight, lanes: list[Lane], grid: Gri
     bars = _bars(timeline, under[:, grid.width + 1 :], first, grid)
     sums.leave_out(layers, bars, grid)
     layers[layers < (0.01 + 2e-15 * abs(grid.window.high)) * grid.scale] = 0.0  # rounding
-    kinds = sums.kinds[np.arange(len(lanes))[:, None], np.argmax(layers[1:], axis=0)]
+    looks = sums.looks[np.arange(len(lanes))[:, None], np.argmax(layers[1:], axis=0)]
     lit = layers[1:].sum(axis=0)
     own: list[list[Bar]] = [[] for _ in lanes]
     for lane, left, right, item, *_ in zip(*(column.tolist() for column in bars), strict=True):
         own[lane].append(Bar(left, right, item))
-    return [Shading(*row) for row in zip(own, layers[0], lit, kinds, strict=True)]
+    return [Shading(*row) for row in zip(own, layers[0], lit, looks, strict=True)]
 
 
 def _under(timeline: Timeline, lane: Lane, moments: I8) -> I8:
@@ -142,7 +142,7 @@ def _length(timeline: Timeline, item: I8) -> I8:
 
 
 class _LengthSums:
-    """Visible lengths of lanes added up from the left: of all, then of bright ones by kind."""
+    """Visible lengths of lanes added up from the left: of all, then of bright ones by look."""
 
     def __init__(
         self, timeline: Timeline, highlight: Highlight, first: I8, lanes: list[Lane]
@@ -150,20 +150,20 @@ class _LengthSums:
         self._timeline = timeline
         self._highlight = highlight
         self._first = first
-        usual = [Kind.NVTX if lane.ranges else Kind.KERNEL for lane in lanes]
-        rows = [[kind, *highlight.sums_by_kind] for kind in usual]
-        self.kinds: U1 = np.array(rows, np.uint8)
+        usual = [Kind.NVTX if lane.ranges else highlight.usual for lane in lanes]
+        rows = [[look, *highlight.sums_by_look] for look in usual]
+        self.looks: U1 = np.array(rows, np.uint8)
 
     def until(self, under: I8, edges: F8) -> F8:
-        """Sum lengths left of ``edges``, f8[1 + kinds, lanes, edges]; ``under`` as in `_under`."""
+        """Sum lengths left of ``edges``, f8[1 + looks, lanes, edges]; ``under`` as in `_under`."""
         timeline, highlight = self._timeline, self._highlight
         there = under >= self._first
         item = np.maximum(under, self._first)
         part = np.clip(edges - timeline.low[item], 0, _length(timeline, item))
-        lit, kind = np.where(highlight.bright[item], part, 0), timeline.kind[item]
+        lit, look = np.where(highlight.bright[item], part, 0), highlight.looks[item]
         others = [
-            self._sum_until(sums, item, np.where(kind == other, lit, 0))
-            for other, sums in highlight.sums_by_kind.items()
+            self._sum_until(sums, item, np.where(look == other, lit, 0))
+            for other, sums in highlight.sums_by_look.items()
         ]
         bright = self._sum_until(highlight.sums, item, lit)
         rest = bright - sum(others) if others else bright
@@ -181,7 +181,7 @@ class _LengthSums:
         after = np.maximum(bars.high - edges[bars.right], 0) * grid.scale
         bright = self._highlight.bright[bars.item]
         layer = 1 + np.argmax(
-            self.kinds[bars.lane] == self._timeline.kind[bars.item][:, None], axis=1
+            self.looks[bars.lane] == self._highlight.looks[bars.item][:, None], axis=1
         )
         for cell, part in ((bars.left - 1, before), (bars.right, after)):
             inside = (part > 0) & (cell >= 0) & (cell < grid.width)

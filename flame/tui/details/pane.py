@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from flame.core.analysis.wording import NVTX, Terms, kind_word
 from flame.core.model.frames import SAMPLE_KINDS, Frame, Kind
+from flame.core.model.grouping import category_of_frame
 from flame.core.units import format_count, format_percent, format_value
 from flame.tui.details import blocks, root_blocks
 from flame.tui.details.facts import Facts
@@ -130,8 +131,12 @@ def _run_note(view: TreeView, width: int) -> Line:
     item = view.viewport.item_of(view.cursor.node)
     if item is None:
         return [Piece(cut_start(" too narrow to draw", width), "dim")]
-    if item.frames == 1:
+    joined = len(view.layout.joined.members(view.cursor.node))
+    if item.frames == 1 and joined == 1:
         return []
+    if item.frames == 1:
+        note = f" one of {format_count(joined)} joined, E opens"
+        return [Piece(cut_start(note, width), "dim")]
     keys = "← →" if view.cursor.in_whole_run else "enter zooms"
     note = f" one of {format_count(item.frames)} narrow, {keys}"
     return [Piece(cut_start(note, width), "dim")]
@@ -299,7 +304,10 @@ def _attributes(frame: Frame, has_several: bool, width: int) -> list[Line]:
     shapes = () if has_several else ("shapes",)
     keys = ("module", "domain", "category", *shapes, "detail", "placed")
     captured = "when the CUDA graph was captured" if frame.get("captured") else ""
-    return fields([("open", captured), *((key, frame.get(key)) for key in keys)], width)
+    rows = [("open", captured), *((key, frame.get(key)) for key in keys)]
+    if frame.kind == Kind.KERNEL:
+        rows.append(("category", category_of_frame(frame)))
+    return fields(rows, width)
 
 
 def _texts(view: TreeView, frame: Frame, width: int) -> list[Line]:

@@ -11,6 +11,7 @@ from flame.tui.dialogs.list_fields import (
     ListField,
 )
 from flame.tui.dialogs.text_fields import (
+    FRAMEWORK_FIELD,
     KERNEL_FIELD,
     RANGE_FIELD,
     RANKS_FIELD,
@@ -25,6 +26,7 @@ Field = TextField | ListField
 
 FIELDS: tuple[Field, ...] = (
     *STACK_FIELDS,
+    FRAMEWORK_FIELD,
     TIME_FIELD,
     STEPS_FIELD,
     RANKS_FIELD,

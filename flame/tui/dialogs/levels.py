@@ -38,6 +38,7 @@ PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
     ("by stream", LevelsChoice(("device", "stream", "kernel"))),
     ("by stall reason", LevelsChoice(("stall", "nvtx", "kernel"))),
     ("to the instruction", LevelsChoice(("kernel", "sass", "stall"))),
+    ("by category", LevelsChoice(("category", "kernel"))),
 )
 USUAL = "usual"
 

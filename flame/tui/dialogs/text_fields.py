@@ -26,6 +26,7 @@ from flame.core.projection.filter_options import (
 from flame.core.projection.filters import (
     Filter,
     HideFrames,
+    HideFramework,
     HideStacks,
     Kernel,
     MinShare,
@@ -36,6 +37,7 @@ from flame.core.projection.filters import (
     Step,
     Time,
 )
+from flame.core.projection.framework import USUAL
 from flame.core.units import format_count, format_ns
 from flame.tui.session.query import Query, SelectedName
 
@@ -181,6 +183,13 @@ STACK_FIELDS = (
     _stacks(HideStacks, f"no stacks with such a frame; {_RE}"),
     _stacks(ShowFrom, f"stacks from such a frame on; {_RE}"),
     _stacks(HideFrames, f"such frames left out, what is below kept; {_RE}"),
+)
+FRAMEWORK_FIELD = TextField(
+    HideFramework,
+    _says(f"frames of code whose FILE:NAME matches left out, what is below kept; {_RE}"),
+    _pattern,
+    _regex(HideFramework),
+    lambda selected: USUAL,
 )
 TIME_FIELD = TextField(
     Time,

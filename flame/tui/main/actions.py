@@ -89,11 +89,15 @@ def _command(screen: ShownScreen) -> str:
 
     session, selection = screen.session, screen.shown.selection
     state = screen.state()
-    line = command_line(session.inputs.paths, session.options, selection, state)
+    line = command_line(
+        session.inputs.paths, session.options, selection, state, screen.config.kernel_names
+    )
     note = copied(screen.app, line, "the command line of this view")
     state.paths = [str(path.absolute()) for path in session.inputs.paths]
     ncu = tuple(str(Path(path).absolute()) for path in session.options.ncu)
-    state.options = options_of(replace(session.options, ncu=ncu), selection)
+    state.options = options_of(
+        replace(session.options, ncu=ncu), selection, screen.config.kernel_names
+    )
     try:
         save(state)
     except (FlameError, OSError) as error:

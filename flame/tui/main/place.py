@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from flame.options.state import AppState, ViewName
+from flame.tui.session.open_chains import OpenPaths, Stretch
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
 
 
 def state_of(pane_name: ViewName, view: TreeView, query: Query | None) -> AppState:
     """Return where the screen is, as far as the selection does not say it."""
+    opened = view.viewport.open_paths
     return AppState(
         view=pane_name,
         zoom=list(view.tree.names(view.viewport.zoom.node)),
         selected=list(view.tree.names(view.cursor.node)),
         search=query.text if query else "",
         exact=bool(query and query.exact),
+        all_open=opened.everything,
+        chains=[(stretch.first, list(stretch.names)) for stretch in opened.but],
     )
 
 
 def go_to(view: TreeView, state: AppState) -> None:
-    """Zoom and select in ``view`` as ``state`` says, as far as the frames are there."""
+    """Open, zoom and select in ``view`` as ``state`` says, as far as the frames are there."""
     tree = view.tree
+    but = tuple(Stretch(first, tuple(names)) for first, names in state.chains)
+    view.viewport.lay_out(OpenPaths(state.all_open, but))
     view.zoom_to(view.viewport.zoom_of(tree.find(tuple(state.zoom))))
     view.cursor.select(tree.find(tuple(state.selected or state.zoom)))

@@ -27,10 +27,11 @@ from flame.tui.session.projector import Projected, Projector
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
-from flame.tui.shell.actions import Action, check_actions
+from flame.tui.shell.actions import Action, Move, check_actions
+from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.commands import COMMANDS, Command, bindings, means_something
 from flame.tui.shell.keymap import remapped
-from flame.tui.toolkit.lines import Line, Piece, palette_of
+from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.icicle_pane import IciclePane
@@ -157,23 +158,32 @@ class MainScreen(FlameScreen):
         return frame_status(view, view.cursor.node, width)
 
     def _footer_commands(self) -> list[Command]:
-        commands = super()._footer_commands()
-        if self.session.profile.sampling is None:
-            return [command for command in commands if command.action != Action.SASS]
-        return commands
+        missing: set[str] = {Action.SASS} if self.session.profile.sampling is None else set()
+        missing |= set() if len(self.view.layout.joined.chains) else {Move.CHAIN()}
+        return [one for one in super()._footer_commands() if one.action not in missing]
 
     # Showing
 
     def _follow(self) -> None:
         self._hover = -1
         self.parts.show_cursor(self.projector, self.pane)
+        self.key_line.update()
         self.status_line.update()
 
     def _take(self) -> None:
         """Show a projection that has just arrived."""
         self.set_class(self.shown.empty, "-empty")
+        self._colour()
         self._show()
         self.parts.show_projection(self.projector)
+
+    def _colour(self) -> None:
+        """Draw what ran on a GPU in the colours that are asked for."""
+        by_category = self.shown.selection.colours == "category"
+        if isinstance(self.app, BaseApp) and self.app.by_category != by_category:
+            self.app.by_category = by_category
+            for view in self.query(RowView):
+                view.restyle()
 
     def _turn_to(self, pane: Pane) -> None:
         self.pane = pane
@@ -331,12 +341,15 @@ class MainScreen(FlameScreen):
 
     action_unfilter = _applied(selections.remove_filter)
     action_quick = _applied(selections.add_quick_filter)
+    action_framework = _applied(selections.switch_framework)
     action_metric = _applied(selections.change_metric)
     action_level = _applied(selections.switch_level)
     action_numbers = _applied(selections.fold_numbers)
     action_invert = _applied(selections.invert)
     action_collapse = _applied(selections.collapse)
     action_sort = _applied(selections.change_order)
+    action_kernel_names = _applied(selections.change_kernel_names)
+    action_colours = _applied(selections.change_colours)
 
     def action_filters(self) -> None:
         self.app.push_screen(selections.filters_dialog(self), self._set_filters)

@@ -9,7 +9,8 @@ from flame.core.analysis.wording import terms_of
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import ORDERS, Arrangement
-from flame.core.projection.filters import Filter
+from flame.core.projection.filters import Filter, HideFramework
+from flame.core.projection.framework import joined
 from flame.core.projection.levels import default_levels
 from flame.core.projection.selection import Selection
 from flame.tui.dialogs.filters import FiltersDialog
@@ -18,6 +19,8 @@ from flame.tui.main.actions import ShownScreen
 from flame.tui.session.query import SelectedName
 from flame.tui.shell.actions import QuickFilter
 from flame.tui.widgets.chips import quick_filter
+
+_CODE = ("python", "native", "stack")
 
 Outcome = Sequence[Selection] | str
 """Selections of which the first that has anything is wanted, or a note; nothing where empty."""
@@ -56,6 +59,19 @@ def remove_filter(screen: ShownScreen, place: int) -> Outcome:
     """Take the filter at ``place`` away."""
     filters = screen.wanted.where
     return [replace(screen.wanted, where=filters[:place] + filters[place + 1 :])]
+
+
+def switch_framework(screen: ShownScreen) -> Outcome:
+    """Hide the frames of frameworks, or show them again."""
+    wanted, hidden = screen.wanted, HideFramework(joined(screen.config.framework))
+    others = tuple(one for one in wanted.where if not isinstance(one, HideFramework))
+    if len(others) < len(wanted.where):
+        return [replace(wanted, where=others)]
+    if not screen.config.framework:
+        return "no frames count as those of frameworks: the configuration lists none"
+    if screen.shown.recorded.isdisjoint(_CODE):
+        return "no frames of Python or native code in this trace"
+    return [replace(wanted, where=(*others, hidden))]
 
 
 # Metric and levels
@@ -132,3 +148,23 @@ def change_order(screen: ShownScreen, step: int) -> Outcome:
 def _arrange(wanted: Selection, **changes: object) -> Outcome:
     arrangement: Arrangement = replace(wanted.arrangement, **changes)  # type: ignore[arg-type]
     return [replace(wanted, arrangement=arrangement)]
+
+
+# Names and colours
+
+_TURNED = ("short", "base", "demangled")
+"""Names of kernels in the order in which a key turns them; from mangled names to the first."""
+
+
+def change_kernel_names(screen: ShownScreen, step: int) -> Outcome:
+    """Call kernels by the next kind of names."""
+    naming = screen.wanted.naming
+    here = _TURNED.index(naming.kernel_names) if naming.kernel_names in _TURNED else -step
+    names = _TURNED[(here + step) % len(_TURNED)]
+    return [replace(screen.wanted, naming=replace(naming, kernel_names=names))]
+
+
+def change_colours(screen: ShownScreen) -> Outcome:
+    """Colour what ran on a GPU by its category, or by its level again."""
+    other = "level" if screen.wanted.colours == "category" else "category"
+    return [replace(screen.wanted, colours=other)]

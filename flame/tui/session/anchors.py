@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.tui.session.row_layout import LayoutRow, Span, TreeLayout
+from flame.tui.session.row_layout import Span, TreeLayout
 
 
 class Edge(NamedTuple):
@@ -38,35 +38,21 @@ def span_of(layout: TreeLayout, edges: tuple[Edge, Edge]) -> Span:
 
 def _edge(layout: TreeLayout, at: int, ends: bool) -> Edge:
     """The edge at ``at``, which ``ends`` what lies left of it, or else begins what lies right."""
-    node, names, parts = 0, [], [_part(layout.span(0), at)]
-    while (below := _below(layout, node, at, ends)) >= 0:
-        node = below
-        names.append(layout.tree.name(node))
-        parts.append(_part(layout.span(node), at))
-    return Edge(tuple(names), tuple(parts))
+    nodes = layout.tree.path(_deepest(layout, at - 1 if ends else at))
+    names = (layout.tree.name(node) for node in nodes[1:])
+    return Edge(tuple(names), tuple(_part(layout.span(node), at) for node in nodes))
 
 
 def _part(span: Span, at: int) -> float:
     return (at - span.low) / max(span.high - span.low, 1)
 
 
-def _below(layout: TreeLayout, node: int, at: int, ends: bool) -> int:
-    """The child of ``node`` that ``at`` lies in, -1 where there is none."""
-    tree = layout.tree
-    row = layout.row(int(tree.depth[node]) + 1)
-    place = _place(row, at, ends)
-    if not 0 <= place < len(row.nodes):
-        return -1
-    inside = row.low[place] < at if ends else row.low[place] <= at
-    child = int(row.nodes[place])
-    return child if inside and tree.parent[child] == node else -1
-
-
-def _place(row: LayoutRow, at: int, ends: bool) -> int:
-    if ends:
-        place = int(np.searchsorted(row.low, at, "left")) - 1
-        return place if place < 0 or at <= row.high[place] else -1
-    return int(np.searchsorted(row.high, at, "right"))
+def _deepest(layout: TreeLayout, at: int) -> int:
+    """The deepest frame that the metric unit at ``at`` is a part of."""
+    node = max(int(np.searchsorted(layout.tree.x, at, "right")) - 1, 0)
+    while node and at >= layout.span(node).high:
+        node = int(layout.tree.parent[node])
+    return node
 
 
 def _position(layout: TreeLayout, edge: Edge) -> int:

@@ -9,45 +9,51 @@ import numpy as np
 from flame.core.columns import Bool
 from flame.core.model.tree import StackTree
 from flame.tui.session.anchors import Anchor
+from flame.tui.session.joined_rows import ALL_CLOSED
+from flame.tui.session.open_chains import OpenPaths
 from flame.tui.session.query import SearchResult
 from flame.tui.session.tree_view import TreeView
-from flame.tui.session.viewport import Zoom
+from flame.tui.session.viewport import Sight, Zoom
 from flame.tui.toolkit.back_stack import BackStack
 
 
 class Bookmark(NamedTuple):
-    """What a tree shows, by path: ``zoomed``, ``selected``, and the zooms before and after."""
+    """What a tree shows, by path: ``zoomed``, ``selected``, ``opened``, and what can be undone."""
 
     zoomed: Anchor
     selected: tuple[str, ...]
-    trail: BackStack[Zoom | Anchor]
+    opened: OpenPaths
+    trail: BackStack[Sight]
 
 
 def bookmark_of(view: TreeView) -> Bookmark:
     """Bookmark what is shown in ``view``."""
-    past = view.viewport.trail.changed(
-        lambda zoom: view.viewport.anchor(zoom) if isinstance(zoom, Zoom) else zoom
-    )
+    viewport = view.viewport
     return Bookmark(
-        view.viewport.anchor(view.viewport.zoom), view.tree.names(view.cursor.node), past
+        viewport.anchor(viewport.zoom),
+        view.tree.names(view.cursor.node),
+        viewport.open_paths,
+        viewport.trail.changed(viewport.anchored),
     )
 
 
 def restore(view: TreeView, bookmark: Bookmark) -> None:
-    """Zoom and select in ``view`` as ``bookmark`` says, as far as its tree has the frames."""
+    """Zoom, open and select in ``view`` as ``bookmark`` says, as far as its tree has the frames."""
+    view.viewport.lay_out(bookmark.opened)
     view.cursor.select(view.viewport.with_width(view.tree.find(bookmark.selected)))
-    view.begin_at(view.viewport.zoom_at(bookmark.zoomed), bookmark.trail.changed(lambda zoom: zoom))
+    view.begin_at(view.viewport.zoom_at(bookmark.zoomed), bookmark.trail.changed(lambda one: one))
 
 
 def carry(shown: TreeView, view: TreeView, zoom: bool = True) -> None:
     """Have ``view`` show, as far as its tree has them, the same frames by path as ``shown``.
 
     A selected frame whose path is gone is found again by name, at its widest place. Without
-    ``zoom`` the other keeps its own, with its past.
+    ``zoom`` the other keeps its own, with its open chains and its past.
     """
     view.viewport.width = shown.viewport.width
     view.cursor.node = _same_frame(shown, view)
     if zoom:
+        view.viewport.lay_out(shown.viewport.open_paths)
         view.begin_at(_same_zoom(shown, view))
     else:
         view.cursor.keep_in_sight()
@@ -69,15 +75,16 @@ def _same_frame(shown: TreeView, view: TreeView) -> int:
 
 
 class LiveBookmark:
-    """Carry what is selected and zoomed from one state of a growing tree to the next.
+    """Carry what is selected, zoomed and open from one state of a growing tree to the next.
 
     Frames that a tree does not have are not forgotten: as long as the user goes nowhere else, they
-    are selected and zoomed again when they come back.
+    are selected, zoomed and open again when they come back.
     """
 
     def __init__(self) -> None:
         self._bookmark: Bookmark | None = None
         self._zoomed = self._selected = (-1, -1)
+        self._opened = (-1, ALL_CLOSED)
 
     def carry(self, shown: TreeView, view: TreeView) -> None:
         """Have ``view``, of a later tree, show what ``shown`` does."""
@@ -86,14 +93,15 @@ class LiveBookmark:
             bookmark = bookmark._replace(zoomed=self._bookmark.zoomed)
         if self._bookmark and self._selected == (shown.number, shown.cursor.node):
             bookmark = bookmark._replace(selected=self._bookmark.selected)
+        if self._bookmark and self._opened == (shown.number, shown.viewport.opened):
+            bookmark = bookmark._replace(opened=self._bookmark.opened)
         view.viewport.width = shown.viewport.width
         restore(view, bookmark)
         view.origin, view.viewport.zooms = shown.origin, shown.viewport.zooms
         self._bookmark = bookmark
-        self._zoomed, self._selected = (
-            (view.number, view.viewport.zooms),
-            (view.number, view.cursor.node),
-        )
+        self._zoomed = (view.number, view.viewport.zooms)
+        self._selected = (view.number, view.cursor.node)
+        self._opened = (view.number, view.viewport.opened)
 
 
 def select_frame(view: TreeView, frame: int) -> None:

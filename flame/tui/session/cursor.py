@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.tui.session.row_layout import Item, Span
+from flame.tui.session.row_layout import Item, Span, TreeLayout
 from flame.tui.session.viewport import Viewport
 
 _FORK = 0.9
@@ -14,13 +14,30 @@ _FORK = 0.9
 
 @dataclass
 class Cursor:
-    """The selected frame, ``node``, which keys move within the zoomed part."""
+    """The selected frame, ``node``, which keys move within the zoomed part.
+
+    What comes to a closed chain selects its innermost frame, unless one of it is selected.
+    """
 
     viewport: Viewport
     node: int = 0
 
     def __post_init__(self) -> None:
-        self._tree, self._layout = self.viewport.tree, self.viewport.layout
+        self._tree = self.viewport.tree
+
+    @property
+    def _layout(self) -> TreeLayout:
+        return self.viewport.layout
+
+    @property
+    def row(self) -> int:
+        """Number of the row that the selected frame is in."""
+        return self.viewport.row_of(self.node)
+
+    @property
+    def at_top(self) -> bool:
+        """Whether the first row of the zoomed part is selected."""
+        return self.viewport.shown(self.node) == self.viewport.zoom.node
 
     @property
     def in_whole_run(self) -> bool:
@@ -31,42 +48,51 @@ class Cursor:
         """Make ``node`` the selected frame."""
         self.node = node
 
-    def select_item(self, item: Item, depth: int) -> None:
-        """Select what ``item`` shows: of a run the widest frame, unless one of it is selected."""
-        row = self._layout.row(depth)
-        if item.first <= row.place(self.node) < item.last:
+    def come_to(self, node: int) -> None:
+        """Select ``node``, or what stands for the closed chain that it is in."""
+        if self.viewport.shown(self.node) != self.viewport.shown(node):
+            self.node = self.viewport.innermost(node)
+
+    def select_item(self, item: Item, number: int) -> None:
+        """Select what ``item`` of row ``number`` shows, unless something of it is selected.
+
+        Of a run that is the widest frame.
+        """
+        row = self._layout.row(number)
+        if item.first <= row.place(self.viewport.shown(self.node)) < item.last:
             return
         widths = row.high[item.first : item.last] - row.low[item.first : item.last]
-        self.node = int(row.nodes[item.first + int(np.argmax(widths))])
+        self.come_to(int(row.nodes[item.first + int(np.argmax(widths))]))
 
     def keep_in_sight(self) -> None:
         """Select something in the zoomed part, if what is selected is not."""
         if not self.viewport.holds(self.node):
-            self.node = self.viewport.widest_at_top()
+            self.node = self.viewport.innermost(self.viewport.widest_at_top())
 
     def move_across(self, step: int) -> None:
         """Select the next (+1) or previous (-1) item on the row; in a whole run, frame."""
-        depth = int(self._tree.depth[self.node])
-        items, row = self.viewport.items(depth), self._layout.row(depth)
-        place = row.place(self.node)
+        items, row = self.viewport.items(self.row), self._layout.row(self.row)
+        place = row.place(self.viewport.shown(self.node))
         if self.in_whole_run:
-            self.node = int(row.nodes[min(max(place + step, items[0].first), items[0].last - 1)])
+            beside = min(max(place + step, items[0].first), items[0].last - 1)
+            self.come_to(int(row.nodes[beside]))
             return
         if step > 0:
             beyond = [item for item in items if item.first > place]
         else:
             beyond = [item for item in items if item.last <= place][::-1]
         if beyond:
-            self.select_item(beyond[0], depth)
+            self.select_item(beyond[0], self.row)
 
     def move_down(self) -> None:
-        """Select the widest child that is in the zoomed part."""
-        row = self._layout.row(int(self._tree.depth[self.node]) + 1)
-        own, span = self._layout.span(self.node), self.viewport.zoom.span
+        """Select the widest frame in the row below that is in the zoomed part."""
+        row = self._layout.row(self.row + 1)
+        own = self._layout.span(self.viewport.shown(self.node))
+        span = self.viewport.zoom.span
         first, last = row.within(Span(max(own.low, span.low), min(own.high, span.high)))
         if first < last:
             widest = int(np.argmax(row.high[first:last] - row.low[first:last]))
-            self.node = int(row.nodes[first + widest])
+            self.come_to(int(row.nodes[first + widest]))
 
     def move_to_leaf(self) -> None:
         """Select the end of the widest way down."""
@@ -86,6 +112,10 @@ class Cursor:
                 self.node = above
 
     def move_up(self) -> None:
-        """Select the parent, within the zoomed part."""
-        if self.node != self.viewport.zoom.node:
-            self.node = max(int(self._tree.parent[self.node]), 0)
+        """Select the frame in the row above, within the zoomed part."""
+        if not self.at_top:
+            self.come_to(max(int(self._tree.parent[self.viewport.shown(self.node)]), 0))
+
+    def move_to_top(self) -> None:
+        """Select the first row of the zoomed part."""
+        self.come_to(self.viewport.zoom.node)

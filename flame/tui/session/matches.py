@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flame.core.columns import I8
+from flame.core.columns import I8, Bool
 from flame.tui.session.query import SearchResult
-from flame.tui.session.row_layout import Item
+from flame.tui.session.row_layout import Item, TreeLayout
 from flame.tui.session.viewport import Viewport, Zoom
 
 
@@ -22,24 +22,31 @@ class ShownMatches:
     viewport: Viewport
     result: SearchResult | None = field(init=False, default=None)
     searches: int = field(init=False, default=0)
+    _marked: tuple[TreeLayout, Bool] | None = field(init=False, default=None)
     _before: dict[int, I8] = field(init=False, default_factory=dict)
     _held: tuple[Zoom, I8] | None = field(init=False, default=None)
 
     def mark(self, result: SearchResult | None) -> None:
         """Mark what a search of this tree has found, or nothing."""
         self.result = result
-        self._before = {}
-        self._held = None
+        self._marked = self._held = None
         self.searches += 1
 
-    def in_item(self, item: Item, depth: int) -> int:
-        """Tell how many of the frames that ``item`` shows match the search."""
+    def in_item(self, item: Item, number: int) -> int:
+        """Tell how many of what ``item`` of row ``number`` shows match the search.
+
+        A closed chain counts once.
+        """
         if self.result is None:
             return 0
-        if depth not in self._before:
-            marked = self.result.matches.mask[self.viewport.layout.row(depth).nodes]
-            self._before[depth] = np.concatenate([[0], np.cumsum(marked)])
-        return int(self._before[depth][item.last] - self._before[depth][item.first])
+        layout = self.viewport.layout
+        if self._marked is None or self._marked[0] is not layout:
+            self._marked = layout, layout.joined.marked(self.result.matches.mask)
+            self._before = {}
+        if number not in self._before:
+            marked = self._marked[1][layout.row(number).nodes]
+            self._before[number] = np.concatenate([[0], np.cumsum(marked)])
+        return int(self._before[number][item.last] - self._before[number][item.first])
 
     def place_of(self, node: int) -> tuple[int, int]:
         """(place of ``node`` among the matches in the zoomed part, their number).

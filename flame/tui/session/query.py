@@ -46,7 +46,7 @@ class SearchResult:
 
 def find(tree: StackTree, query: Query) -> SearchResult:
     """Run ``query`` over ``tree``."""
-    matches = search(tree, query.compile())
+    matches = search(tree, query.compile(), query.exact)
     order = (matches.mask & (tree.total > 0)).nonzero()[0]
     return SearchResult(query, matches, order)
 

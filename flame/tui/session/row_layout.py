@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from flame.core.columns import I8, Bool
 from flame.core.model.tree import StackTree
+from flame.tui.session.joined_rows import ALL_CLOSED, JoinedRows, OpenChains
 
 F8 = NDArray[np.float64]
 
@@ -33,8 +34,8 @@ class Span(NamedTuple):
 class Item(NamedTuple):
     """Cells [left, right) of a row, showing the frames at places [first, last) of that row.
 
-    ``node`` is the frame where it is one frame, -1 for a run of several narrow ones; ``cover`` is
-    how much of the cells the frames really fill, 0..1.
+    ``node`` is the frame where it is one (of a closed chain the first), -1 for a run of several
+    narrow ones; ``cover`` is how much of the cells the frames really fill, 0..1.
     """
 
     left: int
@@ -52,10 +53,10 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class LayoutRow:
-    """The frames of one depth that have any width, left to right, i8[n] each.
+    """The frames of one row that have any width, left to right, i8[n] each.
 
-    ``low`` and ``high`` are their edges in metric units; ``before`` the summed widths of those to
-    the left.
+    Of a closed chain it is the first frame. ``low`` and ``high`` are their edges in metric units;
+    ``before`` the summed widths of those to the left.
     """
 
     nodes: I8
@@ -78,10 +79,23 @@ class LayoutRow:
 
 @dataclass(frozen=True)
 class TreeLayout:
-    """Where the frames of a tree lie; a row is gathered from the columns when first shown."""
+    """Where the frames of a tree lie; a row is gathered from the columns when first shown.
+
+    ``joined`` says which frames share a row.
+    """
 
     tree: StackTree
+    joined: JoinedRows
     _rows: dict[int, LayoutRow] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tree: StackTree, opened: OpenChains = ALL_CLOSED) -> TreeLayout:
+        """Lay ``tree`` out with the chains that are ``opened``."""
+        return cls(tree, JoinedRows(tree, opened))
+
+    def reopened(self, opened: OpenChains) -> TreeLayout:
+        """Lay the same tree out with other chains open."""
+        return TreeLayout(self.tree, self.joined.reopened(opened))
 
     @cached_property
     def whole(self) -> Span:
@@ -93,28 +107,28 @@ class TreeLayout:
         low = int(self.tree.x[node])
         return Span(low, low + int(self.tree.total[node]))
 
-    def row(self, depth: int) -> LayoutRow:
-        """Return the row of ``depth``; empty below the deepest frame."""
-        if depth not in self._rows:
-            self._rows[depth] = self._gather(depth)
-        return self._rows[depth]
+    def row(self, number: int) -> LayoutRow:
+        """Return the row below ``number`` others; empty where there is none."""
+        if number not in self._rows:
+            self._rows[number] = self._gather(number)
+        return self._rows[number]
 
-    def _gather(self, depth: int) -> LayoutRow:
-        rows = self.tree.rows
-        nodes = rows[depth] if depth < len(rows) else np.zeros(0, np.int64)
+    def _gather(self, number: int) -> LayoutRow:
+        rows = self.joined.rows
+        nodes = rows[number] if 0 <= number < len(rows) else np.zeros(0, np.int64)
         total = self.tree.total[nodes]
         if not total.all():
             nodes, total = nodes[total > 0], total[total > 0]
         low = self.tree.x[nodes]
         return LayoutRow(nodes, low, low + total, np.cumsum(total) - total)
 
-    def items(self, depth: int, span: Span, width: int) -> list[Item]:
-        """Return what the row of ``depth`` shows of ``span`` in ``width`` cells, left to right.
+    def items(self, number: int, span: Span, width: int) -> list[Item]:
+        """Return what row ``number`` shows of ``span`` in ``width`` cells, left to right.
 
         Work grows with ``width`` and the logarithm of the row, not with the row: only frames under
         the middle of a cell can be wider than one, all others are summed up.
         """
-        row = self.row(depth)
+        row = self.row(number)
         first, last = row.within(span)
         if first == last or width < 1:
             return []

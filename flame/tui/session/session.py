@@ -11,6 +11,7 @@ from flame.core.errors import NoMatchError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
+from flame.core.model.tree import StackTree
 from flame.core.options import LoadOptions, Progress
 from flame.core.projection.labels import Labels, exact_labels
 from flame.core.projection.levels import recorded_levels
@@ -90,7 +91,11 @@ class Session:
         """Return the first of ``candidates`` that is not empty; NoMatchError if all are."""
         for selection in candidates:
             try:
-                projection = self._kept.get(selection) or self._projected(selection)
+                projection = (
+                    self._kept.get(selection)
+                    or self._recoloured(selection)
+                    or self._projected(selection)
+                )
             except NoMatchError:
                 continue
             if not projection.empty:
@@ -100,6 +105,13 @@ class Session:
 
     def _projected(self, selection: Selection) -> Projection:
         return project(self.profile, selection)
+
+    def _recoloured(self, selection: Selection) -> Projection | None:
+        """The same tree as one that is kept in other colours, if there is one."""
+        for kept in self._kept.values():
+            if replace(kept.selection, colours=selection.colours) == selection:
+                return replace(kept, selection=selection, view=_prepared(kept.view.tree))
+        return None
 
     @property
     def usual_metric(self) -> str:
@@ -152,8 +164,13 @@ def _weighs(profile: Profile, metric: Metric) -> bool:
 
 def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
-    view = TreeView(project_tree(profile, selection))
-    view.prepare()
+    view = _prepared(project_tree(profile, selection))
     recorded = recorded_levels(profile, view.tree.metric)
     folds = folds_numbers(profile, selection.naming, view.tree)
     return Projection(selection, view, recorded, profile, folds)
+
+
+def _prepared(tree: StackTree) -> TreeView:
+    view = TreeView(tree)
+    view.prepare()
+    return view

@@ -11,12 +11,12 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.core.model.tree import StackTree
-from flame.tui.session.anchors import Anchor
 from flame.tui.session.cursor import Cursor
+from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
 from flame.tui.session.matches import ShownMatches
 from flame.tui.session.query import Query, find
 from flame.tui.session.row_layout import TreeLayout
-from flame.tui.session.viewport import Viewport, Zoom
+from flame.tui.session.viewport import Sight, Viewport, Zoom
 from flame.tui.toolkit.back_stack import BackStack
 
 NO_NAME = "[empty]"
@@ -50,24 +50,28 @@ class TreeView:
     whole: int = field(init=False)
 
     def __post_init__(self, width: int) -> None:
-        self.layout = TreeLayout(self.tree)
-        self.viewport = Viewport(self.layout, width)
+        self.viewport = Viewport(TreeLayout.of(self.tree), width)
         self.cursor = Cursor(self.viewport)
         self.matches = ShownMatches(self.viewport)
         self.whole = int(self.tree.total[0])
         self.origin = self.number
 
     @property
-    def picture(self) -> tuple[int, Zoom, int, int]:
+    def layout(self) -> TreeLayout:
+        """Where the frames lie, with the chains that are open now."""
+        return self.viewport.layout
+
+    @property
+    def picture(self) -> tuple[int, Sight, int, int]:
         """Equal as long as the frames on screen, the selected one aside, look the same."""
-        return (self.number, self.viewport.zoom, self.viewport.width, self.matches.searches)
+        return (self.number, self.viewport.sight, self.viewport.width, self.matches.searches)
 
     # The tree
 
     def prepare(self) -> None:
         """Work out what grows with the tree, so that no key press has to."""
-        for depth in range(min(len(self.tree.rows), _PREPARED)):
-            self.layout.row(depth)
+        for number in range(min(len(self.layout.joined.rows), _PREPARED)):
+            self.layout.row(number)
         self.everywhere(0)
 
     def name(self, node: int) -> str:
@@ -93,9 +97,11 @@ class TreeView:
 
     def heaviest_children(self, node: int, most: int) -> list[int]:
         """Return the first ``most`` children of ``node`` that have any width, widest first."""
-        row = self.layout.row(int(self.tree.depth[node]) + 1)
-        first, last = np.searchsorted(row.nodes, [node + 1, int(self.tree.end[node])])
-        children = row.nodes[first:last]
+        below = int(self.tree.depth[node]) + 1
+        row = self.tree.rows[below] if below < len(self.tree.rows) else np.zeros(0, np.int64)
+        first, last = np.searchsorted(row, [node + 1, int(self.tree.end[node])])
+        children = row[first:last]
+        children = children[self.tree.total[children] > 0]
         order = np.argsort(-self.tree.total[children], kind="stable")[:most]
         heaviest: list[int] = children[order].tolist()
         return heaviest
@@ -136,10 +142,35 @@ class TreeView:
             self.cursor.keep_in_sight()
         return undone
 
-    def begin_at(self, target: Zoom, trail: BackStack[Zoom | Anchor] | None = None) -> None:
+    def begin_at(self, target: Zoom, trail: BackStack[Sight] | None = None) -> None:
         """Show ``target``, with the way back and forth of ``trail``."""
         self.viewport.trail = trail or BackStack()
         self.viewport.zoom = target
+        self.cursor.keep_in_sight()
+
+    # Chains
+
+    @property
+    def chain(self) -> I8:
+        """The frames of the chain that the selected frame is in; none where it is in no chain."""
+        return self.layout.joined.chains.around(self.cursor.node)
+
+    def switch_chain(self) -> None:
+        """Open or close the chain of the selected frame."""
+        self.viewport.open(self.viewport.opened.switched(int(self.chain[0])))
+        self.cursor.keep_in_sight()
+
+    def switch_all(self, everything: bool) -> None:
+        """Open all chains, or close them."""
+        self.viewport.open(ALL_OPEN if everything else ALL_CLOSED)
+        self.cursor.keep_in_sight()
+
+    def show(self, sight: Sight) -> None:
+        """Show ``sight``, of this tree or of another, and remember what was shown before."""
+        before = self.viewport.sight
+        self.viewport.show(sight)
+        if self.viewport.sight != before:
+            self.viewport.trail.leave(before)
         self.cursor.keep_in_sight()
 
     # Searching

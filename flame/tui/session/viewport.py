@@ -9,6 +9,8 @@ import numpy as np
 
 from flame.core.columns import I8
 from flame.tui.session.anchors import Anchor, anchor_of, span_of
+from flame.tui.session.joined_rows import OpenChains
+from flame.tui.session.open_chains import OpenPaths, opened_at, paths_of
 from flame.tui.session.row_layout import Item, Span, TreeLayout
 from flame.tui.toolkit.back_stack import BackStack
 
@@ -22,17 +24,25 @@ class Zoom(NamedTuple):
     span: Span
 
 
+class Sight(NamedTuple):
+    """What can be undone: the zoomed part and the open chains, by node or, elsewhere, by path."""
+
+    zoom: Zoom | Anchor
+    opened: OpenChains | OpenPaths
+
+
 @dataclass
 class Viewport:
     """The zoomed part of a tree in ``width`` cells, and the items that its rows show.
 
-    ``zooms`` counts how often a part was asked for.
+    A frame in a closed chain is zoomed as the whole chain. ``zooms`` counts how often a part was
+    asked for.
     """
 
     layout: TreeLayout
     width: int = 0
     zoom: Zoom = field(init=False)
-    trail: BackStack[Zoom | Anchor] = field(init=False, default_factory=BackStack)
+    trail: BackStack[Sight] = field(init=False, default_factory=BackStack)
     zooms: int = field(init=False, default=0)
     _items: dict[int, list[Item]] = field(init=False, default_factory=dict)
     _items_of: tuple[Zoom, int] | None = field(init=False, default=None)
@@ -46,8 +56,21 @@ class Viewport:
 
     @property
     def top(self) -> int:
-        """Depth of the first row shown."""
-        return int(self.tree.depth[self.zoom.node])
+        """Number of the first row shown."""
+        return self.row_of(self.zoom.node)
+
+    def row_of(self, node: int) -> int:
+        """Return the number of the row of ``node``, which is that of rows above it."""
+        return int(self.layout.joined.number[node])
+
+    def shown(self, node: int) -> int:
+        """Return the first frame of the closed chain that ``node`` is in, or itself."""
+        return int(self.layout.joined.first[node])
+
+    @property
+    def opened(self) -> OpenChains:
+        """The open chains."""
+        return self.layout.joined.opened
 
     @property
     def total(self) -> int:
@@ -62,28 +85,28 @@ class Viewport:
         return self._deepest[self.zoom] - self.top + 1
 
     def _deepest_row(self) -> int:
-        """Depth of the last row with a frame in the zoomed part."""
-        depth = self.top
+        """Number of the last row with a frame in the zoomed part."""
+        number = self.top
         while True:
-            first, last = self.layout.row(depth + 1).within(self.zoom.span)
+            first, last = self.layout.row(number + 1).within(self.zoom.span)
             if first >= last:
-                return depth
-            depth += 1
+                return number
+            number += 1
 
-    def items(self, depth: int) -> list[Item]:
-        """Return what the row of ``depth`` shows."""
+    def items(self, number: int) -> list[Item]:
+        """Return what row ``number`` shows."""
         if self._items_of != (self.zoom, self.width):
             self._items_of = (self.zoom, self.width)
             self._items.clear()
-        if depth not in self._items:
-            self._items[depth] = self.layout.items(depth, self.zoom.span, self.width)
-        return self._items[depth]
+        if number not in self._items:
+            self._items[number] = self.layout.items(number, self.zoom.span, self.width)
+        return self._items[number]
 
     def item_of(self, node: int) -> Item | None:
         """Return the item that shows ``node``; None where it is too small to leave a mark."""
-        depth = int(self.tree.depth[node])
-        place = self.layout.row(depth).place(node)
-        fits = (item for item in self.items(depth) if item.first <= place < item.last)
+        number = self.row_of(node)
+        place = self.layout.row(number).place(self.shown(node))
+        fits = (item for item in self.items(number) if item.first <= place < item.last)
         return next(fits, None)
 
     def in_whole_run(self, node: int) -> bool:
@@ -91,7 +114,7 @@ class Viewport:
         item = self.item_of(node)
         if item is None or item.frames == 1:
             return False
-        return self._zoom_of_run(item, int(self.tree.depth[node])).span == self.zoom.span
+        return self._zoom_of_run(item, self.row_of(node)).span == self.zoom.span
 
     def cell_of(self, node: int) -> int:
         """Return the cell where ``node`` begins."""
@@ -118,6 +141,13 @@ class Viewport:
         held: I8 = inside[(left < span.high) & (left + tree.total[inside] > span.low)]
         return held
 
+    def innermost(self, node: int) -> int:
+        """Return the innermost frame in the zoomed part of the chain around ``node``, if closed."""
+        held = self.held(self.layout.joined.members(node))
+        if not len(held):
+            return node
+        return int(held[0 if self.tree.arrangement.inverted else -1])
+
     def widest_at_top(self) -> int:
         """Return the widest frame in the first row of the zoomed part."""
         row = self.layout.row(self.top)
@@ -130,7 +160,7 @@ class Viewport:
 
     def zoom_of(self, node: int) -> Zoom:
         """Find the zoom that shows ``node``, or what has any width above it, screen-wide."""
-        shown = self.with_width(node)
+        shown = self.shown(self.with_width(node))
         return Zoom(shown, self.layout.span(shown))
 
     def with_width(self, node: int) -> int:
@@ -144,22 +174,20 @@ class Viewport:
         item = self.item_of(node)
         if item is None or item.frames == 1 or self.in_whole_run(node):
             return self.zoom_of(node)
-        return self._zoom_of_run(item, int(self.tree.depth[node]))
+        return self._zoom_of_run(item, self.row_of(node))
 
-    def _zoom_of_run(self, item: Item, depth: int) -> Zoom:
-        row = self.layout.row(depth)
+    def _zoom_of_run(self, item: Item, number: int) -> Zoom:
+        row = self.layout.row(number)
         first, last = int(row.nodes[item.first]), int(row.nodes[item.last - 1])
         span = Span(int(row.low[item.first]), int(row.high[item.last - 1]))
-        above = self._common(first, last)
-        return Zoom(above, span)
+        return Zoom(self.shown(self._above_both(first, last)), span)
 
-    def _common(self, first: int, last: int) -> int:
-        """The closest frame above both nodes of one depth."""
-        parent = self.tree.parent
-        while True:
-            first, last = int(parent[first]), int(parent[last])
-            if first == last:
-                return first
+    def _above_both(self, first: int, last: int) -> int:
+        """The closest frame above ``first`` and, in the same row and not before it, ``last``."""
+        above = int(self.tree.parent[first])
+        while last >= self.tree.end[above]:
+            above = int(self.tree.parent[above])
+        return above
 
     def panned(self, step: int) -> Zoom:
         """Return the zoom that lies a quarter of the width aside, as far as the tree reaches."""
@@ -185,7 +213,7 @@ class Viewport:
         """The zoom that shows ``span``, below ``node`` or the closest frame above around it all."""
         while node and not self._around(node, span):
             node = max(int(self.tree.parent[node]), 0)
-        return Zoom(node, span)
+        return Zoom(self.shown(node), span)
 
     def _around(self, node: int, span: Span) -> bool:
         own = self.layout.span(node)
@@ -197,6 +225,8 @@ class Viewport:
         if self.zoom == whole:
             return self.zoom_of(max(int(self.tree.parent[self.zoom.node]), 0))
         return whole
+
+    # For other trees
 
     def anchor(self, zoom: Zoom) -> Anchor:
         """``zoom`` for other trees."""
@@ -210,19 +240,65 @@ class Viewport:
         span = span_of(self.layout, anchor.edges)
         return self._zoom_of_span(span, node) if span.low < span.high else self.zoom_of(node)
 
-    # Zooming
+    @property
+    def open_paths(self) -> OpenPaths:
+        """The open chains for other trees."""
+        return paths_of(self.layout.joined)
+
+    def anchored(self, sight: Sight) -> Sight:
+        """``sight`` for other trees."""
+        zoom, opened = sight
+        if isinstance(zoom, Zoom):
+            zoom = self.anchor(zoom)
+        if isinstance(opened, OpenChains):
+            opened = paths_of(self.layout.joined.reopened(opened))
+        return Sight(zoom, opened)
+
+    # Zooming and opening
+
+    @property
+    def sight(self) -> Sight:
+        """What is shown."""
+        return Sight(self.zoom, self.opened)
 
     def zoom_to(self, target: Zoom) -> None:
         """Show ``target``, and remember what was shown before."""
         self.zooms += 1
         if target != self.zoom:
-            self.trail.leave(self.zoom)
+            self.trail.leave(self.sight)
             self.zoom = target
 
+    def open(self, opened: OpenChains) -> None:
+        """Open these chains and close all others, and remember what was shown before."""
+        self.trail.leave(self.sight)
+        self.lay_out(opened)
+
+    def lay_out(self, opened: OpenChains | OpenPaths) -> None:
+        """Show these chains open; what is zoomed stays, except for a part of a closed chain."""
+        if isinstance(opened, OpenPaths):
+            opened = opened_at(self.layout.joined, opened)
+        if opened == self.opened:
+            return
+        self.layout = self.layout.reopened(opened)
+        self._items.clear()
+        self._deepest.clear()
+        whole = self.zoom.span == self.layout.span(self.zoom.node)
+        self.zoom = (
+            self.zoom_of(self.zoom.node)
+            if whole
+            else self.zoom._replace(node=self.shown(self.zoom.node))
+        )
+
     def undo(self, forward: bool = False) -> bool:
-        """Go back to the zoom before, or forward again; False if there is none."""
-        target = self.trail.go(1 if forward else -1, self.zoom)
+        """Go back to what was shown before, or forward again; False if there is nothing."""
+        target = self.trail.go(1 if forward else -1, self.sight)
         if target is not None:
             self.zooms += 1
-            self.zoom = self.zoom_at(target) if isinstance(target, Anchor) else target
+            self.show(target)
         return target is not None
+
+    def show(self, sight: Sight) -> None:
+        """Show ``sight``, of this tree or of another."""
+        self.lay_out(sight.opened)
+        zoom = sight.zoom
+        self.zoom = self.zoom_at(zoom) if isinstance(zoom, Anchor) else zoom

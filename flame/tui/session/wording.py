@@ -51,6 +51,7 @@ _LEVELS = {
     "native": "C and C++ frames of the launch",
     "launch": "the API call that launched it",
     "shapes": "tensor shapes of the innermost range",
+    "category": "what kernels compute: matrix products, …",
     "kernel": "kernel, copy, memset or graph",
     "sass": "instruction of the kernel, by PC samples",
     "stall": "what a warp waited for there",

@@ -18,6 +18,7 @@ class Action(StrEnum):
     """Name what can be asked of a screen: it has a method ``action_…`` for each of its commands."""
 
     COLLAPSE = auto()
+    COLOURS = auto()
     COPY = auto()
     COVERAGE = auto()
     DETAILS = auto()
@@ -25,9 +26,11 @@ class Action(StrEnum):
     EXPORT = auto()
     FILTERS = auto()
     FOLD = auto()
+    FRAMEWORK = auto()
     HELP = auto()
     HOTTEST = auto()
     INVERT = auto()
+    KERNEL_NAMES = auto()
     LEAVE = auto()
     LEVEL = auto()
     LEVELS = auto()
@@ -76,6 +79,7 @@ class Move(StrEnum):
     """Name the moves within a view; each view has its own meaning of them, or none."""
 
     ACROSS = auto()
+    CHAIN = auto()
     CLOSER = auto()
     COLUMN = auto()
     DOWN = auto()

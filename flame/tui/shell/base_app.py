@@ -47,6 +47,7 @@ def _commands() -> type[Provider]:
 class BaseApp(App[None]):
     """Run a screen in flame's look and keys, and say how it ended.
 
+    ``by_category``: what ran on a GPU has the colour of its category, not of its level.
     ``failure`` is why nothing is shown, ``crash`` an error that should not have happened.
     """
 
@@ -64,6 +65,7 @@ class BaseApp(App[None]):
         self.animation_level = "none"
         self.failure: FlameError | None = None
         self.crash: Exception | None = None
+        self.by_category = False
         self._masked = False
 
     def on_mount(self) -> None:

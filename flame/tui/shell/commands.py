@@ -13,7 +13,7 @@ from textual.binding import Binding
 from flame.core.projection.levels import LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 
-_RARE = {"rank": "R", "stack": "F", "sass": "I", "stall": "r"}
+_RARE = {"rank": "R", "stack": "F", "category": "T", "sass": "I", "stall": "r"}
 LEVEL_KEYS = {
     **dict(zip((level for level in LEVELS if level not in _RARE), "1234567890", strict=True)),
     **_RARE,
@@ -106,6 +106,15 @@ MOVING = (
         0,
         ("icicle", "sandwich"),
     ),
+    Command(
+        "E",
+        "E",
+        Move.CHAIN(),
+        "open",
+        "open or close the row of joined frames; elsewhere all of them",
+        9,
+        ("icicle", "sandwich"),
+    ),
     Command("pageup", "pgup pgdn", Move.PAGE(-1), "", "scroll a deep tree, a long table"),
     Command("pagedown", "", Move.PAGE(1), "", ""),
 )
@@ -138,7 +147,7 @@ ZOOMING = (
         5,
         ("timeline",),
     ),
-    Command("z", "z Z", Action.UNDO, "undo", "undo, redo: zoom, filter, levels, metric", 12),
+    Command("z", "z Z", Action.UNDO, "undo", "undo, redo: zoom, open, filter, names, …", 12),
     Command("Z", "", Action.REDO, "", ""),
 )
 
@@ -157,6 +166,7 @@ FILTERING = (
     Command("X", "X", Action.QUICK(QuickFilter.WITHOUT), "", "only stacks without it"),
     Command("greater_than_sign", ">", Action.QUICK(QuickFilter.FROM), "", "stacks from it on"),
     Command("H", "H", Action.QUICK(QuickFilter.HIDE), "", "hide it, keep what is below"),
+    Command("P", "P", Action.FRAMEWORK, "", "hide the frames of frameworks, or show them"),
 )
 
 SHOWING = (
@@ -166,7 +176,7 @@ SHOWING = (
     *(
         Command(
             key,
-            "" if place else "1 … 0 R F I r",
+            "" if place else "1 … 0 R F T I r",
             Action.LEVEL(level),
             "",
             "" if place else _LEVEL_HELP,
@@ -187,6 +197,8 @@ SHOWING = (
     Command(
         "s", "s", Action.SORT(1), "sort", "order: weight, name, start; columns of the table", 14
     ),
+    Command("K", "K", Action.KERNEL_NAMES(1), "names", "kernel names: short, base, demangled", 19),
+    Command("O", "O", Action.COLOURS, "colours", "colours of kernels: by level, by category", 20),
     Command("d", "d", Action.DETAILS, "details", "details pane on or off", 16),
     Command("left_square_bracket", "[ ]", Action.SCROLL_DETAILS(-1), "", "scroll the details"),
     Command("right_square_bracket", "", Action.SCROLL_DETAILS(1), "", ""),
@@ -325,6 +337,7 @@ _IDS = {
     "scroll_details_next": "details_down",
     "coverage": "notes",
     "theme_next": "theme",
+    "kernel_names_next": "kernel_names",
     "window_next": "window",
     "set_mark": "mark",
     "parts_next": "parts",

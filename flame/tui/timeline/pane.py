@@ -139,7 +139,7 @@ class TimelinePane(Pane):
         if self._time is not None:
             if not self.busy:
                 self._follow(self._time)
-            self.rows.show(self._time, self.shown.exact.text)
+            self.rows.show(self._time, self.shown.view.tree.frames, self.shown.exact.text)
         self.query_one("#timeline-head", Lines).update()
 
     def on_resize(self) -> None:

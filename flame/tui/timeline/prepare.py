@@ -8,6 +8,7 @@ from time import monotonic
 from flame.core.columns import Bool
 from flame.core.timeline.highlight import (
     Highlight,
+    category_looks,
     highlight,
     matching_intervals,
     passing_intervals,
@@ -64,13 +65,14 @@ class TimelineWork:
         rows = self._timeline = self._timeline or timeline(profile)
         if self._passing is None:
             self._passing = passing_intervals(rows, profile, tree, shown.selection.where)
-        found, exact = self._found, shown.exact.text if shown.folds_numbers else ()
-        hits = (
-            matching_intervals(rows, tree, found.matches.mask, found.query.compile(), exact)
-            if found
-            else None
-        )
-        self._light = highlight(rows, self._passing, hits)
+        found, hits = self._found, None
+        if found:
+            pattern, exact = found.query.compile(), found.query.exact
+            unfolded = shown.exact.text if shown.folds_numbers else ()
+            mask = found.matches.mask
+            hits = matching_intervals(rows, tree, mask, pattern, exact, unfolded)
+        looks = category_looks(rows, profile) if shown.selection.colours == "category" else None
+        self._light = highlight(rows, self._passing, hits, looks)
 
     def result(self) -> tuple[Timeline, Highlight]:
         """Return what `run` has worked out."""

@@ -14,7 +14,9 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
-from flame.core.model.frames import Kind
+from flame.core.model.frames import Frame, FrameTable, Kind
+from flame.core.names.kernel_category import CATEGORIES
+from flame.core.timeline.highlight import CATEGORY_LOOKS
 from flame.core.timeline.raster import Bar, Shading, shade
 from flame.core.units import BLOCKS, format_percent
 from flame.tui.timeline.time_view import TimeView
@@ -71,6 +73,7 @@ class TimelineRows(RowView):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._view: TimeView | None = None
+        self._frames: FrameTable | None = None
         self._text: Sequence[str] = ()
         self._shaded: object = None
         self._brushed: object = None
@@ -83,11 +86,11 @@ class TimelineRows(RowView):
 
     # Layout
 
-    def show(self, view: TimeView, text: Sequence[str]) -> None:
-        """Draw ``view``, whose frames are called ``text``, as far as the screen differs."""
+    def show(self, view: TimeView, frames: FrameTable, text: Sequence[str]) -> None:
+        """Draw ``view`` of ``frames``, called ``text``, as far as the screen differs."""
         width = self.inner.width
         if view is not self._view or text is not self._text or width != self._room:
-            self._view, self._text, self._room = view, text, width
+            self._view, self._frames, self._text, self._room = view, frames, text, width
             self._lay_out(view, width)
             self._strips.clear()
         if not width:
@@ -106,8 +109,8 @@ class TimelineRows(RowView):
         self.cells = max(width - self.labels, 1)
 
     def on_resize(self) -> None:
-        if self._view is not None:
-            self.show(self._view, self._text)
+        if self._view is not None and self._frames is not None:
+            self.show(self._view, self._frames, self._text)
 
     def _reveal(self, row: int) -> None:
         height, top = self.size.height, self.scroll_offset.y
@@ -180,19 +183,20 @@ class TimelineRows(RowView):
 
     def _bar(self, view: TimeView, bar: Bar) -> Segment:
         width, item = bar.right - bar.left, bar.item
-        name = self._text[int(view.timeline.frame[item])]
+        assert self._frames is not None
+        frame = int(view.timeline.frame[item])
+        name = self._text[frame]
         label = cut(name, width - 1) if width > _LEAST_LABEL else ""
         text = take(EDGE + fill(label, width - 1), width)
-        return Segment(text, self._style(view, item, name))
+        return Segment(text, self._style(view, item, self._frames[frame], name))
 
-    def _style(self, view: TimeView, item: int, name: str) -> Style:
+    def _style(self, view: TimeView, item: int, frame: Frame, name: str) -> Style:
         palette, highlight = self.look.palette, view.highlight
         if item == view.cursor.item:
             return palette.cursor
         if highlight.matching is not None and highlight.matching[item]:
             return palette.match
-        kind = Kind(int(view.timeline.kind[item]))
-        return palette.frame(kind, name, not highlight.bright[item])
+        return palette.frame(frame, name, not highlight.bright[item])
 
     def _marked(
         self, view: TimeView, number: int, shading: Shading, segments: list[Segment]
@@ -249,7 +253,7 @@ class TimelineRows(RowView):
 
 def _looks(shading: Shading, tint: tuple[int, int]) -> I8:
     """What decides on each cell's style: `_BARS` + place of a bar, else see `_block_style`."""
-    looks = np.where(shading.lit > 0, shading.kind.astype(np.int64), _QUIET)
+    looks = np.where(shading.lit > 0, shading.look.astype(np.int64), _QUIET)
     looks[shading.cover <= 0] = _BLANK
     looks[slice(*tint)] += _TINTED
     for place, bar in enumerate(shading.bars):
@@ -266,7 +270,7 @@ def _blocks(shading: Shading) -> str:
 
 @lru_cache(1024)
 def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> Style:
-    """The style of blocks that are mostly of the kind ``look``, quiet or blank; tinted or not."""
+    """The style of blocks that mostly have the ``look``, quiet or blank; tinted or not."""
     if look >= _TINTED + _BLANK:
         base += palette.tint
         look -= _TINTED
@@ -276,4 +280,6 @@ def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> S
         return base + palette.quiet
     if searching:
         return base + palette.match_ink
+    if look >= CATEGORY_LOOKS:
+        return base + palette.category_ink(CATEGORIES[look - CATEGORY_LOOKS])
     return base + palette.ink(Kind(look))

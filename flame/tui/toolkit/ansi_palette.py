@@ -9,8 +9,26 @@ from functools import lru_cache
 
 from rich.style import Style
 
-from flame.core.model.frames import Kind
-from flame.tui.toolkit.colours import BLACK, WHITE, StallClass, class_of_title, shade_of
+from flame.core.model.frames import Frame, Kind
+from flame.core.names.kernel_category import (
+    ATTENTION,
+    CATEGORIES,
+    COMMUNICATION,
+    COPY,
+    ELEMENTWISE,
+    INDEXING,
+    MATRIX,
+    NORMALISATION,
+    OTHER,
+)
+from flame.tui.toolkit.colours import (
+    BLACK,
+    WHITE,
+    StallClass,
+    category_hue,
+    look_of,
+    shade_of,
+)
 from flame.tui.toolkit.palette import Palette
 
 _WHITE_INK = ("blue", "magenta", "red", "bright_black")
@@ -36,6 +54,16 @@ _NAMED_STALLS = {
     StallClass.ISSUE: "yellow",
     StallClass.OTHER: "bright_black",
 }
+_NAMED_CATEGORIES = {
+    MATRIX: "yellow",
+    ATTENTION: "blue",
+    NORMALISATION: "green",
+    ELEMENTWISE: "bright_yellow",
+    INDEXING: "cyan",
+    COMMUNICATION: "red",
+    COPY: "magenta",
+    OTHER: "bright_black",
+}
 
 _GREY = ("bright_black",)
 
@@ -43,14 +71,20 @@ _GREY = ("bright_black",)
 class SixteenColours(Palette):
     """Style everything in nothing but the terminal's own sixteen colours."""
 
-    def __init__(self) -> None:
-        super().__init__(BLACK, WHITE)
+    def __init__(self, by_category: bool = False) -> None:
+        super().__init__(BLACK, WHITE, by_category=by_category)
 
-    def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
+    def frame(self, frame: Frame, name: str, faded: bool = False) -> Style:
+        kind, hue = look_of(frame, name, self.by_category)
         if kind == Kind.STALL:
-            return _named(_NAMED_STALLS[class_of_title(name)], faded)
+            return _named(_NAMED_STALLS[StallClass(hue)], faded)
+        if kind == Kind.CATEGORY:
+            return _named(_NAMED_CATEGORIES[CATEGORIES[hue]], faded)
         names = _NAMED.get(kind, _GREY)
         return _named(names[shade_of(name) % len(names)], faded)
+
+    def category(self, category: str) -> Style:
+        return _named(_NAMED_CATEGORIES[CATEGORIES[category_hue(category)]], False)
 
     def kind(self, kind: Kind) -> Style:
         return _named(_NAMED.get(kind, _GREY)[0], False)
@@ -62,6 +96,9 @@ class SixteenColours(Palette):
 
     def ink(self, kind: Kind) -> Style:
         return Style(color=_NAMED[kind][0]) if kind in _NAMED else Style(dim=True)
+
+    def category_ink(self, category: str) -> Style:
+        return Style(color=_NAMED_CATEGORIES[category])
 
     def stall(self, one: StallClass) -> Style:
         return Style(color=_NAMED_STALLS[one])
@@ -97,16 +134,22 @@ def _named(paper: str, faded: bool) -> Style:
 class NoColours(SixteenColours):
     """Style without any colour: frames are underlined, matches bold, what is selected reversed."""
 
-    def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
+    def frame(self, frame: Frame, name: str, faded: bool = False) -> Style:
         return Style(underline=True, dim=faded or None)
 
     def kind(self, kind: Kind) -> Style:
+        return Style(underline=True)
+
+    def category(self, category: str) -> Style:
         return Style(underline=True)
 
     def run(self, cover: float, matching: bool, faded: bool) -> Style:
         return Style(bold=True) if matching else Style(dim=True)
 
     def ink(self, kind: Kind) -> Style:
+        return Style()
+
+    def category_ink(self, category: str) -> Style:
         return Style()
 
     def stall(self, one: StallClass) -> Style:

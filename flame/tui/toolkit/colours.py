@@ -6,8 +6,20 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from zlib import crc32
 
-from flame.core.model.frames import Kind
+from flame.core.model.frames import ACTIVITY_KINDS, Frame, Kind
+from flame.core.model.grouping import category_of_frame
 from flame.core.model.stalls import stall_of
+from flame.core.names.kernel_category import (
+    ATTENTION,
+    CATEGORIES,
+    COMMUNICATION,
+    COPY,
+    ELEMENTWISE,
+    INDEXING,
+    MATRIX,
+    NORMALISATION,
+    OTHER,
+)
 from flame.core.projection.levels import LEVELS
 
 RGB = tuple[int, int, int]
@@ -48,6 +60,7 @@ HUES: dict[Kind, RGB] = {
     Kind.REST: (148, 148, 154),
     Kind.FRAME: (238, 138, 88),
     Kind.RANK: (190, 182, 164),
+    Kind.CATEGORY: (200, 200, 200),
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 
@@ -74,6 +87,18 @@ STALLS: dict[StallClass, RGB] = {
 }
 """Hues of stall reasons: a scale of their own, told apart with any kind of colour vision."""
 
+CATEGORY_HUES: dict[str, RGB] = {
+    MATRIX: (230, 152, 20),
+    ATTENTION: (90, 144, 246),
+    NORMALISATION: (50, 221, 146),
+    ELEMENTWISE: (240, 238, 60),
+    INDEXING: (195, 246, 233),
+    COMMUNICATION: (246, 94, 80),
+    COPY: (223, 164, 227),
+    OTHER: (147, 145, 145),
+}
+"""One hue per category of kernels, after Okabe and Ito: told apart with any colour vision."""
+
 ON_DARK = (-0.10, -0.03, 0.05, 0.16, 0.28)
 ON_LIGHT = (-0.10, -0.06, -0.01, 0.05, 0.11)
 STRONG = (0.12, 0.19, 0.27, 0.35, 0.44)
@@ -96,7 +121,24 @@ def shade_of(name: str) -> int:
     return _hash(name) % SHADES
 
 
-def hue_of(kind: Kind, name: str) -> int:
+def look_of(frame: Frame, name: str, by_category: bool) -> tuple[Kind, int]:
+    """Pick the kind in whose colour ``frame``, called ``name``, is drawn, and which of its hues.
+
+    What ran on a GPU has the colour of its level, or ``by_category``.
+    """
+    if frame.kind == Kind.CATEGORY:
+        return Kind.CATEGORY, category_hue(frame.name)
+    if by_category and frame.kind in ACTIVITY_KINDS:
+        return Kind.CATEGORY, category_hue(category_of_frame(frame))
+    return frame.kind, _hue_of(frame.kind, name)
+
+
+def category_hue(category: str) -> int:
+    """Tell which hue of `Kind.CATEGORY` the frames of ``category`` have."""
+    return CATEGORIES.index(category) if category in CATEGORIES else CATEGORIES.index(OTHER)
+
+
+def _hue_of(kind: Kind, name: str) -> int:
     """Pick the hue of ``kind`` that frames called ``name`` have; most kinds have but one, 0."""
     if kind == Kind.STALL:
         return class_of_title(name)
@@ -115,6 +157,8 @@ def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int
         own = WARM[hue]
     elif kind == Kind.STALL:
         own = STALLS[StallClass(hue)]
+    elif kind == Kind.CATEGORY:
+        own = CATEGORY_HUES[CATEGORIES[hue]]
     return mix(own, WHITE if part > 0 else BLACK, abs(part))
 
 

@@ -55,7 +55,8 @@ def side_by_side(left: list[Line], right: list[Line], width: int) -> list[Line]:
 def palette_of(widget: Widget) -> Palette:
     """Frame styles that suit ``widget``'s colours."""
     _, _, background, foreground = widget.colors
-    return palette(widget.app, background.rgb, (background + foreground).rgb)
+    by_category = getattr(widget.app, "by_category", False)
+    return palette(widget.app, background.rgb, (background + foreground).rgb, by_category)
 
 
 def change_end(before: Strip | None, strip: Strip) -> int:
@@ -155,6 +156,10 @@ class RowView(ScrollView, can_focus=False):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Repaint everything if the styles are others now."""
         before, self._look = self._look, None
         if before and (before.base, before.palette) != (self.look.base, self.look.palette):
             self.forget()

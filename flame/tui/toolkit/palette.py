@@ -8,7 +8,7 @@ from functools import lru_cache
 from rich.color import Color
 from rich.style import Style
 
-from flame.core.model.frames import Kind
+from flame.core.model.frames import Frame, Kind
 from flame.tui.toolkit.colours import (
     BLACK,
     ON_DARK,
@@ -17,8 +17,9 @@ from flame.tui.toolkit.colours import (
     STALLS,
     STRONG,
     StallClass,
+    category_hue,
     colour,
-    hue_of,
+    look_of,
     mix,
     shade_of,
 )
@@ -37,16 +38,23 @@ _TINT = 0.19
 class Palette:
     """Style frames and marks of a widget whose ``background`` and ``foreground`` are these.
 
-    ``strong`` asks for as much contrast as there can be.
+    ``strong`` asks for as much contrast as there can be. ``by_category``: what ran on a GPU has the
+    colour of its category, not of its level.
     """
 
     background: RGB
     foreground: RGB
     strong: bool = False
+    by_category: bool = False
 
-    def frame(self, kind: Kind, name: str, faded: bool = False) -> Style:
-        """Return a frame; ``faded`` while a search marks others."""
-        return _frame(self, kind, shade_of(name), faded, hue_of(kind, name))
+    def frame(self, frame: Frame, name: str, faded: bool = False) -> Style:
+        """Return ``frame``, which is called ``name``; ``faded`` while a search marks others."""
+        kind, hue = look_of(frame, name, self.by_category)
+        return _frame(self, kind, shade_of(name), faded, hue)
+
+    def category(self, category: str) -> Style:
+        """Return the name of a category of kernels, as in a legend."""
+        return _frame(self, Kind.CATEGORY, 2, False, category_hue(category))
 
     def kind(self, kind: Kind) -> Style:
         """Return a word that stands for a kind, such as a level's name."""
@@ -59,6 +67,11 @@ class Palette:
     def ink(self, kind: Kind) -> Style:
         """Bars and blocks that stand for ``kind`` on the bare background."""
         own = colour(kind, 2, self.shades)
+        return _ink(own if self.dark else mix(own, BLACK, _INKED))
+
+    def category_ink(self, category: str) -> Style:
+        """Bars and blocks that stand for what is of ``category``."""
+        own = colour(Kind.CATEGORY, 2, self.shades, category_hue(category))
         return _ink(own if self.dark else mix(own, BLACK, _INKED))
 
     def stall(self, one: StallClass) -> Style:

@@ -19,6 +19,10 @@ _MIDDLE_FROM = 16
 # terminal.
 _SILENT = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad")
 _SILENT_RANGES = ((0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF))
+_NAMESPACE = re.compile(r"(?:(?:[A-Za-z_]\w*|\(anonymous namespace\)|<unnamed>)::)+(?=\w)")
+_TOLD = re.compile(r"([\w…]+)(<[^()]*>)")
+_LEAST_BASE = 5
+_MIDDLE_OF_BASE = 12
 _PATH = re.compile(r"[\w\-+*@$\[\]]*(?:(?:::|:?[./])[\w\-+*@$\[\]]+)+")
 # What is the same for all names of a sort, around what tells them apart; none of it backtracks.
 _WRAPPED = re.compile(
@@ -111,28 +115,54 @@ def is_path(name: str) -> bool:
     return _PATH.fullmatch(name) is not None
 
 
+def unwrap(name: str) -> str:
+    """``name`` without what PyTorch puts around it: ``Linear_3`` of ``nn.Module: Linear_3``."""
+    wrapped = _WRAPPED.fullmatch(name)
+    return wrapped[wrapped.lastgroup or 0] if wrapped else name
+
+
 def cut(name: str, width: int) -> str:
     """``name`` made printable, in at most ``width`` cells, keeping its informative part.
 
-    What PyTorch puts around a name goes first (``nn.Module: Linear_3``). Paths keep their end
-    (``…layers.18.mlp.experts``), other names their beginning and, where there is room, the end
-    that tells siblings apart (``void cutlass::Ker…128x64>``).
+    What PyTorch puts around a name goes first (``nn.Module: Linear_3``), and of the signature of a
+    kernel ``void``, namespaces, and its end, where the parameters are. Paths keep their end
+    (``…layers.18.mlp``), names with arguments these (``vecto…<silu>``), others their beginning and,
+    where there is room, the end that tells siblings apart.
     """
     name = shorten(name)
     text = printable(name)
-    if width_of(text) > width and (wrapped := _WRAPPED.fullmatch(name)):
-        name = wrapped[wrapped.lastgroup or 0]
+    if width_of(text) > width:
+        name = unwrap(name)
         text = printable(name)
     if width_of(text) <= width:
         return text
     if width < 2:
         return take(text, width)
+    if name.startswith("void ") and "<" in name:
+        return cut_start(printable(_without_scope(name)), width)
     if is_path(name):
         return ELLIPSIS + take_last(text, width - 1)
     if width < _MIDDLE_FROM:
         return take(text, width - 1) + ELLIPSIS
+    if told := _TOLD.fullmatch(text):
+        return _cut_arguments(told[1], told[2], width)
     tail = (width - 1) // 3
     return take(text, width - 1 - tail) + ELLIPSIS + take_last(text, tail)
+
+
+def _without_scope(signature: str) -> str:
+    """The name of a kernel and its template arguments, and behind them what else there is."""
+    return _NAMESPACE.sub("", signature.removeprefix("void "))
+
+
+def _cut_arguments(base: str, arguments: str, width: int) -> str:
+    """A name with arguments, which tell more than its own."""
+    arguments = f"<{cut(arguments[1:-1], width - _LEAST_BASE - 3)}>"
+    room = width - width_of(arguments)
+    tail = room // 3 if room >= _MIDDLE_OF_BASE else 0
+    if width_of(base) > room:
+        base = take(base, room - 1 - tail) + ELLIPSIS + take_last(base, tail)
+    return base + arguments
 
 
 def cut_start(text: str, width: int) -> str:

@@ -119,13 +119,14 @@ def filters_of(app: App[Any], ascii_only: bool) -> list[LineFilter]:
     return filters
 
 
-def palette(app: App[Any], background: RGB, foreground: RGB) -> Palette:
+def palette(app: App[Any], background: RGB, foreground: RGB, by_category: bool = False) -> Palette:
     """Styles for what stands on ``background`` in ``app``."""
     if app.no_color:
-        return NoColours()
+        return NoColours(by_category)
     if app.native_ansi_color:
-        return SixteenColours()
-    return Palette(background, foreground, strong=app.theme == CONTRAST.name)
+        return SixteenColours(by_category)
+    strong = app.theme == CONTRAST.name
+    return Palette(background, foreground, strong, by_category)
 
 
 class WithoutColours(LineFilter):

@@ -13,20 +13,25 @@ from flame.core.analysis.wording import short_place
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.cuda import strip_offset
 from flame.core.units import format_count, format_percent, format_value
+from flame.tui.session.open_chains import OpenPaths
 from flame.tui.session.row_layout import Item
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import mark_of
 from flame.tui.toolkit.lines import EDGE, RowView
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, width_of
+from flame.tui.views.chain_label import chain_label
 
 _QUIET = "░"
 _LEAST_LABEL = 3
+_NUMBERS = len("  100.0 %  100.00 ms")
+_WIDE = 60
+"""Cells from which on the names of a chain leave room for its numbers."""
 
 
-def _width(view: TreeView, item: Item, depth: int) -> int:
+def _width(view: TreeView, item: Item, number: int) -> int:
     """What the frames of ``item`` weigh together, as far as they are in the zoomed part."""
-    row, span = view.layout.row(depth), view.viewport.zoom.span
+    row, span = view.layout.row(number), view.viewport.zoom.span
     first, last = item.first, item.last - 1
     total = int(row.before[last] - row.before[first] + row.high[last] - row.low[last])
     left, right = span.low - int(row.low[first]), int(row.high[last]) - span.high
@@ -97,7 +102,7 @@ class Icicle(RowView):
         self._selecting = True
         self._drawn = view.picture
         self._strips: dict[tuple[int, int], Strip] = {}
-        self._revealed: tuple[int, int, tuple[str, ...], Size] | None = None
+        self._revealed: tuple[int, int, OpenPaths, tuple[str, ...], Size] | None = None
         self._hovered = -1
 
     def show(self, view: TreeView, selecting: bool = True) -> None:
@@ -114,7 +119,7 @@ class Icicle(RowView):
 
     @property
     def _first(self) -> int:
-        """The depth of the row closest to the root."""
+        """The number of the row closest to the root."""
         return max(self._view.viewport.top, self._least)
 
     @property
@@ -125,23 +130,26 @@ class Icicle(RowView):
 
     def _reveal(self, view: TreeView) -> None:
         """Scroll a newly selected frame into sight, with a row around it where there is one."""
-        selected = (view.origin, view.viewport.zooms, view.tree.names(view.cursor.node), self.size)
+        zoomed = (view.origin, view.viewport.zooms, view.viewport.open_paths)
+        selected = (*zoomed, view.tree.names(view.cursor.node), self.size)
         if selected == self._revealed:
             return
         self._revealed = selected
         row, height, top = self._row_of(view.cursor.node), self.size.height, self.scroll_offset.y
         margin = 1 if height > 2 else 0
+        # By force: where a chain has just been opened, the scrollbar is still to come.
         if row - margin < top:
-            self.scroll_to(y=max(row - margin, 0), animate=False)
+            self.scroll_to(y=max(row - margin, 0), animate=False, force=True)
         elif row + margin >= top + height:
-            self.scroll_to(y=row + margin - height + 1, animate=False)
+            self.scroll_to(y=row + margin - height + 1, animate=False, force=True)
 
     def _row_of(self, node: int) -> int:
         """The row that ``node`` is in; the first one for a root that is left out."""
-        row = max(int(self._view.tree.depth[node]) - self._first, 0)
+        row = max(self._view.viewport.row_of(node) - self._first, 0)
         return self._rows - 1 - row if self._upwards else row
 
-    def _depth_of(self, row: int) -> int:
+    def _number_of(self, row: int) -> int:
+        """The number of the row of the tree that row ``row`` of the content shows."""
         return self._first + (self._rows - 1 - row if self._upwards else row)
 
     # Drawing
@@ -151,27 +159,29 @@ class Icicle(RowView):
         if self._drawn != view.picture:
             self._drawn = view.picture
             self._strips.clear()
-        depth = self._depth_of(row)
-        here = self._selecting and view.tree.depth[view.cursor.node] == depth
+        number = self._number_of(row)
+        here = self._selecting and view.cursor.row == number
         cursor = view.cursor.node if here else -1
-        if (depth, cursor) not in self._strips:
-            self._strips[depth, cursor] = self._draw(depth, cursor)
-        return self._strips[depth, cursor]
+        if (number, cursor) not in self._strips:
+            self._strips[number, cursor] = self._draw(number, cursor)
+        return self._strips[number, cursor]
 
     def forget(self) -> None:
         self._strips.clear()
         super().forget()
 
-    def _draw(self, depth: int, cursor: int) -> Strip:
+    def _draw(self, number: int, cursor: int) -> Strip:
         view, (blank, palette, _) = self._view, self.look
         marked = cursor >= 0 and view.cursor.in_whole_run
         selected = view.viewport.item_of(cursor) if cursor >= 0 and not marked else None
         segments: list[Segment] = []
         at = 0
-        for item in view.viewport.items(depth):
+        for item in view.viewport.items(number):
             if item.left > at:
                 segments.append(Segment(" " * (item.left - at), blank))
-            segments.append(self._segment(item, depth, palette, item is selected))
+            segments.append(
+                self._segment(item, number, palette, cursor if item is selected else -1)
+            )
             at = item.right
         strip = self.padded(segments, at)
         return strip if selected or cursor < 0 else self._mark(strip, view.viewport.cell_of(cursor))
@@ -181,38 +191,41 @@ class Icicle(RowView):
         mark = Strip([Segment(EDGE, self.look.palette.cursor)], 1)
         return Strip.join([strip.crop(0, cell), mark, strip.crop(cell + 1)])
 
-    def _segment(self, item: Item, depth: int, palette: Palette, selected: bool) -> Segment:
+    def _segment(self, item: Item, number: int, palette: Palette, cursor: int) -> Segment:
         width = item.right - item.left
-        run = item.node < 0
-        text = self._run_text(item, depth, width) if run else self._frame_text(item, width)
-        style = palette.cursor if selected else self._style(item, depth, palette)
-        return Segment(text, style)
+        if item.node < 0:
+            text = self._run_text(item, number, width)
+        else:
+            text = self._frame_text(item, width, cursor)
+        return Segment(text, palette.cursor if cursor >= 0 else self._style(item, number, palette))
 
-    def _style(self, item: Item, depth: int, palette: Palette) -> Style:
+    def _style(self, item: Item, number: int, palette: Palette) -> Style:
         view = self._view
         searching = view.matches.result is not None
-        matching = searching and view.matches.in_item(item, depth) > 0
+        matching = searching and view.matches.in_item(item, number) > 0
         if item.node < 0:
             return palette.run(item.cover, matching, searching and not matching)
         if matching:
             return palette.match
-        tree = view.tree
-        return palette.frame(tree.kind(item.node), tree.name(item.node), searching)
+        tree, node = view.tree, view.viewport.innermost(item.node)
+        frame = tree.frames[int(tree.frame[node])]
+        return palette.frame(frame, tree.name(node), searching)
 
-    def _run_text(self, item: Item, depth: int, width: int) -> str:
+    def _run_text(self, item: Item, number: int, width: int) -> str:
         """How many frames it is and, where there is room, which part of the zoomed one."""
-        number = f" {format_count(item.frames)} narrow "
-        part = format_percent(_width(self._view, item, depth), self._view.viewport.total)
-        fits = [text for text in (f"{number}· {part} ", number) if width_of(text) + 2 <= width]
+        many = f" {format_count(item.frames)} narrow "
+        part = format_percent(_width(self._view, item, number), self._view.viewport.total)
+        fits = [text for text in (f"{many}· {part} ", many) if width_of(text) + 2 <= width]
         return (fits[0] if fits else "").center(width, _QUIET)
 
-    def _frame_text(self, item: Item, width: int) -> str:
-        tree = self._view.tree
-        frame = tree.frames[int(tree.frame[item.node])]
+    def _frame_text(self, item: Item, width: int, cursor: int) -> str:
+        """Name, place and numbers of a frame or closed chain, in which ``cursor`` is selected."""
+        tree, node = self._view.tree, self._frame_named(item.node, cursor)
+        frame = tree.frames[int(tree.frame[node])]
         mark, place = mark_of(frame), short_place(frame)
         label = ""
         if width > _LEAST_LABEL:
-            label = mark + _short(self._view.name(item.node), frame, width - 1 - len(mark))
+            label = mark + self._chain_name(item.node, node, width - 1 - len(mark))
         free = width - 1 - width_of(label)
         if place and free >= 2 + width_of(printable(place)):
             label += f"  {printable(place)}"
@@ -220,6 +233,32 @@ class Icicle(RowView):
         if free > len("  100.0 %"):
             label += self._numbers(item.node, free)
         return EDGE + fill(label, width - 1)
+
+    def _frame_named(self, node: int, cursor: int) -> int:
+        """Which frame of the closed chain that begins with ``node`` its label has to name.
+
+        That is the selected one, or the first match, or else the innermost one.
+        """
+        if cursor >= 0:
+            return cursor
+        found = self._view.matches.result
+        if found is not None:
+            members = self._view.layout.joined.members(node)
+            matching = members[found.matches.mask[members]]
+            if len(matching):
+                return int(matching[0])
+        return self._view.viewport.innermost(node)
+
+    def _chain_name(self, first: int, node: int, width: int) -> str:
+        """The name of ``node``, with those of the others in the closed chain from ``first`` on."""
+        view = self._view
+        members = view.layout.joined.members(first).tolist()
+        if len(members) == 1:
+            return _short(view.name(node), view.tree.frames[int(view.tree.frame[node])], width)
+        names = [view.name(member) for member in members]
+        named = None if node == view.viewport.innermost(first) else members.index(node)
+        room = width - _NUMBERS if width >= _WIDE else width
+        return chain_label(names, room, named, view.tree.arrangement.inverted)
 
     def _numbers(self, node: int, free: int) -> str:
         """Share of the zoomed part and value, as far as there is room."""
@@ -232,20 +271,21 @@ class Icicle(RowView):
     # Mouse
 
     def _item_at(self, event: events.MouseEvent) -> tuple[Item | None, int]:
-        """What is drawn where ``event`` happens, and the depth of that row."""
-        depth = self._depth_of(self.scroll_offset.y + event.y)
-        items = self._view.viewport.items(depth) if depth >= self._first else []
-        return next((i for i in items if i.left <= event.x < i.right), None), depth
+        """What is drawn where ``event`` happens, and the number of that row."""
+        number = self._number_of(self.scroll_offset.y + event.y)
+        items = self._view.viewport.items(number) if number >= self._first else []
+        return next((i for i in items if i.left <= event.x < i.right), None), number
 
     def on_click(self, event: events.Click) -> None:
-        item, depth = self._item_at(event)
+        item, number = self._item_at(event)
         if item is not None:
-            self._view.cursor.select_item(item, depth)
+            self._view.cursor.select_item(item, number)
             self.post_message(self.Chosen(self, zoom=event.chain == 2))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         item, _ = self._item_at(event)
-        self._hover(item.node if item else -1)
+        node = item.node if item else -1
+        self._hover(self._view.viewport.innermost(node) if node >= 0 else -1)
 
     def on_leave(self) -> None:
         self._hover(-1)

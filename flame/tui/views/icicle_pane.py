@@ -10,7 +10,7 @@ from flame.core.model.frames import Kind
 from flame.tui.session.session import Projection
 from flame.tui.views.icicle import Icicle
 from flame.tui.views.overview import Overview
-from flame.tui.views.pane import Pane
+from flame.tui.views.pane import Pane, switch_chains
 
 
 class IciclePane(Pane):
@@ -38,7 +38,7 @@ class IciclePane(Pane):
         return ""
 
     def up(self) -> str:
-        top = self.view.cursor.node == self.view.viewport.zoom.node != 0
+        top = self.view.cursor.at_top and self.view.viewport.zoom.node != 0
         self.view.cursor.move_up()
         return "u zooms out" if top else ""
 
@@ -47,7 +47,7 @@ class IciclePane(Pane):
         return ""
 
     def home(self) -> str:
-        self.view.cursor.select(self.view.viewport.zoom.node)
+        self.view.cursor.move_to_top()
         return ""
 
     def end(self) -> str:
@@ -84,6 +84,9 @@ class IciclePane(Pane):
             tree.kind(max(int(tree.parent[view.cursor.node]), 0)),
         )
         return kind == Kind.SASS or (kind == Kind.STALL and above == Kind.SASS)
+
+    def chain(self) -> str:
+        return switch_chains(self.view)
 
     def closer(self, step: int) -> str:
         self.view.closer(step)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
 from textual.message import Message
 
+from flame.core.analysis.chains import frames_word
 from flame.tui.shell.actions import Move
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class Pane(Vertical):
         """Zoom to what is selected, or whatever this view means by enter."""
         return NOT_HERE
 
+    def chain(self) -> str:
+        """Open or close the chain of frames that is selected, or all chains."""
+        return NOT_HERE
+
     def closer(self, step: int) -> str:
         """Zoom in (+1) or out (-1) by a fixed factor around what is selected."""
         return NOT_HERE
@@ -159,6 +164,7 @@ class Pane(Vertical):
 
 MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
     Move.ACROSS: lambda pane, step: pane.across(step),
+    Move.CHAIN: lambda pane, _: pane.chain(),
     Move.COLUMN: lambda pane, step: pane.column(step),
     Move.CLOSER: lambda pane, step: pane.closer(step),
     Move.DOWN: lambda pane, _: pane.down(),
@@ -178,3 +184,22 @@ MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
 """What a pane does for each move, by a step of -1 or +1 where the move has one."""
 
 assert set(MOVES) == set(Move)
+
+
+def switch_chains(view: TreeView, beside: Sequence[TreeView] = ()) -> str:
+    """Open or close the chain that is selected in ``view``, or all; return a note of it.
+
+    All chains are also those of the views ``beside`` it.
+    """
+    chain, everything = view.chain, not view.viewport.opened.everything
+    if len(chain):
+        view.switch_chain()
+        closed = len(view.layout.joined.members(int(chain[0]))) > 1
+        word = frames_word(len(chain))
+        return f"{word} in one row, E opens it" if closed else f"{word}, a row each, E joins them"
+    views = (view, *beside)
+    if not any(len(one.layout.joined.chains) for one in views):
+        return "no frames to join here: none hands nearly all it holds on"
+    for one in views:
+        one.switch_all(everything)
+    return "all chains open, a row per frame" if everything else "all chains closed"

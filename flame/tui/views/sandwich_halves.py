@@ -9,11 +9,12 @@ import numpy as np
 
 from flame.core.analysis.sandwich import sandwich
 from flame.core.columns import Bool
-from flame.core.model.tree import StackTree
-from flame.tui.session.anchors import Anchor
+from flame.core.model.tree import Arrangement, StackTree
 from flame.tui.session.carry import matching_frames
+from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
 from flame.tui.session.query import SearchResult
 from flame.tui.session.tree_view import TreeView
+from flame.tui.session.viewport import Sight
 
 
 class SandwichHalves(NamedTuple):
@@ -23,11 +24,16 @@ class SandwichHalves(NamedTuple):
     callees: TreeView
 
     @classmethod
-    def of(cls, tree: StackTree, frame: int) -> SandwichHalves:
-        """Return the sandwich of ``frame``, ready to be drawn; grows with the tree."""
+    def of(cls, tree: StackTree, frame: int, opened: bool = False) -> SandwichHalves:
+        """Return the sandwich of ``frame``, ready to be drawn; grows with the tree.
+
+        ``opened``: with all chains open.
+        """
         trees = sandwich(tree, frame)
-        halves = cls(TreeView(trees.callers), TreeView(trees.callees))
+        callers = replace(trees.callers, arrangement=Arrangement(inverted=True))
+        halves = cls(TreeView(callers), TreeView(trees.callees))
         for half in halves:
+            half.viewport.lay_out(ALL_OPEN if opened else ALL_CLOSED)
             half.prepare()
             half.whole = int(tree.total[0])
         return halves
@@ -63,11 +69,11 @@ def _result_in(
 
 
 class SandwichState(NamedTuple):
-    """What `SandwichPane.undo` goes back to: a subject, and the zoom of either half."""
+    """What `SandwichPane.undo` goes back to: a subject, zoom and open chains of either half."""
 
     frame: int
-    callers: Anchor | None = None
-    callees: Anchor | None = None
+    callers: Sight | None = None
+    callees: Sight | None = None
 
 
 class ReadyHalves(NamedTuple):

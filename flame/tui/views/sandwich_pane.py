@@ -16,7 +16,7 @@ from flame.tui.session.tree_view import TreeView
 from flame.tui.toolkit.back_stack import BackStack
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.views.icicle import Icicle
-from flame.tui.views.pane import Pane
+from flame.tui.views.pane import NOT_HERE, Pane, switch_chains
 from flame.tui.views.sandwich_halves import ReadyHalves, SandwichHalves, SandwichState
 from flame.tui.views.sandwich_subject import SandwichSubject, SubjectLine
 
@@ -119,11 +119,11 @@ class SandwichPane(Pane):
         One that ``goes_on`` is a later state of the one that is shown.
         """
         self._frame, self._ticket = goal.frame, self._ticket + 1
-        tree = self.shown.view.tree
+        tree, opened = self.shown.view.tree, self.shown.view.viewport.opened.everything
         self._busy = bool(len(self.shown.view.places(goal.frame)))
 
         def work() -> ReadyHalves:
-            halves = SandwichHalves.of(tree, goal.frame)
+            halves = SandwichHalves.of(tree, goal.frame, opened)
             for old, new in zip(like or (), halves, strict=False):
                 carry(old, new)
             return ReadyHalves(halves, goal, goes_on)
@@ -156,15 +156,14 @@ class SandwichPane(Pane):
     def _moment(self) -> SandwichState:
         if self._halves is None:
             return SandwichState(self._frame)
-        return SandwichState(
-            self._frame, *(half.viewport.anchor(half.viewport.zoom) for half in self._halves)
-        )
+        sights = (half.viewport.anchored(half.viewport.sight) for half in self._halves)
+        return SandwichState(self._frame, *sights)
 
     def _zoom_to(self, moment: SandwichState) -> None:
-        """Zoom the halves as they were."""
-        for half, anchor in zip(self._halves or (), (moment.callers, moment.callees), strict=False):
-            if anchor is not None:
-                half.zoom_to(half.viewport.zoom_at(anchor))
+        """Zoom and open the halves as they were."""
+        for half, sight in zip(self._halves or (), (moment.callers, moment.callees), strict=False):
+            if sight is not None:
+                half.show(sight)
 
     # Undoing
 
@@ -207,7 +206,7 @@ class SandwichPane(Pane):
     def up(self) -> str:
         if self._above:
             self.view.cursor.move_down()
-        elif self.view.cursor.node == self.view.viewport.zoom.node:
+        elif self.view.cursor.at_top:
             return self._enter_callers()
         else:
             self.view.cursor.move_up()
@@ -217,7 +216,7 @@ class SandwichPane(Pane):
         if self._halves is None:
             return ""
         self._above = True
-        self.view.cursor.select(self.view.viewport.zoom.node)
+        self.view.cursor.move_to_top()
         self._settle()
         return "" if self._above else "nothing above it"
 
@@ -225,10 +224,7 @@ class SandwichPane(Pane):
         if not self._above:
             self.view.cursor.move_down()
             return ""
-        if (
-            self.view.cursor.node == self.view.viewport.zoom.node
-            or self.view.tree.depth[self.view.cursor.node] == 1
-        ):
+        if self.view.cursor.at_top or self.view.cursor.row == 1:
             return self.home()
         self.view.cursor.move_up()
         return ""
@@ -236,7 +232,7 @@ class SandwichPane(Pane):
     def home(self) -> str:
         self._above = False
         if self._halves is not None:
-            self.view.cursor.select(self.view.viewport.zoom.node)
+            self.view.cursor.move_to_top()
         return ""
 
     def end(self) -> str:
@@ -258,6 +254,12 @@ class SandwichPane(Pane):
         if self._halves is not None and self.view.cursor.node:
             self._change(self.view.zoom_in)
         return ""
+
+    def chain(self) -> str:
+        if self._halves is None:
+            return NOT_HERE
+        other = self._halves[1 if self.view is self._halves[0] else 0]
+        return str(self._change(lambda: switch_chains(self.view, [other])))
 
     def out(self) -> str:
         if self._halves is not None:
@@ -323,7 +325,7 @@ class SandwichPane(Pane):
         if self._halves is None:
             return
         room = max(self.size.height - 1, 0)
-        above, below = (len(half.tree.rows) - 1 for half in self._halves)
+        above, below = (len(half.layout.joined.rows) - 1 for half in self._halves)
         height = above if above + below <= room else min(max(room // 2, room - below), above)
         callers = self.query_one("#callers")
         if callers.styles.height != Scalar.from_number(height):

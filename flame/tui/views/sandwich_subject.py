@@ -72,8 +72,8 @@ class SubjectLine(Lines):
         result = subject.halves.callees.matches.result
         if result is not None and result.matches.mask[0]:
             return palette.match
-        kind, name = tree.frames[subject.frame].kind, tree.text[subject.frame]
-        return palette.frame(kind, name, result is not None)
+        frame, name = tree.frames[subject.frame], tree.text[subject.frame]
+        return palette.frame(frame, name, result is not None)
 
 
 def subject_facts(subject: SandwichSubject) -> list[str]:

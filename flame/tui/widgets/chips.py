@@ -13,6 +13,7 @@ from flame.core.projection.filters import (
     Devices,
     Filter,
     HideFrames,
+    HideFramework,
     HideStacks,
     Include,
     MinShare,
@@ -87,6 +88,8 @@ def value_of(filter_: Filter, profile: Profile | None = None) -> str:
         return f"{filter_.percent:g} %"
     if isinstance(filter_, Devices | Streams | Pids | Tids):
         return printable(_names(filter_, profile) or ", ".join(map(str, filter_.ids)))
+    if isinstance(filter_, HideFramework):
+        return "frames of frameworks"
     name = exact_name(filter_.pattern) or folded_name(filter_.pattern)
     return printable(filter_.pattern if name is None else name) or "[empty]"
 

@@ -140,11 +140,14 @@ def _model(name: str) -> str:
 def _modes(selection: Selection, usual: Order) -> Line:
     """A word for everything that makes the picture other than usual; a click takes it back."""
     arrangement, naming = selection.arrangement, selection.naming
+    names = naming.kernel_names
     modes = [
         ("inverted", Action.INVERT.click(), arrangement.inverted),
         ("recursion collapsed", Action.COLLAPSE.click(), arrangement.collapsed),
         (f"by {arrangement.order}", Action.SORT.click(1), arrangement.order != usual),
         ("layers folded", Action.LEVELS.click(), naming.fold),
+        (f"{names} names", Action.KERNEL_NAMES.click(1), names != "short"),
+        ("by category", Action.COLOURS.click(), selection.colours == "category"),
     ]
     line: Line = []
     for word, action, on in modes:

@@ -15,9 +15,10 @@ from flame.core.analysis.trace_summary import TraceSummary, summarize
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
 from flame.core.model.profile import Profile
+from flame.core.names.kernel_category import CATEGORIES
 from flame.core.units import format_count, format_ns, format_value
 from flame.tui.shell.commands import GROUPS_OF_ALL, MOUSE, Command, Groups, grouped
-from flame.tui.toolkit.lines import Line, Lines, Piece, side_by_side
+from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, side_by_side
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, printable, wrap
 
@@ -126,9 +127,22 @@ def _reading(palette: Palette, width: int) -> list[Line]:
         "sass are a kernel's instructions, stall what its warps waited for there: parts of its "
         "time in proportion to PC samples, in colours of their own by what was waited for.",
         "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
+        "By category (O), kernels and copies have the colour of what they do:",
     )
     reading = [[Piece(f"  {part}")] for text in texts for part in wrap(text, width - 2, _LINES)]
-    return [[Piece("Reading the picture", "strong")], colours, *reading]
+    title: Line = [Piece("Reading the picture", "strong")]
+    return [title, colours, *reading, *_category_legend(palette, width)]
+
+
+def _category_legend(palette: Palette, width: int) -> list[Line]:
+    """The colours of all categories, in as many lines as they need."""
+    lines: list[Line] = [[]]
+    for category in CATEGORIES:
+        piece = Piece(f" {category} ", palette.category(category))
+        if line_width([*lines[-1], piece]) + 1 > width:
+            lines.append([])
+        lines[-1] += [Piece(" "), piece]
+    return lines
 
 
 def coverage_lines(profile: Profile, width: int) -> list[Line]:
@@ -139,6 +153,8 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
         lines += indented(f"  {label}".ljust(_FACT), "dim", value, width)
     if summary.gpu_time:
         lines += [[], [Piece("GPU time that has a", "strong")], *_shares(summary)]
+    if summary.categories:
+        lines += [[], [Piece("GPU time of kernels", "strong")], *_categories(summary)]
     if summary.steps:
         lines += [[], [Piece("Profiler steps", "strong")], *_steps(summary.steps)]
     return [*lines, [], *warning_lines(profile, width), [], [Piece("esc closes", "dim")]]
@@ -184,6 +200,15 @@ def _shares(summary: TraceSummary) -> list[Line]:
     for key, (_, share) in summary.titled_coverage.items():
         numbers = f"{share.percent:6.1f} %  {format_ns(share.ns)}"
         rows.append([Piece(f"  {titles[key]}".ljust(26), "dim"), Piece(numbers)])
+    return rows
+
+
+def _categories(summary: TraceSummary) -> list[Line]:
+    """How the GPU time of kernels is shared by what they compute."""
+    rows = []
+    for category, share in summary.categories.items():
+        numbers = f"{share.percent:6.1f} %  {format_ns(share.ns)}"
+        rows.append([Piece(f"  {category}".ljust(30), "dim"), Piece(numbers)])
     return rows
 
 

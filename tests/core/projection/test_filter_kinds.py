@@ -38,6 +38,7 @@ EXAMPLES: tuple[Filter, ...] = (
     filters.HideStacks("--"),
     filters.ShowFrom("^x$"),
     filters.HideFrames(""),
+    filters.HideFramework("^x:"),
     filters.MinShare(0.1),
 )
 

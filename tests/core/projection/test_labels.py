@@ -45,8 +45,8 @@ def test_kernel_names_are_of_kernels_only() -> None:
 
 
 def test_unknown_kernel_names_are_a_usage_error() -> None:
-    with pytest.raises(UsageError, match=r"'short'.*base, demangled, mangled"):
-        Naming("short")
+    with pytest.raises(UsageError, match=r"'full'.*short, base, demangled, mangled"):
+        Naming("full")
 
 
 def test_renames_apply_to_the_name_that_is_shown() -> None:

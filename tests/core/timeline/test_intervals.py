@@ -30,6 +30,7 @@ from flame.core.projection.filter_options import where
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import (
     Highlight,
+    category_looks,
     highlight,
     matching_intervals,
     passing_intervals,
@@ -110,8 +111,10 @@ def test_rows_are_ordered_and_visible_parts_do_not_overlap(
 def test_cells_are_as_busy_as_counted_by_hand(
     trace_file: Path, script: Script, low: int, length: int, width: int, seed: int
 ) -> None:
-    time = timeline(loaded(script, trace_file))
-    lit = highlight(time, np.random.default_rng(seed).random(len(time)) < 0.6)
+    profile = loaded(script, trace_file)
+    time = timeline(profile)
+    looks = category_looks(time, profile) if seed % 2 else None
+    lit = highlight(time, np.random.default_rng(seed).random(len(time)) < 0.6, by_category=looks)
     grid = Grid(TimeWindow(low, low + length), width)
     for lane, shading in shaded(time, lit, grid):
         seen = owners(time, lane)
@@ -122,13 +125,13 @@ def test_cells_are_as_busy_as_counted_by_hand(
             bright = {moment for moment, item in rest.items() if lit.bright[item]}
             assert shading.cover[cell] == pytest.approx(float(share(grid, cell, set(rest))))
             assert shading.lit[cell] == pytest.approx(float(share(grid, cell, bright)))
-            by_kind = {
-                kind: share(grid, cell, {one for one in bright if time.kind[rest[one]] == kind})
-                for kind in Kind
+            by_look = {
+                look: share(grid, cell, {one for one in bright if lit.looks[rest[one]] == look})
+                for look in set(lit.looks.tolist())
             }
-            most = max(by_kind.values())
+            most = max(by_look.values())
             if most:
-                assert by_kind[Kind(int(shading.kind[cell]))] == pytest.approx(float(most))
+                assert by_look[int(shading.look[cell])] == pytest.approx(float(most))
 
 
 @random_traces

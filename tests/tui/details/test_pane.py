@@ -388,7 +388,8 @@ def test_samples_have_no_count_no_mean_and_no_spread() -> None:
     view = TreeView(tree, 100)
     view.cursor.select(node(tree, "main [7]", "main", "work"))
     lines = [text(line) for line in details(view, PALETTE, 60)]
-    assert lines[:3] == [" frame", "work", "source      lib/server.py:12"]
+    title = " frame  one of 3 joined, E opens"
+    assert lines[:3] == [title, "work", "source      lib/server.py:12"]
     assert "total       30  75.0 % of all" in lines
     assert not [line for line in lines if line.startswith(("count", "GPU", "samples"))]
     assert view.tree.metric.title == "samples"

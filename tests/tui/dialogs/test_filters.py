@@ -307,7 +307,7 @@ def titles(shown: str) -> list[str]:
     return [row.removesuffix("·").strip() for row in rows]
 
 
-ON_STACKS = ["only stacks with +", "without +", "from +", "hide +"]
+ON_STACKS = ["only stacks with +", "without +", "from +", "hide +", "frameworks"]
 
 
 async def test_a_trace_without_a_gpu_offers_no_filter_by_what_it_has_not(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ async def test_stacks_of_a_file_offer_what_can_be_said_of_them(stacks: Profile) 
 async def test_operators_are_called_so_and_steps_are_offered(training: Profile) -> None:
     async with stage(dialog(training)) as user:
         assert "NVTX" not in user.read()
-        assert titles(user.read())[4:7] == ["time", "steps", "range"]
+        assert titles(user.read())[5:8] == ["time", "steps", "range"]
         await user.click("  range")
         assert "below such an operator or annotation: NAME, * and ?" in user.read()
         await user.press("escape")

@@ -224,13 +224,13 @@ async def test_on_a_small_screen_the_rows_follow_the_cursor() -> None:
     async with stage(dialog(), (60, 15)) as user:
         assert "↓" in user.read() and "↑ 0" not in user.read()
         assert "esc" not in user.line("presets")
-        await user.press(*["down"] * 12)
+        await user.press(*["down"] * 13)
         assert user.line("▸").startswith("▸ f [ ]  fold")
         assert user.read().startswith("Levels, from the root down")
         await user.click("stall ")
         assert user.line("▸").startswith("▸ r [x]  stall")
         await user.press("pageup")
-        assert user.line("▸").startswith("▸ 0 [x]  kernel")
+        assert user.line("▸").startswith("▸ 1 [ ]  process")
 
 
 async def test_the_wheel_moves_the_cursor() -> None:

@@ -302,6 +302,8 @@ async def test_what_was_scrolled_out_of_sight_stays_there(tmp_path: Path) -> Non
     recording, deep = Recording(tmp_path), tuple(f"r{depth}" for depth in range(40))
     recording.run((*deep, "k"))
     async with follow(recording) as user:
+        user.open_chains()
+        await user.settle()
         await user.press("pagedown")
         icicle = user.screen.query_one(Icicle)
         top = icicle.scroll_offset.y
@@ -309,6 +311,24 @@ async def test_what_was_scrolled_out_of_sight_stays_there(tmp_path: Path) -> Non
         recording.run((*deep, "k"))
         await user.shows(2 * MS)
         assert icicle.scroll_offset.y == top
+
+
+async def test_a_chain_that_is_open_stays_open(tmp_path: Path) -> None:
+    recording, deep = Recording(tmp_path), tuple(f"r{depth}" for depth in range(5))
+    recording.run((*deep, "k"))
+    async with follow(recording) as user:
+        assert "r0 › r1 › r2 › r3 › r4" in user.read("icicle")
+        await user.press("down", "E")
+        for number, path in enumerate(((*deep, "k"), ("a", "k"), (*deep[:2], "b", "k")), 2):
+            recording.run(path)
+            await user.shows(number * MS)
+            lines = user.read("icicle").splitlines()
+            assert [any(f"▏{one}  " in line for line in lines) for one in deep] == [True] * 5
+        await user.press("E")
+        assert "r2 › r3 › r4" in user.read("icicle")
+        recording.run((*deep, "k"))
+        await user.shows(5 * MS)
+        assert "r2 › r3 › r4" in user.read("icicle")
 
 
 # Windows
@@ -470,11 +490,11 @@ async def test_live_keys_are_told_only_here(recording: Recording) -> None:
 
 
 async def test_live_keys_can_be_changed(recording: Recording) -> None:
-    config = replace(DEFAULTS, keys={"pause": "P", "metric_previous": "ctrl+l"})
+    config = replace(DEFAULTS, keys={"pause": "D", "metric_previous": "ctrl+l"})
     async with follow(recording, config=config) as user:
         await user.press("p")
         assert "● live" in user.read("recording")
-        await user.press("P")
+        await user.press("D")
         assert "paused" in user.read("recording")
 
 

@@ -50,6 +50,8 @@ async def test_a_deep_tree_scrolls_with_the_selection_and_by_page(tmp_path: Path
     async with open_app(traces.deep(tmp_path / "deep.sqlite"), (80, 24)) as user:
         icicle = user.screen.query_one(Icicle)
         assert icicle.scroll_offset.y == 0
+        user.open_chains()
+        await user.settle()
         await user.press(*["down"] * 40)
         assert user.selected == "level 38"
         assert "level 38" in user.read("icicle")
@@ -169,6 +171,8 @@ async def test_a_click_on_a_key_in_the_footer_runs_it(decode: Path) -> None:
 async def test_the_wheel_scrolls(tmp_path: Path) -> None:
     async with open_app(traces.deep(tmp_path / "deep.sqlite"), (80, 24)) as user:
         icicle = user.screen.query_one(Icicle)
+        user.open_chains()
+        await user.settle()
         turn = events.MouseScrollDown(icicle, 5, 5, 0, 0, 0, False, False, False)
         icicle.post_message(turn)
         await user.settle()

@@ -42,6 +42,8 @@ class Seen(NamedTuple):
     levels: tuple[str, ...]
     metric: str
     arrangement: object
+    names: str
+    colours: str
     search: str
     typing: bool
     over: type
@@ -72,6 +74,8 @@ def look(user: User) -> Seen:
         shown.view.tree.levels,
         shown.metric.key,
         shown.selection.arrangement,
+        shown.selection.naming.kernel_names,
+        shown.selection.colours,
         screen.finder.query.text if screen.finder.query else "",
         screen.query_one("#search").has_focus,
         type(app.screen),
@@ -169,6 +173,7 @@ EVERYWHERE: dict[str, Check] = {
     "quick_without": Check(filtered(HideStacks)),
     "quick_from": Check(filtered(ShowFrom)),
     "quick_hide": Check(filtered(HideFrames)),
+    "framework": Check(noted("no frames of Python or native code in this trace")),
     "metric_next": Check(lambda before, after: (before.metric, after.metric) == ("gpu", "count")),
     "metric_previous": Check(
         lambda before, after: (before.metric, after.metric) == ("gpu", "host")
@@ -180,10 +185,13 @@ EVERYWHERE: dict[str, Check] = {
     "level_launch": Check(levels(-1)),
     "level_nvtx": Check(levels(-1)),
     "level_shapes": Check(noted("this trace has no shapes frames")),
+    "level_category": Check(levels(1)),
     "level_kernel": Check(levels(-1)),
     "level_rank": Check(noted("this trace has no rank frames")),
     "level_stack": Check(noted("this trace has no stack frames")),
     **{f"level_{level}": Check(noted("no PC samples: --ncu")) for level in ("sass", "stall")},
+    "kernel_names": Check(changed("names")),
+    "colours": Check(changed("colours")),
     "collapse": Check(changed("arrangement")),
     "numbers": Check(noted("no names here that differ only in numbers")),
     "sort": Check(changed("arrangement")),
@@ -212,6 +220,7 @@ IN: dict[str, dict[str, Check]] = {
         "redo": Check(ZOOM, ("plus", "z")),
         "page_up": ANYTHING,
         "page_down": ANYTHING,
+        "chain": Check(noted("no frames to join here")),
         "invert": Check(changed("arrangement")),
     },
     "sandwich": {
@@ -219,6 +228,7 @@ IN: dict[str, dict[str, Check]] = {
         "right": Check(SELECTED, ("down",)),
         "page_up": ANYTHING,
         "page_down": ANYTHING,
+        "chain": Check(noted("all chains open")),
         "zoom": Check(ZOOM, ("down",)),
         "out": Check(ZOOM, ("down", "enter")),
         "escape": Check(ZOOM, ("down", "enter")),

@@ -169,7 +169,7 @@ async def test_operators_are_called_ranges_in_table_and_details(torch: Path) -> 
         user.screen._project(replace(user.screen.wanted, levels=("nvtx", "kernel")))
         await user.rest()
         await user.press("down")
-        assert user.read("details").startswith(" range\n")
+        assert user.read("details").startswith(" range ")
         await show(user, "top")
         assert "nvtx" not in user.read("table") and " range " in user.read("table")
         await user.press("L")

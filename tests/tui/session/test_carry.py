@@ -100,6 +100,16 @@ def test_a_stretch_stays_between_the_same_frames() -> None:
     assert other.viewport.zoom.node == 0
 
 
+def test_a_stretch_takes_in_nothing_new_beside_it() -> None:
+    before = stack_tree({("a",): 40, ("b", "x"): 10, ("c",): 5})
+    shown = TreeView(before, 40)
+    shown.zoom_to(Zoom(0, Span(0, 50)))
+    after = stack_tree({("a",): 40, ("b", "x"): 10, ("n",): 8, ("c",): 5})
+    assert later(shown, after).viewport.zoom.span == Span(0, 50)
+    shown.zoom_to(Zoom(0, Span(50, 55)))
+    assert later(shown, after).viewport.zoom.span == Span(58, 63)
+
+
 def test_the_way_back_goes_through_the_same_frames() -> None:
     shown = view()
     for names in (("a",), ("b",), ("b", "x")):

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
 from rich.color import Color, ColorSystem
 from rich.style import Style
 
-from flame.core.model.frames import Kind
+from flame.core.model.frames import ACTIVITY_KINDS, Frame, Kind
+from flame.core.names.kernel_category import CATEGORIES, COPY, OTHER
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.colours import (
+    CATEGORY_HUES,
     HUES,
     ON_DARK,
     ON_LIGHT,
@@ -19,7 +22,7 @@ from flame.tui.toolkit.colours import (
     STRONG,
     WARM,
     colour,
-    hue_of,
+    look_of,
     mix,
     shade_of,
 )
@@ -105,19 +108,23 @@ def seen(rgb: RGB, kind: str) -> tuple[float, float, float]:
 def names() -> list[str]:
     """One name for each shade in each hue."""
     wanted = product(range(SHADES), range(len(WARM)))
-    return [next(n for n in map(str, range(1000)) if look_of(n) == one) for one in wanted]
+    return [next(n for n in map(str, range(1000)) if shade_and_hue(n) == one) for one in wanted]
 
 
-def look_of(name: str) -> tuple[int, int]:
-    return shade_of(name), hue_of(Kind.FRAME, name)
+def shade_and_hue(name: str) -> tuple[int, int]:
+    return shade_of(name), look_of(Frame(Kind.FRAME, name), name, False)[1]
+
+
+def drawn(palette: Palette, kind: Kind, name: str, faded: bool = False) -> Style:
+    return palette.frame(Frame(kind, name), name, faded)
 
 
 @in_all_themes
 @pytest.mark.parametrize("kind", list(Kind))
 def test_names_are_readable_on_every_colour(palette: Palette, kind: Kind) -> None:
     for name in names():
-        assert contrast(*colours(palette.frame(kind, name))) >= (7 if palette.strong else 4.5)
-        assert contrast(*colours(palette.frame(kind, name, faded=True))) >= 4.5
+        assert contrast(*colours(drawn(palette, kind, name))) >= (7 if palette.strong else 4.5)
+        assert contrast(*colours(drawn(palette, kind, name, faded=True))) >= 4.5
     assert contrast(*colours(palette.kind(kind))) >= 4.5
 
 
@@ -132,7 +139,7 @@ def test_counts_of_narrow_frames_are_quiet_but_readable(palette: Palette, faded:
 @pytest.mark.parametrize("kind", list(Kind))
 def test_names_stay_readable_in_256_colours(palette: Palette, kind: Kind) -> None:
     for name in names():
-        ink, paper = (nearest_of_256(one) for one in colours(palette.frame(kind, name)))
+        ink, paper = (nearest_of_256(one) for one in colours(drawn(palette, kind, name)))
         assert contrast(ink, paper) >= 4.5
 
 
@@ -168,7 +175,7 @@ def test_cursor_and_matches_stand_out_from_all_frames(palette: Palette) -> None:
     for style in (palette.cursor, palette.match):
         assert contrast(*colours(style)) >= 7
         assert style.bold
-    papers = {colours(palette.frame(kind, str(n)))[1] for kind in Kind for n in range(40)}
+    papers = {colours(drawn(palette, kind, str(n)))[1] for kind in Kind for n in range(40)}
     assert colours(palette.cursor)[1] not in papers
     assert colours(palette.match)[1] not in papers
 
@@ -181,6 +188,57 @@ def test_the_usual_levels_differ_for_colour_blind_eyes(deficiency: str) -> None:
         assert distance > 12, (one, other, distance)
 
 
+# Categories of kernels
+
+GEMM, SILU = Frame(Kind.KERNEL, "ampere_sgemm_128x64_tn"), Frame(Kind.KERNEL, "silu_and_mul_kernel")
+
+
+@pytest.mark.parametrize("deficiency", list(DEFICIENCIES))
+def test_categories_differ_for_colour_blind_eyes(deficiency: str) -> None:
+    for one, other in combinations(CATEGORIES, 2):
+        hues = (seen(CATEGORY_HUES[name], deficiency) for name in (one, other))
+        distance = sum((a - b) ** 2 for a, b in zip(*hues, strict=True)) ** 0.5
+        assert distance > 12, (one, other, distance)
+
+
+@in_all_themes
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_categories_are_readable(palette: Palette, category: str) -> None:
+    frame = Frame(Kind.CATEGORY, category)
+    for name in names():
+        assert contrast(*colours(palette.frame(frame, name))) >= (7 if palette.strong else 4.5)
+    assert contrast(*colours(palette.category(category))) >= 4.5
+    assert contrast(rgb(palette.category_ink(category).color), palette.background) >= 3
+
+
+BY_CATEGORY = [*(replace(one, by_category=True) for one in PALETTES.values()), SixteenColours(True)]
+
+
+@pytest.mark.parametrize(
+    ("usual", "palette"),
+    list(zip([*PALETTES.values(), SixteenColours()], BY_CATEGORY, strict=True)),
+)
+def test_kernels_have_the_colour_of_their_category_where_asked_for(
+    usual: Palette, palette: Palette
+) -> None:
+    by_level = [usual.frame(frame, "x").bgcolor for frame in (GEMM, SILU)]
+    assert by_level[0] == by_level[1]
+    assert palette.frame(GEMM, "x").bgcolor != palette.frame(SILU, "x").bgcolor
+    for kind, category in ((Kind.MEMCPY, COPY), (Kind.MEMSET, COPY), (Kind.GRAPH, OTHER)):
+        own = palette.frame(Frame(Kind.CATEGORY, category), "x")
+        assert palette.frame(Frame(kind, "x"), "x") == own
+    for kind in {*Kind} - {*ACTIVITY_KINDS}:
+        assert drawn(palette, kind, "x") == drawn(usual, kind, "x")
+
+
+def test_sixteen_colours_tell_categories_apart() -> None:
+    palette = SixteenColours(by_category=True)
+    papers = [palette.category(category).bgcolor for category in CATEGORIES]
+    inks = [palette.category_ink(category).color for category in CATEGORIES]
+    assert len(set(papers)) == len(set(inks)) == len(CATEGORIES)
+    assert NoColours(True).category(COPY).bgcolor is None
+
+
 def rgb_of(color: Color | None, terminal: str) -> RGB:
     assert color and color.number is not None and color.number < 16
     red, green, blue = bytes.fromhex(TERMINALS[terminal].split()[color.number])
@@ -191,18 +249,18 @@ def rgb_of(color: Color | None, terminal: str) -> RGB:
 @pytest.mark.parametrize("kind", list(Kind))
 def test_names_are_readable_in_sixteen_colours(terminal: str, kind: Kind) -> None:
     palette = SixteenColours()
-    for style in (*(palette.frame(kind, name) for name in names()), palette.match):
+    for style in (*(drawn(palette, kind, name) for name in names()), palette.match):
         assert contrast(rgb_of(style.color, terminal), rgb_of(style.bgcolor, terminal)) >= 3
 
 
 def test_sixteen_colours_tell_levels_cursor_matches_and_the_rest_apart() -> None:
     palette = SixteenColours()
-    papers = {kind: {palette.frame(kind, n).bgcolor for n in names()} for kind in TOLD_APART}
+    papers = {kind: {drawn(palette, kind, n).bgcolor for n in names()} for kind in TOLD_APART}
     for one, other in combinations(TOLD_APART, 2):
         assert not papers[one] & papers[other]
     assert all(len(papers[kind]) > 1 for kind in TOLD_APART if kind != Kind.MEMCPY)
     styles = [
-        palette.frame(kind, n, faded=faded)
+        drawn(palette, kind, n, faded=faded)
         for kind in Kind
         for n in names()
         for faded in (False, True)
@@ -210,14 +268,14 @@ def test_sixteen_colours_tell_levels_cursor_matches_and_the_rest_apart() -> None
     for own in (palette.cursor, palette.match):
         assert own not in styles
     assert palette.cursor.reverse and not palette.cursor.color
-    assert all(palette.frame(kind, "x", faded=True).bgcolor is None for kind in Kind)
+    assert all(drawn(palette, kind, "x", faded=True).bgcolor is None for kind in Kind)
 
 
 def test_without_colours_no_style_has_any_and_all_roles_differ() -> None:
     palette = NoColours()
     roles = {
-        "frame": palette.frame(Kind.KERNEL, "x"),
-        "faded": palette.frame(Kind.KERNEL, "x", faded=True),
+        "frame": drawn(palette, Kind.KERNEL, "x"),
+        "faded": drawn(palette, Kind.KERNEL, "x", faded=True),
         "match": palette.match,
         "cursor": palette.cursor,
         "run": palette.run(0.5, matching=False, faded=False),
@@ -260,11 +318,11 @@ def test_shades_are_used_evenly_and_any_name_has_one() -> None:
 
 @in_all_themes
 def test_frames_of_no_known_kind_are_of_many_colours(palette: Palette) -> None:
-    papers = [colours(palette.frame(Kind.FRAME, f"function_{n}"))[1] for n in range(500)]
+    papers = [colours(drawn(palette, Kind.FRAME, f"function_{n}"))[1] for n in range(500)]
     assert len(set(papers)) == SHADES * len(WARM)
     assert max(map(papers.count, papers)) < 40
-    assert len({colours(palette.frame(Kind.NVTX, str(n)))[1] for n in range(500)}) == SHADES
-    sixteen = {SixteenColours().frame(Kind.FRAME, str(n)).bgcolor for n in range(50)}
+    assert len({colours(drawn(palette, Kind.NVTX, str(n)))[1] for n in range(500)}) == SHADES
+    sixteen = {drawn(SixteenColours(), Kind.FRAME, str(n)).bgcolor for n in range(50)}
     assert len(sixteen) == 4
 
 

@@ -119,6 +119,26 @@ def test_names_are_cut_where_they_say_least(name: str, shown: str) -> None:
     assert cut(name, 18) == shown
 
 
+@pytest.mark.parametrize(
+    ("name", "width", "shown"),
+    [
+        ("vectorized_elementwise<Mul, Binary>", 23, "vectorize…<Mul, Binary>"),
+        ("sm80_xmma_gemm_f32_tilesize64x256x8<split>", 23, "sm80_xmma_…256x8<split>"),
+        ("multi_tensor_apply<multiplies, BinaryOpScalar>", 23, "multi…<multiplies, Bi…>"),
+        ("vectorized_elementwise<silu>", 28, "vectorized_elementwise<silu>"),
+        ("<module_of_a_long_name_in_python>", 18, "<module_of_a…thon>"),
+        (
+            "void at::native::copy_kernel<4, at::native::Copy<int>>(int)",
+            26,
+            "copy_kernel<4, Copy<int>>…",
+        ),
+        ("void at::native::copy_kernel<4>(int*)", 36, "copy_kernel<4>(int*)"),
+    ],
+)
+def test_names_of_kernels_keep_what_tells(name: str, width: int, shown: str) -> None:
+    assert cut(name, width) == shown
+
+
 def test_narrow_labels_keep_the_beginning() -> None:
     assert cut("FSDP::pre forward", 7) == "FSDP::…"
     assert cut("abc", 1) == "a"

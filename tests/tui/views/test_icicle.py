@@ -226,6 +226,8 @@ async def test_closer_and_farther_keep_the_selected_frame_in_sight(decode: Path)
 async def test_a_page_scrolls_and_stays(tmp_path: Path) -> None:
     async with open_app(traces.deep(tmp_path / "deep.sqlite"), (80, 24)) as user:
         icicle = user.screen.query_one("#icicle", Icicle)
+        user.open_chains()
+        await user.settle()
         await user.press("pagedown")
         assert icicle.scroll_offset.y == icicle.size.height
         assert user.selected == "all"

@@ -25,7 +25,8 @@ KERNEL = "flash_fwd_kernel"
 
 
 async def sandwich_of(user: User, name: str) -> SandwichPane:
-    """Select the frame called ``name`` in the icicle and open its sandwich."""
+    """Select the frame called ``name`` in the icicle and open its sandwich, a row per frame."""
+    user.open_chains()
     view = user.screen.shown.view
     frame = view.tree.text.index(name)
     user.screen.action_select(int(view.places(frame)[0]))
@@ -198,6 +199,7 @@ async def test_entering_takes_the_selected_frame_and_leaving_selects_the_subject
     decode: Path,
 ) -> None:
     async with open_app(decode) as user:
+        user.open_chains()
         await user.press("down", "down", "down", "tab")
         assert user.read("subject").startswith("▏model.layers.0  ")
         await user.press("up", "x", "shift+tab")

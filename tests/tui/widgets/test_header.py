@@ -7,6 +7,7 @@ import pytest
 from flame.core.loading.many import load
 from flame.core.model.tree import Arrangement
 from flame.core.projection.filters import Time
+from flame.core.projection.labels import Naming
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
@@ -31,6 +32,8 @@ TREE = stack_tree(
     }
 )
 
+SHORT = Selection(naming=Naming("short"))
+
 
 def text(line: Line) -> str:
     return "".join(piece.text for piece in line)
@@ -47,9 +50,7 @@ def test_the_header_names_file_gpus_how_busy_they_were_metric_levels_and_coverag
     decode: Path,
 ) -> None:
     profile = load(decode)
-    line = text(
-        header.header("decode.sqlite", profile, Selection(), project_tree(profile), PALETTE, 140)
-    )
+    line = text(header.header("decode.sqlite", profile, SHORT, project_tree(profile), PALETTE, 140))
     assert line.startswith(" flame  decode.sqlite · H100 · 820 µs · busy 55.4 % · idle 366 µs ")
     assert line.rstrip().endswith(
         "GPU time ▾   launch › nvtx › kernel   coverage 93 % launch 93 % NVTX"
@@ -100,10 +101,16 @@ def test_the_header_tells_gpus_apart_where_there_is_room(tmp_path: Path) -> None
 @pytest.mark.parametrize("width", [60, 140])
 def test_the_header_says_what_is_other_than_usual(decode: Path, width: int) -> None:
     arrangement = Arrangement(inverted=True, order="name")
-    profile, turned = load(decode), Selection(arrangement=arrangement)
+    profile, turned = load(decode), Selection(naming=Naming("short"), arrangement=arrangement)
     line = header.header("decode.sqlite", profile, turned, project(profile, turned), PALETTE, width)
     assert "inverted  by name  GPU time" in text(line)
     assert line_width(line) <= width
+
+
+def test_the_header_says_which_names_and_colours_are_other_than_usual(decode: Path) -> None:
+    profile, turned = load(decode), Selection(naming=Naming("demangled"), colours="category")
+    line = header.header("decode.sqlite", profile, turned, project(profile, turned), PALETTE, 140)
+    assert "demangled names  by category  GPU time" in text(line)
 
 
 def test_the_header_says_when_nothing_ran_on_a_gpu(tmp_path: Path) -> None:

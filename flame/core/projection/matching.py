@@ -1,0 +1,32 @@
+"""Find frames by a pattern that users type, whatever kernels are called at the moment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from flame.core.columns import I8
+from flame.core.model.frames import FrameTable, Kind
+from flame.core.regex import find_matching
+
+
+def matching_frames(
+    table: FrameTable,
+    text: Sequence[str],
+    frames: I8,
+    pattern: re.Pattern[str],
+    exact: bool = False,
+) -> list[int]:
+    """Find those of ``frames`` that ``pattern`` matches; ``table`` calls them by ``text``.
+
+    A kernel is matched by the name that is shown and by its base name: ``reduce_kernel`` finds
+    ``reduce<MeanOps>``. With ``exact`` the name that is shown counts alone.
+    """
+    found = find_matching(text, frames, pattern)
+    if exact:
+        return found
+    kernels = frames[table.kind[frames] == Kind.KERNEL]
+    missed: list[int] = kernels[~np.isin(kernels, found)].tolist()
+    return found + [kernel for kernel in missed if pattern.search(table[kernel].name)]
