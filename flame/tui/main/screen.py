@@ -68,6 +68,7 @@ class MainScreen(FlameScreen):
     """
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
+    LEAST = (20, 5)
     USUAL_ORDER: ClassVar[Order] = "weight"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
