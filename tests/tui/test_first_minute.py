@@ -159,7 +159,7 @@ def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: 
     if not trace.exists():
         pytest.skip(f"no real trace {trace}")
     profile = load(trace)
-    tree = project(profile, Selection(levels=STACK, naming=Naming(numbers=True)))
+    tree = project(profile, Selection(levels=STACK, naming=Naming("short", numbers=True)))
     hottest = tree.children(0)[0]
     span, kernel = tree.name(hottest), heaviest_kernel(tree, hottest)
 
@@ -207,7 +207,7 @@ def test_from_the_hottest_range_to_an_export(tmux: Tmux, tmp_path: Path, trace: 
     tmux.press("q")
     ended(tmux)
 
-    as_shown = f"--levels {','.join(STACK)} --fold-numbers"
+    as_shown = f"--levels {','.join(STACK)} --fold-numbers --kernel-names short"
     tmux.line(f"{FLAME} export {trace} -f folded -o own.txt {as_shown}; echo is $?")
     tmux.until("is 0")
     assert stacks(tmp_path / name) == stacks(tmp_path / "own.txt")

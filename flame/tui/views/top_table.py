@@ -148,7 +148,7 @@ class TopTable:
     def _part_cell(self, row: int, key: str) -> str:
         value = self._of_parts[key][row]
         if key in map(spread_key, self.parts):
-            return _ratio(float(value))
+            return times(float(value), 1)
         return format_value(int(value), self.tree.metric.unit) if value else NONE
 
     def _spread_cell(self, row: int, key: str) -> str:
@@ -157,11 +157,6 @@ class TopTable:
         if key == "tail":
             return times(int(self.spread.p99[row]), int(self.spread.p50[row]))
         return format_value(int(getattr(self.spread, key)[row]), self.tree.metric.unit)
-
-
-def _ratio(value: float) -> str:
-    """How many times the least part the largest is; none of it is no number of times."""
-    return "∞×" if value == np.inf else times(value, 1)
 
 
 def _part_columns(parts: dict[str, FrameParts]) -> dict[str, Column]:

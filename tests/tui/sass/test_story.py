@@ -37,7 +37,7 @@ def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
     tmux.until(rf"▸ \+{offset} \S.* ▸ {samples.name(reason)}", "data from global")
     tmux.press("a")
     row = rf"{offset} +{format_count(number)} .* {text.split()[0]} "
-    tmux.until(rf"kernel  {samples.name(kernel)} ", row, "hottest 1 of ", "all call sites")
+    tmux.until(rf"kernel  {samples.name(kernel)}(<32>)? ", row, "hottest 1 of ", "all call sites")
     tmux.until(rf"{SOURCE.name}:{frame.line}  {source[:9]}")
 
     tmux.press("h")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from flame.core.projection.filters import HideFramework
-from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.selection import parse
 from flame.options.state import decode
 from flame.tui.views.icicle import Icicle
 from tests.support.paths import SAMPLES
 from tests.tui import traces
-from tests.tui.conftest import User, open_app
+from tests.tui.conftest import USUAL, User, open_app
 
 TORCH = SAMPLES / "torch_small.pt.trace.json.gz"
 
@@ -214,7 +214,7 @@ async def test_the_configuration_says_which_frames_those_are() -> None:
         await user.press("P", "C")
         assert user.screen.wanted.where == (HideFramework("forward$|^x:"),)
         words = shlex.split(user.app.clipboard)[3:]
-        assert parse(words)[1] == Selection(where=user.screen.wanted.where)
+        assert parse(words)[1] == replace(USUAL, where=user.screen.wanted.where)
     async with open_app(TORCH, config=Config(framework=[])) as user:
         await user.press("P")
         assert "the configuration lists none" in user.read("status")
