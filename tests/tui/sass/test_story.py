@@ -25,7 +25,9 @@ def heaviest(tree: StackTree) -> list[int]:
 
 def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
     profile = load(FOLDER)
-    samples = project_tree(profile, levels="kernel,sass,stall", metric="stalls")
+    samples = project_tree(
+        profile, levels="kernel,sass,stall", metric="stalls", kernel_names="short"
+    )
     kernel, instruction, reason = heaviest(samples)
     frame, number = samples.frames[int(samples.frame[instruction])], int(samples.total[instruction])
     offset, text = samples.name(instruction).removeprefix("+").split(" ", 1)
@@ -37,7 +39,7 @@ def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
     tmux.until(rf"▸ \+{offset} \S.* ▸ {samples.name(reason)}", "data from global")
     tmux.press("a")
     row = rf"{offset} +{format_count(number)} .* {text.split()[0]} "
-    tmux.until(rf"kernel  {samples.name(kernel)}(<32>)? ", row, "hottest 1 of ", "all call sites")
+    tmux.until(rf"kernel  {samples.name(kernel)} ", row, "hottest 1 of ", "all call sites")
     tmux.until(rf"{SOURCE.name}:{frame.line}  {source[:9]}")
 
     tmux.press("h")
@@ -57,7 +59,7 @@ def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
     worst = tree.name(tree.children(0)[0])
     tmux.press("L")
     tmux.until("by stall reason")
-    tmux.press("P", "P", "P", "Enter")
+    tmux.press("P", "P", "P", "P", "Enter")
     tmux.until(r"GPU time ▾\s+stall › nvtx › kernel", f"▏{worst}▏")
     tmux.press("q")
     ended(tmux)
