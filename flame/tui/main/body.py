@@ -20,11 +20,15 @@ _LEAST_BELOW_TALL = 9
 class Body(Container):
     """Hold the views ``panes``, the ``details`` and what is shown where there is ``nothing``.
 
-    Where an icicle has so few rows that the details fit below it, both are as wide as the screen.
+    Where an icicle has so few rows that the details fit below it, both are as wide as the screen,
+    unless it grows: whoever looks at it (``adapts`` is False) wants things to stay where they are.
     """
 
-    def __init__(self, panes: tuple[Pane, ...], details: DetailsPane, nothing: Widget) -> None:
+    def __init__(
+        self, panes: tuple[Pane, ...], details: DetailsPane, nothing: Widget, adapts: bool
+    ) -> None:
         super().__init__(id="body")
+        self._adapts = adapts
         self.details = details
         self._views = Container(*panes, id="views")
         self._nothing = nothing
@@ -49,7 +53,7 @@ class Body(Container):
 
     def _rows_of_icicle(self) -> int:
         """Lines of the whole icicle and its overview; 0 of other views, or without details."""
-        if not isinstance(self._pane, IciclePane) or not self.details.display:
+        if not (self._adapts and isinstance(self._pane, IciclePane) and self.details.display):
             return 0
         return len(self._pane.view.layout.joined.rows) + _OVERVIEW
 

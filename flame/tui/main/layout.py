@@ -30,10 +30,12 @@ Composer = Callable[[int, int], list[Line]]
 class MainLayout:
     """Hold the widgets of the main screen; ``empty`` composes the lines where there is no frame.
 
-    ``usual_order`` is that of siblings at first.
+    ``usual_order`` is that of siblings at first; the layout ``adapts`` to shallow trees.
     """
 
-    def __init__(self, shown: Projection, usual_order: Order, empty: Composer) -> None:
+    def __init__(
+        self, shown: Projection, usual_order: Order, empty: Composer, adapts: bool
+    ) -> None:
         self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
         self.header = HeaderLine(usual_order)
         self.busy = BusyLine(id="busy")
@@ -43,7 +45,7 @@ class MainLayout:
         self.chips = FilterChips()
         self.details = DetailsPane()
         self.empty = Lines(empty, id="empty")
-        self.body = Body(self.panes, self.details, self.empty)
+        self.body = Body(self.panes, self.details, self.empty, adapts)
 
     def compose(self) -> ComposeResult:
         """Yield the widgets from the top to the views."""

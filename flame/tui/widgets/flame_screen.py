@@ -31,13 +31,13 @@ class FlameScreen(Screen[None]):
     AUTO_FOCUS = ""
     # Instance variables of Screen, whose types ClassVar would contradict.
     HORIZONTAL_BREAKPOINTS = [(0, "-sliver"), (20, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
         (0, "-line"),
         (5, "-flat"),
         (15, "-short"),
         (22, "-medium"),
         (30, "-tall"),
-    ]  # noqa: E501, RUF012
+    ]
     LEAST: ClassVar[tuple[int, int]] = (60, 15)
     """Columns and rows below which there is nothing but a line that says so."""
 

@@ -101,7 +101,7 @@ async def test_details_have_three_lines_on_80x24(tmp_path: Path) -> None:
         assert ranges.startswith(" ranges ")
         await user.press("end")
         await user.until(lambda: "p50" in user.read("details") or "×" in user.read("details"))
-        assert user.read("details").splitlines()[0].startswith("  kernel ")
+        assert user.read("details").splitlines()[0].startswith(" kernel ")
         await user.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
         assert "total" in user.read("details")
 
