@@ -7,6 +7,7 @@ from textual import on
 from flame.core.analysis.wording import Terms, terms_of
 from flame.core.model.profile import Profile
 from flame.tui.details.collector import Collected, Collector
+from flame.tui.details.compact import LINES, compact
 from flame.tui.details.pane import details
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
@@ -38,7 +39,10 @@ class DetailsPane(ScrollPane):
             return []
         shown, view, terms = self._subject
         facts, projected = self.collector.ask(shown, view), view is shown.view
-        lines = details(view, palette_of(self), width, facts, clicks=projected, terms=terms)
+        palette = palette_of(self)
+        lines = details(view, palette, width, facts, clicks=projected, terms=terms)
+        if height <= LINES:
+            lines = [*compact(view, palette, width, facts, terms, projected), *lines]
         return with_more(lines, width, height)
 
     @on(Collected)

@@ -52,6 +52,7 @@ class LiveScreen(MainScreen, inherit_bindings=False):
 
     KEYS: ClassVar[Sequence[Command]] = LIVE_COMMANDS
     USUAL_ORDER: ClassVar[Order] = "name"
+    ADAPTS = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(LIVE_COMMANDS)]
 
     def __init__(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from textual.app import ComposeResult
-from textual.containers import Container, Horizontal
+from textual.containers import Horizontal
 
 from flame.core.model.tree import Order
 from flame.tui.details.details_pane import DetailsPane
+from flame.tui.main.body import Body
 from flame.tui.session.projector import Projector
 from flame.tui.session.session import Projection
 from flame.tui.timeline.pane import TimelinePane
@@ -18,7 +19,7 @@ from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
-from flame.tui.widgets.screen_lines import Breadcrumb, FilterChips, HeaderLine, ViewTabs
+from flame.tui.widgets.screen_lines import Breadcrumb, FilterChips, FoldChip, HeaderLine, ViewTabs
 
 PANES: tuple[type[Pane], ...] = (IciclePane, SandwichPane, TopPane, TimelinePane)
 
@@ -29,18 +30,22 @@ Composer = Callable[[int, int], list[Line]]
 class MainLayout:
     """Hold the widgets of the main screen; ``empty`` composes the lines where there is no frame.
 
-    ``usual_order`` is that of siblings at first.
+    ``usual_order`` is that of siblings at first; the layout ``adapts`` to shallow trees.
     """
 
-    def __init__(self, shown: Projection, usual_order: Order, empty: Composer) -> None:
+    def __init__(
+        self, shown: Projection, usual_order: Order, empty: Composer, adapts: bool
+    ) -> None:
         self.panes: tuple[Pane, ...] = tuple(kind(shown) for kind in PANES)
         self.header = HeaderLine(usual_order)
         self.busy = BusyLine(id="busy")
         self.tabs = ViewTabs({pane.name_: pane.title for pane in self.panes})
         self.crumbs = Breadcrumb()
+        self.folds = FoldChip()
         self.chips = FilterChips()
         self.details = DetailsPane()
         self.empty = Lines(empty, id="empty")
+        self.body = Body(self.panes, self.details, self.empty, adapts)
 
     def compose(self) -> ComposeResult:
         """Yield the widgets from the top to the views."""
@@ -49,12 +54,9 @@ class MainLayout:
         with Horizontal(id="place"):
             yield self.tabs
             yield self.crumbs
+            yield self.folds
         yield self.chips
-        with Container(id="body"):
-            with Container(id="views"):
-                yield from self.panes
-            yield self.details
-            yield self.empty
+        yield self.body
 
     def pane_named(self, name: str) -> Pane:
         """Return the view called ``name``, the first one if none is called so."""
@@ -69,7 +71,8 @@ class MainLayout:
         session = projector.session
         self.header.show(session.inputs.title, session.profile, projector.shown)
         self.busy.show(session.profile, projector.shown.selection.where)
-        self.chips.show(projector.wanted.where, session.profile, projector.shown.folds_numbers)
+        self.chips.show(projector.wanted.where, session.profile)
+        self.folds.show(projector.shown.folds_numbers)
         self.empty.update()
 
     def show_cursor(self, projector: Projector, pane: Pane) -> None:
@@ -78,9 +81,11 @@ class MainLayout:
         pane.show(shown)
         self.crumbs.show(shown.view)
         self.details.show(projector.session.profile, shown, pane.described, pane.name_)
+        self.body.fit(pane)
 
     def turn_to(self, pane: Pane) -> None:
         """Show ``pane`` in place of the other views."""
         for other in self.panes:
             other.display = other is pane
         self.tabs.show(pane.name_)
+        self.body.fit(pane)

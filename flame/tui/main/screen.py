@@ -68,7 +68,9 @@ class MainScreen(FlameScreen):
     """
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
+    LEAST = (20, 5)
     USUAL_ORDER: ClassVar[Order] = "weight"
+    ADAPTS: ClassVar[bool] = True
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
     def __init__(
@@ -84,7 +86,7 @@ class MainScreen(FlameScreen):
         self.keymap = keymap or {}
         self.projector = Projector(session, shown, self.post_message)
         self.finder = TreeFinder(self.post_message)
-        self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty)
+        self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty, self.ADAPTS)
         self.pane = self.parts.panes[0]
         self._state = state or AppState()
         self._hover = -1
@@ -150,12 +152,10 @@ class MainScreen(FlameScreen):
         return super()._status(width, height)
 
     def _status_without_note(self, width: int) -> Line:
-        if self.shown.view.matches.result is not None:
-            return search_status(self.view, width)
-        if self.pane.hint():
+        searched = self.shown.view.matches.result is not None
+        if not searched and self.pane.hint():
             return [Piece(cut_start(f" {self.pane.hint()}", width))]
-        view = self.pane.described
-        return frame_status(view, view.cursor.node, width)
+        return search_status(self.view if searched else self.pane.described, width)
 
     def _footer_commands(self) -> list[Command]:
         missing: set[str] = {Action.SASS} if self.session.profile.sampling is None else set()

@@ -100,7 +100,7 @@ class Columns(NamedTuple):
         """Choose the columns that fit ``width`` beside a name; that of ``order`` comes first."""
         fitting = {head.key: head for head in self.heads}
         share = NAME_SHARE if self.timed else LONG_NAME_SHARE
-        room = width - max(LEAST_NAME, int(width * share))
+        room = width - max(min(LEAST_NAME, width // 2), int(width * share))
         chosen: set[str] = set()
         for key in dict.fromkeys((self.order, *_WANTED, *fitting)):
             if key in fitting:

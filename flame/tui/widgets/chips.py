@@ -141,21 +141,17 @@ def _stripped(number: str) -> str:
     return number.rstrip("0").rstrip(".") if "." in number else number
 
 
-def chips(where: Sequence[Filter], profile: Profile, width: int, folds: bool = False) -> Line:
-    """Return one chip for every filter, and one where numbers in names are folded (``folds``).
-
-    A click on the cross runs ``screen.unfilter(i)`` or ``screen.numbers``, on the words of a filter
-    ``screen.filters``. Long ones are cut; those that do not fit are counted.
-    """
-    if not folds:
-        return _filter_chips(where, profile, width)
+def fold_chip() -> Line:
+    """Return the chip that says that numbers in names are folded; a click takes that back."""
     unfold = Action.NUMBERS.click()
-    chip = [*_chip(_FOLDED, unfold, unfold), Piece("#", "key", unfold)]
-    room = width - sum(width_of(piece.text) for piece in chip)
-    return [*(_filter_chips(where, profile, room) if where else []), *chip]
+    return [*_chip(_FOLDED, unfold, unfold), Piece("# ", "key", unfold)]
 
 
-def _filter_chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
+def chips(where: Sequence[Filter], profile: Profile, width: int) -> Line:
+    """Return one chip for every filter, the long ones cut; those that do not fit are counted.
+
+    A click on the cross runs ``screen.unfilter(i)``, on the words ``screen.filters``.
+    """
     texts = [describe(filter_, profile) for filter_ in where]
     more = f" +{len(texts)} more"
     shown, room = texts, width

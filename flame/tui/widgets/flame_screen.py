@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -29,8 +30,16 @@ class FlameScreen(Screen[None]):
 
     AUTO_FOCUS = ""
     # Instance variables of Screen, whose types ClassVar would contradict.
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (22, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-sliver"), (20, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-line"),
+        (5, "-flat"),
+        (15, "-short"),
+        (22, "-medium"),
+        (30, "-tall"),
+    ]
+    LEAST: ClassVar[tuple[int, int]] = (60, 15)
+    """Columns and rows below which there is nothing but a line that says so."""
 
     # As Screen has it, but for the repaint of all cells whenever the search box is entered or left.
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
@@ -106,7 +115,8 @@ class FlameScreen(Screen[None]):
         return [footer(self._footer_commands(), width)]
 
     def _too_small(self, width: int, height: int) -> list[Line]:
-        text = f"flame needs 60 × 15 cells, here are {self.size.width} × {self.size.height}"
+        columns, rows = self.LEAST
+        text = f"needs {columns} × {rows} cells, here are {self.size.width} × {self.size.height}"
         return [[Piece(cut_start(text, width), "warning")]]
 
     def _show(self, note: str = "", tone: str = "dim", more: str = "") -> None:

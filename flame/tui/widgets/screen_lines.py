@@ -9,8 +9,8 @@ from flame.core.model.tree import Order
 from flame.core.projection.filters import Filter
 from flame.tui.session.session import Projection
 from flame.tui.session.tree_view import TreeView
-from flame.tui.toolkit.lines import Line, Lines, palette_of
-from flame.tui.widgets.chips import chips
+from flame.tui.toolkit.lines import Line, Lines, line_width, palette_of
+from flame.tui.widgets.chips import chips, fold_chip
 from flame.tui.widgets.header import breadcrumb, header, tabs
 
 
@@ -70,20 +70,31 @@ class Breadcrumb(Lines):
         return [breadcrumb(self._view, width)] if self._view else []
 
 
+class FoldChip(Lines):
+    """Say that numbers in names are folded, with a cross to take that back."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda width, height: [fold_chip()], id="folds")
+        self.styles.width = line_width(fold_chip())
+
+    def show(self, folds: bool) -> None:
+        """Be there if anything ``folds``."""
+        self.display = folds
+
+
 class FilterChips(Lines):
-    """Show the filters and what is folded, each with a cross to take it away."""
+    """Show the filters, each with a cross to take it away."""
 
     def __init__(self) -> None:
         super().__init__(self._chips, id="chips")
         self._filters: Sequence[Filter] = ()
         self._profile: Profile | None = None
-        self._folds = False
 
-    def show(self, filters: Sequence[Filter], profile: Profile, folds: bool) -> None:
-        """Draw ``filters`` in the words of ``profile``, and whether it ``folds`` numbers."""
-        self._filters, self._profile, self._folds = filters, profile, folds
-        self.display = bool(filters) or folds
+    def show(self, filters: Sequence[Filter], profile: Profile) -> None:
+        """Draw ``filters`` in the words of ``profile``."""
+        self._filters, self._profile = filters, profile
+        self.display = bool(filters)
         self.update()
 
     def _chips(self, width: int, height: int) -> list[Line]:
-        return [chips(self._filters, self._profile, width, self._folds)] if self._profile else []
+        return [chips(self._filters, self._profile, width)] if self._profile else []

@@ -231,14 +231,14 @@ async def test_with_the_ninth_sibling_they_are_one_and_stay_selected(tmp_path: P
     folding = replace(BY_NAME, naming=Naming(numbers=True))
     async with follow(recording, selection=folding) as user:
         assert "step 7" in user.read("icicle")
-        assert not user.screen.parts.chips.display
+        assert not user.screen.parts.folds.display
         await user.press("down", *["right"] * 7)
         assert user.selected == "step 7"
         recording.run(("step 8", "gemm"))
         await user.shows(9 * MS)
         assert user.selected == "step *"
         assert "step *  100.0 %" in user.read("icicle")
-        assert user.read("chips").strip() == "× numbers folded #"
+        assert user.read("folds").strip() == "× numbers folded #"
         await user.press("number_sign")
         await user.rest()
         assert "step 3" in user.read("icicle")

@@ -40,11 +40,11 @@ def selected(user: User) -> tuple[str, ...]:
 async def test_they_are_one_at_first_and_apart_by_key(training: Path) -> None:
     async with open_app(training, selection=SHOWN) as user:
         assert "step *  85.7 %" in user.read("icicle")
-        assert user.read("chips").strip() == "× numbers folded #"
+        assert user.read("folds").strip() == "× numbers folded #"
         await user.press("number_sign")
         await user.rest()
         assert "step 12" in user.read("icicle") and "*" not in user.read("icicle")
-        assert not user.screen.parts.chips.display
+        assert not user.screen.parts.folds.display
         await user.press("number_sign")
         await user.rest()
         assert "step *" in user.read("icicle")
@@ -64,14 +64,14 @@ async def test_undo_takes_it_back(training: Path) -> None:
 
 async def test_a_click_on_the_chip_takes_it_away(training: Path) -> None:
     async with open_app(training, selection=SHOWN) as user:
-        await user.pilot.click("#chips", offset=(1, 0))
+        await user.pilot.click("#folds", offset=(1, 0))
         await user.rest()
         assert "step 12" in user.read("icicle")
 
 
 async def test_where_nothing_folds_the_key_says_so(training: Path) -> None:
     async with open_app(training, selection=Selection(("kernel",), naming=USUAL.naming)) as user:
-        assert not user.screen.parts.chips.display
+        assert not user.screen.parts.folds.display
         await user.press("number_sign")
         assert "no names here that differ only in numbers" in user.read("status")
 

@@ -85,7 +85,7 @@ async def test_levels_that_a_file_lacks_are_said_at_first(folded: Path) -> None:
 async def test_a_frame_shows_its_source_rather_than_its_numbers(tmp_path: Path) -> None:
     path = tmp_path / "narrow.folded"
     path.write_text("a;forward (model.py:12) 30\na;forward (another_model.py:9) 20\na;b 50\n")
-    async with open_app(path, size=(120, 40)) as user:
+    async with open_app(path, size=(120, 15)) as user:
         row = user.read("icicle").splitlines()[2]
         assert "▏forward  model.py:12  ▏" in row and "▏forward  20.0 %" not in row
         await user.press("d")

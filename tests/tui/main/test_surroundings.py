@@ -45,6 +45,7 @@ async def test_a_narrow_terminal_has_the_details_below(decode: Path) -> None:
         assert user.screen.query_one("#details").region.height == 0
 
 
+SMALL = [(40, 10), (20, 5), (59, 40), (250, 5)]
 SIZES = [(60, 15), (61, 22), (99, 15), (100, 15), (250, 70)]
 
 
@@ -59,14 +60,73 @@ async def test_every_size_from_60x15_is_drawn(decode: Path, size: tuple[int, int
 
 
 async def test_a_terminal_that_is_too_small_says_so_and_recovers(decode: Path) -> None:
-    async with open_app(decode, (50, 20)) as user:
-        assert user.read("small").startswith("flame needs 60 × 15 cells, here are 50 × 20")
-        await user.pilot.resize_terminal(120, 14)
-        await user.settle()
-        assert "120 × 14" in user.read("small")
+    async with open_app(decode, (40, 4)) as user:
+        assert user.read("small").startswith("needs 20 × 5 cells, here are 40 × 4")
+        await user.pilot.resize_terminal(19, 24)
+        await user.until(lambda: user.read("small"))
+        assert not user.screen.query_one("#body").display
         await user.pilot.resize_terminal(120, 40)
         await user.settle()
         assert "cudaLaunchKernel" in user.read("icicle")
+
+
+@pytest.mark.parametrize(
+    "size", deep_except([(40, 10), (20, 5)], [(40, 10), (20, 5), (59, 40), (250, 5)])
+)
+async def test_a_small_terminal_has_a_view_and_the_status(
+    decode: Path, size: tuple[int, int]
+) -> None:
+    async with open_app(decode, size) as user:
+        shown = {widget.id for widget in user.screen.children if widget.display}
+        assert shown == {"body", "bottom"}
+        await user.press("down", "down")
+        assert user.read("icicle").splitlines()[0].startswith("▏all")
+        assert user.read("status").strip()
+        for _ in range(4):
+            await user.press("tab", "down", "end", "enter", "escape")
+        await user.press("slash", *"gemm", "enter")
+        await user.pilot.resize_terminal(120, 40)
+        await user.until(lambda: user.read("keys").endswith("quit"))
+
+
+async def test_details_have_three_lines_on_80x24(tmp_path: Path) -> None:
+    async with open_app(traces.deep(tmp_path / "deep.sqlite"), (80, 24)) as user:
+        user.open_chains()
+        details = user.screen.query_one("#details")
+        await user.until(lambda: details.size.height == 3)
+        await user.until(lambda: "kernels" in user.read("details"))
+        busy, kernels, ranges = user.read("details").splitlines()
+        assert "busy" in busy
+        assert kernels.startswith(" kernels ")
+        assert ranges.startswith(" ranges ")
+        await user.press("end")
+        await user.until(lambda: "p50" in user.read("details") or "×" in user.read("details"))
+        assert user.read("details").splitlines()[0].startswith(" kernel ")
+        await user.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
+        assert "total" in user.read("details")
+
+
+async def test_a_shallow_tree_is_as_wide_as_the_screen_with_its_details_below(
+    decode: Path,
+) -> None:
+    async with open_app(decode, (120, 40)) as user:
+        icicle, details = (user.screen.query_one(name) for name in ("#icicle", "#details"))
+        await user.until(lambda: details.size.width > 100)
+        assert icicle.size.width > 100
+        assert details.region.y == icicle.region.bottom
+        await user.press("d")
+        await user.until(lambda: icicle.region.bottom > 30)
+        await user.press("d", "tab")
+        await user.until(lambda: details.region.x > 60)
+        await user.press("shift+tab")
+        await user.until(lambda: details.region.y == icicle.region.bottom)
+
+
+async def test_a_deep_tree_has_its_details_beside_it(tmp_path: Path) -> None:
+    async with open_app(traces.deep(tmp_path / "deep.sqlite"), (120, 40)) as user:
+        details = user.screen.query_one("#details")
+        user.open_chains()
+        await user.until(lambda: details.region.x > 60)
 
 
 async def test_resizing_keeps_selection_and_zoom(decode: Path) -> None:
@@ -125,7 +185,7 @@ async def test_hostile_names_reach_the_screen_only_as_text(tmp_path: Path) -> No
             for strip in user.app.screen._compositor.render_strips():
                 assert "".join(segment.text for segment in strip).isprintable()
                 assert strip.cell_length == 150
-            seen.add(user.read("details").splitlines()[1])
+            seen.add(user.read("details").splitlines()[1].split("  ")[0])
             await user.press("asterisk", "right")
         assert "[bold red]markup[/] [@click=app.quit]x[/]" in seen
         assert "␛[2J␛]0;owned␇red␛[31m" in seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -350,8 +351,9 @@ async def test_a_click_on_the_details_opens_it(profile: Profile) -> None:
         await user.press("slash", *"flash_fwd", "enter")
         await user.rest()
         details = user.app.screen.query_one("#details")
-        row = user.read("details").splitlines().index("a: all instructions")
-        await user.pilot.click("#details", offset=(3, row))
+        lines = user.read("details").splitlines()
+        row, text = next(one for one in enumerate(lines) if "a: all instructions" in one[1])
+        await user.pilot.click("#details", offset=(text.index("a: all") + 1, row))
         await user.settle()
         assert details is not None and "flash_fwd" in user.read("sass-head")
 
@@ -360,10 +362,10 @@ async def test_a_reason_of_one_instruction_counts_no_others(profile: Profile) ->
     async with open_made(profile) as user:
         await user.press("end")
         await user.rest()
-        assert "\none instruction\n100.0 %  +0x0060 FMUL R8, R8, R9\n" in user.read("details")
+        assert re.search(r"one instruction.*\n.*100.0 % .*\+0x0060 FMUL R8", user.read("details"))
         await user.press("up", "up")
         await user.rest()
-        assert "\nhottest of 8 instructions\n" in user.read("details")
+        assert "hottest of 8 instructions" in user.read("details")
 
 
 @pytest.mark.parametrize(
@@ -385,7 +387,7 @@ async def test_too_small_and_large_again(profile: Profile) -> None:
         await user.press("a")
         await user.pilot.resize_terminal(40, 10)
         await user.settle()
-        assert "flame needs 60 × 15" in user.read("small")
+        assert "needs 60 × 15" in user.read("small")
         await user.pilot.resize_terminal(120, 40)
         await user.settle()
         assert HOTTEST in user.read("sass-rows")

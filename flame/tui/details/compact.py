@@ -1,0 +1,129 @@
+"""Write the details on three lines, for screens that have no room for more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from flame.core.analysis.busy_words import busy_share
+from flame.core.analysis.wording import Terms, kind_word, short_place
+from flame.core.units import format_count, format_ns, format_percent, format_value
+from flame.tui.details.facts import Facts
+from flame.tui.details.parts import HeaviestParts
+from flame.tui.details.root_facts import RootFacts, has_root_facts
+from flame.tui.session.tree_view import TreeView
+from flame.tui.session.wording import counts
+from flame.tui.shell.actions import Action
+from flame.tui.toolkit.lines import Line, Piece, line_width
+from flame.tui.toolkit.palette import Palette
+from flame.tui.toolkit.text import cut, printable, width_of
+
+LINES = 3
+_TITLE = 10
+_LEAST_NAME = 12
+_DOT = " · "
+
+
+def compact(
+    view: TreeView, palette: Palette, width: int, facts: Facts | None, terms: Terms, clicks: bool
+) -> list[Line]:
+    """Write `LINES` lines about ``view``'s selected frame: what it is, weighs, and is made of.
+
+    Of the root: how busy the GPUs were, and the heaviest kernel, layer and function. ``clicks``
+    makes these clickable, as only those of the projected tree are.
+    """
+    if clicks and not view.cursor.node and has_root_facts(view.tree):
+        return _root(facts.root if facts else None, width)
+    head, weights = _head(view, palette, width, terms), _fitting(_weights(view), width)
+    return [head, weights, _fitting(_spread(facts), width)]
+
+
+def _head(view: TreeView, palette: Palette, width: int, terms: Terms) -> Line:
+    """Kind and name, and where it stands in the sources."""
+    tree, node = view.tree, view.cursor.node
+    frame = tree.frames[int(tree.frame[node])]
+    kind = Piece(f" {kind_word(frame, terms)} ", palette.kind(frame.kind))
+    place = short_place(frame)
+    place = f"  {printable(place)}" if place else ""
+    room = width - line_width([kind]) - 1 - width_of(place)
+    if room < _LEAST_NAME:
+        place, room = "", room + width_of(place)
+    return [kind, Piece(f" {cut(view.name(node), room)}", "strong"), Piece(place, "dim")]
+
+
+def _weights(view: TreeView) -> Iterator[str]:
+    tree, node = view.tree, view.cursor.node
+    unit, total, count = tree.metric.unit, int(tree.total[node]), int(tree.count[node])
+    yield f"total {format_value(total, unit)}  {format_percent(total, view.whole)} of all"
+    if counts(tree, node):
+        yield f"{format_count(count)}×"
+        if count > 1:
+            yield f"mean {format_value(total / count, unit)}"
+    if node:
+        yield f"{format_percent(total, int(tree.total[tree.parent[node]]))} of parent"
+    own = int(tree.own[node])
+    if 0 < own < total:
+        yield f"self {format_value(own, unit)}"
+    places = view.everywhere(int(tree.frame[node]))
+    if places.places > 1:
+        yield f"{format_count(places.places)} places {format_value(places.total, unit)}"
+
+
+def _spread(facts: Facts | None) -> Iterator[str]:
+    """How long each took, and how long they were queued."""
+    if facts is None:
+        yield "…"
+        return
+    found = facts.spread
+    if found is not None and found.count > 1:
+        yield f"p50 {format_ns(found.p50)}"
+        yield f"p99 {format_ns(found.p99)}"
+        yield f"max {format_ns(found.maximum)}"
+        if found.tail:
+            yield f"tail {found.tail:,.1f}×"
+    if facts.queue is not None:
+        yield f"queued p50 {format_ns(facts.queue.p50)}"
+    yield from facts.notes
+
+
+def _fitting(facts: Iterable[str], width: int) -> Line:
+    """As many of ``facts`` as fit, the first always."""
+    text = ""
+    for fact in facts:
+        longer = f"{text}{_DOT}{fact}" if text else f" {fact}"
+        if text and width_of(longer) > width:
+            break
+        text = longer
+    return [Piece(cut(text, width))]
+
+
+def _root(found: RootFacts | None, width: int) -> list[Line]:
+    if found is None:
+        return [[Piece(" root ", "strong"), Piece("…", "dim")], [], []]
+    layers = ("layers", found.modules) if found.modules.number else ("ranges", found.ranges)
+    named = [("kernels", found.kernels), layers, ("functions", found.functions)]
+    there = [(title, parts) for title, parts in named if parts.number and parts.whole]
+    lines = [_heaviest(title, parts, width) for title, parts in there]
+    busy = _fitting(_busy(found), width)
+    # Where two are known, there is a line left for how busy the GPUs were.
+    lines = lines if len(lines) == LINES else [busy, *lines]
+    return [*lines, [], []][:LINES]
+
+
+def _busy(found: RootFacts) -> Iterator[str]:
+    for each in found.busy:
+        label = f"{each.found.label} " if each.found.label else ""
+        yield f"{label}busy {busy_share(each.found)} idle {format_ns(each.found.idle)}"
+
+
+def _heaviest(title: str, parts: HeaviestParts, width: int) -> Line:
+    """The heaviest of a kind, as many as there is room for; a click selects one."""
+    line: Line = [Piece(f" {title}".ljust(_TITLE), "dim")]
+    for part in parts.heaviest:
+        share = f" {format_percent(part.value, parts.whole)} "
+        room = width - line_width(line) - width_of(share)
+        if room < _LEAST_NAME:
+            break
+        click = Action.SELECT.click(part.node) if part.node >= 0 else ""
+        name = cut(part.name, min(room, max(width // 3, _LEAST_NAME)))
+        line += [Piece(share, "strong"), Piece(name, "", click)]
+    return line
