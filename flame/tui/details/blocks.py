@@ -39,7 +39,7 @@ def distribution_lines(title: str, facts: Facts | None, width: int) -> list[Line
     percentiles = facts.spread
     if percentiles is None or percentiles.count < 2:
         return []
-    tail = f"  tail {_ratio(percentiles.tail)}" if percentiles.tail else ""
+    tail = f"  tail {format_ratio(percentiles.tail)}" if percentiles.tail else ""
     first = [Piece(cut_start(title, width - len(tail)), "dim"), Piece(tail)]
     ends = (format_ns(percentiles.minimum), format_ns(percentiles.maximum))
     numbers = [Piece(_numbers(percentiles, cell))]
@@ -53,7 +53,8 @@ def _numbers(found: Distribution, cell: int) -> str:
     return "".join(value.rjust(cell) for value in values)
 
 
-def _ratio(value: float) -> str:
+def format_ratio(value: float) -> str:
+    """Write how many times one value another is."""
     return f"{value:,.0f}×" if value >= 10 else f"{value:.1f}×"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from flame.core.analysis.busy_words import busy_share
 from flame.core.analysis.wording import Terms, kind_word, short_place
 from flame.core.units import format_count, format_ns, format_percent, format_value
+from flame.tui.details.blocks import format_ratio
 from flame.tui.details.facts import Facts
 from flame.tui.details.parts import HeaviestParts
 from flame.tui.details.root_facts import RootFacts, has_root_facts
@@ -79,7 +80,7 @@ def _spread(facts: Facts | None) -> Iterator[str]:
         yield f"p99 {format_ns(found.p99)}"
         yield f"max {format_ns(found.maximum)}"
         if found.tail:
-            yield f"tail {found.tail:,.1f}×"
+            yield f"tail {format_ratio(found.tail)}"
     if facts.queue is not None:
         yield f"queued p50 {format_ns(facts.queue.p50)}"
     yield from facts.notes

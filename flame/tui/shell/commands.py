@@ -176,7 +176,7 @@ SHOWING = (
     *(
         Command(
             key,
-            "" if place else "1 … 0 R F T I r",
+            "" if place else "1…0 R F T I r",
             Action.LEVEL(level),
             "",
             "" if place else _LEVEL_HELP,
