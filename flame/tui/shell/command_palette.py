@@ -10,14 +10,8 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.keys import format_key
 from textual.widgets import LoadingIndicator
 
-from flame.core.projection.levels import LEVELS
-from flame.tui.shell.actions import Action
 from flame.tui.shell.commands import Command, id_of
-
-_ABOUT = {Action.VIEW(-1): "previous view"} | {
-    Action.LEVEL(level): f"the {level} level on or off" for level in LEVELS
-}
-"""What is said of one command where the help has a line for several of them."""
+from flame.tui.shell.palette_titles import TITLES
 
 
 class AllCommands(CommandPalette):
@@ -58,11 +52,13 @@ class Commands(Provider):
 
     def _here(self) -> Iterator[tuple[str, str, Command]]:
         """(title, help, command) of what means something in the view that is shown."""
-        about = ""
+        about, here = "", dict[str, tuple[str, str, Command]]()
         for command in self._commands:
             about = command.help or about
-            if command.keys and self._fits(command):
-                yield _title(command), _ABOUT.get(command.action, about), command
+            name = id_of(command).removeprefix("flame.")
+            if command.keys and name in TITLES and self._fits(command):
+                here[name] = (f"{TITLES[name]}  ({_key(command)})", about, command)
+        yield from (here[name] for name in TITLES if name in here)
 
     @property
     def _commands(self) -> Sequence[Command]:
@@ -74,7 +70,5 @@ class Commands(Provider):
         return view is not None and (not command.views or view in command.views)
 
 
-def _title(command: Command) -> str:
-    """``metric next  (m)`` of the command on key m."""
-    words = id_of(command).removeprefix("flame.").replace("_", " ")
-    return f"{words}  ({format_key(command.keys.split(',')[0])})"
+def _key(command: Command) -> str:
+    return format_key(command.keys.split(",")[0])

@@ -7,7 +7,15 @@ from pathlib import Path
 from textual.command import DiscoveryHit
 
 from flame.tui.shell.command_palette import Commands
+from flame.tui.shell.commands import COMMANDS, LIVE_COMMANDS, id_of
+from flame.tui.shell.palette_titles import TITLES
+from flame.tui.shell.sass_commands import SASS_COMMANDS
 from tests.tui.conftest import User, open_app
+
+MOVES = {
+    *("left", "right", "up", "down", "home", "end", "fork", "page_up", "page_down"),
+    *("closer", "farther", "pan_left", "pan_right", "palette"),
+}
 
 
 async def found(user: User) -> dict[str, str]:
@@ -19,19 +27,33 @@ async def found(user: User) -> dict[str, str]:
 async def test_commands_have_the_keys_that_are_on_keyboards(decode: Path) -> None:
     async with open_app(decode) as user:
         titles = set(await found(user))
-        assert {"search  (/)", "help  (?)", "same name  (*)", "left  (←)"} <= titles
+        assert {"Search names  (/)", "Help  (?)", "Undo  (z)"} <= titles
 
 
-async def test_commands_that_share_a_line_of_help_say_what_they_do_alone(decode: Path) -> None:
+async def test_the_most_used_come_first_and_moves_not_at_all(decode: Path) -> None:
     async with open_app(decode) as user:
-        about = await found(user)
-        assert about["view previous  (shift+tab)"] == "previous view"
-        assert about["level stream  (4)"] == "the stream level on or off"
-        assert about["next match  (n)"] == about["previous match  (N)"]
+        titles = [*await found(user)]
+        assert titles[:2] == ["Search names  (/)", "Show callers and callees  (x)"]
+        assert not any("←" in title or "↑" in title for title in titles)
+
+
+async def test_a_level_is_said_by_name(decode: Path) -> None:
+    async with open_app(decode) as user:
+        assert "Show or hide the level stream  (4)" in await found(user)
 
 
 async def test_commands_of_other_views_are_left_out(decode: Path) -> None:
     async with open_app(decode) as user:
-        assert "brush  (b)" not in await found(user)
+        assert "Brush a window of time  (b)" not in await found(user)
         await user.press("shift+tab")
-        assert "brush  (b)" in await found(user)
+        assert "Brush a window of time  (b)" in await found(user)
+
+
+def test_every_command_but_moves_has_a_title_that_begins_with_a_capital() -> None:
+    commands = (*COMMANDS, *LIVE_COMMANDS, *SASS_COMMANDS)
+    names = {id_of(command).removeprefix("flame.") for command in commands if command.keys}
+    ordinals = {name for name in names if name.startswith("sort_by_") and name != "sort_by_name"}
+    assert names - ordinals - set(TITLES) == MOVES
+    assert set(TITLES) <= names
+    assert len(set(TITLES.values())) == len(TITLES)
+    assert all(title[0].isupper() for title in TITLES.values())
