@@ -98,6 +98,7 @@ def test_what_does_not_record(flame: Flame, tree: Tree, env: Env) -> None:
 def test_nobody_answers(flame: Flame, tree: Tree, env: Env, users_folder: Path) -> None:
     started = tree(*python(LAUNCHES), env=env)
     (dump,) = dumps_of(job_at(started.pid))
+    wait_until(lambda: any(users_folder.glob("*.sock")))
     for one in users_folder.glob("*.sock"):
         one.unlink()
     result = flame("attach", started.pid, "--pc", "continuous")

@@ -36,7 +36,7 @@ from tests.support.writers.nsysfile import NsysFile
         (["view", "x", "--pid", "9" * 30], "not a number"),
         (["view", "x", "--kernel", "(unclosed"], "--kernel"),
         (["view", "x", "--include", "kernel,nope"], "'nope'"),
-        (["view", "x", "--kernel-names", "short"], "'short'"),
+        (["view", "x", "--kernel-names", "tiny"], "'tiny'"),
         (["view", "x", "--nvtx-names", "short"], "'short'"),
         (["view", "x", "--rename", "no rule"], "--rename"),
         (["view", "x", "--rename", "(=x"], "--rename"),

@@ -76,8 +76,14 @@ class User:
             if self.app.call_later(handled.set):
                 await asyncio.wait_for(handled.wait(), PATIENCE)
             await self.pilot.pause(0)
+            await self.until(self._is_laid_out)
             if main_screen(self.app):
                 await self.until(lambda: not self.screen.busy)
+
+    def _is_laid_out(self) -> bool:
+        """Whether no widget waits for its new place: what has just appeared has no size yet."""
+        screen = self.app.screen
+        return not any(widget._layout_required for widget in (screen, *screen.query("*")))
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for ``condition``."""

@@ -60,6 +60,6 @@ def test_from_the_flame_graph_to_an_instruction(tmux: Tmux) -> None:
     tmux.press("L")
     tmux.until("by stall reason")
     tmux.press("P", "P", "P", "P", "Enter")
-    tmux.until(r"GPU time ▾\s+stall › nvtx › kernel", f"▏{worst}▏")
+    tmux.until(r"GPU time ▾\s+stall › nvtx › kernel", f"▏{worst} *▏")
     tmux.press("q")
     ended(tmux)
