@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, Column
-from flame.core.model.activities import Activities, RangePieces
-from flame.core.model.frames import ACTIVITY_KINDS, Kind
+from flame.core.columns import I8, U1, Bool, Column
+from flame.core.model.activities import Activities, ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter, passing_rows
 from flame.core.regex import find_matching
 from flame.core.timeline.intervals import Timeline
+from flame.core.timeline.lanes import KINDS, Track
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +24,14 @@ class Highlight:
 
     ``passing`` (bool[n]): pass the filters. ``matching`` (bool[n], None without a search): of
     these, what the search finds. ``sums`` (i8[n+1]) adds up the visible lengths of the ``bright``
-    intervals, ``sums_by_kind`` those of some activity kinds (kernels and ranges are the rest).
+    intervals, ``sums_by_slot`` those of kinds that have this place in `KINDS` of their track;
+    those in the first place are the rest.
     """
 
     passing: Bool
     matching: Bool | None
     sums: I8
-    sums_by_kind: dict[Kind, I8]
+    sums_by_slot: dict[int, I8]
 
     @property
     def bright(self) -> Bool:
@@ -41,15 +42,23 @@ class Highlight:
 def highlight(timeline: Timeline, passing: Bool, matching: Bool | None = None) -> Highlight:
     """Highlight the intervals that are ``passing`` and, while searching, ``matching`` as well."""
     bright = passing if matching is None else passing & matching
-    length = np.diff(timeline.before)
-    others = np.flatnonzero(np.bincount(timeline.kind, minlength=len(Kind)))
-    sums_by_kind = {
-        Kind(kind): _sums(np.where(bright & (timeline.kind == kind), length, 0))
-        for kind in others.tolist()
-        if kind in ACTIVITY_KINDS and kind != Kind.KERNEL
+    length, slot = np.diff(timeline.before), slots(timeline.kind)
+    used = np.flatnonzero(np.bincount(slot)).tolist()
+    sums_by_slot = {
+        each: _sums(np.where(bright & (slot == each), length, 0)) for each in used if each
     }
     sums = timeline.before if bright.all() else _sums(np.where(bright, length, 0))
-    return Highlight(passing, None if matching is None else bright, sums, sums_by_kind)
+    return Highlight(passing, None if matching is None else bright, sums, sums_by_slot)
+
+
+def slots(kind: U1) -> U1:
+    """Find the place of each kind in the list of its track; the first (0) if it is in none."""
+    return _SLOT[kind]
+
+
+_SLOT = np.zeros(256, np.uint8)
+for _kinds in KINDS.values():
+    _SLOT[list(_kinds)] = np.arange(len(_kinds))
 
 
 def _sums(length: I8) -> I8:
@@ -61,8 +70,8 @@ def passing_intervals(
 ) -> Bool:
     """Find the intervals that are part of ``tree``, made of ``profile`` by `project`, bool[n].
 
-    Of activities those that it counts; of ranges those in which any of these was launched, or all
-    where nothing is filtered.
+    Of activities those that it counts; of ranges and functions those in which any of these was
+    launched, or all where nothing is filtered; of API calls those that launched nothing as well.
     """
     if not filters and tree.metric.table == "gpu":
         return np.ones(len(timeline), bool)
@@ -72,17 +81,28 @@ def passing_intervals(
     if chosen is not None:
         rows &= chosen
     passing = np.zeros(len(timeline), bool)
-    is_range = timeline.kind == Kind.NVTX
     if tree.metric.table == "gpu":
-        passing[~is_range] = rows[timeline.source[~is_range]]
-    if timeline.pieces is not None and len(timeline.pieces):
-        pieces = timeline.source[is_range]
-        passing[is_range] = not filters or _contain_launches(timeline.pieces, table, rows)[pieces]
+        work = timeline.track == Track.WORK
+        passing[work] = rows[timeline.source[work]]
+    for track, pieces in timeline.pieces.items():
+        of_track = timeline.track == track
+        shown = (
+            _passing_pieces(pieces, table, rows, track) if filters else np.ones(len(pieces), bool)
+        )
+        passing[of_track] = shown[timeline.source[of_track]]
     return passing
 
 
-def _contain_launches(pieces: RangePieces, table: Activities, rows: Bool) -> Bool:
-    """The pieces of ranges in which any of ``rows`` was launched or, of a host table, began.
+def _passing_pieces(pieces: ThreadPieces, table: Activities, rows: Bool, track: Track) -> Bool:
+    """The pieces in which any of ``rows`` was launched; API calls also if they launch nothing."""
+    launching = _contain_launches(pieces, table, rows)
+    if track != Track.CALLS:
+        return launching
+    return launching | ~_contain_launches(pieces, table, np.ones(len(table), bool))
+
+
+def _contain_launches(pieces: ThreadPieces, table: Activities, rows: Bool) -> Bool:
+    """The pieces in which any of ``rows`` was launched or, of a host table, began.
 
     As in attribution, what is launched at the moment in which a range ends is within it.
     """
@@ -111,7 +131,7 @@ def matching_intervals(
     pattern: re.Pattern[str],
     exact: Sequence[str] = (),
 ) -> Bool:
-    """Find the intervals that match: ranges by name, activities by theirs or any frame above.
+    """Find the intervals that match: those of threads by name, activities also by frames above.
 
     ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``, ``exact`` (by frame id)
     the names with all their numbers, of which ranges may have any.
@@ -124,7 +144,7 @@ def matching_intervals(
     if tree.metric.table == "gpu":
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))
         below = tree.groups_below(np.arange(len(tree)) < reach)
-        work = np.flatnonzero(timeline.kind != Kind.NVTX)
+        work = np.flatnonzero(timeline.track == Track.WORK)
         group = timeline.table.groups.of_row[timeline.source[work]]
         hits[work] |= below[group]
     return hits

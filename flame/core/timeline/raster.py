@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flame.core.columns import I8, U1
-from flame.core.model.frames import Kind
 from flame.core.timeline.busy_time import TimeWindow
-from flame.core.timeline.highlight import Highlight
-from flame.core.timeline.intervals import Lane, Timeline
+from flame.core.timeline.highlight import Highlight, slots
+from flame.core.timeline.intervals import Timeline
+from flame.core.timeline.lanes import KINDS, Lane, Track
 
 F8 = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class Shading(NamedTuple):
     """Hold what a lane shows: bars, and by cell what else there is.
 
     ``cover`` (f8) is the part of the cell that intervals fill, 0..1, ``lit`` (f8) that of bright
-    intervals, ``kind`` (u1) the `Kind` that most of these have.
+    intervals, ``kind`` (u1) the kind, as in `Timeline`, that most of these have.
     """
 
     bars: list[Bar]
@@ -150,8 +150,7 @@ class _LengthSums:
         self._timeline = timeline
         self._highlight = highlight
         self._first = first
-        usual = [Kind.NVTX if lane.ranges else Kind.KERNEL for lane in lanes]
-        rows = [[kind, *highlight.sums_by_kind] for kind in usual]
+        rows = [_kinds(lane.track, highlight) for lane in lanes]
         self.kinds: U1 = np.array(rows, np.uint8)
 
     def until(self, under: I8, edges: F8) -> F8:
@@ -160,10 +159,10 @@ class _LengthSums:
         there = under >= self._first
         item = np.maximum(under, self._first)
         part = np.clip(edges - timeline.low[item], 0, _length(timeline, item))
-        lit, kind = np.where(highlight.bright[item], part, 0), timeline.kind[item]
+        lit, slot = np.where(highlight.bright[item], part, 0), slots(timeline.kind[item])
         others = [
-            self._sum_until(sums, item, np.where(kind == other, lit, 0))
-            for other, sums in highlight.sums_by_kind.items()
+            self._sum_until(sums, item, np.where(slot == other, lit, 0))
+            for other, sums in highlight.sums_by_slot.items()
         ]
         bright = self._sum_until(highlight.sums, item, lit)
         rest = bright - sum(others) if others else bright
@@ -189,3 +188,9 @@ class _LengthSums:
             np.subtract.at(layers[0], (rows, cells), part[inside])
             lit = np.where(bright[inside], part[inside], 0)
             np.subtract.at(layers, (layer[inside], rows, cells), lit)
+
+
+def _kinds(track: Track, highlight: Highlight) -> list[int]:
+    """The kinds of which lengths are summed: the usual one, then those of other places."""
+    kinds = KINDS[track]
+    return [kinds[0], *(kinds[s] if s < len(kinds) else kinds[0] for s in highlight.sums_by_slot)]

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from rich.style import Style
 
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.tui.toolkit.colours import BLACK, WHITE, StallClass, class_of_title, shade_of
 from flame.tui.toolkit.palette import Palette
@@ -37,6 +38,14 @@ _NAMED_STALLS = {
     StallClass.OTHER: "bright_black",
 }
 
+_NAMED_CALLS = {
+    CallClass.LAUNCH: "magenta",
+    CallClass.SYNC: "red",
+    CallClass.COPY: "white",
+    CallClass.ALLOC: "cyan",
+    CallClass.OTHER: "bright_black",
+}
+
 _GREY = ("bright_black",)
 
 
@@ -62,6 +71,12 @@ class SixteenColours(Palette):
 
     def ink(self, kind: Kind) -> Style:
         return Style(color=_NAMED[kind][0]) if kind in _NAMED else Style(dim=True)
+
+    def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
+        return _named(_NAMED_CALLS[one], faded)
+
+    def call_ink(self, one: CallClass) -> Style:
+        return Style(color=_NAMED_CALLS[one])
 
     def stall(self, one: StallClass) -> Style:
         return Style(color=_NAMED_STALLS[one])
@@ -107,6 +122,12 @@ class NoColours(SixteenColours):
         return Style(bold=True) if matching else Style(dim=True)
 
     def ink(self, kind: Kind) -> Style:
+        return Style()
+
+    def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
+        return self.frame(Kind.LAUNCH, name, faded)
+
+    def call_ink(self, one: CallClass) -> Style:
         return Style()
 
     def stall(self, one: StallClass) -> Style:

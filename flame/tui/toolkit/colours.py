@@ -6,6 +6,7 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from zlib import crc32
 
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
 from flame.core.model.stalls import stall_of
 from flame.core.projection.levels import LEVELS
@@ -74,6 +75,15 @@ STALLS: dict[StallClass, RGB] = {
 }
 """Hues of stall reasons: a scale of their own, told apart with any kind of colour vision."""
 
+CALLS: dict[CallClass, RGB] = {
+    CallClass.LAUNCH: HUES[Kind.LAUNCH],
+    CallClass.SYNC: (232, 90, 76),
+    CallClass.COPY: HUES[Kind.MEMCPY],
+    CallClass.ALLOC: (70, 184, 196),
+    CallClass.OTHER: (156, 156, 164),
+}
+"""Hues of API calls by class, where they stand by themselves."""
+
 ON_DARK = (-0.10, -0.03, 0.05, 0.16, 0.28)
 ON_LIGHT = (-0.10, -0.06, -0.01, 0.05, 0.11)
 STRONG = (0.12, 0.19, 0.27, 0.35, 0.44)
@@ -115,6 +125,8 @@ def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int
         own = WARM[hue]
     elif kind == Kind.STALL:
         own = STALLS[StallClass(hue)]
+    elif kind == Kind.LAUNCH and hue:
+        own = CALLS[CallClass(hue)]
     return mix(own, WHITE if part > 0 else BLACK, abs(part))
 
 
