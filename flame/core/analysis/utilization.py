@@ -60,6 +60,10 @@ class Utilization:
         inside = BusyTime.between(low[high > low], high[high > low])
         return self.stretches.within_all(inside.moved(-self.origin)), inside.total
 
+    def ran(self, window: TimeWindow) -> int:
+        """Measure how long anything ran in ``window`` (trace's clock), ns."""
+        return self.stretches.within(window.moved(-self.origin))
+
     def in_cells(self, window: TimeWindow, number: int) -> tuple[I8, I8]:
         """Cut ``window`` (trace's clock) into cells: (busy, length) of each, ns."""
         return self.stretches.in_cells(window.moved(-self.origin), number)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
-from flame.core.columns import I4, I8, Column
+from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.model.activities import NONE, ThreadPieces
 from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
 
@@ -68,7 +68,8 @@ def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
     """Cut the time of ``pieces`` by which of them is the innermost; ``parent`` is that one."""
     clock = lane_clock(pieces.thread, pieces.start, pieces.end)
     begin, stop = (clock.shift(pieces.thread, time) for time in (pieces.start, pieces.end))
-    edges = np.unique(np.concatenate([begin, stop]))
+    edges = np.sort(np.concatenate([begin, stop]), kind="stable")  # sorted runs: merged
+    edges = edges[run_starts(edges)]
     inner = np.full(len(edges), NONE, np.int32)
     # Of what is written to one edge the last stays: the outermost that ends, else the innermost
     # that begins there.

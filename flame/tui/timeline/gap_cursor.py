@@ -11,8 +11,8 @@ from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.intervals import Timeline
 from flame.tui.timeline.viewport import TimeViewport
 
-_AROUND = 0.75
-"""Of the length of a gap as much is shown on either side of it."""
+_AROUND = 2.5
+"""So many times as long as a gap is the window that shows it at least."""
 
 _NONE = "no idle gaps here"
 
@@ -55,10 +55,10 @@ class GapCursor:
         place = int(gaps.rank[self.number]) + step if self._goes_on(gaps) else 0
         if not 0 <= place < len(gaps):
             return "the longest gap" if step < 0 else "the shortest gap"
-        low, high = self._select(gaps, int(gaps.by_length[place]))
-        length = high - low
-        room = round(length * _AROUND)
-        self.viewport.zoom_to(self.viewport.clamped(low - room, length + 2 * room))
+        window = self._select(gaps, int(gaps.by_length[place]))
+        length = window.length * _AROUND
+        low = (window.low + window.high - length) / 2
+        self.viewport.zoom_to(self.viewport.clamped(low, length))
         return ""
 
     def next(self, step: int, device: int, time: float) -> str:
@@ -69,12 +69,10 @@ class GapCursor:
         number = self._wide_one(gaps, step, time)
         if number < 0:
             return f"no {'later' if step > 0 else 'earlier'} gap as wide as a cell: + goes closer"
-        window = self._select(gaps, number)
-        shown = self.viewport.window
+        window, shown = self._select(gaps, number), self.viewport.window
         if window.low < shown.low or window.high > shown.high:
-            middle = (window.low + window.high) / 2
-            length = max(shown.length, window.length)
-            self.viewport.show_from(middle - length / 2, length)
+            length = max(shown.length, round(window.length * _AROUND))
+            self.viewport.show_from((window.low + window.high - length) / 2, length)
         return ""
 
     def _wide_one(self, gaps: DeviceGaps, step: int, time: float) -> int:

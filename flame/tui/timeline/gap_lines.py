@@ -13,7 +13,7 @@ from flame.core.timeline.lanes import Track, thread_label
 from flame.core.units import format_count, format_ns, format_percent
 from flame.tui.timeline.header import period
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import cut, cut_start
+from flame.tui.toolkit.text import cut, cut_start, printable
 
 _LABEL = 10
 _MOST = 3
@@ -75,7 +75,7 @@ class GapLines:
         host = self._host
         if host.thread < 0:
             return "who launched what ran next was not recorded"
-        who = thread_label(self._profile, host.thread)
+        who = printable(thread_label(self._profile, host.thread))
         if not host.launched_next or host.late is None:
             return f"{who} launched what ran before; the launch of the next was not recorded"
         if host.late < 0:

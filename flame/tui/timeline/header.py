@@ -53,13 +53,15 @@ def _summary(time: TimeView, note: str, width: int) -> Line:
 
 
 def _busy(time: TimeView) -> Iterator[tuple[str, str]]:
-    """How busy each GPU was in the part of the window that filters choose."""
-    timeline, window = time.timeline, time.viewport.window
+    """How busy each GPU was in the window, or in the part of it that filters choose."""
+    timeline, viewport = time.timeline, time.viewport
     if not time.busy:  # of a recording that goes on all that there are rows of counts
         for name, device in timeline.devices:
-            yield name, format_percent(device.share(window), 1.0)
+            yield name, format_percent(device.share(viewport.window), 1.0)
     for each in time.busy:
-        part, length = each.within(window.moved(timeline.origin))
+        window = viewport.window.moved(timeline.origin)
+        chosen = viewport.home != viewport.whole
+        part, length = each.within(window) if chosen else (each.ran(window), window.length)
         if length:
             yield each.label, format_percent(part, length)
 

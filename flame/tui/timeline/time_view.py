@@ -109,7 +109,12 @@ class TimeView:
         return self.gaps.of.device if self.gaps.of is not None else -1
 
     def next_gap(self, step: int) -> str:
-        """Select the next (+1) or previous (-1) idle gap that is wide enough to see."""
+        """Select the next (+1) or previous (-1) idle gap that is wide enough to see.
+
+        From the selected gap, or from what was selected after that.
+        """
+        if self.cursor.item >= 0:
+            self.gaps.clear()
         self.cursor.item = -1
         return self.gaps.next(step, self._device, self.cursor.time)
 

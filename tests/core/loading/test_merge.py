@@ -196,8 +196,8 @@ def test_lanes_of_different_files_are_told_apart() -> None:
     whole = merge_profiles([trace(), trace()], ["rank 0", "a very long name of rank 1"])
     labels = [lane.label for lane in timeline(whole).lanes]
     assert labels == [
-        "rank 0 main [100]",
-        "…of rank 1 main [100]",
+        *["rank 0 main [100]"] * 2,
+        *["…of rank 1 main [100]"] * 2,
         "rank 0 GPU0 stream 7",
         "…of rank 1 GPU0 stream 7",
     ]

@@ -246,6 +246,11 @@ IN: dict[str, dict[str, Check]] = {
         "page_down": Check(SELECTED, ("pageup",)),
         "brush": Check(changed("brush", "note")),
         "sort": NOWHERE,
+        "thread_rows": Check(noted("folded away")),
+        "longest_gap": Check(changed("window", "note")),
+        "longer_gap": Check(changed("window", "note"), ("T", "T")),
+        "next_gap": Check(changed("note")),
+        "previous_gap": Check(changed("note"), ("right_parenthesis", "right_parenthesis")),
     },
 }
 
