@@ -45,7 +45,10 @@ class GapLines:
 
     def summary(self) -> str:
         """The same in one line."""
-        first = [next(self._words(track, _NAME), "") for track in self._host.parts]
+        first = [
+            next(self._words(track, _NAME, f"outside {self._word(track)}"))
+            for track in self._host.parts
+        ]
         idle = f"{self._gaps.label} idle {format_ns(self._gap.length)}"
         return " · ".join([idle, *first])
 
@@ -89,16 +92,16 @@ class GapLines:
 
     def _shares(self, track: Track, width: int) -> str:
         name = _NAME if width >= _ROOMY else _SHORT_NAME
-        return " · ".join(self._words(track, name))
+        return " · ".join(self._words(track, name, "outside any"))
 
-    def _words(self, track: Track, name: int) -> Iterator[str]:
-        """The longest parts, and what of the gap lies outside of any, longest first."""
+    def _words(self, track: Track, name: int, none: str) -> Iterator[str]:
+        """The longest parts, and what of the gap lies in ``none``, longest first."""
         parts = self._host.parts[track]
         named = [(part.length, cut(self._text[part.frame], name)) for part in parts[:_MOST]]
         outside = self._gap.length - sum(part.length for part in parts)
         others = sum(part.length for part in parts[_MOST:])
         if outside:
-            named.append((outside, f"outside {self._word(track)}"))
+            named.append((outside, none))
         named.sort(key=lambda one: -one[0])
         if others:
             named.append((others, "others"))

@@ -79,7 +79,7 @@ def look(user: User) -> Seen:
         app.theme,
         (screen.has_class("-no-details"), details.scroll_offset.y),
         screen.query_one(BODY[pane.name_], RowView).scroll_offset.y,
-        time.viewport.brush if time else None,
+        (time.viewport.brush, time.viewport.marked) if time else None,
         (top._wanted, top._kind),
         frozenset(path.name for path in Path.cwd().iterdir()),
         "".join(piece.text for piece in screen._note).strip(),
@@ -247,10 +247,10 @@ IN: dict[str, dict[str, Check]] = {
         "brush": Check(changed("brush", "note")),
         "sort": NOWHERE,
         "thread_rows": Check(noted("folded away")),
-        "longest_gap": Check(changed("window", "note")),
-        "longer_gap": Check(changed("window", "note"), ("T", "T")),
-        "next_gap": Check(changed("note")),
-        "previous_gap": Check(changed("note"), ("right_parenthesis", "right_parenthesis")),
+        "longest_gap": Check(changed("brush", "zoom")),
+        "longer_gap": Check(changed("brush", "zoom"), ("T", "T")),
+        "next_gap": Check(changed("brush")),
+        "previous_gap": Check(changed("brush"), ("right_parenthesis", "right_parenthesis")),
     },
 }
 
@@ -290,7 +290,11 @@ async def begin(user: User, view: str) -> None:
     screen.set_class(False, "-no-details")
     top._wanted, top._kind = ("own", False), None
     await turn(user, "timeline")
-    screen.query_one(TimelinePane)._time.brush = None  # type: ignore[union-attr]
+    timeline = screen.query_one(TimelinePane)
+    timeline._followed, time = (None, ()), timeline._time
+    assert time is not None
+    time.viewport.brush = None
+    time.gaps.clear()
     for one in ("timeline", "icicle"):
         await turn(user, one)
         screen.pane.escape()
