@@ -82,7 +82,7 @@ TIMELINE = (
         "V",
         Move.THREAD_ROWS(),
         "rows",
-        "API calls and functions of a thread: closed, open, all functions; on a GPU of all",
+        "rows of the thread: folded, with API calls, with all functions; on a GPU's row of all",
         6,
         _TIMELINE,
     ),

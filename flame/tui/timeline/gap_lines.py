@@ -8,10 +8,9 @@ from flame.core.analysis.gap_host import GapHost
 from flame.core.analysis.utilization import DeviceGaps
 from flame.core.analysis.wording import Terms, terms_of
 from flame.core.model.profile import Profile
-from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.lanes import Track, thread_label
 from flame.core.units import format_count, format_ns, format_percent
-from flame.tui.timeline.header import period
+from flame.tui.timeline.header import clock
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, printable
 
@@ -57,10 +56,10 @@ class GapLines:
         place = int(gaps.rank[self._number]) + 1
         rank = "longest" if place == 1 else f"no. {format_count(place)} by length"
         share = format_percent(gap.length, gaps.total)
-        when = period(TimeWindow(gap.begin, gap.end), 0)
+        when = clock(gap.begin, max(gap.length // 100, 1))
         return (
             f"{gaps.label} idle {format_ns(gap.length)} · {share} of its idle time · "
-            f"{rank} of {format_count(len(gaps))} · {when}"
+            f"{rank} of {format_count(len(gaps))} · at {when}"
         )
 
     def _between(self, width: int) -> str:

@@ -97,7 +97,7 @@ def hint(time: TimeView, text: Sequence[str]) -> str:
         moving = "← → move its end, " if time.viewport.brush.moving else ""
         return f"brush: {moving}enter filters all views by it, esc leaves it"
     if time.cursor.item < 0:
-        return "↑ ↓ rows  ← → next on the row  + - closer, farther  b brush  T longest idle gap"
+        return "↑ ↓ rows  ← → next  + - closer, farther  T idle gap  V rows"
     timeline, item = time.timeline, time.cursor.item
     window = timeline.window(item)
     name = cut(text[int(timeline.frame[item])], _NAME)

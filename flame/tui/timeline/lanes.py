@@ -12,20 +12,24 @@ from flame.core.timeline.lanes import Lane, Track
 from flame.tui.timeline.viewport import TimeViewport
 
 MOST_OPEN = 3
-"""Threads whose calls and functions have rows at first: those that launched most."""
+"""Threads that are open at first: those that launched most."""
 
 
 class Extent(IntEnum):
-    """Name how much of a thread has rows: its ranges, its calls too, all nested functions too."""
+    """Name how much of a thread has rows.
 
-    RANGES = 0
-    CALLS = 1
+    Its outermost ranges alone; all ranges, the innermost functions and the API calls; all nested
+    functions too.
+    """
+
+    FOLDED = 0
+    OPEN = 1
     FUNCTIONS = 2
 
 
 _ROWS = {
-    Extent.RANGES: (Track.RANGES,),
-    Extent.CALLS: (Track.INNERMOST, Track.RANGES, Track.CALLS),
+    Extent.FOLDED: (Track.RANGES,),
+    Extent.OPEN: (Track.INNERMOST, Track.RANGES, Track.CALLS),
     Extent.FUNCTIONS: (Track.FUNCTIONS, Track.RANGES, Track.CALLS),
 }
 
@@ -34,7 +38,7 @@ _ROWS = {
 class LaneRows:
     """The lanes that ``viewport`` shows as rows; ``lane`` is the number of the selected one.
 
-    Of threads that have API calls or Python functions as much has rows as was last asked for.
+    Of threads that have more than one lane as much has rows as was last asked for.
     """
 
     timeline: Timeline
@@ -51,16 +55,16 @@ class LaneRows:
         """Open the first threads that there are, and fold later ones."""
         for thread in self._tracks:
             first = len(self._extents) < MOST_OPEN
-            self._extents.setdefault(thread, Extent.CALLS if first else Extent.RANGES)
+            self._extents.setdefault(thread, Extent.OPEN if first else Extent.FOLDED)
 
     @property
-    def _tracks(self) -> dict[int, set[Track]]:
-        """What the threads with API calls or functions have."""
-        tracks: dict[int, set[Track]] = {}
+    def _tracks(self) -> dict[int, list[Track]]:
+        """The tracks of the lanes of the threads that can be folded."""
+        tracks: dict[int, list[Track]] = {}
         for lane in self.timeline.lanes:
             if lane.track != Track.WORK:
-                tracks.setdefault(lane.owner, set()).add(lane.track)
-        return {thread: have for thread, have in tracks.items() if have != {Track.RANGES}}
+                tracks.setdefault(lane.owner, []).append(lane.track)
+        return {thread: have for thread, have in tracks.items() if have != [Track.RANGES]}
 
     def _busiest(self) -> int:
         """The lane with the most work on a GPU; without any the first."""
@@ -96,7 +100,7 @@ class LaneRows:
     def rows(self) -> list[int]:
         """Numbers of the lanes that have a row: inner ones only where they show anything.
 
-        Of folded threads only ranges.
+        Of folded threads only the outermost ranges.
         """
         window = self.viewport.window
         if self._rows is None or self._rows[0] != window:
@@ -111,8 +115,10 @@ class LaneRows:
 
     def has_row(self, lane: Lane) -> bool:
         """Tell whether ``lane`` is not folded away."""
-        extent = self._extents.get(lane.owner, Extent.RANGES)
-        return lane.track == Track.WORK or lane.track in _ROWS[extent]
+        if lane.track == Track.WORK:
+            return True
+        extent = self._extents.get(lane.owner, Extent.OPEN)
+        return lane.track in _ROWS[extent] and not (lane.level and extent == Extent.FOLDED)
 
     @property
     def row(self) -> int:
@@ -146,30 +152,30 @@ class LaneRows:
         lane = self.timeline.lanes[number]
         if lane.track == Track.WORK or lane.owner not in self._extents or not self.begins(number):
             return None
-        return self._extents[lane.owner] > Extent.RANGES
+        return self._extents[lane.owner] > Extent.FOLDED
 
     @property
     def folded(self) -> int:
-        """Number of threads of which not all rows are shown that they could have."""
-        return list(self._extents.values()).count(Extent.RANGES)
+        """Number of threads that are folded."""
+        return list(self._extents.values()).count(Extent.FOLDED)
 
     def unfold(self) -> None:
         """Show as much of the thread of the selected lane as that needs."""
         lane = self.selected
         if lane is not None and not self.has_row(lane):
             functions = lane.track == Track.FUNCTIONS
-            self._extents[lane.owner] = Extent.FUNCTIONS if functions else Extent.CALLS
+            self._extents[lane.owner] = Extent.FUNCTIONS if functions else Extent.OPEN
             self._rows = None
 
     def switch(self) -> str:
         """Show more of the selected thread, or fold it; from a row of a GPU all threads."""
         lane = self.selected
         if lane is None or not self._extents:
-            return "no API calls and no Python functions over time in this trace"
+            return "no rows of threads that could be folded"
         if lane.track != Track.WORK and lane.owner in self._extents:
             extent = self._extents[lane.owner] = self._next(lane.owner)
         else:
-            extent = Extent.CALLS if self.folded else Extent.RANGES
+            extent = Extent.OPEN if self.folded else Extent.FOLDED
             self._extents = dict.fromkeys(self._extents, extent)
         self._rows = None
         if self.rows:
@@ -178,12 +184,12 @@ class LaneRows:
 
     def _next(self, thread: int) -> Extent:
         extent = self._extents[thread]
-        most = Extent.FUNCTIONS if Track.FUNCTIONS in self._tracks[thread] else Extent.CALLS
-        return Extent.RANGES if extent == most else Extent(extent + 1)
+        most = Extent.FUNCTIONS if Track.FUNCTIONS in self._tracks[thread] else Extent.OPEN
+        return Extent.FOLDED if extent == most else Extent(extent + 1)
 
 
 _NOTES = {
-    Extent.RANGES: "API calls and functions folded away",
-    Extent.CALLS: "",
+    Extent.FOLDED: "folded: only the outermost ranges",
+    Extent.OPEN: "",
     Extent.FUNCTIONS: "all functions, as they called each other",
 }

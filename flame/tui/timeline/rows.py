@@ -16,7 +16,7 @@ from textual.strip import Strip
 from flame.core.columns import I8
 from flame.core.model.calls import CallClass
 from flame.core.model.frames import Kind
-from flame.core.timeline.lanes import Lane, Track
+from flame.core.timeline.lanes import Track
 from flame.core.timeline.raster import Bar, Shading, shade
 from flame.core.units import BLOCKS, format_percent
 from flame.tui.timeline.time_view import TimeView
@@ -28,7 +28,6 @@ CURRENT = "▸"
 OPEN, FOLDED = "-", "+"
 
 _WORDS = {Track.FUNCTIONS: "Python", Track.INNERMOST: "Python, innermost", Track.CALLS: "API calls"}
-_API = "API"
 
 _LONGEST_LABEL = 30
 _SHARE = len(" 99.9 % ")
@@ -109,13 +108,13 @@ class TimelineRows(RowView):
             return
         view.viewport.width = self.cells
         self.reach(len(view.lanes.rows))
-        self._reveal(view.lanes.row)
+        self._reveal(view.lanes.row, above=view.gaps.of is not None)
         self.redraw()
 
     def _lay_out(self, view: TimeView, width: int) -> None:
         """Divide ``width`` cells between the labels and the time."""
         self._shares = width >= _ROOM_FOR_SHARE
-        names = (width_of(printable(_name(lane))) for lane in view.timeline.lanes)
+        names = (width_of(printable(lane.label)) for lane in view.timeline.lanes)
         wanted = min(max(names, default=0), _LONGEST_LABEL) + 3 + self._shares * _SHARE
         self.labels = min(wanted, width // 3)
         self.cells = max(width - self.labels, 1)
@@ -124,9 +123,10 @@ class TimelineRows(RowView):
         if self._view is not None:
             self.show(self._view, self._text)
 
-    def _reveal(self, row: int) -> None:
+    def _reveal(self, row: int, above: bool) -> None:
+        """Bring ``row`` into sight, with as many as can be of the rows ``above`` it."""
         height, top = self.size.height, self.scroll_offset.y
-        wanted = min(max(top, row - height + 1), row)
+        wanted = max(row - height + 1, 0) if above else min(max(top, row - height + 1), row)
         self.scroll_to(y=wanted, animate=False)
         if self.scroll_offset.y != wanted:  # there is no room to scroll before the next layout
             self.call_after_refresh(self.scroll_to, y=wanted, animate=False)
@@ -310,15 +310,9 @@ def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> S
     return base + (palette.call_ink(CallClass(look)) if look in _CALLS else palette.ink(Kind(look)))
 
 
-def _name(lane: Lane) -> str:
-    """What the row of a lane is called where it is the first of its thread or stream."""
-    return f"{lane.label} {_API}" if lane.track == Track.CALLS else lane.label
-
-
 def _title(view: TimeView, number: int) -> str:
     """What the label of a lane says: the thread where that begins, else what the lane shows."""
     lane = view.timeline.lanes[number]
     if lane.level:
         return ""
-    word = _WORDS.get(lane.track, "")
-    return _name(lane) if view.lanes.begins(number) else f"  {word}"
+    return lane.label if view.lanes.begins(number) else f"  {_WORDS.get(lane.track, '')}"

@@ -246,7 +246,7 @@ IN: dict[str, dict[str, Check]] = {
         "page_down": Check(SELECTED, ("pageup",)),
         "brush": Check(changed("brush", "note")),
         "sort": NOWHERE,
-        "thread_rows": Check(noted("folded away")),
+        "thread_rows": Check(noted("folded")),
         "longest_gap": Check(changed("brush", "zoom")),
         "longer_gap": Check(changed("brush", "zoom"), ("T", "T")),
         "next_gap": Check(changed("brush")),

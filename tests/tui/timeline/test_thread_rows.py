@@ -72,6 +72,12 @@ def python_trace(path: Path) -> Path:
     return path
 
 
+def labels_with_signs(user: User) -> list[str]:
+    """The labels that are not empty, as they stand."""
+    texts = (line[: user.pane.rows.labels] for line in user.lines())
+    return [text for text in texts if text.strip()]
+
+
 def labels(user: User) -> list[str]:
     """What stands left of the rows, without the mark of the selected one and shares."""
     width = user.pane.rows.labels
@@ -81,7 +87,7 @@ def labels(user: User) -> list[str]:
 
 async def test_outermost_calls_stand_in_the_colours_of_their_classes(calls: Path) -> None:
     async with open_timeline(calls) as user:
-        row = user.row("main [100] API")
+        row = user.row("main [100]")
         palette = user.pane.rows.look.palette
         for place, (name, one) in enumerate(CALLS):
             assert user.style(row, user.cell(place * 20 + 5)) == palette.call(one, name)
@@ -99,7 +105,7 @@ async def test_dense_calls_have_the_colour_of_what_takes_most(tmp_path: Path) ->
             trace.api("cudaStreamSynchronize", start + 200, start + 700, 5_000 + number)
         trace.kernel("gemm", 100, 1_000_000, 1)
     async with open_timeline(tmp_path / "t.sqlite") as user:
-        row, palette = user.row("API"), user.pane.rows.look.palette
+        row, palette = user.row("[100]"), user.pane.rows.look.palette
         assert user.style(row, 20).color == palette.call_ink(CallClass.SYNC).color
         assert user.lines()[row][user.pane.rows.labels + 20] == "▅"  # 0.6 of each cell
 
@@ -127,6 +133,20 @@ async def test_the_key_folds_the_selected_thread_and_from_a_gpu_all(many: Path) 
         await user.does(user.pane.down)
         await user.does(user.pane.thread_rows)  # from the row of calls, which goes away
         assert user.time.lanes.row == 0 and user.lines()[0].startswith("▸+thread0")
+
+
+async def test_a_folded_thread_has_its_outermost_ranges_alone(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "t.sqlite") as trace:
+        for depth, name in enumerate(("outer", "middle", "inner")):
+            trace.nvtx(name, depth * 10, 1_000 - depth * 10)
+        trace.nvtx("alone", 0, 1_000, tid=101)
+        trace.kernel("gemm", 0, 1_000, corr=None)
+    async with open_timeline(tmp_path / "t.sqlite", (80, 30)) as user:
+        assert len(user.time.lanes.rows) == 5
+        assert [line[1] for line in labels_with_signs(user)] == ["-", "t", "G"]
+        await user.does(user.pane.thread_rows)
+        assert len(user.time.lanes.rows) == 3 and "outer" in user.lines()[0]
+        assert user.app.note == "" and user.lines()[0][1] == "+"
 
 
 async def test_a_click_on_the_sign_folds_and_opens(many: Path) -> None:
@@ -166,7 +186,7 @@ async def test_a_function_selects_its_place_in_the_tree(tmp_path: Path) -> None:
 
 async def test_a_call_selects_the_launch_of_its_kernel(calls: Path) -> None:
     async with open_timeline(calls) as user:
-        row = user.row("API")
+        row = user.row("[100]")
         await user.click(row, user.cell(5))
         assert user.selected == user.in_tree == "cudaLaunchKernel"
         assert "launches" in user.pane.hint()
@@ -187,7 +207,7 @@ async def test_a_search_goes_through_shown_rows_alone(many: Path) -> None:
 
 async def test_without_calls_there_is_nothing_to_fold(streams: Path) -> None:
     async with open_timeline(streams) as user:
-        assert "no API calls" in str(await user.does(user.pane.thread_rows))
+        assert "no rows of threads" in str(await user.does(user.pane.thread_rows))
 
 
 @pytest.mark.parametrize("name", ["nsys/rtx3060_23k.sqlite", "kineto/b200_eager_python.json.gz"])
