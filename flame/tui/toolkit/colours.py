@@ -77,7 +77,7 @@ STALLS: dict[StallClass, RGB] = {
 
 CALLS: dict[CallClass, RGB] = {
     CallClass.LAUNCH: HUES[Kind.LAUNCH],
-    CallClass.SYNC: (232, 90, 76),
+    CallClass.SYNC: (240, 98, 84),
     CallClass.COPY: HUES[Kind.MEMCPY],
     CallClass.ALLOC: (70, 184, 196),
     CallClass.OTHER: (156, 156, 164),

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from flame.core.projection.filters import Devices, Streams, Time
+from flame.core.analysis.utilization import utilizations
+from flame.core.projection.filters import Devices, Step, Streams, Time
 from flame.core.projection.selection import Selection
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.raster import Grid
+from flame.core.units import format_percent
 from flame.tui.session.query import Query
 from flame.tui.timeline.header import axis, clock, period
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.timeline.viewport import SHORTEST
 from flame.tui.views.pane import NOT_HERE
+from tests.conftest import TRACES
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
 from tests.tui.timeline.driver import open_timeline
@@ -224,6 +227,21 @@ async def test_zoomed_in_a_filter_by_time_esc_goes_back_to_it_first(streams: Pat
         assert user.time.viewport.window.length == 25_000_000
         await user.does(user.pane.escape)
         assert user.time.viewport.window == TimeWindow(0, 50_000_000)
+
+
+async def test_a_filter_by_step_is_the_window() -> None:
+    path = TRACES / "kineto" / "v100_old_categories.json.gz"
+    if not path.exists():
+        pytest.skip(f"no real trace {path}")
+    async with open_timeline(path) as user:
+        steps, origin = user.shown.profile.steps, user.time.timeline.origin
+        assert steps is not None
+        await user.does(lambda: user.app.take(Selection(where=(Step(6, 7),))))
+        rows = (steps.number >= 6) & (steps.number <= 7)
+        window = TimeWindow(int(steps.start[rows].min()), int(steps.end[rows].max()))
+        assert user.time.viewport.window == window.moved(-origin)
+        [found] = utilizations(user.shown.profile, (Step(6, 7),))
+        assert f"busy {format_percent(found.busy, found.length)}" in user.lines("timeline-head")[0]
 
 
 async def test_only_gpus_that_filters_leave_are_said_to_be_busy(tmp_path: Path) -> None:
