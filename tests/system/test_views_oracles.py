@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
-from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Arrangement, StackTree
 from flame.core.options import LoadOptions
@@ -33,6 +32,7 @@ from flame.core.projection.selection import Selection
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import highlight, matching_intervals, passing_intervals
 from flame.core.timeline.intervals import Timeline, timeline
+from flame.core.timeline.lanes import Track
 from flame.core.timeline.raster import Grid
 from flame.tui.details.facts import Facts, collect
 from flame.tui.details.parts import HeaviestParts
@@ -506,7 +506,7 @@ def lit_activities(one: Looked) -> Counter[tuple[int, int]]:
     lit = highlight(
         time, passing_intervals(time, shown.profile, one.tree, shown.selection.where), hits
     )
-    rows = time.source[lit.bright & (time.kind != Kind.NVTX)]
+    rows = time.source[lit.bright & (time.track == Track.WORK)]
     return Counter(zip(table.start[rows].tolist(), table.duration[rows].tolist(), strict=True))
 
 
@@ -546,17 +546,17 @@ def check_timeline(profile: Profile, rows: list[Row], ranges: dict[int, Any]) ->
             span = row.start - time.origin, row.start - time.origin + row.duration
             spans[row.gpu].append(span)
             streams[row.gpu, row.pid, row.stream].append(span)
-    work = [lane for lane in time.lanes if not lane.ranges]
+    work = [lane for lane in time.lanes if lane.track == Track.WORK]
     for window in windows_of(time):
         busy = {name: device.share(window) for name, device in time.devices}
         assert busy == pytest.approx({f"GPU{gpu}": share(of, window) for gpu, of in spans.items()})
         found = [time.busy(lane).share(window) for lane in work if not lane.level]
         assert sorted(found) == pytest.approx(sorted(share(of, window) for of in streams.values()))
-        outer = [lane for lane in time.lanes if lane.ranges and not lane.level]
+        outer = [lane for lane in time.lanes if lane.track == Track.RANGES and not lane.level]
         found = [time.busy(lane).share(window) for lane in outer]
         expected = [share(of, window) for of in threads.values() if of]
         assert sorted(found) == pytest.approx(sorted(expected))
-    levels = [lane.level for lane in time.lanes if lane.ranges]
+    levels = [lane.level for lane in time.lanes if lane.track == Track.RANGES]
     assert sorted(levels) == sorted(n for of in ranges.values() for n in range(deepest(of)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,6 +52,17 @@ class Utilization:
     def share(self) -> float | None:
         """Part of the windows that is busy, 0..1; None where they have no length."""
         return self.busy / self.length if self.length else None
+
+    def within(self, window: TimeWindow) -> tuple[int, int]:
+        """Measure (busy, length), ns, of the part of the windows that lies in ``window``."""
+        low = np.maximum(self.windows.low, window.low)
+        high = np.minimum(self.windows.high, window.high)
+        inside = BusyTime.between(low[high > low], high[high > low])
+        return self.stretches.within_all(inside.moved(-self.origin)), inside.total
+
+    def ran(self, window: TimeWindow) -> int:
+        """Measure how long anything ran in ``window`` (trace's clock), ns."""
+        return self.stretches.within(window.moved(-self.origin))
 
     def in_cells(self, window: TimeWindow, number: int) -> tuple[I8, I8]:
         """Cut ``window`` (trace's clock) into cells: (busy, length) of each, ns."""
@@ -143,7 +153,68 @@ def _step_windows(profile: Profile, device: int, chosen: list[Step]) -> tuple[I8
     return union.low, union.high
 
 
+def chosen_window(profile: Profile, where: tuple[Filter, ...]) -> TimeWindow | None:
+    """Find the time around what filters by time and step choose; None where there are none.
+
+    On the trace's clock; without any GPU in it what filters by time say themselves.
+    """
+    times = [filter_ for filter_ in where if isinstance(filter_, Time)]
+    if not times and not any(isinstance(filter_, Step) for filter_ in where):
+        return None
+    found = [each.window for each in utilizations(profile, where) if each.length]
+    if found:
+        return TimeWindow(min(low for low, _ in found), max(high for _, high in found))
+    low = max([profile.rows_begin, *(each.begin for each in times if each.begin is not None)])
+    high = min([profile.end, *(each.end for each in times if each.end is not None)])
+    return TimeWindow(low, high) if times and high > low else None
+
+
 # Gaps
+
+
+class DeviceGaps:
+    """Find the idle gaps of a GPU by time and by length; numbered from 0 in order of time.
+
+    ``begin`` and ``end`` are i8[n] on the trace's clock, ``by_length`` i8[n] the numbers, longest
+    first, ``rank`` i8[n] the place of each in that.
+    """
+
+    def __init__(self, profile: Profile, each: Utilization) -> None:
+        self.device, self.label = each.device, each.label
+        self.begin, self.end = gap_edges(each)
+        self.by_length: I8 = np.argsort(self.begin - self.end, kind="stable")
+        self.rank: I8 = np.argsort(self.by_length)
+        table = profile.activities
+        rows = np.flatnonzero((table.device == each.device) & has_times(table))
+        start = table.start[rows]
+        self._ended = _RowsAt(start + table.duration[rows], start, rows)
+        self._began = _RowsAt(start, table.launch_start[rows], rows)
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    @property
+    def total(self) -> int:
+        """Sum of all gaps, ns."""
+        return int((self.end - self.begin).sum())
+
+    def gap(self, number: int) -> IdleGap:
+        """Get a gap with the activities beside it."""
+        begin, end = int(self.begin[number]), int(self.end[number])
+        return IdleGap(self.device, begin, end, self._ended.last(begin), self._began.last(end))
+
+
+class _RowsAt:
+    """Finds the row of a time; of several the first of those that are ``latest``."""
+
+    def __init__(self, time: I8, latest: I8, rows: I8) -> None:
+        order = np.lexsort((np.arange(len(rows), 0, -1), latest, time))
+        self._time, self._rows = time[order], rows[order]
+
+    def last(self, time: int) -> int:
+        """The row at ``time``, `NONE` without any."""
+        at = int(np.searchsorted(self._time, time, "right")) - 1
+        return int(self._rows[at]) if at >= 0 and self._time[at] == time else NONE
 
 
 def idle_gaps(profile: Profile, most: int, where: tuple[Filter, ...] = ()) -> tuple[IdleGap, ...]:
@@ -151,7 +222,8 @@ def idle_gaps(profile: Profile, most: int, where: tuple[Filter, ...] = ()) -> tu
 
     All gaps of a GPU add up to its idle time.
     """
-    found = [gap for each in utilizations(profile, where) for gap in _longest(profile, each, most)]
+    devices = [DeviceGaps(profile, each) for each in utilizations(profile, where)]
+    found = [gaps.gap(number) for gaps in devices for number in gaps.by_length[:most].tolist()]
     return tuple(sorted(found, key=lambda gap: -gap.length))
 
 
@@ -172,23 +244,6 @@ def _intersect(low: I8, high: I8, windows: BusyTime) -> tuple[I8, I8]:
     high = np.minimum(high[stretch], windows.high[window])
     some = high > low
     return low[some], high[some]
-
-
-def _longest(profile: Profile, each: Utilization, most: int) -> Iterator[IdleGap]:
-    low, high = gap_edges(each)
-    table = profile.activities
-    rows = np.flatnonzero((table.device == each.device) & has_times(table))
-    start = table.start[rows]
-    end = start + table.duration[rows]
-    for at in np.argsort(low - high, kind="stable")[:most].tolist():
-        before, after = rows[end == low[at]], rows[start == high[at]]
-        yield IdleGap(
-            each.device,
-            int(low[at]),
-            int(high[at]),
-            int(before[np.argmax(table.start[before])]) if len(before) else NONE,
-            int(after[np.argmax(table.launch_start[after])]) if len(after) else NONE,
-        )
 
 
 # Kernels and copies

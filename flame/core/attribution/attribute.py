@@ -9,9 +9,9 @@ import numpy as np
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
 from flame.core.attribution.launch_join import LaunchJoin, join_launches
-from flame.core.attribution.nvtx_ranges import range_pieces
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
+from flame.core.attribution.thread_pieces import call_pieces, function_pieces, range_pieces
 from flame.core.attribution.time_warnings import lacks_times, time_warnings
 from flame.core.columns import I4, I8, Column, run_starts
 from flame.core.errors import InputError
@@ -68,6 +68,8 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
             host_table, raw.ranges, raw.calls, raw.functions, thread_process, raw.last_time
         ),
         ranges_builder=partial(range_pieces, raw.ranges, raw.last_time),
+        functions_builder=partial(function_pieces, raw.functions, raw.last_time),
+        calls_builder=partial(call_pieces, raw.calls),
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.attribution.nesting import MAX_DEPTH, Nesting, nest
+from flame.core.attribution.nesting import MAX_DEPTH, Nesting
 from flame.core.attribution.open_at import OpenIntervals
 from flame.core.columns import I4, I8, Column
-from flame.core.model.activities import RangePieces
 from flame.core.model.raw import RawRanges, close_open_ends
 from flame.core.model.stacks import StackBuilder
 
@@ -48,24 +47,6 @@ class RangeIndex:
         outer = self._paths[self.nesting.innermost(np.maximum(thread, 0), start)]
         stack[alone] = self._stacks.extend(outer, self._ranges.frame[rows[alone]])
         return stack
-
-
-def range_pieces(ranges: RawRanges, capture_end: int) -> RangePieces:
-    """Cut ``ranges`` into pieces that nest; those still open last until ``capture_end``."""
-    thread, end = np.maximum(ranges.thread, 0), close_open_ends(ranges.end, capture_end)
-    nesting = nest(thread, ranges.start, np.where(ranges.thread >= 0, end, ranges.start))
-    on = thread[nesting.source].astype(np.int64)
-    order = np.argsort(on * MAX_DEPTH + nesting.depth, kind="stable")
-    place = np.empty(len(order) + 1, np.int32)
-    place[order], place[-1] = np.arange(len(order)), -1
-    return RangePieces(
-        thread=on[order].astype(np.int32),
-        depth=nesting.depth[order].astype(np.int32),
-        frame=ranges.frame[nesting.source[order]],
-        start=nesting.start[order],
-        end=nesting.end[order],
-        parent=place[nesting.parent[order]],
-    )
 
 
 def _paths(nesting: Nesting, frame: I4, stacks: StackBuilder) -> I4:

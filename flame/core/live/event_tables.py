@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.attribution.nvtx_ranges import range_pieces
-from flame.core.columns import I8, Column, distinct
+from flame.core.attribution.thread_pieces import call_pieces, range_pieces
+from flame.core.columns import I4, I8, Column, distinct
 from flame.core.live.lazy_rows import KeptRows, LazyActivities, LazyGroups
 from flame.core.live.sums import activities as work
 from flame.core.live.sums import host_spans as spans
@@ -16,9 +16,9 @@ from flame.core.live.sums.groups import ActivityGroups, HostGroups
 from flame.core.live.sums.segment import WindowExtent
 from flame.core.live.sums.window_sums import WindowTotals
 from flame.core.live.vocabulary import SnapshotVocabulary
-from flame.core.model.activities import NONE, Activities, GroupTotals, RangePieces
+from flame.core.model.activities import NONE, Activities, GroupTotals, ThreadPieces
 from flame.core.model.meta import GraphNodes
-from flame.core.model.raw import RawRanges
+from flame.core.model.raw import RawCalls, RawRanges
 from flame.core.model.stacks import EMPTY, StackTable
 
 _NO_ROWS = KeptRows((), 0, 0)
@@ -92,15 +92,41 @@ class EventTables:
 
     def range_pieces(
         self, parts: Sequence[spans.SpanRows], stacks: StackTable, extent: WindowExtent
-    ) -> RangePieces:
+    ) -> ThreadPieces:
         """Build the pieces of the ranges among the rows of ``parts``, as a timeline has them."""
-        rows, zero = spans.SpanRows.concatenate(parts), extent.zero
-        is_range = self._host.column("launch") == NONE
-        ranges = rows.take((rows.end > extent.begin) & is_range[rows.group])
-        path = self._host.column("nvtx")[ranges.group]
-        on = self._host.column("thread")[ranges.group].astype(np.int32)
-        start, end = ranges.start - zero, ranges.end - zero
-        return range_pieces(RawRanges(start, end, on, stacks.frame[path]), int(end.max(initial=0)))
+        rows = self._spans(parts, extent, calls=False)
+        frame = stacks.frame[self._host.column("nvtx")[rows.group]]
+        end = rows.end - extent.zero
+        ranges = RawRanges(rows.start - extent.zero, end, self._threads(rows), frame)
+        return range_pieces(ranges, int(end.max(initial=0)))
+
+    def call_pieces(self, parts: Sequence[spans.SpanRows], extent: WindowExtent) -> ThreadPieces:
+        """Build the pieces of the outermost API calls among the rows of ``parts``."""
+        rows = self._spans(parts, extent, calls=True)
+        none, size = np.full(len(rows), EMPTY, np.int32), len(rows)
+        return call_pieces(
+            RawCalls(
+                start=rows.start - extent.zero,
+                end=rows.end - extent.zero,
+                thread=self._threads(rows),
+                correlation=np.zeros(size, np.int64),
+                frame=self._host.column("launch")[rows.group].astype(np.int32),
+                python=none,
+                native=none,
+                chain_only=np.zeros(size, bool),
+            )
+        )
+
+    def _spans(
+        self, parts: Sequence[spans.SpanRows], extent: WindowExtent, calls: bool
+    ) -> spans.SpanRows:
+        """The calls, or else the ranges, of which some are in the window."""
+        rows = spans.SpanRows.concatenate(parts)
+        is_call = self._host.column("launch") != NONE
+        return rows.take((rows.end > extent.begin) & (is_call[rows.group] == calls))
+
+    def _threads(self, rows: spans.SpanRows) -> I4:
+        return self._host.column("thread")[rows.group].astype(np.int32)
 
 
 def _fill_columns(size: int, **known: Column) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class SnapshotBuilder:
         rows = KeptRows(kept, extent.begin, extent.zero)
         since = max((source.store.floor - extent.zero for source in dumps), default=0)
         host = tables.host_table(vocabulary)
-        ranges = [part for source in dumps for part in source.ranges(extent)]
+        spans = [part for source in dumps for part in source.spans_in(extent)]
         profile = Profile(
             frames=vocabulary.frames,
             activities=tables.activity_table(rows, vocabulary),
@@ -87,7 +87,8 @@ class SnapshotBuilder:
             warnings=(),
             host_builder=lambda: host,
             launches_builder=partial(rows.launches, self._all_configs()),
-            ranges_builder=partial(tables.range_pieces, ranges, vocabulary.stacks, extent),
+            ranges_builder=partial(tables.range_pieces, spans, vocabulary.stacks, extent),
+            calls_builder=partial(tables.call_pieces, spans, extent),
             sources=vocabulary.sources,
             totals=tables.totals(totals, since),
             sampling=sampling,

@@ -70,7 +70,7 @@ class LiveSource:
         """Return until when ranges that are open last."""
         return now if self.state is SourceState.RUNNING else self.last
 
-    def ranges(self, extent: WindowExtent) -> list[SpanRows]:
+    def spans_in(self, extent: WindowExtent) -> list[SpanRows]:
         """Return calls and ranges, of which some are in a window."""
         kept = [segment.rows for segment in self.spans.segments if segment.last > extent.begin]
         return [*kept, self.spans.open_rows(self.end_of_open(extent.end))]

@@ -17,7 +17,7 @@ from flame.core.loading.merge_metrics import (
     merge_metrics,
     metric_warnings,
 )
-from flame.core.model.activities import NONE, Activities, RangePieces, has_times
+from flame.core.model.activities import NONE, Activities, ThreadPieces, has_times
 from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
 from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
@@ -47,7 +47,9 @@ class _ProfilePart:
     scales: Mapping[str, int]
     rows: int
     host: Callable[[], Activities]
-    ranges: Callable[[], RangePieces | None] | None
+    ranges: Callable[[], ThreadPieces] | None
+    functions: Callable[[], ThreadPieces] | None
+    calls: Callable[[], ThreadPieces] | None
     launches: Callable[[], LaunchDetails | None] | None
 
 
@@ -84,7 +86,9 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         launches_builder=partial(_merge_launches, parts)
         if any(p.launches for p in parts)
         else None,
-        ranges_builder=partial(_merge_ranges, parts) if any(p.ranges for p in parts) else None,
+        ranges_builder=_pieces_builder(parts, "ranges"),
+        functions_builder=_pieces_builder(parts, "functions"),
+        calls_builder=_pieces_builder(parts, "calls"),
         sources=sources,
         steps=_merge_steps(profiles, parts),
         own_metrics=metrics,
@@ -121,6 +125,8 @@ class _MergedNames:
             len(profile.activities),
             profile.host_builder,
             profile.ranges_builder,
+            profile.functions_builder,
+            profile.calls_builder,
             profile.launches_builder,
         )
 
@@ -207,22 +213,28 @@ def _merge_launches(parts: Sequence[_ProfilePart]) -> LaunchDetails:
     )
 
 
-def _merge_ranges(parts: Sequence[_ProfilePart]) -> RangePieces:
-    """Concatenate ranges of all parts; still ordered by thread, for threads follow parts' order."""
-    tables: list[RangePieces] = []
+def _pieces_builder(parts: Sequence[_ProfilePart], name: str) -> Callable[[], ThreadPieces] | None:
+    """Tell how to build the pieces called ``name`` of all parts; None where no part has any."""
+    have = [part for part in parts if getattr(part, name) is not None]
+    return partial(_merge_pieces, have, name) if have else None
+
+
+def _merge_pieces(parts: Sequence[_ProfilePart], name: str) -> ThreadPieces:
+    """Concatenate pieces of all parts; still ordered by thread, for threads follow parts' order."""
+    tables: list[ThreadPieces] = []
     before = 0
     for part in parts:
-        if part.ranges and (pieces := part.ranges()) is not None:
-            tables.append(_renumber_pieces(part, pieces, before))
-            before += len(pieces)
+        pieces = getattr(part, name)()
+        tables.append(_renumber_pieces(part, pieces, before))
+        before += len(pieces)
     names = ("thread", "depth", "frame", "start", "end", "parent")
     columns = {name: [getattr(table, name) for table in tables] for name in names}
-    return RangePieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
+    return ThreadPieces(**{name: np.concatenate(chunks) for name, chunks in columns.items()})
 
 
-def _renumber_pieces(part: _ProfilePart, pieces: RangePieces, before: int) -> RangePieces:
+def _renumber_pieces(part: _ProfilePart, pieces: ThreadPieces, before: int) -> ThreadPieces:
     """Return ``pieces`` in new numbers, behind ``before`` others."""
-    return RangePieces(
+    return ThreadPieces(
         thread=part.thread[pieces.thread],
         depth=pieces.depth,
         frame=part.frames[pieces.frame],

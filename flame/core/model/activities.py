@@ -148,12 +148,12 @@ class GroupTotals:
 
 
 @dataclass(frozen=True, eq=False)
-class RangePieces:
-    """Hold ranges over time, cut into pieces that nest; ordered by (thread, depth, start).
+class ThreadPieces:
+    """Hold intervals of threads, cut into pieces that nest; ordered by (thread, depth, start).
 
-    ``thread``, ``depth`` (0: in no other piece), ``frame``, ``parent`` (the piece around it, -1
-    without one) are i4[n]; ``start`` and ``end`` (exclusive) i8[n], ns. Ranges without length
-    and those of unknown threads are left out.
+    They are ranges, Python functions or API calls. ``thread``, ``depth`` (0: in no other piece),
+    ``frame``, ``parent`` (the piece around it, -1 without one) are i4[n]; ``start`` and ``end``
+    (exclusive) i8[n], ns. Intervals without length and those of unknown threads are left out.
     """
 
     thread: I4

@@ -24,7 +24,7 @@ from flame.core.model.meta import (
 )
 
 if TYPE_CHECKING:
-    from flame.core.model.activities import RangePieces
+    from flame.core.model.activities import ThreadPieces
     from flame.core.model.grouping import Grouping
     from flame.core.model.launches import LaunchDetails
     from flame.core.model.metrics import Metric
@@ -36,11 +36,12 @@ class Profile:
     """Hold a decoded and attributed trace: activities, frames, grouping, and what is missing.
 
     ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
-    for, ``launches_builder`` reads the launch geometry from the file when that is,
-    ``ranges_builder`` cuts the NVTX ranges into pieces when those are. ``own_metrics`` are the
-    metrics that the file brings, None for the built-in ones. ``timed`` is false where rows have no
-    times. ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
-    ``sampling`` has the PC samples, None without any.
+    for, ``launches_builder`` reads the launch geometry from the file when that is;
+    ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
+    functions and API calls into pieces when those are. ``own_metrics`` are the metrics that the
+    file brings, None for the built-in ones. ``timed`` is false where rows have no times. ``totals``
+    are of a recording that goes on, whose older rows are not kept, else None. ``sampling`` has the
+    PC samples, None without any.
     """
 
     frames: FrameTable
@@ -56,7 +57,9 @@ class Profile:
     warnings: tuple[str, ...]
     host_builder: Callable[[], Activities]
     launches_builder: Callable[[], LaunchDetails] | None = None
-    ranges_builder: Callable[[], RangePieces] | None = None
+    ranges_builder: Callable[[], ThreadPieces] | None = None
+    functions_builder: Callable[[], ThreadPieces] | None = None
+    calls_builder: Callable[[], ThreadPieces] | None = None
     sources: tuple[Source, ...] = ()
     steps: ProfilerSteps | None = None
     own_metrics: tuple[Metric, ...] | None = None
@@ -78,9 +81,19 @@ class Profile:
         return self.launches_builder() if self.launches_builder else None
 
     @cached_property
-    def ranges(self) -> RangePieces | None:
+    def ranges(self) -> ThreadPieces | None:
         """Pieces of the NVTX ranges by thread; None where the format has none."""
         return self.ranges_builder() if self.ranges_builder else None
+
+    @cached_property
+    def functions(self) -> ThreadPieces | None:
+        """Pieces of the Python functions by thread; None where the format has none."""
+        return self.functions_builder() if self.functions_builder else None
+
+    @cached_property
+    def calls(self) -> ThreadPieces | None:
+        """The outermost API calls by thread, none within another; None where there are none."""
+        return self.calls_builder() if self.calls_builder else None
 
     @cached_property
     def gpu_time(self) -> int:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from flame.core.columns import I8, U1, Bool, Column
-from flame.core.model.activities import Activities, RangePieces
-from flame.core.model.frames import ACTIVITY_KINDS, Kind
+from flame.core.model.activities import Activities, ThreadPieces
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.projection.filters import Filter, passing_rows
 from flame.core.projection.matching import matching_frames
 from flame.core.timeline.intervals import Timeline
+from flame.core.timeline.lanes import KINDS, Track
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,17 +25,23 @@ class Highlight:
 
     ``passing`` (bool[n]): pass the filters. ``matching`` (bool[n], None without a search): of
     these, what the search finds. ``sums`` (i8[n+1]) adds up the visible lengths of the ``bright``
-    intervals, ``sums_by_look`` those of activities of some looks; those of the ``usual`` look, and
-    ranges, are the rest. ``looks`` (u1[n]): what decides on an interval's colour, its `Kind` or,
-    from `CATEGORY_LOOKS` on, its category.
+    intervals, ``sums_by_slot`` those of looks at this place among those of their track; those
+    in the first place are the rest. ``looks`` (u1[n]): what decides on an interval's colour, its
+    kind or, from `CATEGORY_LOOKS` on, its category; ``slots`` (u1[n]) are their places. ``work``
+    are the looks of what ran on a GPU, the usual one first.
     """
 
     passing: Bool
     matching: Bool | None
     sums: I8
-    sums_by_look: dict[int, I8]
+    sums_by_slot: dict[int, I8]
     looks: U1
-    usual: int
+    slots: U1
+    work: tuple[int, ...]
+
+    def looks_of(self, track: Track) -> tuple[int, ...]:
+        """List the looks that are told apart on ``track``, the usual one first."""
+        return self.work if track is Track.WORK else KINDS[track]
 
     @property
     def bright(self) -> Bool:
@@ -45,6 +51,7 @@ class Highlight:
 
 CATEGORY_LOOKS = 64
 """The look of what is of the first of `CATEGORIES`; the others follow."""
+_CATEGORIES = tuple(range(CATEGORY_LOOKS, CATEGORY_LOOKS + len(CATEGORIES)))
 
 
 def category_looks(timeline: Timeline, profile: Profile) -> U1:
@@ -65,19 +72,27 @@ def highlight(
 
     They look as their kind, or as `category_looks` say.
     """
-    looks, usual = timeline.kind, int(Kind.KERNEL)
+    looks, work = timeline.kind, KINDS[Track.WORK]
     if by_category is not None:
-        looks, usual = by_category, CATEGORY_LOOKS
+        looks, work = by_category, (*_CATEGORIES, *work)
     bright = passing if matching is None else passing & matching
-    length = np.diff(timeline.before)
-    sums_by_look = {
-        look: _sums(np.where(bright & (looks == look), length, 0))
-        for look in np.flatnonzero(np.bincount(looks)).tolist()
-        if (look in ACTIVITY_KINDS or look >= CATEGORY_LOOKS) and look != usual
+    length, slots = np.diff(timeline.before), _slot_table(work)[looks]
+    sums_by_slot = {
+        slot: _sums(np.where(bright & (slots == slot), length, 0))
+        for slot in np.flatnonzero(np.bincount(slots)).tolist()
+        if slot
     }
     sums = timeline.before if bright.all() else _sums(np.where(bright, length, 0))
     matching = None if matching is None else bright
-    return Highlight(passing, matching, sums, sums_by_look, looks, usual)
+    return Highlight(passing, matching, sums, sums_by_slot, looks, slots, work)
+
+
+def _slot_table(work: tuple[int, ...]) -> U1:
+    """The place of each look among those of its track; the first (0) if it is in none, u1[256]."""
+    table = np.zeros(256, np.uint8)
+    for looks in (*KINDS.values(), work):
+        table[list(looks)] = np.arange(len(looks))
+    return table
 
 
 def _sums(length: I8) -> I8:
@@ -89,8 +104,8 @@ def passing_intervals(
 ) -> Bool:
     """Find the intervals that are part of ``tree``, made of ``profile`` by `project`, bool[n].
 
-    Of activities those that it counts; of ranges those in which any of these was launched, or all
-    where nothing is filtered.
+    Of activities those that it counts; of ranges and functions those in which any of these was
+    launched, or all where nothing is filtered; of API calls those that launched nothing as well.
     """
     if not filters and tree.metric.table == "gpu":
         return np.ones(len(timeline), bool)
@@ -100,17 +115,28 @@ def passing_intervals(
     if chosen is not None:
         rows &= chosen
     passing = np.zeros(len(timeline), bool)
-    is_range = timeline.kind == Kind.NVTX
     if tree.metric.table == "gpu":
-        passing[~is_range] = rows[timeline.source[~is_range]]
-    if timeline.pieces is not None and len(timeline.pieces):
-        pieces = timeline.source[is_range]
-        passing[is_range] = not filters or _contain_launches(timeline.pieces, table, rows)[pieces]
+        work = timeline.track == Track.WORK
+        passing[work] = rows[timeline.source[work]]
+    for track, pieces in timeline.pieces.items():
+        of_track = timeline.track == track
+        shown = (
+            _passing_pieces(pieces, table, rows, track) if filters else np.ones(len(pieces), bool)
+        )
+        passing[of_track] = shown[timeline.source[of_track]]
     return passing
 
 
-def _contain_launches(pieces: RangePieces, table: Activities, rows: Bool) -> Bool:
-    """The pieces of ranges in which any of ``rows`` was launched or, of a host table, began.
+def _passing_pieces(pieces: ThreadPieces, table: Activities, rows: Bool, track: Track) -> Bool:
+    """The pieces in which any of ``rows`` was launched; API calls also if they launch nothing."""
+    launching = _contain_launches(pieces, table, rows)
+    if track != Track.CALLS:
+        return launching
+    return launching | ~_contain_launches(pieces, table, np.ones(len(table), bool))
+
+
+def _contain_launches(pieces: ThreadPieces, table: Activities, rows: Bool) -> Bool:
+    """The pieces in which any of ``rows`` was launched or, of a host table, began.
 
     As in attribution, what is launched at the moment in which a range ends is within it.
     """
@@ -140,7 +166,7 @@ def matching_intervals(
     exact: bool = False,
     unfolded: Sequence[str] = (),
 ) -> Bool:
-    """Find the intervals that match: ranges by name, activities by theirs or any frame above.
+    """Find the intervals that match: those of threads by name, activities also by frames above.
 
     ``mask`` (bool[nodes]) are the nodes of ``tree`` that match ``pattern``, a name in full if
     ``exact``. ``unfolded`` (by frame id) are the names with all their numbers, of which ranges may
@@ -154,7 +180,7 @@ def matching_intervals(
     if tree.metric.table == "gpu":
         reach = np.maximum.accumulate(np.where(mask, tree.end, 0))
         below = tree.groups_below(np.arange(len(tree)) < reach)
-        work = np.flatnonzero(timeline.kind != Kind.NVTX)
+        work = np.flatnonzero(timeline.track == Track.WORK)
         group = timeline.table.groups.of_row[timeline.source[work]]
         hits[work] |= below[group]
     return hits

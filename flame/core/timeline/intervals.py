@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.columns import I4, I8, U1, Bool, Column, pack, run_starts, sum_by, unique_rows
-from flame.core.model.activities import Activities, RangePieces, has_times
+from flame.core.columns import I4, I8, U1, Bool, Column, pack, unique_rows
+from flame.core.model.activities import Activities, has_times
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
 from flame.core.timeline.busy_time import BusyTime, TimeWindow
-from flame.core.timeline.devices import device_label, device_times, source_label
+from flame.core.timeline.devices import device_label, device_times
+from flame.core.timeline.host_lanes import Pieces, host_columns, host_pieces
+from flame.core.timeline.lanes import Lane, LaneColumns, Track, bounds, thread_label
 
 MOST_LEVELS = 8
 """Lanes for the activities of one stream that lie within others; deeper ones share the last."""
 
 
-class Lane(NamedTuple):
-    """Bound a lane: intervals [first, last) of a timeline, drawn in a row.
-
-    ``label`` names its thread or stream; it is the same in all lanes of that, of which ``level`` 0
-    is the outermost. ``ranges``: ranges of a thread, else work on a GPU, or samples.
-    """
-
-    label: str
-    level: int
-    first: int
-    last: int
-    ranges: bool
-
-
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Hold all ranges and activities as intervals, lane by lane and ordered by start in each.
+    """Hold what threads and GPUs did as intervals, lane by lane and ordered by start in each.
 
     In files of ready-made stacks the intervals are the innermost frames, by thread.
 
     | column | dtype | meaning |
     |---|---|---|
-    | source | i4 | row of the activities, or of the range pieces where ``kind`` is NVTX |
+    | track | u1 | `Track` of its lane |
+    | source | i4 | row of its track's table: of ``table`` if that is WORK, else of ``pieces`` |
     | frame | i4 | frame id |
-    | kind | u1 | `Kind` of the frame |
+    | kind | u1 | `Kind` of the frame, of API calls `CallClass` |
     | low | i8 | where it becomes visible: its start, or where earlier intervals of its lane end |
     | before | i8 | n+1: summed visible lengths of all intervals to the left |
 
@@ -55,6 +42,7 @@ class Timeline:
     origin: int
     whole: TimeWindow
     lanes: tuple[Lane, ...]
+    track: U1
     source: I4
     frame: I4
     kind: U1
@@ -62,7 +50,7 @@ class Timeline:
     before: I8
     devices: tuple[tuple[str, BusyTime], ...]
     table: Activities = field(repr=False)
-    pieces: RangePieces | None = field(repr=False)
+    pieces: Pieces = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.low)
@@ -73,9 +61,9 @@ class Timeline:
 
     def window(self, item: int) -> TimeWindow:
         """Make the window from the recorded start of ``item`` to its end."""
-        row = int(self.source[item])
-        if self.kind[item] == Kind.NVTX and self.pieces is not None:
-            start, end = int(self.pieces.start[row]), int(self.pieces.end[row])
+        row, pieces = int(self.source[item]), self.pieces.get(Track(int(self.track[item])))
+        if pieces is not None:
+            start, end = int(pieces.start[row]), int(pieces.end[row])
         else:
             start = int(self.table.start[row])
             end = start + int(self.table.duration[row])
@@ -91,6 +79,21 @@ class Timeline:
         last = lane.first + int(np.searchsorted(self.low[lane.first : lane.last], window.high))
         return last > lane.first and self.high(last - 1) > window.low
 
+    def items_in(self, lane: Lane, window: TimeWindow) -> I8:
+        """Find the intervals of ``lane`` of which any visible part lies in ``window``."""
+        low = self.low[lane.first : lane.last]
+        first, last = (int(np.searchsorted(low, time)) for time in window)
+        if first and self.high(lane.first + first - 1) > window.low:
+            first -= 1
+        return np.arange(lane.first + first, lane.first + last)
+
+    def lengths_within(self, items: I8, window: TimeWindow) -> I8:
+        """Measure the visible part of each of ``items`` that lies in ``window``, ns."""
+        low = self.low[items]
+        high = low + self.before[items + 1] - self.before[items]
+        inside: I8 = np.minimum(high, window.high) - np.maximum(low, window.low)
+        return np.maximum(inside, 0)
+
     def lane_of(self, item: int) -> int:
         """Find the number of the lane that ``item`` is in."""
         return next(
@@ -98,87 +101,35 @@ class Timeline:
         )
 
 
-class _LaneColumns(NamedTuple):
-    """Columns of a timeline before they are put together, and its lanes' labels and levels."""
-
-    source: Column
-    frame: Column
-    kind: Column
-    low: I8
-    high: I8
-    lanes: list[Lane]
-
-
 def timeline(profile: Profile) -> Timeline:
     """Lay ``profile`` out over time: threads that launched the most GPU time first, then GPUs."""
-    table, pieces = profile.activities, profile.ranges
-    ranges = _range_part(profile, pieces) if pieces is not None and len(pieces) else None
-    work = _work_part(profile, len(ranges.low) if ranges else 0)
-    parts = [ranges, work] if ranges else [work]
+    pieces = host_pieces(profile)
+    host = host_columns(profile, pieces)
+    parts = (host, _work_columns(profile, len(host.low)))
     low = np.concatenate([part.low for part in parts])
     high = np.concatenate([part.high for part in parts])
+    lanes = tuple(lane for part in parts for lane in part.lanes)
+    sizes = [lane.last - lane.first for lane in lanes]
     return Timeline(
         origin=profile.rows_begin,
         whole=TimeWindow(0, max(profile.end - profile.rows_begin, 1)),
-        lanes=tuple(lane for part in parts for lane in part.lanes),
+        lanes=lanes,
+        track=np.repeat(np.array([lane.track for lane in lanes], np.uint8), sizes),
         source=np.concatenate([part.source for part in parts]).astype(np.int32),
         frame=np.concatenate([part.frame for part in parts]).astype(np.int32),
         kind=np.concatenate([part.kind for part in parts]).astype(np.uint8),
         low=low,
         before=BusyTime.between(low, high).before,
         devices=tuple((each.label, each.busy) for each in device_times(profile)),
-        table=table,
+        table=profile.activities,
         pieces=pieces,
     )
-
-
-# Ranges
-
-
-def _range_part(profile: Profile, pieces: RangePieces) -> _LaneColumns:
-    rank = _ranks(profile)[pieces.thread]
-    # Pieces are ordered by (thread, depth, start) already.
-    source = np.argsort(rank, kind="stable")
-    thread, depth = pieces.thread[source], pieces.depth[source]
-    lanes = [
-        Lane(_thread_label(profile, int(thread[first])), int(depth[first]), first, last, True)
-        for first, last in _bounds([thread, depth])
-    ]
-    start, end = pieces.start[source] - profile.rows_begin, pieces.end[source] - profile.rows_begin
-    kind = np.full(len(source), Kind.NVTX)
-    return _LaneColumns(source, pieces.frame[source], kind, start, end, lanes)
-
-
-def _ranks(profile: Profile) -> I8:
-    """Place of every thread when those that launched the most GPU time come first, i8[threads]."""
-    table, size = profile.activities, len(profile.threads)
-    rows = table.thread >= 0
-    launched = sum_by(table.thread[rows], table.duration[rows], size)
-    rank = np.empty(size, np.int64)
-    rank[np.argsort(-launched, kind="stable")] = np.arange(size)
-    return rank
-
-
-def _thread_label(profile: Profile, thread: int) -> str:
-    if thread < 0:
-        return "samples"
-    thread_ = profile.threads[thread]
-    process = profile.processes[thread_.process] if thread_.process >= 0 else None
-    name = thread_.name or (process.name if process else "")
-    source = process.source if process else 0
-    return f"{source_label(profile, source)}{name or 'thread'} [{thread_.tid}]"
-
-
-def _bounds(columns: list[Column]) -> Iterator[tuple[int, int]]:
-    """The stretches [first, last) of rows in which none of ``columns`` changes."""
-    starts = run_starts(pack(columns)).tolist()
-    yield from zip(starts, [*starts[1:], len(columns[0])], strict=False)
 
 
 # Work on GPUs
 
 
-def _work_part(profile: Profile, offset: int) -> _LaneColumns:
+def _work_columns(profile: Profile, offset: int) -> LaneColumns:
     """Activities by GPU, process and stream; ``offset`` is where they begin in the timeline."""
     table = profile.activities
     rows = np.flatnonzero(has_times(table))
@@ -196,16 +147,18 @@ def _work_part(profile: Profile, offset: int) -> _LaneColumns:
     low = np.maximum(start, _reach([stream, level], end))
     lanes = _work_lanes(profile, rows, stream, level, offset)
     frame, kind = _frames_and_kinds(profile, rows)
-    return _LaneColumns(rows, frame, kind, low, np.maximum(end, low), lanes)
+    return LaneColumns(rows, frame, kind, low, np.maximum(end, low), lanes)
 
 
 def _work_lanes(profile: Profile, rows: I8, stream: I8, level: I8, offset: int) -> list[Lane]:
     """Lanes of the activities ``rows``, ordered by ``stream`` and ``level``."""
-    shared = _shared_devices(profile.activities)
+    table = profile.activities
+    shared, owner = _shared_devices(table), table.thread if profile.resolved else table.device
     lanes = []
-    for first, last in _bounds([stream, level]):
+    for first, last in bounds([stream, level]):
         label = _work_label(profile, int(rows[first]), shared)
-        lanes.append(Lane(label, int(level[first]), first + offset, last + offset, False))
+        place = (first + offset, last + offset, Track.WORK)
+        lanes.append(Lane(label, int(level[first]), *place, int(owner[rows[first]])))
     return lanes
 
 
@@ -216,7 +169,7 @@ def _frames_and_kinds(profile: Profile, rows: I8) -> tuple[Column, Column]:
         return table.frame[rows], table.kind[rows]
     frame = table.stacks.frame[table.stack[rows]]
     kind = profile.frames.kind[frame]
-    # What is called a range in a timeline is a piece of `RangePieces`.
+    # Ranges are pieces of threads; a sample's frame is one of its stack.
     return frame, np.where(kind == Kind.NVTX, Kind.FRAME, kind)
 
 
@@ -236,7 +189,7 @@ def _levels(stream: I8, start: I8, end: I8) -> I8:
 def _reach(lane: list[Column], end: I8) -> I8:
     """The latest end of earlier rows in the same lane; the least there is without any."""
     reach = np.empty(len(end), np.int64)
-    for first, last in _bounds(lane):
+    for first, last in bounds(lane):
         reach[first] = np.iinfo(np.int64).min
         np.maximum.accumulate(end[first : last - 1], out=reach[first + 1 : last])
     return reach
@@ -251,7 +204,7 @@ def _shared_devices(table: Activities) -> Bool:
 
 def _work_label(profile: Profile, row: int, shared: Bool) -> str:
     if profile.resolved:
-        return _thread_label(profile, int(profile.activities.thread[row]))
+        return thread_label(profile, int(profile.activities.thread[row]))
     return _stream_label(profile, row, shared)
 
 

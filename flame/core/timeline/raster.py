@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flame.core.columns import I8, U1
-from flame.core.model.frames import Kind
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import Highlight
-from flame.core.timeline.intervals import Lane, Timeline
+from flame.core.timeline.intervals import Timeline
+from flame.core.timeline.lanes import Lane, Track
 
 F8 = NDArray[np.float64]
 
@@ -150,8 +150,7 @@ class _LengthSums:
         self._timeline = timeline
         self._highlight = highlight
         self._first = first
-        usual = [Kind.NVTX if lane.ranges else highlight.usual for lane in lanes]
-        rows = [[look, *highlight.sums_by_look] for look in usual]
+        rows = [_looks(lane.track, highlight) for lane in lanes]
         self.looks: U1 = np.array(rows, np.uint8)
 
     def until(self, under: I8, edges: F8) -> F8:
@@ -160,10 +159,10 @@ class _LengthSums:
         there = under >= self._first
         item = np.maximum(under, self._first)
         part = np.clip(edges - timeline.low[item], 0, _length(timeline, item))
-        lit, look = np.where(highlight.bright[item], part, 0), highlight.looks[item]
+        lit, slot = np.where(highlight.bright[item], part, 0), highlight.slots[item]
         others = [
-            self._sum_until(sums, item, np.where(look == other, lit, 0))
-            for other, sums in highlight.sums_by_look.items()
+            self._sum_until(sums, item, np.where(slot == other, lit, 0))
+            for other, sums in highlight.sums_by_slot.items()
         ]
         bright = self._sum_until(highlight.sums, item, lit)
         rest = bright - sum(others) if others else bright
@@ -189,3 +188,10 @@ class _LengthSums:
             np.subtract.at(layers[0], (rows, cells), part[inside])
             lit = np.where(bright[inside], part[inside], 0)
             np.subtract.at(layers, (layer[inside], rows, cells), lit)
+
+
+def _looks(track: Track, highlight: Highlight) -> list[int]:
+    """The looks of which lengths are summed: the usual one, then those of other places."""
+    looks = highlight.looks_of(track)
+    others = (looks[slot] if slot < len(looks) else looks[0] for slot in highlight.sums_by_slot)
+    return [looks[0], *others]

@@ -86,14 +86,17 @@ class Move(StrEnum):
     END = auto()
     ENTER = auto()
     FORK = auto()
+    GAP = auto()
     HOME = auto()
     KINDS = auto()
+    LONGEST_GAP = auto()
     MARK = auto()
     OUT = auto()
     PAGE = auto()
     PAN = auto()
     PARTS = auto()
     SORT_BY = auto()
+    THREAD_ROWS = auto()
     UP = auto()
 
     def __call__(self, *step: int) -> str:

@@ -44,6 +44,7 @@ _LEVEL_HELP = "a level on or off: " + " ".join(
     f"{key} {level}" for level, key in LEVEL_KEYS.items()
 )
 _TOP = ("top",)
+_TIMELINE = ("timeline",)
 _WIDE = ("icicle", "timeline")
 _ZOOMED = ("icicle", "sandwich", "timeline")
 
@@ -74,6 +75,38 @@ TABLE = (
     Command("D", "D", Move.PARTS(1), "", "columns per GPU, per file, or percentiles", 0, _TOP),
 )
 """What keys mean in the table; elsewhere some mean something else, so these come first."""
+
+TIMELINE = (
+    Command(
+        "V",
+        "V",
+        Move.THREAD_ROWS(),
+        "rows",
+        "rows of the thread: folded, with API calls, with all functions; on a GPU's row of all",
+        6,
+        _TIMELINE,
+    ),
+    Command(
+        "T",
+        "T U",
+        Move.LONGEST_GAP(1),
+        "idle gap",
+        "the longest idle gap of the GPU, the next longest; the longer one before",
+        4,
+        _TIMELINE,
+    ),
+    Command("U", "", Move.LONGEST_GAP(-1), "", "", 0, _TIMELINE),
+    Command(
+        "right_parenthesis",
+        "( )",
+        Move.GAP(1),
+        "",
+        "previous, next idle gap that is wide enough to see",
+        0,
+        _TIMELINE,
+    ),
+    Command("left_parenthesis", "", Move.GAP(-1), "", "", 0, _TIMELINE),
+)
 
 VIEWS = (
     Command("tab", "tab", Action.VIEW(1), "view", "next view: icicle, sandwich, top, timeline", 1),
@@ -145,7 +178,7 @@ ZOOMING = (
         "brush",
         _BRUSH_HELP,
         5,
-        ("timeline",),
+        _TIMELINE,
     ),
     Command("z", "z Z", Action.UNDO, "undo", "undo, redo: zoom, open, filter, names, …", 12),
     Command("Z", "", Action.REDO, "", ""),
@@ -249,6 +282,7 @@ Groups = tuple[tuple[str, tuple[Command, ...]], ...]
 GROUPS: Groups = (
     ("Views", VIEWS),
     ("Table", TABLE),
+    ("Timeline", TIMELINE),
     ("Move", MOVING),
     ("Zoom", ZOOMING),
     ("Search", SEARCHING),
@@ -333,6 +367,10 @@ _IDS = {
     "same": "same_name",
     "sort_next": "sort",
     "kinds_next": "rows",
+    "gap_next": "next_gap",
+    "gap_previous": "previous_gap",
+    "longest_gap_next": "longest_gap",
+    "longest_gap_previous": "longer_gap",
     "scroll_details_previous": "details_up",
     "scroll_details_next": "details_down",
     "coverage": "notes",

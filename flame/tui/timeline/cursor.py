@@ -94,6 +94,7 @@ class TimeCursor:
         if item < 0:
             return
         self.lanes.lane = self.timeline.lane_of(item)
+        self.lanes.unfold()
         low, high = self.timeline.window(item)
         window = self.viewport.window
         if not self._in_sight(item):
@@ -195,7 +196,7 @@ class TimeCursor:
 
     def match(self, step: int) -> str:
         """Select the next (+1) or previous (-1) match, along the row, then in the next ones."""
-        hits = np.flatnonzero(self.highlight.bright)
+        hits = self._shown(np.flatnonzero(self.highlight.bright))
         if self.highlight.matching is None or not len(hits):
             return "no match in this view"
         lane = self.lanes.selected
@@ -204,3 +205,10 @@ class TimeCursor:
         place = (after if step > 0 else after - 1) % len(hits)
         self.select(int(hits[place]))
         return f"match {format_count(place + 1)} of {format_count(len(hits))} over time"
+
+    def _shown(self, items: I8) -> I8:
+        """Those of ``items`` that are in lanes which are not folded away."""
+        lanes = self.timeline.lanes
+        shown = np.array([self.lanes.has_row(lane) for lane in lanes], bool)
+        first = np.array([lane.first for lane in lanes], np.int64)
+        return items[shown[np.searchsorted(first, items, "right") - 1]] if len(items) else items

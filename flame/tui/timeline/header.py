@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
-from flame.core.model.frames import Kind
+from flame.core.model.calls import CallClass
 from flame.core.timeline.busy_time import TimeWindow
+from flame.core.timeline.lanes import Track
 from flame.core.timeline.raster import Grid
 from flame.core.units import format_ns, format_percent
 from flame.tui.timeline.time_view import TimeView
@@ -21,6 +22,12 @@ CLOSEST = 14
 _SECOND = 1_000_000_000
 _UNITS = ((_SECOND, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _NAME = 48
+_CLASSES = {
+    CallClass.SYNC: "waits for the GPU",
+    CallClass.COPY: "copies or sets memory",
+    CallClass.ALLOC: "allocates or frees memory",
+    CallClass.LAUNCH: "launches",
+}
 
 
 def head(time: TimeView, labels: int, note: str, width: int) -> list[Line]:
@@ -33,10 +40,7 @@ def _summary(time: TimeView, note: str, width: int) -> Line:
     length = format_ns(window.length)
     if window != timeline.whole:
         length += f" of {format_ns(timeline.whole.length)}"
-    busy = "".join(
-        f" · {name} busy {format_percent(device.share(window), 1.0)}"
-        for name, device in timeline.devices
-    )
+    busy = "".join(f" · {name} busy {share}" for name, share in _busy(time))
     span = f" {period(window, timeline.origin)}"
     brush = f"  {_brush(time)} " if time.viewport.brush else ""
     room = max(width - width_of(span) - width_of(brush) - width_of(note), 0)
@@ -48,6 +52,20 @@ def _summary(time: TimeView, note: str, width: int) -> Line:
     ]
 
 
+def _busy(time: TimeView) -> Iterator[tuple[str, str]]:
+    """How busy each GPU was in the window, or in the part of it that filters choose."""
+    timeline, viewport = time.timeline, time.viewport
+    if not time.busy:  # of a recording that goes on all that there are rows of counts
+        for name, device in timeline.devices:
+            yield name, format_percent(device.share(viewport.window), 1.0)
+    for each in time.busy:
+        window = viewport.window.moved(timeline.origin)
+        chosen = viewport.home != viewport.whole
+        part, length = each.within(window) if chosen else (each.ran(window), window.length)
+        if length:
+            yield each.label, format_percent(part, length)
+
+
 def _brush(time: TimeView) -> str:
     assert time.viewport.brush is not None
     window = time.viewport.brush.window
@@ -57,16 +75,16 @@ def _brush(time: TimeView) -> str:
 def _axis(time: TimeView, labels: int, width: int) -> Line:
     cells = max(width - labels, 0)
     ruler = axis(time.viewport.grid, time.timeline.origin)
-    line = ""
+    base = cut_start(f"{ruler.base} ".rjust(labels) if ruler.base else " " * labels, width)
+    line = base[labels:]  # where it reaches into the axis no tick is drawn
     for cell, label in ruler.ticks:
         mark = f"{TICK}{label}"
         if cell >= len(line) and cell + width_of(mark) <= cells:
             line = fill(line, cell) + mark
-    base = cut_start(f"{ruler.base} " if ruler.base else "", labels).rjust(labels)
     left, right = time.viewport.brushed
     line = fill(line, cells)
     return [
-        Piece(base, "dim"),
+        Piece(base[:labels], "dim"),
         Piece(line[:left], "dim"),
         Piece(line[left:right], "accent"),
         Piece(line[right:], "dim"),
@@ -79,13 +97,15 @@ def hint(time: TimeView, text: Sequence[str]) -> str:
         moving = "← → move its end, " if time.viewport.brush.moving else ""
         return f"brush: {moving}enter filters all views by it, esc leaves it"
     if time.cursor.item < 0:
-        return "↑ ↓ rows   ← → next on the row   + - closer, farther   , . pan   b brush a window"
+        return "↑ ↓ rows  ← → next  + - closer, farther  T idle gap  V rows"
     timeline, item = time.timeline, time.cursor.item
     window = timeline.window(item)
     name = cut(text[int(timeline.frame[item])], _NAME)
     start = clock(timeline.origin + window.low, 1000)
     facts = [name, f"{format_ns(window.length)} from {start}"]
-    if timeline.devices and timeline.kind[item] != Kind.NVTX:
+    if timeline.track[item] == Track.CALLS:
+        facts += [_CLASSES[cls]] if (cls := CallClass(int(timeline.kind[item]))) in _CLASSES else []
+    if timeline.devices and timeline.track[item] == Track.WORK:
         idle = int(timeline.table.idle[timeline.source[item]])
         facts.append(f"GPU idle {format_ns(idle)} before" if idle else "no idle time before")
     if not time.highlight.passing[item]:
@@ -99,8 +119,8 @@ def hint(time: TimeView, text: Sequence[str]) -> str:
 class Axis(NamedTuple):
     """Ticks as (cell, label), left to right.
 
-    What a label adds with a plus counts from the last full one, or from ``base``, which is empty
-    where nothing does.
+    Labels with a plus, all of one unit, count from ``base``; without any it is empty, and they are
+    times of the trace.
     """
 
     base: str
@@ -113,21 +133,13 @@ def axis(grid: Grid, origin: int) -> Axis:
     scale, unit = next((scale, unit) for scale, unit in _UNITS if step >= scale)
     low, high = origin + grid.window.low, origin + grid.window.high
     full = 1000 * scale if scale < _SECOND else 0
-    base = low // full * full if full else 0
+    base = low // full * full if full and low > 0 else 0
+    sign = "+" if base else ""
     ticks = [
-        (floor(grid.cell(time - origin)), _label(time, full, scale, unit))
+        (floor(grid.cell(time - origin)), f"{sign}{(time - base) // scale} {unit}")
         for time in range(-(-low // step) * step, high, step)
     ]
-    counted = not ticks or ticks[0][1].startswith("+")
-    return Axis(clock(base, full) if base and counted else "", ticks)
-
-
-def _label(time: int, full: int, scale: int, unit: str) -> str:
-    """``time`` in its unit, below a second from the last ``full`` unit on: 156 s, then +200 ms."""
-    rest = time % full if full else time
-    if full and time and not rest:
-        return clock(time, full)
-    return f"{'+' if rest != time else ''}{rest // scale} {unit}"
+    return Axis(clock(base, full) if base else "", ticks)
 
 
 def _step(least: int) -> int:

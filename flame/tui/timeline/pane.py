@@ -11,9 +11,13 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.timer import Timer
 
+from flame.core.analysis.gap_host import gap_host
 from flame.core.projection.filters import Time
+from flame.core.timeline.lanes import Track
+from flame.core.units import format_count
 from flame.tui.session.session import Projection
 from flame.tui.timeline import header as timeline_head
+from flame.tui.timeline.gap_lines import GapLines
 from flame.tui.timeline.prepare import TimelineWork
 from flame.tui.timeline.rows import TimelineRows
 from flame.tui.timeline.time_view import TimeView
@@ -32,6 +36,7 @@ PACE = 1.0
 _SHARE = 3
 """So many times as long as a state has taken to lay out, no later one is."""
 
+_HEAD = 2
 _LATER = "…"
 _NO_TIMES = "this file has no times: it says how much every stack weighs, but not when"
 
@@ -44,6 +49,7 @@ class TimelinePane(Pane):
     DEFAULT_CSS: ClassVar[str] = """
     #timeline-head { height: 2; overflow-y: hidden; }
     #timeline-rows { height: 1fr; }
+    #timeline-gap { height: auto; max-height: 6; display: none; overflow-y: hidden; }
     """
 
     class Ready(Message):
@@ -62,10 +68,12 @@ class TimelinePane(Pane):
         self._next = 0.0
         self._timer: Timer | None = None
         self._away = True
+        self._said: tuple[tuple[object, ...], GapLines] | None = None
 
     def compose(self) -> ComposeResult:
         yield Lines(self._head, id="timeline-head")
         yield TimelineRows(id="timeline-rows")
+        yield Lines(self._gap_lines, id="timeline-gap")
 
     @property
     def rows(self) -> TimelineRows:
@@ -125,15 +133,12 @@ class TimelinePane(Pane):
             self.post_message(self.Changed())
 
     def _take(self, work: TimelineWork) -> None:
-        timeline, highlight = work.result()
+        laid_out = work.result()
         self._taken = work
         self._next = monotonic() + max(PACE, _SHARE * work.seconds)
         if self._time is None:
-            self._time = TimeView(timeline, highlight)
-        elif self._time.timeline is timeline:
-            self._time.relight(highlight)
-        else:
-            self._time.go_on(timeline, highlight)
+            self._time = TimeView(laid_out.timeline, laid_out.highlight)
+        self._time.take(laid_out)
 
     def _draw(self) -> None:
         if self._time is not None:
@@ -141,6 +146,9 @@ class TimelinePane(Pane):
                 self._follow(self._time)
             self.rows.show(self._time, self.shown.view.tree.frames, self.shown.exact.text)
         self.query_one("#timeline-head", Lines).update()
+        gap = self.query_one("#timeline-gap", Lines)
+        gap.display = self._gap is not None
+        gap.update()
 
     def on_resize(self) -> None:
         """Draw the axis anew once the rows know how much room their labels leave it."""
@@ -156,7 +164,9 @@ class TimelinePane(Pane):
             return [[], [Piece(cut_start(f" {_NO_TIMES}", width))]]
         if self._time is None:
             return [[], []]
-        note = " working …" if self.busy else ""
+        folded = self._time.lanes.folded
+        note = f" +{format_count(folded)} folded: V" if folded else ""
+        note = " working …" if self.busy else note
         return timeline_head.head(self._time, self.rows.labels, note, width)
 
     def hint(self) -> str:
@@ -164,7 +174,31 @@ class TimelinePane(Pane):
             return ""
         if self._time is None:
             return "laying out the trace over time …"
+        gap = self._gap
+        if gap is not None and self._time.cursor.item < 0 and self._time.viewport.brush is None:
+            return gap.summary()
         return timeline_head.hint(self._time, self.shown.exact.text)
+
+    # The selected idle gap
+
+    @property
+    def _gap(self) -> GapLines | None:
+        """What there is to say of the selected idle gap; worked out once."""
+        time = self._time
+        if time is None or time.gaps.of is None:
+            self._said = None
+            return None
+        gaps, profile, text = time.gaps, self.shown.profile, self.shown.exact.text
+        about = (gaps.of, gaps.number, text)
+        if self._said is None or self._said[0] != about:
+            assert gaps.of is not None and gaps.gap is not None
+            host = gap_host(profile, time.timeline, gaps.gap)
+            self._said = about, GapLines(profile, gaps.of, gaps.number, host, text)
+        return self._said[1]
+
+    def _gap_lines(self, width: int, height: int) -> list[Line]:
+        most = max((self.size.height - _HEAD) // 2, 1)  # half of the room is the rows' own
+        return self._gap.lines(width)[:most] if self._gap else []
 
     # The selected frame, here and in the tree
 
@@ -202,6 +236,8 @@ class TimelinePane(Pane):
         if time is None or time.cursor.item < 0:
             return note
         node = node_of(self.shown, time.timeline, time.highlight, time.cursor.item)
+        if node < 0 and time.timeline.track[time.cursor.item] == Track.CALLS:
+            return note  # a call need not have launched anything
         if node < 0:
             return note or "not part of the tree: nothing in it passes"
         if not view.viewport.holds(node):
@@ -260,6 +296,9 @@ class TimelinePane(Pane):
         if self._time.viewport.brush is not None:
             self._time.viewport.brush = None
             return ""
+        if self._time.gaps.of is not None:
+            self._time.gaps.clear()
+            return ""
         return "" if self._time.viewport.reset() else None
 
     def undo(self, forward: bool = False) -> bool:
@@ -276,7 +315,24 @@ class TimelinePane(Pane):
     def mark(self) -> str:
         return self._time.mark() if self._time else self._nothing
 
+    def gap(self, step: int) -> str:
+        return self._time.next_gap(step) if self._time else self._nothing
+
+    def longest_gap(self, step: int) -> str:
+        return self._time.longest_gap(step) if self._time else self._nothing
+
+    def thread_rows(self) -> str:
+        return self._time.switch_rows() if self._time else self._nothing
+
     # Mouse
+
+    @on(TimelineRows.Switched)
+    def _switched(self, message: TimelineRows.Switched) -> None:
+        time = self._time
+        if time is None or message.row >= len(time.lanes.rows):
+            return
+        time.lanes.lane = time.lanes.rows[message.row]
+        self.post_message(self.Changed(time.switch_rows()))
 
     @on(TimelineRows.Pointed)
     def _pointed(self, message: TimelineRows.Pointed) -> None:

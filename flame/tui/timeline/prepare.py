@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from threading import Event
 from time import monotonic
+from typing import NamedTuple
 
+from flame.core.analysis.utilization import (
+    DeviceGaps,
+    Utilization,
+    chosen_window,
+    utilizations,
+)
 from flame.core.columns import Bool
+from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.highlight import (
     Highlight,
     category_looks,
@@ -15,6 +23,21 @@ from flame.core.timeline.highlight import (
 )
 from flame.core.timeline.intervals import Timeline, timeline
 from flame.tui.session.session import Projection
+from flame.tui.timeline.viewport import SHORTEST
+
+
+class LaidOut(NamedTuple):
+    """Hold a timeline and what is bright in it.
+
+    ``home`` is the window that filters choose, ``gaps`` are those of each GPU that they leave, and
+    ``busy`` says how busy it was. There are none of a recording that does not keep all rows.
+    """
+
+    timeline: Timeline
+    highlight: Highlight
+    home: TimeWindow
+    busy: tuple[Utilization, ...]
+    gaps: tuple[DeviceGaps, ...]
 
 
 class TimelineWork:
@@ -28,6 +51,7 @@ class TimelineWork:
         self._timeline: Timeline | None = None
         self._passing: Bool | None = None
         self._light: Highlight | None = None
+        self._chosen: tuple[tuple[Utilization, ...], tuple[DeviceGaps, ...]] | None = None
         self._error: Exception | None = None
         self.seconds = 0.0
         """What it has taken."""
@@ -61,10 +85,15 @@ class TimelineWork:
             same = before._shown.profile is shown.profile
             self._timeline = before._timeline if same else None
             self._passing = before._passing if before._shown is shown else None
+            where = before._shown.selection.where
+            self._chosen = before._chosen if same and where == shown.selection.where else None
         profile, tree = shown.profile, shown.view.tree
         rows = self._timeline = self._timeline or timeline(profile)
         if self._passing is None:
             self._passing = passing_intervals(rows, profile, tree, shown.selection.where)
+        if self._chosen is None:
+            busy = utilizations(profile, shown.selection.where)
+            self._chosen = (busy, tuple(DeviceGaps(profile, each) for each in busy))
         found, hits = self._found, None
         if found:
             pattern, exact = found.query.compile(), found.query.exact
@@ -74,9 +103,19 @@ class TimelineWork:
         looks = category_looks(rows, profile) if shown.selection.colours == "category" else None
         self._light = highlight(rows, self._passing, hits, looks)
 
-    def result(self) -> tuple[Timeline, Highlight]:
+    def result(self) -> LaidOut:
         """Return what `run` has worked out."""
         if self._error is not None:
             raise self._error
-        assert self._timeline is not None and self._light is not None
-        return self._timeline, self._light
+        assert self._timeline is not None and self._light is not None and self._chosen is not None
+        return LaidOut(self._timeline, self._light, self._home(self._timeline), *self._chosen)
+
+    def _home(self, timeline: Timeline) -> TimeWindow:
+        """The window that filters choose; all of the trace without any."""
+        window = chosen_window(self._shown.profile, self._shown.selection.where)
+        if window is None:
+            return timeline.whole
+        low, high = window.moved(-timeline.origin)
+        whole = timeline.whole
+        low = min(max(low, whole.low), max(whole.high - SHORTEST, whole.low))
+        return TimeWindow(low, min(max(high, low + SHORTEST), whole.high))

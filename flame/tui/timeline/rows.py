@@ -14,9 +14,11 @@ from textual.message import Message
 from textual.strip import Strip
 
 from flame.core.columns import I8
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.timeline.highlight import CATEGORY_LOOKS
+from flame.core.timeline.lanes import Track
 from flame.core.timeline.raster import Bar, Shading, shade
 from flame.core.units import BLOCKS, format_percent
 from flame.tui.timeline.time_view import TimeView
@@ -25,17 +27,22 @@ from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, fill, printable, take, width_of
 
 CURRENT = "▸"
+OPEN, FOLDED = "-", "+"
+
+_WORDS = {Track.FUNCTIONS: "Python", Track.INNERMOST: "Python, innermost", Track.CALLS: "API calls"}
 
 _LONGEST_LABEL = 30
 _SHARE = len(" 99.9 % ")
 _ROOM_FOR_SHARE = 90
 _LEAST_LABEL = 3
+_SIGN = 2
 _ROUNDING = 1e-9
 
 _QUIET = -1
 _BLANK = -2
 _TINTED = 100
 _BARS = 1000
+_CALLS = frozenset(map(int, CallClass))
 
 
 class TimelineRows(RowView):
@@ -52,6 +59,13 @@ class TimelineRows(RowView):
             self.row = row
             self.cell = cell
             self.zoom = zoom
+
+    class Switched(Message):
+        """A click on the sign of ``row``, which begins a thread."""
+
+        def __init__(self, row: int) -> None:
+            super().__init__()
+            self.row = row
 
     class Dragged(Message):
         """The mouse was drawn over cells [left, right)."""
@@ -97,14 +111,14 @@ class TimelineRows(RowView):
             return
         view.viewport.width = self.cells
         self.reach(len(view.lanes.rows))
-        self._reveal(view.lanes.row)
+        self._reveal(view.lanes.row, above=view.gaps.of is not None)
         self.redraw()
 
     def _lay_out(self, view: TimeView, width: int) -> None:
         """Divide ``width`` cells between the labels and the time."""
         self._shares = width >= _ROOM_FOR_SHARE
         names = (width_of(printable(lane.label)) for lane in view.timeline.lanes)
-        wanted = min(max(names, default=0), _LONGEST_LABEL) + 2 + self._shares * _SHARE
+        wanted = min(max(names, default=0), _LONGEST_LABEL) + 3 + self._shares * _SHARE
         self.labels = min(wanted, width // 3)
         self.cells = max(width - self.labels, 1)
 
@@ -112,9 +126,10 @@ class TimelineRows(RowView):
         if self._view is not None and self._frames is not None:
             self.show(self._view, self._frames, self._text)
 
-    def _reveal(self, row: int) -> None:
+    def _reveal(self, row: int, above: bool) -> None:
+        """Bring ``row`` into sight, with as many as can be of the rows ``above`` it."""
         height, top = self.size.height, self.scroll_offset.y
-        wanted = min(max(top, row - height + 1), row)
+        wanted = max(row - height + 1, 0) if above else min(max(top, row - height + 1), row)
         self.scroll_to(y=wanted, animate=False)
         if self.scroll_offset.y != wanted:  # there is no room to scroll before the next layout
             self.call_after_refresh(self.scroll_to, y=wanted, animate=False)
@@ -145,8 +160,8 @@ class TimelineRows(RowView):
             shadings = shade(view.timeline, view.highlight, chosen, view.viewport.grid)
             self._shadings = dict(zip(lanes, shadings, strict=True))
             self._strips.clear()
-        if self._brushed != view.viewport.brush:
-            self._brushed = view.viewport.brush
+        if self._brushed != view.viewport.brushed:
+            self._brushed = view.viewport.brushed
             self._strips.clear()
 
     def forget(self) -> None:
@@ -160,11 +175,16 @@ class TimelineRows(RowView):
         if self._shares:
             part = view.timeline.busy(lane).share(view.viewport.window)
             share = f"{format_percent(part, 1.0)} ".rjust(_SHARE)
-        name = "" if lane.level else lane.label
-        mark = CURRENT if current else " "
-        text = fill(mark + cut(name, max(width - len(share) - 2, 0)), width - len(share))
+        mark = f"{CURRENT if current else ' '}{self._sign(view, number)}"
+        name = cut(_title(view, number), max(width - len(share) - width_of(mark) - 1, 0))
+        text = fill(mark + name, width - len(share))
         style = base + Style(bold=True) if current else base
         return [Segment(take(text, width), style), Segment(share, base + palette.quiet)]
+
+    def _sign(self, view: TimeView, number: int) -> str:
+        """Whether the thread that begins with this lane is open (-) or folded (+)."""
+        is_open = view.lanes.is_open(number)
+        return "" if is_open is None else OPEN if is_open else FOLDED
 
     def _row(self, view: TimeView, number: int) -> list[Segment]:
         """The cells of a lane: bars, and between them blocks, those of one style together."""
@@ -196,7 +216,10 @@ class TimelineRows(RowView):
             return palette.cursor
         if highlight.matching is not None and highlight.matching[item]:
             return palette.match
-        return palette.frame(frame, name, not highlight.bright[item])
+        kind, faded = int(view.timeline.kind[item]), not highlight.bright[item]
+        if kind in _CALLS:
+            return palette.call(CallClass(kind), name, faded)
+        return palette.frame(frame, name, faded)
 
     def _marked(
         self, view: TimeView, number: int, shading: Shading, segments: list[Segment]
@@ -233,9 +256,18 @@ class TimelineRows(RowView):
         self.release_mouse()
 
     def on_click(self, event: events.Click) -> None:
-        if not self._dragging:
-            row = self.scroll_offset.y + event.y
+        row = self.scroll_offset.y + event.y
+        if self._dragging:
+            return
+        if event.x < _SIGN and self._has_sign(row):
+            self.post_message(self.Switched(row))
+        else:
             self.post_message(self.Pointed(row, self._cell(event), event.chain == 2))
+
+    def _has_sign(self, row: int) -> bool:
+        view = self._view
+        shown = view is not None and row < len(view.lanes.rows)
+        return view is not None and shown and bool(self._sign(view, view.lanes.rows[row]))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         self._wheel(event, 1)
@@ -282,4 +314,12 @@ def _block_style(palette: Palette, base: Style, look: int, searching: bool) -> S
         return base + palette.match_ink
     if look >= CATEGORY_LOOKS:
         return base + palette.category_ink(CATEGORIES[look - CATEGORY_LOOKS])
-    return base + palette.ink(Kind(look))
+    return base + (palette.call_ink(CallClass(look)) if look in _CALLS else palette.ink(Kind(look)))
+
+
+def _title(view: TimeView, number: int) -> str:
+    """What the label of a lane says: the thread where that begins, else what the lane shows."""
+    lane = view.timeline.lanes[number]
+    if lane.level:
+        return ""
+    return lane.label if view.lanes.begins(number) else f"  {_WORDS.get(lane.track, '')}"

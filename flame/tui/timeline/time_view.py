@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from flame.core.analysis.utilization import Utilization
 from flame.core.timeline.highlight import Highlight
 from flame.core.timeline.intervals import Timeline
+from flame.core.timeline.lanes import Track
 from flame.tui.timeline.cursor import TimeCursor
+from flame.tui.timeline.gap_cursor import GapCursor
 from flame.tui.timeline.lanes import LaneRows
+from flame.tui.timeline.prepare import LaidOut
 from flame.tui.timeline.viewport import SHORTEST, TimeViewport
 
 _MARGIN = 0.25
@@ -15,25 +19,37 @@ _MARGIN = 0.25
 
 @dataclass
 class TimeView:
-    """A timeline, and what is bright in it, with its viewport, rows and cursor."""
+    """A timeline, and what is bright in it, with its viewport, rows, cursor and selected gap.
+
+    ``busy`` says how busy the GPUs were that filters leave, in the time that these leave.
+    """
 
     timeline: Timeline
     highlight: Highlight
+    busy: tuple[Utilization, ...] = field(init=False, default=())
     viewport: TimeViewport = field(init=False)
     lanes: LaneRows = field(init=False)
     cursor: TimeCursor = field(init=False)
+    gaps: GapCursor = field(init=False)
 
     def __post_init__(self) -> None:
         self.viewport = TimeViewport(self.timeline.whole)
         self.lanes = LaneRows(self.timeline, self.viewport)
         self.cursor = TimeCursor(self.timeline, self.highlight, self.viewport, self.lanes)
+        self.gaps = GapCursor(self.timeline, self.viewport)
 
-    def relight(self, highlight: Highlight) -> None:
-        """Take over other filters or another search."""
-        self.highlight = highlight
-        self.cursor.relight(highlight)
+    def take(self, laid_out: LaidOut) -> None:
+        """Take over other filters, another search, or a later state of the timeline."""
+        if laid_out.timeline is self.timeline:
+            self.highlight = laid_out.highlight
+            self.cursor.relight(laid_out.highlight)
+        else:
+            self._go_on(laid_out.timeline, laid_out.highlight)
+        self.busy = laid_out.busy
+        self.gaps.take(laid_out.timeline, laid_out.gaps)
+        self.viewport.settle(laid_out.home)
 
-    def go_on(self, timeline: Timeline, highlight: Highlight) -> None:
+    def _go_on(self, timeline: Timeline, highlight: Highlight) -> None:
         """Take over a later state of the timeline; what is selected stays."""
         shift = self.timeline.origin - timeline.origin
         self.timeline, self.highlight = timeline, highlight
@@ -61,10 +77,13 @@ class TimeView:
         return self.viewport.zoom_at(self.cursor.time, 0.5 if step > 0 else 2.0)
 
     def zoom_in(self) -> str:
-        """Zoom to the selected interval, with some room around it."""
-        if self.cursor.item < 0:
+        """Zoom to the selected interval, or else gap, with some room around it."""
+        window = self.viewport.marked
+        if self.cursor.item >= 0:
+            window = self.timeline.window(self.cursor.item)
+        if window is None:
             return "nothing selected: ← → select"
-        low, high = self.timeline.window(self.cursor.item)
+        low, high = window
         room = max((high - low) * _MARGIN, SHORTEST * _MARGIN)
         self.viewport.zoom_to(self.viewport.clamped(low - room, high - low + 2 * room))
         self.cursor.focus = (low + high) / 2
@@ -78,6 +97,37 @@ class TimeView:
             return ""
         self.viewport.begin_brush(self.cursor.window)
         return "← → move its end, b ends it"
+
+    # Idle gaps and folded rows
+
+    @property
+    def _device(self) -> int:
+        """The GPU of the selected row, or that of the gap selected before; -1 of neither."""
+        lane = self.lanes.selected
+        if lane is not None and lane.track == Track.WORK:
+            return lane.owner
+        return self.gaps.of.device if self.gaps.of is not None else -1
+
+    def next_gap(self, step: int) -> str:
+        """Select the next (+1) or previous (-1) idle gap that is wide enough to see.
+
+        From the selected gap, or from what was selected after that.
+        """
+        if self.cursor.item >= 0:
+            self.gaps.clear()
+        self.cursor.item = -1
+        return self.gaps.next(step, self._device, self.cursor.time)
+
+    def longest_gap(self, step: int) -> str:
+        """Select the longest idle gap, then the next longest (+1), or the one before (-1)."""
+        self.cursor.item = -1
+        return self.gaps.longest(step, self._device)
+
+    def switch_rows(self) -> str:
+        """Show more of what the selected thread did, or fold it away."""
+        note = self.lanes.switch()
+        self.cursor.item = -1
+        return note
 
     def point(self, row: int, cell: int) -> None:
         """Select ``row`` and what ``cell`` of it shows; left of the cells (-1) the row alone."""

@@ -31,16 +31,22 @@ class Brush(NamedTuple):
 
 @dataclass
 class TimeViewport:
-    """The ``window`` of the ``whole`` trace that fills ``width`` cells, and the brush."""
+    """The ``window`` of the ``whole`` trace that fills ``width`` cells, and the brush.
+
+    ``home`` is the part of it that filters choose; a ``marked`` window is tinted.
+    """
 
     whole: TimeWindow
     width: int = 1
     window: TimeWindow = field(init=False)
+    home: TimeWindow = field(init=False)
+    marked: TimeWindow | None = field(init=False, default=None)
     brush: Brush | None = field(init=False, default=None)
     _trail: BackStack[TimeWindow] = field(init=False, default_factory=BackStack)
+    _left: dict[TimeWindow, TimeWindow] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.window = self.whole
+        self.window = self.home = self.whole
 
     @property
     def grid(self) -> Grid:
@@ -60,9 +66,10 @@ class TimeViewport:
     def go_on(self, whole: TimeWindow, shift: int) -> None:
         """Take over a later state of the trace: a window at its end moves on with it."""
         before, self.whole = self.whole, whole
-        self._trail = self._trail.changed(
-            lambda window: TimeWindow(window.low + shift, window.high + shift)
-        )
+        self.home = whole if self.home == before else self.home.moved(shift)
+        self.marked = self.marked and self.marked.moved(shift)
+        self._left.clear()
+        self._trail = self._trail.changed(lambda window: window.moved(shift))
         if self.window == before:
             self.window = whole
             return
@@ -109,10 +116,17 @@ class TimeViewport:
             return "the end of the trace" if step > 0 else "the beginning of the trace"
         return ""
 
+    def settle(self, home: TimeWindow) -> None:
+        """Show ``home``, or what was last shown of it, unless filters chose it before too."""
+        if home != self.home:
+            self._left[self.home] = self.window
+            self.home, self.window = home, self._left.pop(home, home)
+            self._trail = BackStack()
+
     def reset(self) -> bool:
-        """Show the whole trace; False where it was shown already."""
+        """Show what filters choose, then the whole trace; False where that was shown already."""
         before = self.window
-        self.zoom_to(self.whole)
+        self.zoom_to(self.whole if before in (self.home, self.whole) else self.home)
         return before != self.window
 
     def undo(self, forward: bool) -> bool:
@@ -137,8 +151,9 @@ class TimeViewport:
 
     @property
     def brushed(self) -> tuple[int, int]:
-        """Cells [left, right) that lie in the brush."""
-        return self.grid.cells(self.brush.window) if self.brush else (0, 0)
+        """Cells [left, right) that lie in the brush, or else in the marked window."""
+        window = self.brush.window if self.brush else self.marked
+        return self.grid.cells(window) if window else (0, 0)
 
     def move_brush(self, brush: Brush, step: int) -> None:
         """Move the end of ``brush``, and the window where that leaves it."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from rich.style import Style
 
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import Frame, Kind
 from flame.core.names.kernel_category import (
     ATTENTION,
@@ -65,6 +66,14 @@ _NAMED_CATEGORIES = {
     OTHER: "bright_black",
 }
 
+_NAMED_CALLS = {
+    CallClass.LAUNCH: "magenta",
+    CallClass.SYNC: "red",
+    CallClass.COPY: "white",
+    CallClass.ALLOC: "cyan",
+    CallClass.OTHER: "bright_black",
+}
+
 _GREY = ("bright_black",)
 
 
@@ -99,6 +108,12 @@ class SixteenColours(Palette):
 
     def category_ink(self, category: str) -> Style:
         return Style(color=_NAMED_CATEGORIES[category])
+
+    def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
+        return _named(_NAMED_CALLS[one], faded)
+
+    def call_ink(self, one: CallClass) -> Style:
+        return Style(color=_NAMED_CALLS[one])
 
     def stall(self, one: StallClass) -> Style:
         return Style(color=_NAMED_STALLS[one])
@@ -150,6 +165,12 @@ class NoColours(SixteenColours):
         return Style()
 
     def category_ink(self, category: str) -> Style:
+        return Style()
+
+    def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
+        return self.frame(Frame(Kind.LAUNCH, name), name, faded)
+
+    def call_ink(self, one: CallClass) -> Style:
         return Style()
 
     def stall(self, one: StallClass) -> Style:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from zlib import crc32
 
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import ACTIVITY_KINDS, Frame, Kind
 from flame.core.model.grouping import category_of_frame
 from flame.core.model.stalls import stall_of
@@ -98,6 +99,14 @@ CATEGORY_HUES: dict[str, RGB] = {
     OTHER: (147, 145, 145),
 }
 """One hue per category of kernels, after Okabe and Ito: told apart with any colour vision."""
+CALLS: dict[CallClass, RGB] = {
+    CallClass.LAUNCH: HUES[Kind.LAUNCH],
+    CallClass.SYNC: (240, 98, 84),
+    CallClass.COPY: HUES[Kind.MEMCPY],
+    CallClass.ALLOC: (70, 184, 196),
+    CallClass.OTHER: (156, 156, 164),
+}
+"""Hues of API calls by class, where they stand by themselves."""
 
 ON_DARK = (-0.10, -0.03, 0.05, 0.16, 0.28)
 ON_LIGHT = (-0.10, -0.06, -0.01, 0.05, 0.11)
@@ -159,6 +168,8 @@ def colour(kind: Kind, shade: int, shades: tuple[float, ...] = ON_DARK, hue: int
         own = STALLS[StallClass(hue)]
     elif kind == Kind.CATEGORY:
         own = CATEGORY_HUES[CATEGORIES[hue]]
+    elif kind == Kind.LAUNCH and hue:
+        own = CALLS[CallClass(hue)]
     return mix(own, WHITE if part > 0 else BLACK, abs(part))
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from rich.color import Color
 from rich.style import Style
 
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import Frame, Kind
 from flame.tui.toolkit.colours import (
     BLACK,
@@ -72,6 +73,15 @@ class Palette:
     def category_ink(self, category: str) -> Style:
         """Bars and blocks that stand for what is of ``category``."""
         own = colour(Kind.CATEGORY, 2, self.shades, category_hue(category))
+        return _ink(own if self.dark else mix(own, BLACK, _INKED))
+
+    def call(self, one: CallClass, name: str, faded: bool = False) -> Style:
+        """Return an API call in the colour of its class."""
+        return _frame(self, Kind.LAUNCH, shade_of(name), faded, int(one))
+
+    def call_ink(self, one: CallClass) -> Style:
+        """Bars and blocks that stand for API calls of a class."""
+        own = colour(Kind.LAUNCH, 2, self.shades, int(one))
         return _ink(own if self.dark else mix(own, BLACK, _INKED))
 
     def stall(self, one: StallClass) -> Style:

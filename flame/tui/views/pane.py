@@ -161,6 +161,18 @@ class Pane(Vertical):
         """Show columns of other parts: of GPUs, of files, or none."""
         return NOT_HERE
 
+    def gap(self, step: int) -> str:
+        """Select the next (+1) or previous (-1) stretch in which a GPU was idle."""
+        return NOT_HERE
+
+    def longest_gap(self, step: int) -> str:
+        """Select the longest stretch in which a GPU was idle, then the next longest (+1)."""
+        return NOT_HERE
+
+    def thread_rows(self) -> str:
+        """Show more, or less, of what a thread did."""
+        return NOT_HERE
+
 
 MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
     Move.ACROSS: lambda pane, step: pane.across(step),
@@ -171,14 +183,17 @@ MOVES: Mapping[Move, Callable[[Pane, int], str]] = {
     Move.END: lambda pane, _: pane.end(),
     Move.ENTER: lambda pane, _: pane.enter(),
     Move.FORK: lambda pane, _: pane.fork(),
+    Move.GAP: lambda pane, step: pane.gap(step),
     Move.HOME: lambda pane, _: pane.home(),
     Move.KINDS: lambda pane, step: pane.kinds(step),
+    Move.LONGEST_GAP: lambda pane, step: pane.longest_gap(step),
     Move.MARK: lambda pane, _: pane.mark(),
     Move.OUT: lambda pane, _: pane.out(),
     Move.PAGE: lambda pane, step: pane.page(step),
     Move.PAN: lambda pane, step: pane.pan(step),
     Move.PARTS: lambda pane, step: pane.parts(step),
     Move.SORT_BY: lambda pane, number: pane.sort_by(number),
+    Move.THREAD_ROWS: lambda pane, _: pane.thread_rows(),
     Move.UP: lambda pane, _: pane.up(),
 }
 """What a pane does for each move, by a step of -1 or +1 where the move has one."""

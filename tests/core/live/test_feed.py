@@ -358,6 +358,29 @@ def test_open_ranges_last_until_now(feed: RecordingFeed, clock: Clock, tmp_path:
     assert pieces is not None
     assert pieces.start.tolist() == [5 * SECOND, 25 * SECOND]
     assert pieces.end.tolist() == [30 * SECOND] * 2
+    calls = live.calls
+    assert calls is not None
+    assert (calls.start.tolist(), calls.end.tolist()) == ([26 * SECOND], [27 * SECOND])
+    assert live.frames[int(calls.frame[0])].name == "cuLaunchKernel"
+
+
+def test_api_calls_over_time_are_those_of_a_load(feed: RecordingFeed, tmp_path: Path) -> None:
+    dump = DumpFile()
+    dump.name(API, LAUNCH, "cuLaunchKernel")
+    for number in range(5):
+        start = 10 + 20 * number
+        dump.launch(start, start + 10, number + 1, api=LAUNCH, nvtx=dump.nvtx("step"))
+    dump.range(["step"], 5, 200)
+    feed.add(dump.write(tmp_path / "100-1.fdump"))
+    feed.update()
+    live, loaded = feed.snapshot(ALL).profile, load(tmp_path / "100-1.fdump")
+    assert live.functions is None
+    for one in (live, loaded):
+        calls = one.calls
+        assert calls is not None
+        assert calls.start.tolist() == list(range(10, 110, 20))
+        assert calls.end.tolist() == list(range(20, 120, 20))
+        assert {one.frames[frame].name for frame in calls.frame.tolist()} == {"cuLaunchKernel"}
 
 
 def test_host_time_of_ended_ranges_is_that_of_a_load(feed: RecordingFeed, tmp_path: Path) -> None:

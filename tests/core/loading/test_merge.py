@@ -196,8 +196,8 @@ def test_lanes_of_different_files_are_told_apart() -> None:
     whole = merge_profiles([trace(), trace()], ["rank 0", "a very long name of rank 1"])
     labels = [lane.label for lane in timeline(whole).lanes]
     assert labels == [
-        "rank 0 main [100]",
-        "…of rank 1 main [100]",
+        *["rank 0 main [100]"] * 2,
+        *["…of rank 1 main [100]"] * 2,
         "rank 0 GPU0 stream 7",
         "…of rank 1 GPU0 stream 7",
     ]
@@ -288,6 +288,25 @@ def test_ranges_keep_their_parents_and_their_order() -> None:
     assert names == ["outer", "inner", "other"] * 2
     assert pieces.parent.tolist() == [-1, 0, -1, -1, 3, -1]
     assert pieces.thread.tolist() == [0, 0, 1, 3, 3, 4]
+
+
+def test_calls_and_functions_are_those_of_all_files_in_new_numbers() -> None:
+    path = TRACES / "kineto" / "h100_bert_small.json.gz"
+    if not path.exists():
+        pytest.skip("no real traces")
+    one = load(path)
+    whole = merge_profiles([one, trace(), one], ["a", "b", "c"])
+    for own, all_ in ((one.calls, whole.calls), (one.functions, whole.functions)):
+        assert own is not None and all_ is not None and len(own)
+        size = len(own)
+        for first in (0, len(all_) - size):
+            part = slice(first, first + size)
+            assert (np.diff(all_.start[part]) == np.diff(own.start)).all()
+            parents = np.where(own.parent >= 0, own.parent + first, -1)
+            assert all_.parent[part].tolist() == parents.tolist()
+            names = [whole.frames[frame].name for frame in all_.frame[part].tolist()]
+            assert names == [one.frames[frame].name for frame in own.frame.tolist()]
+        assert (np.diff(all_.thread) >= 0).all()
 
 
 def test_launches_are_known_where_they_were() -> None:

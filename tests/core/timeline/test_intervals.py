@@ -19,7 +19,7 @@ from flame.core.attribution.resolved import resolve_stacks
 from flame.core.columns import I8
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
-from flame.core.model.activities import has_times
+from flame.core.model.activities import ThreadPieces, has_times
 from flame.core.model.frames import Frame, FrameBuilder, Kind
 from flame.core.model.meta import Meta, Process, Thread
 from flame.core.model.profile import Profile
@@ -35,7 +35,8 @@ from flame.core.timeline.highlight import (
     matching_intervals,
     passing_intervals,
 )
-from flame.core.timeline.intervals import Lane, Timeline, timeline
+from flame.core.timeline.intervals import Timeline, timeline
+from flame.core.timeline.lanes import Lane, Track
 from flame.core.timeline.raster import Grid, Shading, shade
 from tests.support.project_tree import project_tree
 from tests.support.strategies import Script, scripts
@@ -82,11 +83,12 @@ def shaded(time: Timeline, lit: Highlight, grid: Grid) -> list[tuple[Lane, Shadi
 @given(scripts())
 def test_every_activity_and_range_has_one_place(trace_file: Path, script: Script) -> None:
     profile = loaded(script, trace_file)
-    time, pieces = timeline(profile), profile.ranges
-    assert pieces is not None
-    ranges = time.kind == Kind.NVTX
-    assert sorted(time.source[ranges]) == list(range(len(pieces)))
-    assert sorted(time.source[~ranges]) == np.flatnonzero(has_times(profile.activities)).tolist()
+    time, ranges, calls = timeline(profile), profile.ranges, profile.calls
+    assert ranges is not None and calls is not None
+    for track, pieces in ((Track.RANGES, ranges), (Track.CALLS, calls)):
+        assert sorted(time.source[time.track == track]) == list(range(len(pieces)))
+    work = time.source[time.track == Track.WORK]
+    assert sorted(work) == np.flatnonzero(has_times(profile.activities)).tolist()
     bounds = [lane.first for lane in time.lanes] + [len(time)]
     assert bounds[0] == 0 and [lane.last for lane in time.lanes] == bounds[1:]
 
@@ -127,7 +129,7 @@ def test_cells_are_as_busy_as_counted_by_hand(
             assert shading.lit[cell] == pytest.approx(float(share(grid, cell, bright)))
             by_look = {
                 look: share(grid, cell, {one for one in bright if lit.looks[rest[one]] == look})
-                for look in set(lit.looks.tolist())
+                for look in lit.looks_of(lane.track)
             }
             most = max(by_look.values())
             if most:
@@ -181,21 +183,28 @@ def test_filters_leave_what_passes_and_the_ranges_that_launched_it(
         tree = project_tree(profile, where=filters, metric="gpu")
     except NoMatchError:
         return
-    time, table, pieces = timeline(profile), profile.activities, profile.ranges
-    assert pieces is not None
+    time, table = timeline(profile), profile.activities
     found = passing_intervals(time, profile, tree, filters)
     members = set(NodeActivities.from_tree(profile, tree, filters).below(0).tolist())
     launched = [row for row in members if table.launched[row] and table.thread[row] >= 0]
     for item in range(len(time)):
-        row = int(time.source[item])
-        if time.kind[item] != Kind.NVTX:
+        row, track = int(time.source[item]), Track(int(time.track[item]))
+        if track == Track.WORK:
             assert found[item] == (row in members)
-        else:
-            assert found[item] == any(
-                table.thread[one] == pieces.thread[row]
-                and pieces.start[row] <= table.launch_start[one] <= pieces.end[row]
-                for one in launched
+            continue
+        pieces = time.pieces[track]
+
+        def holds(one: int, pieces: ThreadPieces = pieces, row: int = row) -> bool:
+            on_thread = bool(table.thread[one] == pieces.thread[row])
+            return on_thread and bool(
+                pieces.start[row] <= table.launch_start[one] <= pieces.end[row]
             )
+
+        shown = any(map(holds, launched))
+        if track == Track.CALLS:
+            all_launched = np.flatnonzero(table.launched & (table.thread >= 0)).tolist()
+            shown |= not any(map(holds, all_launched))
+        assert found[item] == shown
 
 
 def test_threads_that_launched_the_most_come_first_then_gpus(tmp_path: Path) -> None:
@@ -211,8 +220,10 @@ def test_threads_that_launched_the_most_come_first_then_gpus(tmp_path: Path) -> 
     assert [(lane.label, lane.level) for lane in time.lanes] == [
         ("heavy [101]", 0),
         ("heavy [101]", 1),
+        ("heavy [101]", 0),
         ("light [100]", 0),
         ("light [100]", 1),
+        ("light [100]", 0),
         ("GPU0 stream 100", 0),
         ("GPU0 stream 101", 0),
     ]
@@ -258,6 +269,8 @@ def test_search_finds_ranges_by_name_and_work_also_by_what_is_above_it(tmp_path:
         ("layer", False),
         ("attention", False),
         ("mlp", True),
+        ("cudaLaunchKernel", False),
+        ("cudaLaunchKernel", False),
         ("gemm", False),
         ("gemm", True),
     ]
@@ -355,7 +368,7 @@ def test_samples_have_a_row_per_thread_with_the_innermost_frame(
         assert names == ["main", "work", "main"]
         assert [time.window(item) for item in items] == [(0, 10), (10, 20), (20, 30)]
     # What a file calls a range is a sample here, and passes as such.
-    assert Kind.NVTX not in time.kind
+    assert set(time.track.tolist()) == {Track.WORK}
     assert passing_intervals(time, profile, project_tree(profile), ()).all()
 
 

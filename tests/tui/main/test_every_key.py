@@ -83,7 +83,7 @@ def look(user: User) -> Seen:
         app.theme,
         (screen.has_class("-no-details"), details.scroll_offset.y),
         screen.query_one(BODY[pane.name_], RowView).scroll_offset.y,
-        time.viewport.brush if time else None,
+        (time.viewport.brush, time.viewport.marked) if time else None,
         (top._wanted, top._kind),
         frozenset(path.name for path in Path.cwd().iterdir()),
         "".join(piece.text for piece in screen._note).strip(),
@@ -256,6 +256,11 @@ IN: dict[str, dict[str, Check]] = {
         "page_down": Check(SELECTED, ("pageup",)),
         "brush": Check(changed("brush", "note")),
         "sort": NOWHERE,
+        "thread_rows": Check(noted("folded")),
+        "longest_gap": Check(changed("brush", "zoom")),
+        "longer_gap": Check(changed("brush", "zoom"), ("T", "T")),
+        "next_gap": Check(changed("brush")),
+        "previous_gap": Check(changed("brush"), ("right_parenthesis", "right_parenthesis")),
     },
 }
 
@@ -295,7 +300,11 @@ async def begin(user: User, view: str) -> None:
     screen.set_class(False, "-no-details")
     top._wanted, top._kind = ("own", False), None
     await turn(user, "timeline")
-    screen.query_one(TimelinePane)._time.brush = None  # type: ignore[union-attr]
+    timeline = screen.query_one(TimelinePane)
+    timeline._followed, time = (None, ()), timeline._time
+    assert time is not None
+    time.viewport.brush = None
+    time.gaps.clear()
     for one in ("timeline", "icicle"):
         await turn(user, one)
         screen.pane.escape()

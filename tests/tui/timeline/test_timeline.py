@@ -2,177 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.style import Style
-from textual import events, on
-from textual.app import App, ComposeResult
-from textual.pilot import Pilot
+from textual import events
 
-from flame.core.loading.inputs import Inputs
-from flame.core.options import LoadOptions, silent
-from flame.core.projection.filters import Streams, Time
+from flame.core.analysis.utilization import utilizations
+from flame.core.projection.filters import Devices, Step, Streams, Time
 from flame.core.projection.selection import Selection
 from flame.core.timeline.busy_time import TimeWindow
 from flame.core.timeline.raster import Grid
-from flame.tui.session.carry import carry
+from flame.core.units import format_percent
 from flame.tui.session.query import Query
-from flame.tui.session.session import Projection, open_session
 from flame.tui.timeline.header import axis, clock, period
-from flame.tui.timeline.pane import TimelinePane
 from flame.tui.timeline.rows import TimelineRows
-from flame.tui.timeline.time_view import TimeView
 from flame.tui.timeline.viewport import SHORTEST
-from flame.tui.toolkit.lines import RowView
-from flame.tui.views.pane import NOT_HERE, Pane
-from tests.support.waiting import PATIENCE
+from flame.tui.views.pane import NOT_HERE
+from tests.conftest import TRACES
 from tests.support.writers.nsysfile import NsysFile
 from tests.tui import traces
-
-
-class TimelineApp(App[None]):
-    """Nothing but the pane; filters are applied as the main screen does."""
-
-    CSS = "Rows { scrollbar-size-vertical: 1; scrollbar-gutter: stable; }"
-
-    def __init__(self, path: Path, selection: Selection) -> None:
-        super().__init__()
-        self.session, self.shown = open_session(Inputs((path,)), LoadOptions(), selection, silent)
-        self.pane = TimelinePane(self.shown)
-        self.note = ""
-
-    def compose(self) -> ComposeResult:
-        yield self.pane
-
-    def on_mount(self) -> None:
-        self.pane.show(self.shown)
-
-    @on(Pane.Changed)
-    def _changed(self, message: Pane.Changed) -> None:
-        self.note = message.note or ""
-        self.pane.show(self.shown)
-
-    @on(Pane.Filtered)
-    def _filtered(self, message: Pane.Filtered) -> None:
-        self.take(replace(self.shown.selection, where=(message.filter,)))
-
-    def take(self, selection: Selection) -> None:
-        before, self.shown = self.shown, self.session.project([selection])
-        carry(before.view, self.shown.view)
-        self.pane.show(self.shown)
-
-
-class User:
-    """Asks for moves and reads the screen."""
-
-    def __init__(self, app: TimelineApp, pilot: Pilot[None]) -> None:
-        self.app = app
-        self.pilot = pilot
-        self.pane = app.pane
-
-    @property
-    def time(self) -> TimeView:
-        found = self.pane._time
-        assert found is not None
-        return found
-
-    @property
-    def shown(self) -> Projection:
-        return self.app.shown
-
-    async def settle(self) -> None:
-        async with asyncio.timeout(PATIENCE):
-            await self.pilot.pause(0)
-            while self.pane.busy:
-                await asyncio.sleep(0.01)
-            await self.pilot.pause(0)
-
-    async def does(self, *moves: Callable[[], object]) -> object:
-        """Run ``moves``, each followed by what the main screen does after a key."""
-        result: object = None
-        for move in moves:
-            result = move()
-            self.pane.show(self.app.shown)
-            await self.settle()
-        return result
-
-    def lines(self, name: str = "timeline-rows") -> list[str]:
-        widget = self.app.screen.query_one(f"#{name}", RowView)
-        return [widget.render_line(y).text for y in range(widget.size.height)]
-
-    def cell(self, ms: float) -> int:
-        """The cell of a time since the beginning of the trace."""
-        return int(self.time.viewport.grid.cell(ms * 1_000_000))
-
-    def row(self, label: str) -> int:
-        return next(y for y, line in enumerate(self.lines()) if label in line)
-
-    def style(self, row: int, cell: int) -> Style:
-        """The style of ``cell`` (the labels not counted) of ``row``."""
-        strip = self.pane.rows.render_line(row)
-        at = self.pane.rows.labels + cell
-        [segment, *_] = strip.crop(at, at + 1)
-        assert segment.style is not None
-        return segment.style
-
-    @property
-    def selected(self) -> str:
-        """Name of the interval selected here; it is the selected frame of the tree as well."""
-        item = self.time.cursor.item
-        return self.shown.view.tree.text[int(self.time.timeline.frame[item])] if item >= 0 else ""
-
-    @property
-    def in_tree(self) -> str:
-        view = self.shown.view
-        return view.tree.name(view.cursor.node)
-
-    async def click(self, row: int, cell: int, times: int = 1) -> None:
-        offset = (self.pane.rows.labels + cell, row)
-        await self.pilot.click(TimelineRows, offset=offset, times=times)
-        await self.settle()
-
-    async def wheel(self, kind: type[events.MouseEvent], cell: int, held: str) -> None:
-        rows = self.pane.rows
-        x, shift, ctrl = rows.labels + cell, held == "shift", held == "ctrl"
-        rows.post_message(kind(rows, x, 0, 0, 0, 0, shift, False, ctrl, x, 2))
-        await self.settle()
-
-
-@asynccontextmanager
-async def open_timeline(
-    path: Path, size: tuple[int, int] = (120, 20), selection: Selection | None = None
-) -> AsyncIterator[User]:
-    app = TimelineApp(path, selection or Selection())
-    async with app.run_test(size=size) as pilot:
-        user = User(app, pilot)
-        await user.settle()
-        yield user
-
-
-@pytest.fixture
-def decode(tmp_path: Path) -> Path:
-    return traces.decode(tmp_path / "decode.sqlite")
-
-
-@pytest.fixture
-def streams(tmp_path: Path) -> Path:
-    """Two streams; on stream 7 ten kernels of 1 ms, each followed by nine of 10 µs."""
-    with NsysFile(tmp_path / "streams.sqlite") as trace:
-        trace.gpu(0, "NVIDIA H100")
-        for step in range(10):
-            begin = 5_000_000_000 + 10_000_000 * step
-            trace.kernel(f"long_{step}", begin, begin + 1_000_000, corr=None)
-            for place in range(9):
-                start = begin + 2_000_000 + 20_000 * place
-                trace.kernel("short", start, start + 10_000 + place, corr=None)
-        trace.kernel("other", 5_050_000_000, 5_058_000_000, corr=None, stream=9)
-    return tmp_path / "streams.sqlite"
-
+from tests.tui.timeline.driver import open_timeline
 
 # What is drawn
 
@@ -339,18 +189,71 @@ async def test_the_selection_survives_other_levels_and_filters(streams: Path) ->
         assert user.time.cursor.item == item and user.in_tree == "stream 7"
 
 
-async def test_a_filter_does_not_move_the_window(streams: Path) -> None:
+async def test_a_filter_of_names_does_not_move_the_window(streams: Path) -> None:
     async with open_timeline(streams) as user:
-        tree = user.shown.view.tree
-        node = next(node for node in range(len(tree)) if tree.name(node) == "long_7")
-        await user.does(lambda: user.shown.view.cursor.select(node), user.pane.enter)
-        await user.does(lambda: user.pane.across(1))
-        assert user.selected == "short"
-        window, origin = user.time.viewport.window, user.time.timeline.origin
-        early = Time(origin, origin + 5_000_000)
+        await user.does(*[lambda: user.pane.across(1)] * 2, user.pane.enter)
+        window = user.time.viewport.window
+        assert user.selected == "short" and window != user.time.timeline.whole
+        await user.does(lambda: user.app.take(Selection(where=(Streams((7,)),))))
+        assert (user.time.viewport.window, user.selected) == (window, "short")
+
+
+async def test_a_filter_by_time_is_the_window_and_esc_shows_the_whole(streams: Path) -> None:
+    async with open_timeline(streams) as user:
+        origin, whole = user.time.timeline.origin, user.time.timeline.whole
+        await user.does(*[lambda: user.pane.closer(1)] * 3)
+        before = user.time.viewport.window
+        early = Time(origin + 1_000_000, origin + 5_000_000)
         await user.does(lambda: user.app.take(Selection(where=(early,))))
-        assert user.in_tree == "short"
-        assert (user.time.viewport.window, user.selected) == (window, "")
+        assert user.time.viewport.window == TimeWindow(1_000_000, 5_000_000)
+        # Nine of 10 µs and a little, at 2 ms.
+        assert "4.00 ms of 92.2 ms · GPU0 busy 2.3 %" in user.lines("timeline-head")[0]
+        assert await user.does(user.pane.escape) == ""
+        assert user.time.viewport.window == whole
+        assert "GPU0 busy 2.3 %" in user.lines("timeline-head")[0]  # of what the filter chooses
+        assert await user.does(user.pane.escape) is None
+        await user.does(user.pane.undo)
+        assert user.time.viewport.window == TimeWindow(1_000_000, 5_000_000)
+        await user.does(lambda: user.app.take(Selection()))
+        assert user.time.viewport.window == before
+
+
+async def test_zoomed_in_a_filter_by_time_esc_goes_back_to_it_first(streams: Path) -> None:
+    async with open_timeline(streams) as user:
+        origin = user.time.timeline.origin
+        chosen = Time(origin, origin + 50_000_000)
+        await user.does(lambda: user.app.take(Selection(where=(chosen,))))
+        await user.does(lambda: user.pane.closer(1))
+        assert user.time.viewport.window.length == 25_000_000
+        await user.does(user.pane.escape)
+        assert user.time.viewport.window == TimeWindow(0, 50_000_000)
+
+
+async def test_a_filter_by_step_is_the_window() -> None:
+    path = TRACES / "kineto" / "v100_old_categories.json.gz"
+    if not path.exists():
+        pytest.skip(f"no real trace {path}")
+    async with open_timeline(path) as user:
+        steps, origin = user.shown.profile.steps, user.time.timeline.origin
+        assert steps is not None
+        await user.does(lambda: user.app.take(Selection(where=(Step(6, 7),))))
+        rows = (steps.number >= 6) & (steps.number <= 7)
+        window = TimeWindow(int(steps.start[rows].min()), int(steps.end[rows].max()))
+        assert user.time.viewport.window == window.moved(-origin)
+        [found] = utilizations(user.shown.profile, (Step(6, 7),))
+        assert f"busy {format_percent(found.busy, found.length)}" in user.lines("timeline-head")[0]
+
+
+async def test_only_gpus_that_filters_leave_are_said_to_be_busy(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "t.sqlite") as trace:
+        for device in (0, 1):
+            trace.gpu(device, "NVIDIA H100")
+            trace.kernel("gemm", 0, 1_000_000, corr=None, device=device)
+    async with open_timeline(tmp_path / "t.sqlite") as user:
+        assert "GPU0 busy" in user.lines("timeline-head")[0]
+        await user.does(lambda: user.app.take(Selection(where=(Devices((1,)),))))
+        head = user.lines("timeline-head")[0]
+        assert "GPU1 busy 100.0 %" in head and "GPU0" not in head
 
 
 # The window
@@ -539,7 +442,7 @@ async def test_ctrl_wheel_zooms_around_the_pointer_and_shift_wheel_pans(streams:
             155_357_525_002,
             TimeWindow(0, 969_447_605),
             "155 s",
-            ["+400 ms", "+600 ms", "+800 ms", "156 s", "+200 ms"],
+            ["+400 ms", "+600 ms", "+800 ms", "+1000 ms", "+1200 ms"],
         ),
         (
             155_357_525_002,

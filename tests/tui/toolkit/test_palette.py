@@ -9,10 +9,12 @@ import pytest
 from rich.color import Color, ColorSystem
 from rich.style import Style
 
+from flame.core.model.calls import CallClass
 from flame.core.model.frames import ACTIVITY_KINDS, Frame, Kind
 from flame.core.names.kernel_category import CATEGORIES, COPY, OTHER
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
 from flame.tui.toolkit.colours import (
+    CALLS,
     CATEGORY_HUES,
     HUES,
     ON_DARK,
@@ -154,6 +156,34 @@ def test_bars_stand_out_from_the_background(palette: Palette, kind: Kind) -> Non
     for style in (palette.ink(kind), palette.match_ink):
         assert style.bgcolor is None
         assert contrast(rgb(style.color), palette.background) >= 3
+
+
+@in_all_themes
+@pytest.mark.parametrize("one", list(CallClass))
+def test_api_calls_are_readable_and_stand_out(palette: Palette, one: CallClass) -> None:
+    for name in names():
+        found = colours(palette.call(one, name))
+        assert contrast(*found) >= (7 if palette.strong else 4.5)
+        assert contrast(*map(nearest_of_256, found)) >= 4.5
+        assert contrast(*colours(palette.call(one, name, faded=True))) >= 4.5
+    ink = palette.call_ink(one)
+    assert ink.bgcolor is None and contrast(rgb(ink.color), palette.background) >= 3
+
+
+@pytest.mark.parametrize("deficiency", list(DEFICIENCIES))
+def test_calls_that_wait_differ_from_others_for_colour_blind_eyes(deficiency: str) -> None:
+    wait = seen(CALLS[CallClass.SYNC], deficiency)
+    for one in set(CallClass) - {CallClass.SYNC}:
+        pair = zip(wait, seen(CALLS[one], deficiency), strict=True)
+        assert sum((a - b) ** 2 for a, b in pair) ** 0.5 > 12, one
+
+
+def test_sixteen_colours_and_none_tell_calls_apart_as_far_as_they_can() -> None:
+    papers = {SixteenColours().call(one, "x").bgcolor for one in CallClass}
+    inks = {SixteenColours().call_ink(one).color for one in CallClass}
+    assert len(papers) == len(inks) == len(CallClass)
+    for style in (NoColours().call(CallClass.SYNC, "x"), NoColours().call_ink(CallClass.SYNC)):
+        assert style.color is None and style.bgcolor is None
 
 
 @in_all_themes

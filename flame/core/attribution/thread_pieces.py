@@ -1,0 +1,96 @@
+"""Cut ranges, Python functions and API calls into pieces by thread, as a timeline draws them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from flame.core.attribution.nesting import MAX_DEPTH, LaneClock, lane_clock, nest, outer_first
+from flame.core.columns import I4, I8, Column, run_starts
+from flame.core.model.activities import NONE, ThreadPieces
+from flame.core.model.raw import RawCalls, RawPythonCalls, RawRanges, close_open_ends
+
+
+def range_pieces(ranges: RawRanges, capture_end: int) -> ThreadPieces:
+    """Cut ``ranges`` into pieces that nest; those still open last until ``capture_end``."""
+    end = close_open_ends(ranges.end, capture_end)
+    return _nested(ranges.thread, ranges.start, end, ranges.frame)
+
+
+def function_pieces(functions: RawPythonCalls, capture_end: int) -> ThreadPieces:
+    """Cut ``functions`` into pieces that nest; those still open last until ``capture_end``.
+
+    Of functions with equal times the one called first is the outer.
+    """
+    order = np.argsort(functions.call, kind="stable")
+    end = close_open_ends(functions.end, capture_end)
+    thread, frame = functions.thread[order], functions.frame[order]
+    return _nested(thread, functions.start[order], end[order], frame)
+
+
+def _nested(thread: Column, start: I8, end: I8, frame: I4) -> ThreadPieces:
+    on = np.maximum(thread, 0)
+    nesting = nest(on, start, np.where(thread >= 0, end, start))
+    on = on[nesting.source].astype(np.int64)
+    order = np.argsort(on * MAX_DEPTH + nesting.depth, kind="stable")
+    place = np.empty(len(order) + 1, np.int32)
+    place[order], place[-1] = np.arange(len(order)), NONE
+    return ThreadPieces(
+        thread=on[order].astype(np.int32),
+        depth=nesting.depth[order].astype(np.int32),
+        frame=frame[nesting.source[order]],
+        start=nesting.start[order],
+        end=nesting.end[order],
+        parent=place[nesting.parent[order]],
+    )
+
+
+def call_pieces(calls: RawCalls) -> ThreadPieces:
+    """Find the outermost API calls; where one outlives the call before it, the rest counts.
+
+    Equal starts: the longer one is the outer, then the first as recorded.
+    """
+    rows = np.flatnonzero(~calls.chain_only & (calls.thread >= 0) & (calls.end > calls.start))
+    thread, start, end = calls.thread[rows], calls.start[rows], calls.end[rows]
+    clock = lane_clock(thread, start, end)
+    begin, stop = (clock.shift(thread, time) for time in (start, end))
+    order = outer_first(begin, stop)
+    begin, stop = begin[order], stop[order]
+    # Threads lie end to end on this clock, so that none reaches into the next.
+    begin[1:] = np.maximum(begin[1:], np.maximum.accumulate(stop)[:-1])
+    outer = stop > begin
+    source = rows[order[outer]]
+    return _flat(calls.thread[source], calls.frame[source], begin[outer], stop[outer], clock)
+
+
+def innermost_pieces(pieces: ThreadPieces) -> ThreadPieces:
+    """Cut the time of ``pieces`` by which of them is the innermost; ``parent`` is that one."""
+    clock = lane_clock(pieces.thread, pieces.start, pieces.end)
+    begin, stop = (clock.shift(pieces.thread, time) for time in (pieces.start, pieces.end))
+    edges = np.sort(np.concatenate([begin, stop]), kind="stable")  # sorted runs: merged
+    edges = edges[run_starts(edges)]
+    inner = np.full(len(edges), NONE, np.int32)
+    # Of what is written to one edge the last stays: the outermost that ends, else the innermost
+    # that begins there.
+    ending = np.argsort(-pieces.depth, kind="stable")
+    inner[np.searchsorted(edges, stop[ending])] = pieces.parent[ending]
+    beginning = np.argsort(pieces.depth, kind="stable")
+    inner[np.searchsorted(edges, begin[beginning])] = beginning
+    some = np.flatnonzero(inner >= 0)
+    piece = inner[some]
+    own = _flat(pieces.thread[piece], pieces.frame[piece], edges[some], edges[some + 1], clock)
+    return replace(own, parent=piece)
+
+
+def _flat(thread: Column, frame: I4, begin: I8, stop: I8, clock: LaneClock) -> ThreadPieces:
+    """Pieces in no other one, whose times are on ``clock``."""
+    back = clock.base - thread.astype(np.int64) * clock.span
+    return ThreadPieces(
+        thread=thread.astype(np.int32),
+        depth=np.zeros(len(thread), np.int32),
+        frame=frame,
+        start=begin + back,
+        end=stop + back,
+        parent=np.full(len(thread), NONE, np.int32),
+    )

@@ -1,0 +1,115 @@
+"""Say what an idle gap is, and what the host did in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from flame.core.analysis.gap_host import GapHost
+from flame.core.analysis.utilization import DeviceGaps
+from flame.core.analysis.wording import Terms, terms_of
+from flame.core.model.profile import Profile
+from flame.core.timeline.lanes import Track, thread_label
+from flame.core.units import format_count, format_ns, format_percent
+from flame.tui.timeline.header import clock
+from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.text import cut, cut_start, printable
+
+_LABEL = 10
+_MOST = 3
+_LEAST_NAME = 12
+_NAME, _SHORT_NAME, _ROOMY = 40, 24, 110
+
+
+class GapLines:
+    """Composes the lines about ``gap``, one of ``gaps``; frames are called ``text``."""
+
+    def __init__(
+        self, profile: Profile, gaps: DeviceGaps, number: int, host: GapHost, text: Sequence[str]
+    ) -> None:
+        self._profile, self._gaps, self._number = profile, gaps, number
+        self._gap, self._host, self._text = gaps.gap(number), host, text
+        self._terms: Terms = terms_of(profile)
+
+    def lines(self, width: int) -> list[Line]:
+        """How long it was and when, what the host did, what ran before and after."""
+        return [
+            [Piece(cut_start(f" {self._when()}", width), "strong")],
+            *(
+                self._line(self._word(track), self._shares(track, width), width)
+                for track in self._host.parts
+            ),
+            self._line("host", self._who(), width),
+            self._line("between", self._between(max(width - _LABEL - 1, 1)), width),
+        ]
+
+    def summary(self) -> str:
+        """The same in one line."""
+        first = [
+            next(self._words(track, _NAME, f"outside {self._word(track)}"))
+            for track in self._host.parts
+        ]
+        idle = f"{self._gaps.label} idle {format_ns(self._gap.length)}"
+        return " · ".join([idle, *first])
+
+    def _when(self) -> str:
+        gaps, gap = self._gaps, self._gap
+        place = int(gaps.rank[self._number]) + 1
+        rank = "longest" if place == 1 else f"no. {format_count(place)} by length"
+        share = format_percent(gap.length, gaps.total)
+        when = clock(gap.begin, max(gap.length // 100, 1))
+        return (
+            f"{gaps.label} idle {format_ns(gap.length)} · {share} of its idle time · "
+            f"{rank} of {format_count(len(gaps))} · at {when}"
+        )
+
+    def _between(self, width: int) -> str:
+        room = max((width - 14) // 2, _LEAST_NAME)
+        before, after = (self._activity(row, room) for row in (self._gap.before, self._gap.after))
+        return f"{before} → {after}"
+
+    def _activity(self, row: int, width: int) -> str:
+        table = self._profile.activities
+        if row < 0:
+            return "edge of the window"
+        return cut(self._text[int(table.frame[row])], width)
+
+    def _who(self) -> str:
+        host = self._host
+        if host.thread < 0:
+            return "who launched what ran next was not recorded"
+        who = printable(thread_label(self._profile, host.thread))
+        if not host.launched_next or host.late is None:
+            return f"{who} launched what ran before; the launch of the next was not recorded"
+        if host.late < 0:
+            early = format_ns(-host.late)
+            return f"{who} had launched the next {early} before the gap: the GPU's own wait"
+        return f"{who} launched the next {format_ns(host.late)} into the gap"
+
+    def _word(self, track: Track) -> str:
+        words = {Track.CALLS: "API calls", Track.INNERMOST: "Python"}
+        return words.get(track, self._terms.short)
+
+    def _shares(self, track: Track, width: int) -> str:
+        name = _NAME if width >= _ROOMY else _SHORT_NAME
+        return " · ".join(self._words(track, name, "outside any"))
+
+    def _words(self, track: Track, name: int, none: str) -> Iterator[str]:
+        """The longest parts, and what of the gap lies in ``none``, longest first."""
+        parts = self._host.parts[track]
+        named = [(part.length, cut(self._text[part.frame], name)) for part in parts[:_MOST]]
+        outside = self._gap.length - sum(part.length for part in parts)
+        others = sum(part.length for part in parts[_MOST:])
+        if outside:
+            named.append((outside, none))
+        named.sort(key=lambda one: -one[0])
+        if others:
+            named.append((others, "others"))
+        for length, text in named:
+            yield f"{format_percent(length, self._gap.length)} {text}"
+
+    def _line(self, label: str, text: str, width: int) -> Line:
+        room = max(width - _LABEL - 1, 0)
+        return [
+            Piece(cut_start(f" {label}".ljust(_LABEL + 1), width), "dim"),
+            Piece(cut_start(text, room)),
+        ]
