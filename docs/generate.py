@@ -19,7 +19,8 @@ from flame.cli.main import build_parser
 from flame.core.projection.framework import FRAMEWORK
 from flame.options.config import CHOICES, DEFAULTS, Config
 from flame.options.selection import add_selection
-from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS, Command
+from flame.tui.shell.command import Command
+from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS
 from flame.tui.shell.keymap import short_id
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 

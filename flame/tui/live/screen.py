@@ -21,7 +21,8 @@ from flame.tui.live.status_line import LATE, LiveStatusLine, news
 from flame.tui.live.worker import Renewed
 from flame.tui.main.screen import MainScreen
 from flame.tui.shell.actions import check_actions
-from flame.tui.shell.commands import LIVE_COMMANDS, Command, bindings
+from flame.tui.shell.command import Command
+from flame.tui.shell.commands import LIVE_COMMANDS, bindings
 from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
 from flame.tui.toolkit.text import printable
 from flame.tui.widgets.pages import warning_lines

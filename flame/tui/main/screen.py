@@ -29,7 +29,8 @@ from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Action, Move, check_actions
 from flame.tui.shell.base_app import BaseApp
-from flame.tui.shell.commands import COMMANDS, Command, bindings, means_something
+from flame.tui.shell.command import Command
+from flame.tui.shell.commands import COMMANDS, bindings, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
 from flame.tui.toolkit.text import cut_start

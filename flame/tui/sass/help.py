@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from flame.core.model.stalls import STALLS
 from flame.tui.sampling.bars import swatch
-from flame.tui.shell.commands import Command
+from flame.tui.shell.command import Command
 from flame.tui.shell.sass_commands import SASS_GROUPS
 from flame.tui.toolkit.colours import StallClass, class_of
 from flame.tui.toolkit.lines import Line, Piece

@@ -32,7 +32,8 @@ from flame.tui.sass.reasons import pane
 from flame.tui.sass.rows import ListingColumns, SassRows, ShownNumber
 from flame.tui.session.query import Query
 from flame.tui.shell.actions import Move, check_actions
-from flame.tui.shell.commands import Command, bindings
+from flame.tui.shell.command import Command
+from flame.tui.shell.commands import bindings
 from flame.tui.shell.keymap import remapped
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 from flame.tui.toolkit.background import LONGEST_SEARCH, SEARCH_TOO_LONG, at_most

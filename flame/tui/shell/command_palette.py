@@ -10,7 +10,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.keys import format_key
 from textual.widgets import LoadingIndicator
 
-from flame.tui.shell.commands import Command, id_of
+from flame.tui.shell.command import Command, id_of
 from flame.tui.shell.palette_titles import TITLES
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
 
 from textual.binding import Binding
 
 from flame.core.projection.levels import LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
+from flame.tui.shell.command import Command, id_of
 
 _RARE = {"rank": "R", "stack": "F", "category": "T", "sass": "I", "stall": "r"}
 LEVEL_KEYS = {
@@ -19,23 +19,6 @@ LEVEL_KEYS = {
     **_RARE,
 }
 """The key that switches each level: digits in their order, and letters for the rare ones."""
-
-
-class Command(NamedTuple):
-    """Bind ``keys``, as Textual names them, to an ``action``, and say so in help and footer.
-
-    ``label`` is the footer's word; ``footer`` its place there, 0 keeps it out. ``help`` is a line
-    of the help, empty where the line of a neighbour says it. ``views`` are the views in which it
-    means something, all if empty.
-    """
-
-    keys: str
-    shown: str
-    action: str
-    label: str
-    help: str
-    footer: int = 0
-    views: tuple[str, ...] = ()
 
 
 _ENTER_HELP = "zoom to the frame, or to its run of narrow ones"
@@ -347,50 +330,6 @@ def bindings(commands: Sequence[Command] = COMMANDS) -> list[Binding]:
         for command in commands
         if command.keys
     ]
-
-
-_STEPS = {"1": "next", "-1": "previous"}
-_ORDINALS = ["second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"]
-_IDS = {
-    "across_previous": "left",
-    "across_next": "right",
-    "page_previous": "page_up",
-    "page_next": "page_down",
-    "enter": "zoom",
-    "closer_next": "closer",
-    "closer_previous": "farther",
-    "pan_previous": "pan_left",
-    "pan_next": "pan_right",
-    "mark": "brush",
-    "match_next": "next_match",
-    "match_previous": "previous_match",
-    "same": "same_name",
-    "sort_next": "sort",
-    "kinds_next": "rows",
-    "gap_next": "next_gap",
-    "gap_previous": "previous_gap",
-    "longest_gap_next": "longest_gap",
-    "longest_gap_previous": "longer_gap",
-    "scroll_details_previous": "details_up",
-    "scroll_details_next": "details_down",
-    "coverage": "notes",
-    "theme_next": "theme",
-    "kernel_names_next": "kernel_names",
-    "window_next": "window",
-    "set_mark": "mark",
-    "parts_next": "parts",
-    "sort_by_0": "sort_by_name",
-    "sort_by_next": "sort_by_first",
-    **{f"sort_by_{place}": f"sort_by_{word}" for place, word in enumerate(_ORDINALS, 2)},
-}
-"""What people would call a command, where its action is called otherwise."""
-
-
-def id_of(command: Command) -> str:
-    """``flame.metric_next`` of ``metric(1)``, ``flame.zoom`` of the move ``enter``."""
-    words = re.findall(r"-?\w+", command.action)
-    named = "_".join(_STEPS.get(word, word) for word in words if word != "move")
-    return "flame." + _IDS.get(named, named)
 
 
 def _views_of() -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,8 @@ from textual.keys import Keys, format_key
 
 from flame.core.errors import UsageError
 from flame.options.config import config_path, refuse_unknown
-from flame.tui.shell.commands import COMMANDS, LIVE_COMMANDS, Command, id_of
+from flame.tui.shell.command import Command, id_of
+from flame.tui.shell.commands import COMMANDS, LIVE_COMMANDS
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 
 _MODIFIERS = ("ctrl", "shift", "alt", "super", "hyper", "meta")

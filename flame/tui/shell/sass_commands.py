@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.tui.shell.actions import Action, Move
-from flame.tui.shell.commands import Command
+from flame.tui.shell.command import Command
 
 SASS_MOVING = (
     Command("up,k", "↑ ↓  k j", Move.UP(), "", "previous, next row"),

@@ -15,7 +15,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from flame.tui.session.query import Query
-from flame.tui.shell.commands import Command, footer_of
+from flame.tui.shell.command import Command
+from flame.tui.shell.commands import footer_of
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.scroll_pane import ScrollPane
 from flame.tui.toolkit.text import cut, cut_start, width_of

@@ -25,7 +25,7 @@ from flame.core.units import (
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts, whole_of
 from flame.tui.shell.actions import Action
-from flame.tui.shell.commands import Command
+from flame.tui.shell.command import Command
 from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette

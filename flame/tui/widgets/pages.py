@@ -17,7 +17,8 @@ from flame.core.model.grouping import process_name
 from flame.core.model.profile import Profile
 from flame.core.names.kernel_category import CATEGORIES
 from flame.core.units import format_count, format_ns, format_value
-from flame.tui.shell.commands import GROUPS_OF_ALL, MOUSE, Command, Groups, grouped
+from flame.tui.shell.command import Command
+from flame.tui.shell.commands import GROUPS_OF_ALL, MOUSE, Groups, grouped
 from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, side_by_side
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, printable, wrap

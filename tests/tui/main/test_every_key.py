@@ -15,7 +15,8 @@ from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsDialog
 from flame.tui.session.tree_view import TreeView
-from flame.tui.shell.commands import COMMANDS, Command, id_of, means_something
+from flame.tui.shell.command import Command, id_of
+from flame.tui.shell.commands import COMMANDS, means_something
 from flame.tui.timeline.pane import TimelinePane
 from flame.tui.toolkit.lines import Lines, RowView
 from flame.tui.toolkit.themes import NAMES

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from textual.command import DiscoveryHit
 
+from flame.tui.shell.command import id_of
 from flame.tui.shell.command_palette import Commands
-from flame.tui.shell.commands import COMMANDS, LIVE_COMMANDS, id_of
+from flame.tui.shell.commands import COMMANDS, LIVE_COMMANDS
 from flame.tui.shell.palette_titles import TITLES
 from flame.tui.shell.sass_commands import SASS_COMMANDS
 from tests.tui.conftest import User, open_app

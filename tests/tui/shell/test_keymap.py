@@ -12,7 +12,8 @@ from flame.core.options import LoadOptions
 from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.tui.main.app import run
-from flame.tui.shell.commands import COMMANDS, GROUPS, Command
+from flame.tui.shell.command import Command
+from flame.tui.shell.commands import COMMANDS, GROUPS
 from flame.tui.shell.keymap import keymap_of, remapped, short_id
 from flame.tui.toolkit.themes import NAMES
 from tests.tui.conftest import open_app

@@ -12,7 +12,7 @@ from flame.core.projection.project import project
 from flame.core.projection.selection import Selection
 from flame.tui.session.query import Query
 from flame.tui.session.tree_view import TreeView
-from flame.tui.shell.commands import COMMANDS, TABLE, footer_of
+from flame.tui.shell.commands import COMMANDS, TABLE, TIMELINE, footer_of
 from flame.tui.toolkit.lines import Line, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.widgets import header
@@ -188,10 +188,9 @@ def test_the_footer_fits_and_always_ends_with_help_and_quit(width: int) -> None:
     assert text(line).endswith(" ? help  q quit ")
 
 
-def test_no_key_is_bound_twice_but_in_the_table_which_comes_first() -> None:
-    others = [command for command in COMMANDS if command not in TABLE]
-    keys = [key for command in others for key in command.keys.split(",") if key]
+def test_no_key_is_bound_twice_but_in_a_view_of_its_own_which_comes_first() -> None:
+    own = (*TABLE, *TIMELINE)
+    keys = [key for one in COMMANDS if one not in own for key in one.keys.split(",") if key]
     assert len(keys) == len(set(keys))
-    for command in TABLE:
-        of_key = [one for one in COMMANDS if command.keys in one.keys.split(",")]
-        assert of_key[0] is command
+    for command in own:
+        assert next(one for one in COMMANDS if command.keys in one.keys.split(",")) is command
