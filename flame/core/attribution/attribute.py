@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -106,8 +107,10 @@ def _activities(
     call = launches.call
     duration = np.maximum(work.end - work.start, 0)
     launch_start = _take(calls.start, call, -1)
-    thread, python, nvtx = _launch_stacks(raw, launches, launch_start, origins)
-    python, nvtx, graph_nodes = _add_captured(raw, python, nvtx, origins)
+    thread, *own = _launch_stacks(raw, launches, launch_start, origins)
+    linked = origins.add_forward(thread, launch_start, *own)
+    stacks, graph_nodes = _add_captured(raw, [*own, *(linked or ())], origins)
+    python, nvtx = stacks[-2:]
     no_launch = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
     table = Activities(
         kind=work.kind,
@@ -122,6 +125,8 @@ def _activities(
         launch_share=_launch_shares(raw, call),
         idle=_idle_before(work, duration),
         python=python,
+        own_python=stacks[0] if linked else None,
+        own_nvtx=stacks[1] if linked else None,
         native=_take(calls.native, launches.chain, EMPTY).astype(np.int32),
         launch=_take(calls.frame, call, no_launch).astype(np.int32),
         nvtx=nvtx,
@@ -178,15 +183,18 @@ def _recorded_paths(raw: RawTrace, call: I8) -> I4 | None:
 
 
 def _add_captured(
-    raw: RawTrace, python: I4, nvtx: I4, origins: Origins
-) -> tuple[I4, I4, GraphNodes]:
-    """Add what was open at capture below the replay's own stacks, marked as captured."""
+    raw: RawTrace, stacks: Sequence[I4], origins: Origins
+) -> tuple[Sequence[I4], GraphNodes]:
+    """Add what was open at capture below the replay's own ``stacks``, marked as captured.
+
+    These are of Python frames and of ranges in turn.
+    """
     replayed = int((raw.activities.graph_node >= 0).sum())
     if not replayed:
-        return python, nvtx, GraphNodes()
-    functions, ranges = origins.capture_stacks(find_captures(raw.activities, raw.nodes))
-    python, nvtx = (_join(*pair, origins) for pair in ((python, functions), (nvtx, ranges)))
-    return python, nvtx, GraphNodes(replayed, int((ranges != EMPTY).sum()))
+        return stacks, GraphNodes()
+    captured = origins.capture_stacks(find_captures(raw.activities, raw.nodes))
+    joined = [_join(outer, captured[at % 2], origins) for at, outer in enumerate(stacks)]
+    return joined, GraphNodes(replayed, int((captured[1] != EMPTY).sum()))
 
 
 def _join(outer: I4, inner: I4, origins: Origins) -> I4:
