@@ -65,8 +65,8 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,kernel,"
-    levels += "sass,stall"
+    levels = "rank,process,thread,device,stream,stack,nested,module,python,native,launch,nvtx,"
+    levels += "shapes,kernel,sass,stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
     add(
         "--metric",

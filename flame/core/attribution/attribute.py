@@ -10,6 +10,7 @@ import numpy as np
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
 from flame.core.attribution.launch_join import LaunchJoin, join_launches
+from flame.core.attribution.nested import NestedSource
 from flame.core.attribution.nvtx_ranges import range_pieces
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
@@ -72,7 +73,20 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,
+        nested_finder=_nested_finder(raw),
     )
+
+
+def _nested_finder(raw: RawTrace) -> NestedSource | None:
+    """What finds nested stacks, None where no times tell how Python frames and ranges were nested.
+
+    Stacks that the program recorded itself, and those of graph captures, have no times.
+    """
+    recorded = raw.operators is not None and raw.operators.python.any()
+    if not (len(raw.functions.start) or recorded) or raw.paths or len(raw.nodes.node):
+        return None
+    stacks = raw.stacks.build()
+    return NestedSource(raw.ranges, raw.functions, raw.operators, stacks, raw.last_time)
 
 
 def _extent(raw: RawTrace) -> tuple[int, int]:

@@ -37,9 +37,9 @@ class ForwardLinks:
         self._linked = RangeSubset(ranges, capture_end, forward >= 0)
 
     def forward_of(self, thread: Column, time: I8) -> tuple[I8, I8]:
-        """Find which of the launches on ``thread`` at ``time`` have a forward operator, and its row.
+        """Find which launches on ``thread`` at ``time`` have a forward operator, and its row.
 
-        That of the innermost linked operator around the launch.
+        It is that of the innermost linked operator around the launch.
         """
         forward = self._forward[self._linked.innermost(thread, time)]
         rows = np.flatnonzero(forward >= 0)

@@ -13,13 +13,18 @@ from flame.core.projection.levels import add_shapes, parse_levels
 
 @dataclass(frozen=True)
 class Selection:
-    """Select what to show of a profile; None stands for the metric's or profile's default."""
+    """Select what to show of a profile; None stands for the metric's or profile's default.
+
+    ``forward`` leaves backward passes below their forward operators, where these have been read
+    (see `flame.core.options.LoadOptions`).
+    """
 
     levels: tuple[str, ...] | None = None
     where: tuple[Filter, ...] = ()
     metric: str | None = None
     naming: Naming = field(default_factory=Naming)
     arrangement: Arrangement = field(default_factory=Arrangement)
+    forward: bool = True
 
 
 def select(

@@ -73,7 +73,7 @@ class MainLayout:
         shown = projector.shown
         pane.show(shown)
         self.crumbs.show(shown.view)
-        self.details.show(projector.session.profile, shown, pane.described, pane.name_)
+        self.details.show(shown.profile, shown, pane.described, pane.name_)
 
     def turn_to(self, pane: Pane) -> None:
         """Show ``pane`` in place of the other views."""

@@ -16,6 +16,7 @@ from flame.core.projection.labels import Labels, exact_labels
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.number_folds import folds_numbers, labels_of
 from flame.core.projection.project import project as project_tree
+from flame.core.projection.project import shown_profile
 from flame.core.projection.selection import Selection
 from flame.tui.session.tree_view import TreeView
 
@@ -150,6 +151,7 @@ def _weighs(profile: Profile, metric: Metric) -> bool:
 
 def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
+    profile = shown_profile(profile, selection)
     view = TreeView(project_tree(profile, selection))
     view.prepare()
     recorded = recorded_levels(profile, view.tree.metric)

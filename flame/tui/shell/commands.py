@@ -13,7 +13,7 @@ from textual.binding import Binding
 from flame.core.projection.levels import LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 
-_RARE = {"rank": "R", "stack": "F", "sass": "I", "stall": "r"}
+_RARE = {"rank": "R", "stack": "F", "nested": "T", "module": "O", "sass": "I", "stall": "r"}
 LEVEL_KEYS = {
     **dict(zip((level for level in LEVELS if level not in _RARE), "1234567890", strict=True)),
     **_RARE,
@@ -166,7 +166,7 @@ SHOWING = (
     *(
         Command(
             key,
-            "" if place else "1 … 0 R F I r",
+            "" if place else "1 … 0 R F T O I r",
             Action.LEVEL(level),
             "",
             "" if place else _LEVEL_HELP,

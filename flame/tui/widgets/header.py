@@ -11,6 +11,7 @@ from flame.core.analysis.wording import coverage_of
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
+from flame.core.projection.levels import MADE_LEVELS
 from flame.core.projection.selection import Selection
 from flame.core.units import (
     format_count,
@@ -139,7 +140,8 @@ def shown_levels(tree: StackTree) -> list[str]:
     kinds = {tree.frames[frame].kind for frame in np.flatnonzero(np.bincount(tree.frame)).tolist()}
     titles = {"kernel" if kind in ACTIVITY_KINDS else kind.title for kind in kinds}
     # What stands in a stack that a file has resolved may be of any kind.
-    return [level for level in tree.levels if level in titles or level == "stack"]
+    titles |= {"stack"} | ({*MADE_LEVELS} if titles & {"python", "nvtx"} else set())
+    return [level for level in tree.levels if level in titles]
 
 
 def coverage_gap(profile: Profile) -> str:
