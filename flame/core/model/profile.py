@@ -173,6 +173,11 @@ class Profile:
         return {kind.title: int(counts[kind]) for kind in ACTIVITY_KINDS}
 
     @property
+    def has_forward(self) -> bool:
+        """Whether any work of a backward pass stands below its forward operator."""
+        return self.activities.own_nvtx is not None
+
+    @property
     def metrics(self) -> tuple[Metric, ...]:
         """Metrics that the activities can be weighed by."""
         from flame.core.model.metrics import METRICS, STALLS

@@ -61,7 +61,7 @@ class Commands(Provider):
         about = ""
         for command in self._commands:
             about = command.help or about
-            if command.keys and self._fits(command):
+            if (command.keys or command.help) and self._fits(command):
                 yield _title(command), _ABOUT.get(command.action, about), command
 
     @property
@@ -77,4 +77,5 @@ class Commands(Provider):
 def _title(command: Command) -> str:
     """``metric next  (m)`` of the command on key m."""
     words = id_of(command).removeprefix("flame.").replace("_", " ")
-    return f"{words}  ({format_key(command.keys.split(',')[0])})"
+    key = format_key(command.keys.split(",")[0]) if command.keys else command.shown
+    return f"{words}  ({key})"

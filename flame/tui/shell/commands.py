@@ -11,6 +11,7 @@ from typing import NamedTuple
 from textual.binding import Binding
 
 from flame.core.projection.levels import LEVELS
+from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 
 _RARE = {"rank": "R", "stack": "F", "nested": "T", "module": "O", "sass": "I", "stall": "r"}
@@ -162,7 +163,12 @@ FILTERING = (
 SHOWING = (
     Command("m", "m M", Action.METRIC(1), "metric", "next, previous metric: GPU time, idle, …", 10),
     Command("M", "", Action.METRIC(-1), "", ""),
-    Command("L", "L", Action.LEVELS, "levels", "choose, order and fold the levels", 9),
+    Command("L", "L", Action.LEVELS, "levels", "arrangements, levels and their order, folding", 9),
+    *(
+        Command("", f"L {digit}", Action.ARRANGE(named.name), "", f"{named.name}: {named.about}")
+        for digit, named in zip("1234567890", NAMED_LEVELS, strict=True)
+    ),
+    Command("B", "B", Action.FORWARD, "", "backward work below its forward operator, or not"),
     *(
         Command(
             key,

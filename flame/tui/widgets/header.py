@@ -48,14 +48,15 @@ def header(
 
     ``usual`` is the order of siblings that is not worth a word.
     """
-    right = [*_modes(selection, usual), *_choices(tree, palette)]
+    modes = _modes(selection, usual, profile.has_forward)
+    right = [*modes, *_choices(tree, palette)]
     gap = coverage_gap(profile)
     if gap:
         right += [Piece("  "), Piece(gap, "warning", Action.COVERAGE.click())]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < 24:
-        right = [*_modes(selection, usual), *_metric(tree)]
+        right = [*modes, *_metric(tree)]
         room = width - line_width(left) - line_width(right) - 2
     left.append(Piece(" " + _contents(title, profile, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
@@ -106,14 +107,18 @@ def _model(name: str) -> str:
     return cut(" ".join(before) or name, 24) or "GPU"
 
 
-def _modes(selection: Selection, usual: Order) -> Line:
-    """A word for everything that makes the picture other than usual; a click takes it back."""
+def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
+    """A word for everything that makes the picture other than usual; a click takes it back.
+
+    And for backward passes below forward operators, where the trace is ``linked``.
+    """
     arrangement, naming = selection.arrangement, selection.naming
     modes = [
         ("inverted", Action.INVERT.click(), arrangement.inverted),
         ("recursion collapsed", Action.COLLAPSE.click(), arrangement.collapsed),
         (f"by {arrangement.order}", Action.SORT.click(1), arrangement.order != usual),
         ("layers folded", Action.LEVELS.click(), naming.fold),
+        ("forward", Action.FORWARD.click(), selection.forward and linked),
     ]
     line: Line = []
     for word, action, on in modes:

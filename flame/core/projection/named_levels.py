@@ -1,0 +1,77 @@
+"""Name the arrangements of levels that are worth a key: one table for options, dialog and docs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from flame.core.errors import UsageError
+from flame.core.projection.selection import Selection
+
+
+class NamedLevels(NamedTuple):
+    """Call ``levels`` by a name; None: those that the metric usually has.
+
+    ``fold`` shows layers and modules without their numbers. It needs frames of any of the levels
+    ``needs``.
+    """
+
+    name: str
+    levels: tuple[str, ...] | None
+    about: str
+    needs: tuple[str, ...] = ()
+    fold: bool = False
+
+
+NAMED_LEVELS = (
+    NamedLevels("unified", None, "Python frames, launch, ranges, kernel: the usual"),
+    NamedLevels(
+        "nested",
+        ("nested", "launch", "kernel"),
+        "Python frames and ranges as nested in time, launch, kernel",
+        ("nested",),
+    ),
+    NamedLevels(
+        "modules", ("module", "kernel"), "modules, numbers folded; kernels", ("module",), True
+    ),
+    NamedLevels(
+        "layers", ("nvtx", "kernel"), "ranges or operators, layers folded; kernels", ("nvtx",), True
+    ),
+    NamedLevels("kernels", ("kernel",), "kernels alone", ("kernel",)),
+    NamedLevels(
+        "functions",
+        ("python", "native", "kernel"),
+        "Python and native functions; kernels",
+        ("python", "native"),
+    ),
+    NamedLevels("shapes", ("shapes", "kernel"), "tensor shapes; kernels", ("shapes",)),
+    NamedLevels("streams", ("device", "stream", "kernel"), "GPUs, streams; kernels", ("stream",)),
+    NamedLevels(
+        "stalls", ("stall", "nvtx", "kernel"), "stall reasons; ranges, kernels", ("stall",)
+    ),
+    NamedLevels(
+        "instructions", ("kernel", "sass", "stall"), "kernels, instructions, stalls", ("sass",)
+    ),
+)
+"""In the order of the digits 1 to 9, and 0."""
+
+
+def levels_called(name: str) -> NamedLevels:
+    """Return what is called ``name``; UsageError if nothing is."""
+    found = next((named for named in NAMED_LEVELS if named.name == name), None)
+    if found is None:
+        choices = ", ".join(named.name for named in NAMED_LEVELS)
+        raise UsageError(f"--arrange: unknown arrangement '{name}': choose from {choices}")
+    return found
+
+
+def name_of(levels: tuple[str, ...] | None, fold: bool) -> str | None:
+    """Return the name of ``levels``, folded or not, if they have one."""
+    same = (named.name for named in NAMED_LEVELS if (named.levels, named.fold) == (levels, fold))
+    return next(same, None)
+
+
+def arrange(selection: Selection, named: NamedLevels) -> Selection:
+    """Show ``named`` levels in place of those of ``selection``."""
+    naming = replace(selection.naming, fold=named.fold)
+    return replace(selection, levels=named.levels, naming=naming)
