@@ -41,6 +41,7 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.labels import KERNEL_NAMES, Naming
 from flame.core.projection.levels import LEVELS
+from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels, arrange
 from flame.core.projection.selection import Selection
 from flame.options.command_line import command_line, options_of
 from flame.options.selection import parse
@@ -96,7 +97,8 @@ def renames(draw: st.DrawFn) -> Any:
         return parse_rename(r"layers\.(\d+)(?=\.)=-\1=")
 
 
-levels = st.none() | st.lists(st.sampled_from(LEVELS), min_size=1, unique=True).map(tuple)
+named = st.sampled_from([named.levels for named in NAMED_LEVELS])
+levels = named | st.lists(st.sampled_from(LEVELS), min_size=1, unique=True).map(tuple)
 namings = st.builds(
     Naming,
     kernel_names=st.sampled_from(KERNEL_NAMES),
@@ -114,12 +116,13 @@ selections = st.builds(
     st.none() | st.sampled_from([metric.key for metric in METRICS]),
     namings,
     arrangements,
+    st.booleans(),
 )
 load_options = st.builds(
     LoadOptions,
     st.sampled_from(["clean", "raw"]),
     st.booleans(),
-    st.booleans(),
+    st.just(True),  # links to forward operators are always read, to be switched on
     st.lists(names, max_size=2).map(tuple),
 )
 stacks = st.lists(st.text(max_size=4) | texts, max_size=3)
@@ -170,6 +173,26 @@ def test_what_is_as_by_default_needs_no_option() -> None:
 )
 def test_filters_are_spelled_as_a_user_would(filters: tuple[Any, ...], words: list[str]) -> None:
     assert options_of(LoadOptions(), Selection(where=filters, naming=USUAL)) == words
+
+
+@pytest.mark.parametrize("named", NAMED_LEVELS, ids=[named.name for named in NAMED_LEVELS])
+def test_arrangements_are_called_by_their_names(named: NamedLevels) -> None:
+    words = options_of(LoadOptions(), arrange(Selection(naming=USUAL), named))
+    assert words == ([] if named.levels is None else ["--arrange", named.name])
+
+
+def test_an_arrangement_that_is_not_folded_as_usual_is_none() -> None:
+    layers = Selection(levels=("nvtx", "kernel"), naming=USUAL)
+    assert options_of(LoadOptions(), layers) == ["--levels", "nvtx,kernel"]
+    kernels = replace(layers, levels=("kernel",), naming=replace(USUAL, fold=True))
+    assert options_of(LoadOptions(), kernels) == ["--levels", "kernel", "--fold-layers"]
+
+
+def test_forward_operators_are_usual_and_can_be_left_out() -> None:
+    assert options_of(LoadOptions(), Selection(naming=USUAL, forward=False)) == ["--no-forward"]
+    options, selection = parse(["--no-forward"])
+    assert options.forward and not selection.forward
+    assert parse([])[1].forward
 
 
 Ran = tuple[list[str], LoadOptions, Selection, AppState | None]

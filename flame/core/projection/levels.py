@@ -37,7 +37,7 @@ LEVELS = (
 """All levels in their natural order; any subset in any order makes a tree."""
 
 
-NO_MODULES = "no modules in this trace: with_stack=True of the PyTorch profiler records some"
+NO_MODULES = "no modules: with_stack=True (PyTorch) records some"
 
 
 def parse_levels(text: str) -> tuple[str, ...]:

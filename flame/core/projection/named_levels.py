@@ -28,7 +28,7 @@ NAMED_LEVELS = (
     NamedLevels(
         "nested",
         ("nested", "launch", "kernel"),
-        "Python frames and ranges as nested in time, launch, kernel",
+        "functions and ranges as nested in time; kernels",
         ("nested",),
     ),
     NamedLevels(

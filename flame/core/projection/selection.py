@@ -38,6 +38,7 @@ def select(
     fold: bool = False,
     fold_numbers: bool = False,
     arrangement: Arrangement | None = None,
+    forward: bool = True,
 ) -> Selection:
     """Make a `Selection` from values as users write them; ``levels`` may be ``"nvtx,kernel"``.
 
@@ -48,4 +49,4 @@ def select(
     if levels and shapes:
         levels = add_shapes(levels)
     naming = Naming(kernel_names, shapes, rename, fold, fold_numbers)
-    return Selection(levels, where, metric, naming, arrangement or Arrangement())
+    return Selection(levels, where, metric, naming, arrangement or Arrangement(), forward)
