@@ -115,7 +115,7 @@ async def test_the_levels_dialog_can_be_left_without_a_change(decode: Path) -> N
 
 async def test_the_levels_dialog_needs_one_level(decode: Path) -> None:
     async with open_app(decode, selection=Selection(levels=("kernel",))) as user:
-        await user.press("L", "pagedown", "space")
+        await user.press("L", *["down"] * 6, "space")
         assert "switch at least one level on" in user.read("hint")
         await user.press("enter")
         assert isinstance(user.app.screen, LevelsDialog)

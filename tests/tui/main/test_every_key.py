@@ -183,6 +183,7 @@ EVERYWHERE: dict[str, Check] = {
     "level_shapes": Check(noted("this trace has no shapes frames")),
     "level_kernel": Check(levels(-1)),
     "level_rank": Check(noted("this trace has no rank frames")),
+    **{f"level_{level}": Check(levels(1)) for level in ("nested", "module")},
     "level_stack": Check(noted("this trace has no stack frames")),
     **{f"level_{level}": Check(noted("no PC samples: --ncu")) for level in ("sass", "stall")},
     "collapse": Check(changed("arrangement")),
