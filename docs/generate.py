@@ -16,6 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from flame.cli.main import build_parser
+from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, Config
 from flame.options.selection import add_selection
 from flame.tui.shell.commands import COMMANDS, LIVE, LIVE_COMMANDS, Command
@@ -121,6 +122,17 @@ def _meaning(action: argparse.Action) -> str:
     return re.sub(r"([*|<>\\`_])", r"\\\1", text)
 
 
+def arrangement_table() -> str:
+    """Return the arrangements of levels, what levels each has and what it is for."""
+    return _table("arrangement", map(_arrangement, NAMED_LEVELS), "its levels")
+
+
+def _arrangement(named: NamedLevels) -> tuple[str, str]:
+    levels = _code(",".join(named.levels)) if named.levels else "those of the metric"
+    fold = " and `--fold-layers`" if named.fold else ""
+    return _code(named.name), f"{levels}{fold}: {named.about}"
+
+
 # Packages
 
 
@@ -170,6 +182,7 @@ def parts() -> dict[str, str]:
         "sass keys": key_table(SASS_COMMANDS),
         "command names": command_names(),
         "settings": setting_table(),
+        "arrangements": arrangement_table(),
         **selection_options(),
         **command_options(),
         "packages": package_list(),
