@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.model.frames import Kind
+from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
+from flame.core.projection.filter_options import where
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 
@@ -190,3 +194,43 @@ def test_a_host_call_is_nested_in_what_is_open() -> None:
     tree = project_tree(trace.profile(), "nested,launch", metric="host")
     assert leaves(tree) == {("r",): 4, ("r", "f"): 4, ("r", "f", "cudaMalloc"): 2}
     assert tree.kind(1) == Kind.NVTX
+
+
+def test_filters_follow_the_forward_operators_that_are_shown() -> None:
+    trace = launched(65, 25)
+    trace.range("step", 1, 40)
+    row = trace.range("aten::mm", 20, 30)
+    trace.range("MmBackward", 50, 90, forward=row)
+    profile, inside = trace.profile(), where(nvtx="step")
+    levels = ("nvtx", "kernel")
+    assert project_tree(profile, levels, inside).total[0] == 3
+    assert project_tree(profile, levels, inside, forward=False).total[0] == 2
+
+
+def test_finer_groups_keep_their_samples() -> None:
+    trace = launched(15, 35, 55)
+    trace.function("f", 10, 19, 1)
+    trace.range("r", 12, 18)
+    trace.range("r", 30, 39)
+    trace.function("f", 32, 38, 2)
+    profile = trace.profile()
+    none, empty = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    of_group = np.array([7, 9], np.int32)
+    bounds = np.zeros(1, np.int64)
+    sampling = Sampling((), of_group, bounds, none, none, none, none, empty, np.zeros(0, bool))
+    profile = replace(profile, sampling=sampling)
+    finer = profile.with_nested
+    assert len(finer.activities.groups) == 3 and finer.sampling is not None
+    rows, before = finer.activities.groups.of_row, profile.activities.groups.of_row
+    assert (finer.sampling.of_group[rows] == of_group[before]).all()
+
+
+def test_variants_share_what_has_been_built() -> None:
+    trace = launched(15)
+    trace.function("f", 10, 20, 1)
+    profile = trace.profile()
+    assert profile.with_nested.host is profile.with_nested.host
+    host = profile.host
+    again = replace(profile)
+    again.__dict__["host"] = host
+    assert again.with_nested.host is host
