@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flame.core.loading.merge import merge_profiles
 from flame.core.model.frames import Kind
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
@@ -234,3 +235,31 @@ def test_variants_share_what_has_been_built() -> None:
     again = replace(profile)
     again.__dict__["host"] = host
     assert again.with_nested.host is host
+
+
+def test_a_forward_operator_without_length_is_inside_what_starts_with_it() -> None:
+    trace = launched(65, thread=1)
+    row = trace.range("aten::relu", 10, 10, python=["main"])
+    trace.range("linear", 10, 40)
+    trace.range("ReluBackward", 60, 80, thread=1, forward=row)
+    assert nested(trace) == {("linear", "main", "aten::relu", "ReluBackward", "gemm"): 1}
+
+
+def test_python_frames_of_the_forward_operator_go_with_it() -> None:
+    trace = launched(65, thread=1)
+    trace.function("forward", 10, 40, 1)
+    row = trace.range("aten::mm", 20, 30)
+    trace.range("MmBackward", 50, 90, thread=1, forward=row)
+    profile = trace.profile()
+    assert leaves(project_tree(profile, "python,kernel")) == {("forward", "gemm"): 1}
+    assert leaves(project_tree(profile, "python,kernel", forward=False)) == {("gemm",): 1}
+
+
+def test_merged_host_times_are_nested_where_only_some_files_have_functions() -> None:
+    first, second = Recorded(), Recorded()
+    first.range("r", 0, 10)
+    first.function("f", 2, 8, 1)
+    second.range("q", 0, 3)
+    second.range("inner", 1, 2)
+    whole = merge_profiles([first.profile(), second.profile()], ["a", "b"])
+    assert host_times(whole) == {("r",): 4, ("r", "f"): 6, ("q",): 2, ("q", "inner"): 1}

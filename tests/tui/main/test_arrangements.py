@@ -75,6 +75,9 @@ async def test_nested_stacks_show_functions_and_operators_as_they_ran(torch: Pat
         assert any(kind[-2:] == ("launch", "kernel") for kind in kinds)
         assert any("python" in kind[kind.index("nvtx") :] for kind in kinds if "nvtx" in kind)
         assert any("ProfilerStep" in stack for stack in stacks)
+        shown, session = user.screen.shown, user.screen.session
+        assert shown.profile is session.profile.with_nested is not session.profile
+        assert len(tree.node_of_group) == len(shown.profile.activities.groups)
 
 
 async def test_what_is_found_and_filtered_stays_so_in_nested_stacks(torch: Path) -> None:
