@@ -109,6 +109,8 @@ def test_an_arrangement_without_its_frames_is_said(flame: Flame, trace: Path) ->
     assert "no modules: with_stack=True" in flame("view", trace, "--arrange", "modules").out
     export = flame("export", trace, "-f", "folded", "-o", "-", "--arrange", "modules")
     assert "note: no modules: with_stack=True" in export.err
+    functions = flame("view", trace, "--arrange", "functions").out
+    assert "this trace has no frames of python, native" in functions
 
 
 def test_export_leaves_backward_passes_where_they_were_launched(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.errors import UsageError
-from flame.core.model.metrics import NO_SAMPLES, Metric
+from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
 from flame.core.projection.modules import has_modules
@@ -35,9 +35,6 @@ LEVELS = (
     *SAMPLE_LEVELS,
 )
 """All levels in their natural order; any subset in any order makes a tree."""
-
-
-NO_MODULES = "no modules: with_stack=True (PyTorch) records some"
 
 
 def parse_levels(text: str) -> tuple[str, ...]:
@@ -95,14 +92,3 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
             column = getattr(groups, level)
             masks[level] = column > 0 if level in STACK_LEVELS else column >= 0
     return frozenset(level for level, mask in masks.items() if mask.any())
-
-
-def explain_missing_levels(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> str:
-    """Say that the trace lacks ``levels``, and how to get them; empty where it has frames."""
-    if levels[0] == "module" and not has_modules(profile, profile.table(metric)).any():
-        return NO_MODULES
-    if profile.sampling is None and not profile.resolved and set(SAMPLE_LEVELS) & set(levels):
-        return NO_SAMPLES
-    if recorded_levels(profile, metric).intersection(levels):
-        return ""
-    return f"this trace has no frames of {', '.join(levels)}"

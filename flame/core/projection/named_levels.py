@@ -6,6 +6,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from flame.core.errors import UsageError
+from flame.core.model.metrics import NO_SAMPLES, Metric
+from flame.core.model.profile import Profile
+from flame.core.projection.levels import SAMPLE_LEVELS, recorded_levels
 from flame.core.projection.selection import Selection
 
 
@@ -54,6 +57,25 @@ NAMED_LEVELS = (
     ),
 )
 """In the order of the digits 1 to 9, and 0."""
+
+
+NO_MODULES = "no modules: with_stack=True (PyTorch) records some"
+
+
+def explain_missing_levels(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> str:
+    """Say that the trace lacks ``levels``, and how to get them; empty where it has frames.
+
+    Of an arrangement it must have what that needs.
+    """
+    if profile.sampling is None and not profile.resolved and set(SAMPLE_LEVELS) & set(levels):
+        return NO_SAMPLES
+    named = (one.needs for one in NAMED_LEVELS if one.levels == levels)
+    wanted = next(named, levels)
+    if recorded_levels(profile, metric).intersection(wanted):
+        return ""
+    return (
+        NO_MODULES if wanted == ("module",) else f"this trace has no frames of {', '.join(wanted)}"
+    )
 
 
 def levels_called(name: str) -> NamedLevels:

@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 from textual.binding import Binding, BindingType
 
 from flame.core.analysis.wording import NVTX, Terms
-from flame.core.projection.levels import LEVELS, NO_MODULES, SAMPLE_LEVELS
-from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
+from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS
+from flame.core.projection.named_levels import NAMED_LEVELS, NO_MODULES, NamedLevels
 from flame.tui.session.wording import NO_SAMPLES, level_about
 from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.dialog import CURSOR, Dialog

@@ -6,8 +6,9 @@ import pytest
 
 from flame.core.model.frames import Frame, Kind
 from flame.core.model.metrics import metric_of
-from flame.core.projection.levels import explain_missing_levels, recorded_levels
+from flame.core.projection.levels import recorded_levels
 from flame.core.projection.modules import is_module
+from flame.core.projection.named_levels import explain_missing_levels
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Recorded, leaves
 
