@@ -31,7 +31,7 @@ NAMED_LEVELS = (
     NamedLevels(
         "nested",
         ("nested", "launch", "kernel"),
-        "functions and ranges as nested in time; kernels",
+        "functions, ranges as nested in time; launch, kernel",
         ("nested",),
     ),
     NamedLevels(

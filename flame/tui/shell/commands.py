@@ -172,7 +172,7 @@ SHOWING = (
     *(
         Command(
             key,
-            "" if place else "1 … 0 R F T O I r",
+            "" if place else "1 … 0 R F …",
             Action.LEVEL(level),
             "",
             "" if place else _LEVEL_HELP,
