@@ -24,7 +24,7 @@ from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.model.raw import OPEN, RawActivities, RawTrace
-from flame.core.model.stacks import EMPTY
+from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
 
 _SUM_LIMIT = 1 << 62
@@ -73,11 +73,11 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,
-        nested_finder=_nested_finder(raw),
+        nested_finder=_nested_finder(raw, table.stacks),
     )
 
 
-def _nested_finder(raw: RawTrace) -> NestedSource | None:
+def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:
     """What finds nested stacks, None where no times tell how Python frames and ranges were nested.
 
     Stacks that the program recorded itself, and those of graph captures, have no times.
@@ -85,7 +85,6 @@ def _nested_finder(raw: RawTrace) -> NestedSource | None:
     recorded = raw.operators is not None and raw.operators.python.any()
     if not (len(raw.functions.start) or recorded) or raw.paths or len(raw.nodes.node):
         return None
-    stacks = raw.stacks.build()
     return NestedSource(raw.ranges, raw.functions, raw.operators, stacks, raw.last_time)
 
 
