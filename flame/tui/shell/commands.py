@@ -14,7 +14,7 @@ from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 
-_RARE = {"rank": "R", "stack": "F", "nested": "T", "module": "O", "sass": "I", "stall": "r"}
+_RARE = {"rank": "R", "stack": "F", "nested": "J", "module": "Q", "sass": "I", "stall": "r"}
 LEVEL_KEYS = {
     **dict(zip((level for level in LEVELS if level not in _RARE), "1234567890", strict=True)),
     **_RARE,
