@@ -17,6 +17,7 @@ from pathlib import Path
 
 from flame.cli.main import build_parser
 from flame.core.projection.framework import FRAMEWORK
+from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, Config
 from flame.options.selection import add_selection
 from flame.tui.shell.command import Command
@@ -125,6 +126,17 @@ def _meaning(action: argparse.Action) -> str:
     return re.sub(r"([*|<>\\`_])", r"\\\1", text)
 
 
+def arrangement_table() -> str:
+    """Return the arrangements of levels, what levels each has and what it is for."""
+    return _table("arrangement", map(_arrangement, NAMED_LEVELS), "its levels")
+
+
+def _arrangement(named: NamedLevels) -> tuple[str, str]:
+    levels = _code(",".join(named.levels)) if named.levels else "those of the metric"
+    fold = " and `--fold-layers`" if named.fold else ""
+    return _code(named.name), f"{levels}{fold}: {named.about}"
+
+
 # Packages
 
 
@@ -175,6 +187,7 @@ def parts() -> dict[str, str]:
         "command names": command_names(),
         "settings": setting_table(),
         "framework frames": "".join(f"- {_code(pattern)}\n" for pattern in FRAMEWORK),
+        "arrangements": arrangement_table(),
         **selection_options(),
         **command_options(),
         "packages": package_list(),

@@ -38,10 +38,12 @@ class Trace:
         fold: bool = False,
         fold_numbers: bool = False,
         arrangement: Arrangement | None = None,
+        forward: bool = True,
     ) -> StackTree:
         """Project the trace to a stack tree; see `flame.core.projection.project.project`.
 
         ``levels`` may be a text such as ``"nvtx,kernel"``; ``where`` is what `flame.where` makes.
+        ``forward`` leaves backward passes below the forward operators that `LoadOptions` links.
         Raises NoMatchError when filters leave nothing, UsageError for unknown levels and metrics.
         """
         selection = select(
@@ -54,6 +56,7 @@ class Trace:
             fold=fold,
             fold_numbers=fold_numbers,
             arrangement=arrangement,
+            forward=forward,
         )
         return project(self.profile, selection)
 

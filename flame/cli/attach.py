@@ -58,7 +58,7 @@ def add_parser(commands: Subparsers) -> None:
     add("--pc", metavar="MODE[:N]", help=text)
     text = "window shown at first: the last 10s (default), the last 60s, or all"
     add("--window", metavar="W", help=text)
-    add_selection(parser, fold_numbers=True)
+    add_selection(parser, in_app=True)
     # What grows would change places all the time.
     parser.set_defaults(sort="name", run=run)
 

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the file that ``args`` ask for, and say how much that was."""
     from flame.console.progress import load_with_progress
     from flame.core.files.atomic import STDOUT, OccupiedError, atomic_output
-    from flame.core.projection.levels import explain_missing_levels
+    from flame.core.projection.named_levels import explain_missing_levels
 
     options, selection = load_options_of(args), selection_of(args)
     inputs = inputs_of(args)

@@ -44,7 +44,7 @@ def add_parser(commands: Subparsers) -> None:
     parser.add_argument("--web", action="store_true", help=text)
     text = f"port of --web (default: {_PORT}; 0: any free port)"
     parser.add_argument("--port", metavar="N", type=_port, default=_PORT, help=text)
-    add_selection(parser, fold_numbers=True)
+    add_selection(parser, in_app=True)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.set_defaults(run=run)

@@ -20,7 +20,7 @@ from flame.core.model.frames import SAMPLE_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
 from flame.core.projection.filters import Filter
-from flame.core.projection.levels import explain_missing_levels
+from flame.core.projection.named_levels import explain_missing_levels
 from flame.core.projection.number_folds import folds_numbers
 from flame.core.projection.project import project
 from flame.core.projection.selection import Selection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from flame.core.projection.filters import (
     Time,
 )
 from flame.core.projection.framework import joined
-from flame.core.projection.labels import Naming
+from flame.core.projection.named_levels import name_of
 from flame.core.projection.selection import Selection
 from flame.options.state import AppState, encode
 
@@ -65,14 +65,15 @@ def options_of(options: LoadOptions, selection: Selection, usual_names: str = "s
     they are short as nearly always, ``usual_names`` too.
     """
     words = list(_loading(options))
-    if selection.levels:
-        words += ["--levels", ",".join(selection.levels)]
+    words += _levels(selection)
+    if not selection.forward:
+        words.append("--no-forward")
     if selection.metric:
         words += ["--metric", selection.metric]
     words += _filters(selection.where)
     if {selection.naming.kernel_names, usual_names} != {"short"}:
         words += ["--kernel-names", selection.naming.kernel_names]
-    words += _naming(selection.naming, selection.levels)
+    words += _naming(selection)
     arrangement = selection.arrangement
     words += ["--invert"] * arrangement.inverted
     words += ["--collapse-recursion"] * arrangement.collapsed
@@ -88,19 +89,27 @@ def _loading(options: LoadOptions) -> Iterator[str]:
         yield from ("--nvtx-names", options.nvtx_names)
     if options.nvtx_start_end:
         yield "--nvtx-start-end"
-    if options.forward:
-        yield "--forward"
     for path in options.ncu:
         # argparse before Python 3.13 loses a value of two dashes.
         yield from _option("--ncu", "./--" if path == "--" else path)
 
 
-def _naming(naming: Naming, levels: Sequence[str] | None) -> Iterator[str]:
+def _levels(selection: Selection) -> Iterator[str]:
+    if selection.levels is None:
+        return
+    if (name := name_of(selection.levels, selection.naming.fold)) is not None:
+        yield from ("--arrange", name)
+    else:
+        yield from ("--levels", ",".join(selection.levels))
+
+
+def _naming(selection: Selection) -> Iterator[str]:
+    naming, levels = selection.naming, selection.levels
     if naming.shapes and (levels is None or "shapes" in levels):
         yield "--shapes"
     for rule in naming.rename:
         yield from _option("--rename", f"{rule.pattern.pattern}={rule.replacement}")
-    if naming.fold:
+    if naming.fold and (levels is None or name_of(levels, naming.fold) is None):
         yield "--fold-layers"
     if not naming.numbers:
         yield "--no-fold-numbers"

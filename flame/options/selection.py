@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from flame.core.options import LoadOptions
     from flame.core.projection.filters import Filter
     from flame.core.projection.labels import Naming
+    from flame.core.projection.named_levels import NamedLevels
     from flame.core.projection.selection import Selection
 
 
@@ -41,20 +42,22 @@ class Parser(argparse.ArgumentParser):
 def parse(words: Sequence[str]) -> tuple[LoadOptions, Selection]:
     """Parse ``words``, all of them options of ``flame view``; UsageError for others."""
     parser = Parser(prog="flame view", add_help=False, allow_abbrev=False)
-    add_selection(parser, fold_numbers=True)
+    add_selection(parser, in_app=True)
     args = parser.parse_args(words)
     return load_options_of(args), selection_of(args, "short")
 
 
-def add_selection(parser: argparse.ArgumentParser, *, fold_numbers: bool = False) -> None:
+def add_selection(parser: argparse.ArgumentParser, *, in_app: bool = False) -> None:
     """Add all options that `load_options_of` and `selection_of` read.
 
-    ``fold_numbers`` is whether names that differ only in numbers are folded if nothing is said.
+    ``in_app``: if nothing is said, names that differ only in numbers are folded, backward passes
+    stand below their forward operators, and the app can switch that.
     """
     _add_stack(parser.add_argument_group("selection"))
     _add_filters(parser.add_argument_group("filters (all must hold)"))
-    _add_names(parser.add_argument_group("names"), fold_numbers)
+    _add_names(parser.add_argument_group("names"), in_app)
     add_ncu(parser)
+    parser.set_defaults(in_app=in_app)
 
 
 def add_ncu(parser: argparse.ArgumentParser) -> None:
@@ -66,9 +69,12 @@ def add_ncu(parser: argparse.ArgumentParser) -> None:
 
 def _add_stack(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    levels = "rank,process,thread,device,stream,stack,python,native,launch,nvtx,shapes,category,"
-    levels += "kernel,sass,stall"
+    levels = "rank,process,thread,device,stream,stack,nested,module,python,native,launch,nvtx,"
+    levels += "shapes,category,kernel,sass,stall"
     add("--levels", metavar="L,L,…", help=f"levels of the stack, root first: any of {levels}")
+    text = "levels by name: unified (the usual), nested, modules, layers, kernels, functions, "
+    text += "shapes, streams, stalls or instructions"
+    add("--arrange", metavar="NAME", help=text)
     add(
         "--metric",
         metavar="M",
@@ -101,7 +107,7 @@ def _add_filters(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--framework", metavar="RE", dest="hide_framework", help=text)
 
 
-def _add_names(group: argparse._ArgumentGroup, fold_numbers: bool) -> None:
+def _add_names(group: argparse._ArgumentGroup, in_app: bool) -> None:
     add = group.add_argument
     text = "how much of a kernel's name: short (base and what tells it from others: the default of "
     text += "what is shown), base (the default of exports), demangled or mangled"
@@ -114,13 +120,14 @@ def _add_names(group: argparse._ArgumentGroup, fold_numbers: bool) -> None:
     text = "show more than 8 siblings as one where only numbers differ: step 1, step 2, … become "
     text += "step *; usual in view and attach"
     switch = argparse.BooleanOptionalAction
-    add("--fold-numbers", action=switch, default=fold_numbers, help=text)
+    add("--fold-numbers", action=switch, default=in_app, help=text)
     text = r"replace in names: 'step \d+=step' merges all steps; may be repeated"
     add("--rename", metavar="RE=REPL", action="append", default=[], help=text)
     text = "NVTX start/end ranges too, on the thread that started them; not only push/pop"
     add("--nvtx-start-end", action="store_true", help=text)
-    text = "PyTorch traces: put backward work below the forward operator that caused it"
-    add("--forward", action="store_true", help=text)
+    text = "PyTorch traces: put backward work below the forward operator that caused it; usual in "
+    text += "view"
+    add("--forward", action=switch, default=in_app, help=text)
 
 
 _SHAPES_HELP = "a level with the tensor shapes of the innermost range or operator that has some"
@@ -146,7 +153,8 @@ def load_options_of(args: argparse.Namespace) -> LoadOptions:
     """Return how to read the trace."""
     from flame.core.options import LoadOptions
 
-    return LoadOptions(args.nvtx_names, args.nvtx_start_end, args.forward, tuple(args.ncu))
+    forward = args.forward or args.in_app  # there to be switched on
+    return LoadOptions(args.nvtx_names, args.nvtx_start_end, forward, tuple(args.ncu))
 
 
 def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Selection:
@@ -157,17 +165,27 @@ def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Select
     from flame.core.projection.levels import add_shapes, parse_levels
     from flame.core.projection.selection import Selection
 
-    levels = None if args.levels is None else parse_levels(args.levels)
+    named = _named_levels(args)
+    levels = named.levels if args.levels is None else parse_levels(args.levels)
     if args.metric == "":
         raise UsageError("--metric: no metric given")
     return Selection(
         levels=add_shapes(levels) if levels and args.shapes else levels,
         where=_filters(args),
         metric=args.metric,
-        naming=_naming(args, kernel_names),
+        naming=_naming(args, kernel_names, args.fold_layers or named.fold),
         arrangement=_arrangement(args),
         colours=args.colours,
+        forward=args.forward,
     )
+
+
+def _named_levels(args: argparse.Namespace) -> NamedLevels:
+    from flame.core.projection.named_levels import levels_called
+
+    if args.arrange is not None and args.levels is not None:
+        raise UsageError("--arrange and --levels exclude each other")
+    return levels_called("unified" if args.arrange is None else args.arrange)
 
 
 def with_framework(selection: Selection, patterns: Sequence[str]) -> Selection:
@@ -187,13 +205,13 @@ def _filters(args: argparse.Namespace) -> tuple[Filter, ...]:
     return parse_filters(**values)
 
 
-def _naming(args: argparse.Namespace, kernel_names: str) -> Naming:
+def _naming(args: argparse.Namespace, kernel_names: str, fold: bool) -> Naming:
     from flame.core.names.rename import parse_rename
     from flame.core.projection.labels import Naming
 
     rename = tuple(map(parse_rename, args.rename))
     names = args.kernel_names or kernel_names
-    return Naming(names, args.shapes, rename, args.fold_layers, args.fold_numbers)
+    return Naming(names, args.shapes, rename, fold, args.fold_numbers)
 
 
 def _arrangement(args: argparse.Namespace) -> Arrangement:

@@ -139,7 +139,7 @@ def test_attach_has_none(flame: Flame, page: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a b.csv", "-x.csv", "/abs/层.ncu-rep"])
 def test_the_option_leads_back(path: str) -> None:
-    options = LoadOptions(ncu=(path, "other.csv"))
+    options = LoadOptions(forward=True, ncu=(path, "other.csv"))
     assert parse(options_of(options, SHORT)) == (options, SHORT)
 
 
@@ -157,4 +157,4 @@ async def test_a_place_in_the_app_is_found_again_from_anywhere(
         await user.settle()
     state = decode("")
     assert state.paths == [str(folder / trace)]
-    assert state.options == ["--ncu", str(folder / page)]
+    assert state.options == ["--ncu", str(folder / page), "--no-fold-numbers"]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import DEMANGLED, Export, Flame
+from samples import make_torch_sample
+from tests.cli.conftest import DEMANGLED, Export, Flame, folded
 
 
 def test_all_of_it(export: Export) -> None:
@@ -69,6 +70,64 @@ def test_options_that_choose_kernels(
 )
 def test_options_that_name_and_order(options: list[str], expected: str, export: Export) -> None:
     assert export("--stream", "9", *options) == {expected: 50}
+
+
+@pytest.mark.parametrize(
+    ("options", "stack"),
+    [
+        (["--arrange", "unified"], "cudaLaunchKernel;step;softmax"),
+        (["--arrange", "nested"], "step;cudaLaunchKernel;softmax"),
+        (["--arrange", "layers"], "step;softmax"),
+        (["--arrange", "layers", "--rename", "step=layers.7.mlp"], "layers.*.mlp;softmax"),
+        (["--arrange", "kernels"], "softmax"),
+        (["--arrange", "functions"], "softmax"),
+        (["--arrange", "streams"], "GPU 0 NVIDIA Test;stream 9;softmax"),
+    ],
+)
+def test_levels_are_arranged_by_name(options: list[str], stack: str, export: Export) -> None:
+    assert export("--stream", "9", *options) == {stack: 50}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--arrange", "layer"],
+            "--arrange: unknown arrangement 'layer': choose from unified, nested, modules, layers,",
+        ),
+        (["--arrange", "nested", "--levels", "nvtx"], "--arrange and --levels exclude each other"),
+    ],
+)
+def test_arrangements_that_mean_nothing_are_refused(
+    options: list[str], said: str, flame: Flame, trace: Path
+) -> None:
+    result = flame("view", trace, *options)
+    assert result.code == 2 and said in result.err
+
+
+def test_an_arrangement_without_its_frames_is_said(flame: Flame, trace: Path) -> None:
+    assert "no modules: with_stack=True" in flame("view", trace, "--arrange", "modules").out
+    export = flame("export", trace, "-f", "folded", "-o", "-", "--arrange", "modules")
+    assert "note: no modules: with_stack=True" in export.err
+    functions = flame("view", trace, "--arrange", "functions").out
+    assert "this trace has no frames of python, native" in functions
+
+
+def test_export_leaves_backward_passes_where_they_were_launched(
+    flame: Flame, tmp_path: Path
+) -> None:
+    path = tmp_path / "torch.json"
+    path.write_text(make_torch_sample.text())
+    asked = ("export", path, "-f", "folded", "-o", "-", "--arrange", "layers")
+    plain, linked = flame(*asked), flame(*asked, "--forward")
+    assert "Backward" in plain.out and plain.out != linked.out
+    outside = [line for line in folded(plain) if not line.startswith("ProfilerStep")]
+    assert outside and len(outside) > sum(
+        not line.startswith("ProfilerStep") for line in folded(linked)
+    )
+    shown = flame("view", path, "--arrange", "layers").out
+    assert shown == flame("view", path, "--arrange", "layers", "--forward").out
+    assert shown != flame("view", path, "--arrange", "layers", "--no-forward").out
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from flame.core.projection.filters import (
 )
 from flame.core.projection.labels import KERNEL_NAMES, Naming
 from flame.core.projection.levels import LEVELS
+from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels, arrange
 from flame.core.projection.selection import COLOURS, Selection
 from flame.options.command_line import command_line, options_of
 from flame.options.selection import parse
@@ -98,7 +99,8 @@ def renames(draw: st.DrawFn) -> Any:
         return parse_rename(r"layers\.(\d+)(?=\.)=-\1=")
 
 
-levels = st.none() | st.lists(st.sampled_from(LEVELS), min_size=1, unique=True).map(tuple)
+named = st.sampled_from([named.levels for named in NAMED_LEVELS])
+levels = named | st.lists(st.sampled_from(LEVELS), min_size=1, unique=True).map(tuple)
 namings = st.builds(
     Naming,
     kernel_names=st.sampled_from(KERNEL_NAMES),
@@ -118,12 +120,13 @@ selections = st.builds(
     namings,
     arrangements,
     st.sampled_from(COLOURS),
+    st.booleans(),
 )
 load_options = st.builds(
     LoadOptions,
     st.sampled_from(["clean", "raw"]),
     st.booleans(),
-    st.booleans(),
+    st.just(True),  # links to forward operators are always read, to be switched on
     st.lists(names, max_size=2).map(tuple),
 )
 stacks = st.lists(st.text(max_size=4) | texts, max_size=3)
@@ -196,6 +199,26 @@ def test_unknown_colours_are_a_usage_error() -> None:
 )
 def test_filters_are_spelled_as_a_user_would(filters: tuple[Any, ...], words: list[str]) -> None:
     assert options_of(LoadOptions(), replace(USUAL_SELECTION, where=filters)) == words
+
+
+@pytest.mark.parametrize("named", NAMED_LEVELS, ids=[named.name for named in NAMED_LEVELS])
+def test_arrangements_are_called_by_their_names(named: NamedLevels) -> None:
+    words = options_of(LoadOptions(), arrange(Selection(naming=USUAL), named))
+    assert words == ([] if named.levels is None else ["--arrange", named.name])
+
+
+def test_an_arrangement_that_is_not_folded_as_usual_is_none() -> None:
+    layers = Selection(levels=("nvtx", "kernel"), naming=USUAL)
+    assert options_of(LoadOptions(), layers) == ["--levels", "nvtx,kernel"]
+    kernels = replace(layers, levels=("kernel",), naming=replace(USUAL, fold=True))
+    assert options_of(LoadOptions(), kernels) == ["--levels", "kernel", "--fold-layers"]
+
+
+def test_forward_operators_are_usual_and_can_be_left_out() -> None:
+    assert options_of(LoadOptions(), Selection(naming=USUAL, forward=False)) == ["--no-forward"]
+    options, selection = parse(["--no-forward"])
+    assert options.forward and not selection.forward
+    assert parse([])[1].forward
 
 
 Ran = tuple[list[str], LoadOptions, Selection, AppState | None]

@@ -144,9 +144,11 @@ async def open_app(
     selection: Selection | None = None,
     config: Config = DEFAULTS,
     more: Sequence[Path] = (),
+    options: LoadOptions | None = None,
 ) -> AsyncIterator[User]:
     """The app on ``path``, and on ``more`` with it, loaded (or failed)."""
-    app = FlameApp(Inputs((path, *more)), LoadOptions(), selection or USUAL, config=config)
+    read = options or LoadOptions()
+    app = FlameApp(Inputs((path, *more)), read, selection or USUAL, config=config)
     async with app.run_test(size=size) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.failure or main_screen(app))

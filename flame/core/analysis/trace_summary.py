@@ -29,7 +29,7 @@ from flame.core.model.meta import Device, GraphNodes, Meta, Process, Share, Sour
 from flame.core.model.metrics import Metric, metric_of
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
-from flame.core.projection.levels import LEVELS, recorded_levels
+from flame.core.projection.levels import LEVELS, MADE_LEVELS, recorded_levels
 from flame.core.projection.weights import weigh_groups
 
 _MOST = 10
@@ -248,6 +248,6 @@ def sample_totals(profile: Profile) -> SampleTotals | None:
 
 
 def _levels(profile: Profile) -> tuple[str, ...]:
-    """The levels that hold any frame, in natural order."""
+    """The levels that hold any frame of their own, in natural order."""
     recorded = recorded_levels(profile, metric_of(profile.default_metric, profile.metrics))
-    return tuple(level for level in LEVELS if level in recorded)
+    return tuple(level for level in LEVELS if level in recorded.difference(MADE_LEVELS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from flame.core.attribution.graph_capture import find_captures
 from flame.core.attribution.host import host_table
 from flame.core.attribution.launch_join import LaunchJoin, join_launches
+from flame.core.attribution.nested import NestedSource
 from flame.core.attribution.origins import Origins
 from flame.core.attribution.python_calls import FunctionIndex
 from flame.core.attribution.thread_pieces import call_pieces, function_pieces, range_pieces
@@ -22,7 +24,7 @@ from flame.core.model.meta import GraphNodes, Source
 from flame.core.model.metrics import METRICS
 from flame.core.model.profile import Profile
 from flame.core.model.raw import OPEN, RawActivities, RawTrace
-from flame.core.model.stacks import EMPTY
+from flame.core.model.stacks import EMPTY, StackTable
 from flame.core.options import Progress, silent
 
 _SUM_LIMIT = 1 << 62
@@ -73,7 +75,19 @@ def attribute(raw: RawTrace, progress: Progress = silent) -> Profile:
         launches_builder=raw.launches_builder,
         sources=sources,
         steps=raw.steps,
+        nested_finder=_nested_finder(raw, table.stacks),
     )
+
+
+def _nested_finder(raw: RawTrace, stacks: StackTable) -> NestedSource | None:
+    """What finds nested stacks, None where no times tell how Python frames and ranges were nested.
+
+    Stacks that the program recorded itself, and those of graph captures, have no times.
+    """
+    recorded = raw.operators is not None and raw.operators.python.any()
+    if not (len(raw.functions.start) or recorded) or raw.paths or len(raw.nodes.node):
+        return None
+    return NestedSource(raw.ranges, raw.functions, raw.operators, stacks, raw.last_time)
 
 
 def _extent(raw: RawTrace) -> tuple[int, int]:
@@ -108,8 +122,10 @@ def _activities(
     call = launches.call
     duration = np.maximum(work.end - work.start, 0)
     launch_start = _take(calls.start, call, -1)
-    thread, python, nvtx = _launch_stacks(raw, launches, launch_start, origins)
-    python, nvtx, graph_nodes = _add_captured(raw, python, nvtx, origins)
+    thread, *own = _launch_stacks(raw, launches, launch_start, origins)
+    linked = origins.add_forward(thread, launch_start, *own)
+    stacks, graph_nodes = _add_captured(raw, [*own, *(linked or ())], origins)
+    python, nvtx = stacks[-2:]
     no_launch = raw.frames.add(Frame(Kind.LAUNCH, NO_LAUNCH))
     table = Activities(
         kind=work.kind,
@@ -124,6 +140,8 @@ def _activities(
         launch_share=_launch_shares(raw, call),
         idle=_idle_before(work, duration),
         python=python,
+        own_python=stacks[0] if linked else None,
+        own_nvtx=stacks[1] if linked else None,
         native=_take(calls.native, launches.chain, EMPTY).astype(np.int32),
         launch=_take(calls.frame, call, no_launch).astype(np.int32),
         nvtx=nvtx,
@@ -180,15 +198,18 @@ def _recorded_paths(raw: RawTrace, call: I8) -> I4 | None:
 
 
 def _add_captured(
-    raw: RawTrace, python: I4, nvtx: I4, origins: Origins
-) -> tuple[I4, I4, GraphNodes]:
-    """Add what was open at capture below the replay's own stacks, marked as captured."""
+    raw: RawTrace, stacks: Sequence[I4], origins: Origins
+) -> tuple[Sequence[I4], GraphNodes]:
+    """Add what was open at capture below the replay's own ``stacks``, marked as captured.
+
+    These are of Python frames and of ranges in turn.
+    """
     replayed = int((raw.activities.graph_node >= 0).sum())
     if not replayed:
-        return python, nvtx, GraphNodes()
-    functions, ranges = origins.capture_stacks(find_captures(raw.activities, raw.nodes))
-    python, nvtx = (_join(*pair, origins) for pair in ((python, functions), (nvtx, ranges)))
-    return python, nvtx, GraphNodes(replayed, int((ranges != EMPTY).sum()))
+        return stacks, GraphNodes()
+    captured = origins.capture_stacks(find_captures(raw.activities, raw.nodes))
+    joined = [_join(outer, captured[at % 2], origins) for at, outer in enumerate(stacks)]
+    return joined, GraphNodes(replayed, int((captured[1] != EMPTY).sum()))
 
 
 def _join(outer: I4, inner: I4, origins: Origins) -> I4:

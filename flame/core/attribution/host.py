@@ -88,5 +88,16 @@ def _table(
         "python": python[:-1],
         "launch": launch[:-1],
         "nvtx": nvtx[:-1],
+        "nested": _nested(pieces, kinds, frames, stacks) if intervals.python.any() else None,
     }
     return Activities(**off_gpu_columns(size) | columns, stacks=stacks.build())
+
+
+def _nested(pieces: Nesting, kinds: U1, frames: I4, stacks: StackBuilder) -> I4:
+    """The stack of functions and ranges of every piece as they are nested."""
+    nested = np.full(len(pieces) + 1, EMPTY, np.int32)
+    for rows in pieces.by_depth():
+        nested[rows] = nested[pieces.parent[rows]]
+        inside = rows[kinds[rows] != Kind.LAUNCH]
+        nested[inside] = stacks.extend(nested[inside], frames[inside])
+    return nested[:-1]

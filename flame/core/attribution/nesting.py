@@ -15,6 +15,9 @@ from flame.core.errors import InputError
 MAX_DEPTH = 500
 """Ranges nested deeper are not shown (speedscope cannot draw 1,000 levels either)."""
 
+MAX_MIXED_DEPTH = 2 * MAX_DEPTH
+"""Intervals of two kinds that are nested together: what is left out of them was too deep alone."""
+
 _TIME_LIMIT = 1 << 62
 
 
@@ -25,7 +28,7 @@ class Nesting:
     An interval that outlives an interval opened before it is cut where that ends: its later piece
     is no longer below it. ``source`` i8[n] is the interval a piece was cut from, ``start``
     and ``end`` (exclusive) are its times, ``parent`` the enclosing piece or -1, ``depth`` the
-    number of enclosing pieces. ``too_deep`` counts intervals left out for `MAX_DEPTH`.
+    number of enclosing pieces. ``too_deep`` counts intervals left out for their depth.
     """
 
     source: I8
@@ -101,10 +104,11 @@ def lane_clock(lane: Column, start: I8, end: I8) -> LaneClock:
     return LaneClock(base, span)
 
 
-def nest(lane: Column, start: I8, end: I8) -> Nesting:
+def nest(lane: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> Nesting:
     """Nest the intervals [start, end) of each lane (a thread); empty ones are left out.
 
-    Order on a lane: earlier start is outer, then the longer one, then table order.
+    Order on a lane: earlier start is outer, then the longer one, then table order. Those in
+    ``deepest`` others or more are left out.
     """
     kept = np.flatnonzero(end > start)
     clock = lane_clock(lane, start[kept], end[kept])
@@ -114,7 +118,7 @@ def nest(lane: Column, start: I8, end: I8) -> Nesting:
     source, begin, stop = kept[order], begin[order], stop[order]
     closing = _closing(stop)
     depth = _open_before(begin, stop[closing])
-    shallow = depth < MAX_DEPTH
+    shallow = depth < deepest
     too_deep = int(len(depth) - shallow.sum())
     if too_deep:
         source, begin, stop = source[shallow], begin[shallow], stop[shallow]

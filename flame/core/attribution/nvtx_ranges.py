@@ -39,8 +39,7 @@ class RangeIndex:
 
     def stacks_of(self, rows: I8) -> I4:
         """Find the stacks of the ranges ``rows`` when they began, themselves included."""
-        first = np.full(len(self._ranges.start), -1)
-        first[self._open.rows[self.nesting.source[::-1]]] = np.arange(len(self.nesting))[::-1]
+        first = self._open.first_pieces(len(self._ranges.start))
         stack: I4 = self._paths[first[rows]]
         alone = np.flatnonzero(first[rows] < 0)  # without length: inside all that starts with them
         thread, start = self._ranges.thread[rows[alone]], self._ranges.start[rows[alone]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flame.core.attribution.nesting import lane_clock, nest, outer_first
+from flame.core.attribution.nesting import MAX_DEPTH, lane_clock, nest, outer_first
 from flame.core.columns import I8, Column
 
 
@@ -17,14 +17,14 @@ class OpenIntervals:
     at a moment is what was open just before, and what starts at it.
     """
 
-    def __init__(self, thread: Column, start: I8, end: I8) -> None:
+    def __init__(self, thread: Column, start: I8, end: I8, deepest: int = MAX_DEPTH) -> None:
         kept = np.flatnonzero((thread >= 0) & (end >= start))
         self._clock = lane_clock(thread[kept], start[kept], end[kept])
         begin = self._clock.shift(thread[kept], start[kept])
         order = outer_first(begin, end[kept])
         self.rows: I8 = kept[order]
         self._starts = begin[order]
-        self.nesting = nest(thread[self.rows], start[self.rows], end[self.rows])
+        self.nesting = nest(thread[self.rows], start[self.rows], end[self.rows], deepest)
 
     def open_before(self, thread: Column, time: I8) -> I8:
         """Find the innermost piece of ``nesting`` that is open just before ``time``, or -1."""
@@ -45,3 +45,9 @@ class OpenIntervals:
         before = np.append(self.nesting.source, -1)[self.open_before(thread, time)]
         place = np.where(last > first, last - 1, before)
         return np.append(self.rows, -1)[place]
+
+    def first_pieces(self, size: int) -> I8:
+        """Find the first piece of each of all ``size`` intervals, -1 for those without length."""
+        first = np.full(size, -1)
+        first[self.rows[self.nesting.source[::-1]]] = np.arange(len(self.nesting))[::-1]
+        return first

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from flame.core.attribution.forward_links import ForwardLinks, RangeSubset
 from flame.core.attribution.graph_capture import NodeCaptures
 from flame.core.attribution.nvtx_ranges import RangeIndex
-from flame.core.attribution.open_at import OpenIntervals
 from flame.core.attribution.python_calls import FunctionIndex
-from flame.core.columns import I4, I8, Bool, Column, pack
+from flame.core.columns import I4, I8, Column, pack
 from flame.core.model.activities import NONE
-from flame.core.model.raw import RawActivities, RawOperators, RawRanges, RawTrace, close_open_ends
+from flame.core.model.raw import RawActivities, RawOperators, RawRanges, RawTrace
 from flame.core.model.stack_joins import CAPTURED, FORWARD, PLACED, StackJoiner
 from flame.core.model.stacks import EMPTY
 
@@ -26,31 +26,38 @@ class Origins:
         self._paths = functions.paths(raw.stacks)
         operators = raw.operators or _no_operators(raw.ranges)
         self._python = np.append(operators.python, EMPTY)
-        self._forward = np.append(operators.forward, NONE)
-        self._recorded = _RangeSubset(raw, operators.python != EMPTY)
-        self._linked = _RangeSubset(raw, operators.forward >= 0)
+        self._recorded = RangeSubset(raw.ranges, raw.last_time, operators.python != EMPTY)
+        self._links = ForwardLinks(raw.ranges, raw.last_time, operators.forward)
 
     def launch_stacks(
         self, thread: Column, time: I8, python: I4, ranges: I4 | None = None
     ) -> tuple[I4, I4]:
         """Find Python and range stacks of launches on ``thread`` (-1: none) at ``time``, i4[n].
 
-        ``python`` and ``ranges`` are what was recorded with the launch, and are kept. Where an
-        operator of a backward pass is around the launch and its forward operator is known, the
-        ranges around the forward operator stand outside.
+        ``python`` and ``ranges`` are what was recorded with the launch, and are kept.
         """
         python = np.where(python != EMPTY, python, self._python_at(thread, time))
         if ranges is None:
             ranges = self.ranges.open_at(thread, time)
-        forward = self._forward[self._linked.innermost(thread, time)]
-        rows = np.flatnonzero(forward >= 0)
-        row = forward[rows]
+        return python.astype(np.int32), ranges
+
+    def add_forward(self, thread: Column, time: I8, python: I4, ranges: I4) -> tuple[I4, I4] | None:
+        """Put the ranges around the forward operator outside of those of a backward pass.
+
+        For launches as in `launch_stacks`, of the stacks that gives: where an operator of a
+        backward pass is around the launch and its forward operator is known. A launch without
+        Python frames gets those of the forward operator. None where there is no such launch.
+        """
+        rows, row = self._links.forward_of(thread, time)
+        if not len(rows):
+            return None
+        python, ranges = python.copy(), ranges.copy()
         on, start = self._raw.ranges.thread[row], self._raw.ranges.start[row]
         forward_python = self._python_at(on, start)
         python[rows] = np.where(python[rows] != EMPTY, python[rows], forward_python)
         outer, same = self.ranges.stacks_of(row), on == thread[rows]
         ranges[rows] = self.joiner.join_below(outer, ranges[rows], same, FORWARD)
-        return python.astype(np.int32), ranges
+        return python, ranges
 
     def _python_at(self, thread: Column, time: I8) -> I4:
         """The stack of the innermost function, else that of the innermost operator with one."""
@@ -84,25 +91,6 @@ class Origins:
         on = RawRanges(ranges.start, ranges.end, lane, ranges.frame)
         index = RangeIndex(on, self._raw.last_time, self._raw.stacks)
         return self.joiner.mark(index.open_at(wanted, work.start[rows]), PLACED)
-
-
-class _RangeSubset:
-    """Some of a trace's ranges, to find the one opened last of those open."""
-
-    def __init__(self, raw: RawTrace, chosen: Bool) -> None:
-        rows, ranges = np.flatnonzero(chosen), raw.ranges
-        end = close_open_ends(ranges.end[rows], raw.last_time)
-        self._rows = np.append(rows, -1)
-        self._open = OpenIntervals(ranges.thread[rows], ranges.start[rows], end)
-
-    def __len__(self) -> int:
-        return len(self._rows) - 1
-
-    def innermost(self, thread: Column, time: I8) -> I8:
-        """Find rows of the ranges, -1 where none of them is open."""
-        if not len(self):
-            return np.full(len(thread), -1)
-        return self._rows[self._open.innermost(thread, time)]
 
 
 def _no_operators(ranges: RawRanges) -> RawOperators:

@@ -77,9 +77,7 @@ class FunctionIndex:
     def _enclosing(self, calls: I8) -> I8:
         """The calls around ``calls`` by time, or -1."""
         nesting, rows = self._open.nesting, np.append(self._open.rows, -1)
-        first = np.full(len(self), -1)
-        first[rows[nesting.source[::-1]]] = np.arange(len(nesting))[::-1]
-        own = first[calls]
+        own = self._open.first_pieces(len(self))[calls]
         piece = np.append(nesting.parent, -1)[own]
         short = np.flatnonzero((own < 0) & (self.thread[calls] >= 0))  # no time is theirs
         at = calls[short]

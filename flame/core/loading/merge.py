@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flame.core.columns import I4, Column
+from flame.core.columns import I4, I8, Column
 from flame.core.loading.clocks import align_clocks
 from flame.core.loading.merge_metrics import (
     measure_scales,
@@ -22,11 +22,16 @@ from flame.core.model.frames import FrameBuilder
 from flame.core.model.grouping import add_grouping
 from flame.core.model.launches import UNKNOWN, LaunchConfig, LaunchDetails
 from flame.core.model.meta import Device, GraphNodes, Meta, Process, ProfilerSteps, Source, Thread
+from flame.core.model.nested import UNKNOWN as UNKNOWN_STACK
+from flame.core.model.nested import NestedStacks
 from flame.core.model.profile import Profile
+from flame.core.model.stack_joins import join_stacks
 from flame.core.model.stacks import StackBuilder
 from flame.core.sampling.merge import merge_samplings
 
 _STACKS = ("python", "native", "nvtx", "stack")
+_FALLBACK = {"own_python": ("python",), "own_nvtx": ("nvtx",), "nested": ("python", "nvtx")}
+"""Columns that a table may lack, and what they would be then: these below each other."""
 _AS_RECORDED = ("kind", "duration", "stream", "launch_share", "idle", "launched")
 
 
@@ -50,6 +55,7 @@ class _ProfilePart:
     ranges: Callable[[], ThreadPieces] | None
     functions: Callable[[], ThreadPieces] | None
     calls: Callable[[], ThreadPieces] | None
+    nested: Callable[[I4, I8], NestedStacks] | None
     launches: Callable[[], LaunchDetails | None] | None
 
 
@@ -94,6 +100,7 @@ def merge_profiles(profiles: Sequence[Profile], labels: Sequence[str]) -> Profil
         own_metrics=metrics,
         timed=all(profile.timed for profile in profiles),
         sampling=merge_samplings(profiles, [part.frames for part in parts], table.groups),
+        nested_finder=partial(_find_nested, parts) if any(p.nested for p in parts) else None,
     )
 
 
@@ -127,6 +134,7 @@ class _MergedNames:
             profile.ranges_builder,
             profile.functions_builder,
             profile.calls_builder,
+            profile.nested_finder,
             profile.launches_builder,
         )
 
@@ -164,7 +172,10 @@ def _new_numbers(first: int, size: int) -> I4:
 def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -> Activities:
     """Concatenate ``tables``, in the numbers of the parts that they are of."""
     stacks = StackBuilder()
-    columns = [_renumber_columns(*pair, stacks) for pair in zip(parts, tables, strict=True)]
+    found = [
+        name for name in _FALLBACK if any(getattr(table, name) is not None for table in tables)
+    ]
+    columns = [_renumber_columns(*pair, stacks, found) for pair in zip(parts, tables, strict=True)]
     joined: dict[str, Any] = {
         name: np.concatenate([table[name] for table in columns]) for name in columns[0]
     }
@@ -173,12 +184,18 @@ def _merge_tables(parts: Sequence[_ProfilePart], tables: Sequence[Activities]) -
 
 
 def _renumber_columns(
-    part: _ProfilePart, table: Activities, stacks: StackBuilder
+    part: _ProfilePart, table: Activities, stacks: StackBuilder, found: Sequence[str]
 ) -> dict[str, Column]:
-    """Return the columns of ``table`` in new numbers; its stacks are added to ``stacks``."""
+    """Return the columns of ``table`` in new numbers, also those ``found`` in any of the tables.
+
+    Its stacks are added to ``stacks``.
+    """
     ids = stacks.absorb(table.stacks, part.frames)
     columns = {name: getattr(table, name) for name in _AS_RECORDED}
     columns |= {name: ids[getattr(table, name)] for name in _STACKS}
+    for name in found:
+        own, fallback = getattr(table, name), [columns[other] for other in _FALLBACK[name]]
+        columns[name] = ids[own] if own is not None else _join_all(stacks, fallback)
     # Graphs whose times were not collected are known by their zeros.
     columns["start"] = np.where(has_times(table), table.start + part.shift, table.start)
     for name in ("launch_start", "launch_end"):
@@ -189,6 +206,11 @@ def _renumber_columns(
     for name in ("launch", "frame"):
         columns[name] = part.frames[getattr(table, name)]
     return columns
+
+
+def _join_all(stacks: StackBuilder, columns: Sequence[I4]) -> I4:
+    outer, *inner = columns
+    return join_stacks(stacks, outer, *inner) if inner else outer
 
 
 def _merge_host_tables(parts: Sequence[_ProfilePart]) -> Activities:
@@ -242,6 +264,21 @@ def _renumber_pieces(part: _ProfilePart, pieces: ThreadPieces, before: int) -> T
         end=pieces.end + part.shift,
         parent=np.where(pieces.parent >= 0, pieces.parent + before, NONE).astype(np.int32),
     )
+
+
+def _find_nested(parts: Sequence[_ProfilePart], thread: I4, time: I8) -> NestedStacks:
+    """Find the nested stacks of launches in each part; threads follow the parts' order."""
+    stacks = StackBuilder()
+    own, linked = np.full(len(thread), UNKNOWN_STACK), np.full(len(thread), UNKNOWN_STACK)
+    for part in parts:
+        threads = part.thread[:-1]
+        rows = np.flatnonzero(np.isin(thread, threads))
+        if part.nested is None or not len(rows):
+            continue
+        found = part.nested(thread[rows] - threads[0], time[rows] - part.shift)
+        ids = stacks.absorb(found.stacks, part.frames)
+        own[rows], linked[rows] = ids[found.own], ids[found.linked]
+    return NestedStacks(stacks.build(), own.astype(np.int32), linked.astype(np.int32))
 
 
 def _merge_steps(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,12 @@ GROUP_COLUMNS = (
 )
 
 
+FOUND_COLUMNS = ("own_python", "own_nvtx", "nested", "own_nested")
+"""Columns that a table may lack: then they would be what `Activities` says."""
+
+_OWN = {"python": "own_python", "nvtx": "own_nvtx", "nested": "own_nested"}
+
+
 @dataclass(frozen=True, eq=False)
 class Activities:
     """Hold activities in columns, one row each: work of a GPU, or ranges and calls of the host.
@@ -53,6 +59,11 @@ class Activities:
     ``python``, ``native``, ``nvtx`` and ``stack`` are rows of ``stacks``; a host table has its own.
     ``measures`` (i8 each, by metric key) is what a file of resolved stacks has measured itself, and
     ``stalls``: PC samples.
+
+    ``own_python``, ``own_nvtx`` and ``own_nested`` (stack ids) are what ``python``, ``nvtx`` and
+    ``nested`` would be if no backward pass stood below its forward operators; None: the same.
+    ``nested`` are stacks of Python frames and ranges as they were nested in time; None: the ranges
+    stand below the Python frames.
     """
 
     kind: U1
@@ -75,6 +86,10 @@ class Activities:
     launched: Bool
     stacks: StackTable
     measures: Mapping[str, I8] = field(default_factory=dict)
+    own_python: I4 | None = None
+    own_nvtx: I4 | None = None
+    nested: I4 | None = None
+    own_nested: I4 | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -82,13 +97,28 @@ class Activities:
     @cached_property
     def groups(self) -> Groups:
         """Group the rows that differ in nothing but time and duration."""
-        columns = [getattr(self, name) for name in GROUP_COLUMNS]
-        first, group = unique_rows(columns)
+        found = (name for name in FOUND_COLUMNS if getattr(self, name) is not None)
+        names = [*GROUP_COLUMNS, *found]
+        first, group = unique_rows([getattr(self, name) for name in names])
         if len(first) == len(self) and np.array_equal(first, np.arange(len(self))):
-            kept = {name: getattr(self, name) for name in (*GROUP_COLUMNS, "launched")}
+            kept = {name: getattr(self, name) for name in (*names, "launched")}
         else:
-            kept = {name: getattr(self, name)[first] for name in (*GROUP_COLUMNS, "launched")}
+            kept = {name: getattr(self, name)[first] for name in (*names, "launched")}
         return Groups(group.astype(np.int32), **kept)
+
+    @cached_property
+    def unlinked(self) -> Activities:
+        """The same without forward operators above backward passes; groups keep their numbers."""
+        if self.own_nvtx is None:
+            return self
+        table = replace(self, **_own_columns(self))
+        table.__dict__["groups"] = replace(self.groups, **_own_columns(self.groups))
+        return table
+
+
+def _own_columns(table: Activities | Groups) -> dict[str, Any]:
+    """The columns of ``table`` that differ without forward operators, and none to go back to."""
+    return {name: getattr(table, own) for name, own in _OWN.items()} | dict.fromkeys(_OWN.values())
 
 
 def off_gpu_columns(size: int) -> dict[str, Any]:
@@ -129,6 +159,10 @@ class Groups:
     frame: I4
     stack: I4
     launched: Bool
+    own_python: I4 | None = None
+    own_nvtx: I4 | None = None
+    nested: I4 | None = None
+    own_nested: I4 | None = None
 
     def __len__(self) -> int:
         return len(self.kind)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flame.core.columns import I8, Bool, Column, sum_by
+from flame.core.columns import I4, I8, Bool, Column, sum_by
 from flame.core.model.activities import Activities, GroupTotals
 from flame.core.model.frames import ACTIVITY_KINDS, FrameTable, Kind
 from flame.core.model.meta import (
@@ -22,12 +22,14 @@ from flame.core.model.meta import (
     Source,
     Thread,
 )
+from flame.core.model.nested import add_nested
 
 if TYPE_CHECKING:
     from flame.core.model.activities import ThreadPieces
     from flame.core.model.grouping import Grouping
     from flame.core.model.launches import LaunchDetails
     from flame.core.model.metrics import Metric
+    from flame.core.model.nested import NestedStacks
     from flame.core.model.pc_samples import Sampling
 
 
@@ -38,10 +40,11 @@ class Profile:
     ``host_builder`` makes the host table (see `attribution.host`) when a host metric is first asked
     for, ``launches_builder`` reads the launch geometry from the file when that is;
     ``ranges_builder``, ``functions_builder`` and ``calls_builder`` cut NVTX ranges, Python
-    functions and API calls into pieces when those are. ``own_metrics`` are the metrics that the
-    file brings, None for the built-in ones. ``timed`` is false where rows have no times. ``totals``
-    are of a recording that goes on, whose older rows are not kept, else None. ``sampling`` has the
-    PC samples, None without any.
+    functions and API calls into pieces when those are. ``nested_finder`` finds how Python frames
+    and ranges were nested at launches, by their threads and times. ``own_metrics`` are the metrics
+    that the file brings, None for the built-in ones. ``timed`` is false where rows have no times.
+    ``totals`` are of a recording that goes on, whose older rows are not kept, else None.
+    ``sampling`` has the PC samples, None without any.
     """
 
     frames: FrameTable
@@ -66,6 +69,39 @@ class Profile:
     timed: bool = True
     totals: GroupTotals | None = None
     sampling: Sampling | None = None
+    nested_finder: Callable[[I4, I8], NestedStacks] | None = None
+
+    @cached_property
+    def with_nested(self) -> Profile:
+        """The same with columns of nested stacks, where these are not ranges below Python frames.
+
+        Its groups are finer, but in the same order.
+        """
+        if self.nested_finder is None:
+            return self
+        table, before = self.activities, self.activities.groups.of_row
+        rows = np.flatnonzero(table.launched & (table.thread >= 0))
+        found = self.nested_finder(table.thread[rows], table.launch_start[rows])
+        table, sampling = add_nested(table, found, rows), self.sampling
+        if sampling is not None:
+            of_group = np.zeros(len(table.groups), np.int32)
+            of_group[table.groups.of_row] = sampling.of_group[before]
+            sampling = replace(sampling, of_group=of_group)
+        return self._with_table(table, sampling=sampling, nested_finder=None)
+
+    @cached_property
+    def unlinked(self) -> Profile:
+        """The same without forward operators above backward passes; groups are the same."""
+        table = self.activities.unlinked
+        return self if table is self.activities else self._with_table(table)
+
+    def _with_table(self, table: Activities, **changes: Any) -> Profile:
+        """The same with another ``table`` of the same activities, and what is built when needed."""
+        profile = replace(self, activities=table, **changes)
+        for name in ("host", "launches", "ranges", "functions", "calls"):
+            if name in self.__dict__:
+                profile.__dict__[name] = self.__dict__[name]
+        return profile
 
     @cached_property
     def host(self) -> Activities:
@@ -148,6 +184,11 @@ class Profile:
         """Number of activities per kind title."""
         counts = sum_by(self.activities.groups.kind, self.gpu_by_group[1], len(Kind))
         return {kind.title: int(counts[kind]) for kind in ACTIVITY_KINDS}
+
+    @property
+    def has_forward(self) -> bool:
+        """Whether any work of a backward pass stands below its forward operator."""
+        return self.activities.own_nvtx is not None
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

@@ -12,7 +12,8 @@ from flame.core.columns import I4, I8, Bool, Column, distinct
 from flame.core.model.activities import Activities
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Arrangement
-from flame.core.projection.levels import SAMPLE_LEVELS, STACK_LEVELS
+from flame.core.projection.levels import MADE_LEVELS, SAMPLE_LEVELS, STACK_LEVELS
+from flame.core.projection.modules import modules_among
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,28 @@ def level_columns(
 def _recorded_frames(profile: Profile, table: Activities, kept: I8, level: str) -> Iterator[Column]:
     """For each step of ``level`` the frame id (-1: none) of every kept group."""
     if level in STACK_LEVELS:
-        used, place = distinct(getattr(table.groups, level)[kept].astype(np.int64))
-        yield from (step[place] for step in table.stacks.paths(used).T)
+        yield from _stack_frames(table, getattr(table.groups, level)[kept])
+    elif level in MADE_LEVELS:
+        yield from _made_frames(profile, table, kept, level)
     else:
         yield _single_frames(profile, table, kept, level)
+
+
+def _stack_frames(table: Activities, stacks: Column) -> Iterator[Column]:
+    used, place = distinct(stacks.astype(np.int64))
+    yield from (step[place] for step in table.stacks.paths(used).T)
+
+
+def _made_frames(profile: Profile, table: Activities, kept: I8, level: str) -> Iterator[Column]:
+    """The steps of nested functions and ranges; or the modules among them."""
+    groups = table.groups
+    nested = (groups.python, groups.nvtx) if groups.nested is None else (groups.nested,)
+    steps = (step for stacks in nested for step in _stack_frames(table, stacks[kept]))
+    if level == "nested":
+        yield from steps
+    else:
+        modules = modules_among(profile.frames)
+        yield from (np.where(modules[step], step, np.int32(-1)) for step in steps)
 
 
 def _single_frames(profile: Profile, table: Activities, kept: I8, level: str) -> Column:

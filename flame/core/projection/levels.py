@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from flame.core.errors import UsageError
-from flame.core.model.metrics import NO_SAMPLES, Metric
+from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.projection.labels import Naming
+from flame.core.projection.modules import has_modules
 
 SAMPLE_LEVELS = ("sass", "stall")
 
 STACK_LEVELS = ("python", "native", "nvtx", "stack")
 """Levels of any number of frames; each of the other levels is a single frame."""
+
+MADE_LEVELS = ("nested", "module")
+"""Levels made of the frames of others: Python frames and ranges."""
 
 LEVELS = (
     "rank",
@@ -21,6 +25,7 @@ LEVELS = (
     "device",
     "stream",
     "stack",
+    *MADE_LEVELS,
     "python",
     "native",
     "launch",
@@ -80,18 +85,11 @@ def recorded_levels(profile: Profile, metric: Metric) -> frozenset[str]:
     masks = dict.fromkeys(("kernel", "category"), groups.frame >= 0) | {"shapes": shapes >= 0}
     sampled = profile.sampling is not None and table is profile.activities
     masks |= dict.fromkeys(SAMPLE_LEVELS, np.array([sampled]))
+    masks["nested"] = (groups.python > 0) | (groups.nvtx > 0)
+    masks["module"] = has_modules(profile, table)
     masks["rank"] = groups.process >= (0 if len(profile.sources) > 1 else len(profile.processes))
     for level in LEVELS:
         if level not in masks:
             column = getattr(groups, level)
             masks[level] = column > 0 if level in STACK_LEVELS else column >= 0
     return frozenset(level for level, mask in masks.items() if mask.any())
-
-
-def explain_missing_levels(profile: Profile, metric: Metric, levels: tuple[str, ...]) -> str:
-    """Say that the trace lacks ``levels``, and how to get them; empty where it has frames."""
-    if profile.sampling is None and not profile.resolved and set(SAMPLE_LEVELS) & set(levels):
-        return NO_SAMPLES
-    if recorded_levels(profile, metric).intersection(levels):
-        return ""
-    return f"this trace has no frames of {', '.join(levels)}"

@@ -40,6 +40,7 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     """
     selection = selection or Selection()
     filters, arrangement = selection.where, selection.arrangement
+    profile = shown_profile(profile, selection)
     metric, levels = _metric_and_levels(profile, selection)
     labels = exact = labels_of(profile, selection.naming, profile.table(metric))
     if any(isinstance(filter_, StackFilter) for filter_ in filters):
@@ -60,6 +61,13 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
         nodes, profile.frames, labels.text, metric, levels, arrangement, key, node
     )
     return tree.assign_groups(stacks.unit_of_group, stacks.unit if stacks.split else None)
+
+
+def shown_profile(profile: Profile, selection: Selection) -> Profile:
+    """Choose the variant of ``profile`` that ``selection`` shows; its groups are the tree's."""
+    if "nested" in (selection.levels or ()):
+        profile = profile.with_nested
+    return profile if selection.forward else profile.unlinked
 
 
 def _weighed_stacks(

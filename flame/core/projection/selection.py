@@ -19,6 +19,8 @@ class Selection:
     """Select what to show of a profile; None stands for the metric's or profile's default.
 
     ``colours`` say whether what ran on a GPU is drawn in the colour of its level or its category.
+    ``forward`` leaves backward passes below their forward operators, where these have been read
+    (see `flame.core.options.LoadOptions`).
     """
 
     levels: tuple[str, ...] | None = None
@@ -27,6 +29,7 @@ class Selection:
     naming: Naming = field(default_factory=Naming)
     arrangement: Arrangement = field(default_factory=Arrangement)
     colours: str = "level"
+    forward: bool = True
 
     def __post_init__(self) -> None:
         if self.colours not in COLOURS:
@@ -45,6 +48,7 @@ def select(
     fold: bool = False,
     fold_numbers: bool = False,
     arrangement: Arrangement | None = None,
+    forward: bool = True,
 ) -> Selection:
     """Make a `Selection` from values as users write them; ``levels`` may be ``"nvtx,kernel"``.
 
@@ -55,4 +59,5 @@ def select(
     if levels and shapes:
         levels = add_shapes(levels)
     naming = Naming(kernel_names, shapes, rename, fold, fold_numbers)
-    return Selection(levels, where, metric, naming, arrangement or Arrangement())
+    how = arrangement or Arrangement()
+    return Selection(levels, where, metric, naming, how, forward=forward)

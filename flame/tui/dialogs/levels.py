@@ -1,4 +1,4 @@
-"""Ask which levels the stacks have, in which order, and whether layers are one."""
+"""Ask for an arrangement or single levels, and what else makes stacks what they are."""
 
 from __future__ import annotations
 
@@ -6,47 +6,40 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from rich.style import Style
 from textual.binding import Binding, BindingType
 
 from flame.core.analysis.wording import NVTX, Terms
 from flame.core.projection.levels import LEVELS, SAMPLE_LEVELS
+from flame.core.projection.named_levels import NAMED_LEVELS, NO_MODULES, NamedLevels
 from flame.tui.session.wording import NO_SAMPLES, level_about
-from flame.tui.shell.commands import LEVEL_KEYS
 from flame.tui.toolkit.colours import LEVEL_KINDS
 from flame.tui.toolkit.dialog import CURSOR, Dialog
-from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, palette_of
+from flame.tui.toolkit.lines import Line, Lines, Piece, palette_of
 from flame.tui.toolkit.text import cut_start
 
 _NEED_ONE = "switch at least one level on"
+_NO_LINKS = "no links from backward to forward operators in this trace"
+_DIGITS = "1234567890"
+_SWITCHES = ("fold", "forward")
 
 
 class LevelsChoice(NamedTuple):
-    """The levels, root first, and whether ``model.layers.18`` is shown as ``model.layers.*``."""
+    """The levels, root first; ``fold`` shows ``model.layers.18`` as ``model.layers.*``.
+
+    ``forward``: backward passes stand below their forward operators.
+    """
 
     levels: tuple[str, ...]
     fold: bool = False
-
-
-PRESETS: tuple[tuple[str, LevelsChoice], ...] = (
-    ("by layer", LevelsChoice(("nvtx", "kernel"), fold=True)),
-    ("by kernel", LevelsChoice(("kernel", "nvtx"))),
-    ("by Python function", LevelsChoice(("python", "kernel"))),
-    ("by module", LevelsChoice(("python", "kernel"), fold=True)),
-    ("Python alone", LevelsChoice(("python",), fold=True)),
-    ("by shape", LevelsChoice(("shapes", "kernel"))),
-    ("by stream", LevelsChoice(("device", "stream", "kernel"))),
-    ("by stall reason", LevelsChoice(("stall", "nvtx", "kernel"))),
-    ("to the instruction", LevelsChoice(("kernel", "sass", "stall"))),
-    ("by category", LevelsChoice(("category", "kernel"))),
-)
-USUAL = "usual"
+    forward: bool = True
 
 
 def why_absent(*levels: str) -> str:
     """Say why there is no frame of any of ``levels``, and what would bring it."""
     if set(levels) & {*SAMPLE_LEVELS}:
         return NO_SAMPLES
+    if levels == ("module",):
+        return NO_MODULES
     return f"this trace has no {' and no '.join(levels)} frames"
 
 
@@ -108,19 +101,22 @@ class Choice:
 
 
 class LevelsDialog(Dialog[LevelsChoice | None]):
-    """Return the chosen levels, or None if the user left without choosing."""
+    """Return the chosen levels, or None if the user left without choosing.
+
+    The rows are the arrangements, the levels, then the switches. ``linked`` is whether the trace
+    has links to forward operators.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "flip"),
         Binding("shift+up,K", "shift(-1)"),
         Binding("shift+down,J", "shift(1)"),
-        Binding("f", "fold"),
-        Binding("p", "next_preset(1)"),
-        Binding("P", "next_preset(-1)"),
-        Binding("u", "reset"),
+        Binding("f", "switch(0)"),
+        Binding("b,B", "switch(1)"),
+        Binding("u", "choose(0)"),
         Binding("enter", "apply"),
         Binding("escape,q,L", "leave"),
-        *(Binding(key, f"switch('{level}')") for level, key in LEVEL_KEYS.items()),
+        *(Binding(digit, f"arrange({place})") for place, digit in enumerate(_DIGITS)),
     ]
 
     def __init__(
@@ -129,89 +125,97 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         usual: tuple[str, ...],
         recorded: Iterable[str],
         terms: Terms = NVTX,
+        linked: bool = False,
     ) -> None:
         super().__init__()
         self._recorded = frozenset(recorded)
         self._choice = Choice(choice.levels, offered((*choice.levels, *usual), self._recorded))
-        self._fold = choice.fold
-        self._terms = terms
-        presets = () if "stack" in self._recorded else PRESETS
-        self._presets = (*presets, (USUAL, LevelsChoice(usual)))
+        self._usual, self._terms, self._linked = usual, terms, linked
+        self._on = dict(zip(_SWITCHES, (choice.fold, choice.forward), strict=True))
+        self._named = NAMED_LEVELS[:1] if "stack" in self._recorded else NAMED_LEVELS
+        self.cursor = next(filter(self._is_chosen, range(len(self._named))), len(self._named))
 
     # What is shown
 
     def head(self, width: int) -> list[Line]:
-        return [[Piece("Levels, from the root down", "strong")], []]
+        return [[Piece("Arrangements, and levels from the root down", "strong")], []]
 
     def rows(self, width: int) -> list[Line]:
-        return [*(self._level(place, width) for place in range(self._below)), self._folding(width)]
-
-    def tail(self, width: int) -> list[Line]:
-        return [[], *self._preset_lines(width)]
+        return [
+            *(self._arrangement(place, width) for place in range(self._first_level)),
+            *(self._level(place, width) for place in range(self._first_level, self._first_switch)),
+            self._folding(width),
+            self._linking(width),
+        ]
 
     def hint(self) -> str:
-        return "space on/off · shift+↑ ↓ order · p preset · enter apply · esc leave"
+        last = _DIGITS[len(self._named) - 1]
+        digits = "1" if last == "1" else f"1…{last}"
+        return f"{digits} arrangement at once · space on/off · shift+↑ ↓ order · enter apply"
+
+    def _arrangement(self, place: int, width: int) -> Line:
+        named, missing = self._named[place], self._missing(place)
+        tone = "accent" if self._is_chosen(place) else "dim" if missing else ""
+        name = Piece(f" {named.name} ".ljust(15), tone)
+        about = why_absent(*named.needs) if missing else named.about
+        return self._row(place, _DIGITS[place], name, about, width)
 
     def _level(self, place: int, width: int) -> Line:
-        level = self._choice.order[place]
+        level = self._choice.order[place - self._first_level]
         known = level in self._recorded
         about = level_about(level, self._terms) if known else _not_here(level)
         on = level in self._choice.on
         tone = palette_of(self.query_one(Lines)).kind(LEVEL_KINDS[level]) if on else "dim"
-        name = Piece(f" {level} ".ljust(10), tone)
-        return self._switch(place, LEVEL_KEYS[level], on, name, about, width)
+        return self._box(place, " ", on, Piece(f" {level} ".ljust(11), tone), about, width)
 
     def _folding(self, width: int) -> Line:
-        name = Piece(" fold ".ljust(10), "strong" if self._fold else "dim")
         about = "layers.18 is layers.*, Linear_7 is Linear_*"
-        return self._switch(self._below, "f", self._fold, name, about, width)
+        return self._switch(0, "f", self._on["fold"], about, width)
 
-    def _switch(self, place: int, key: str, on: bool, name: Piece, about: str, width: int) -> Line:
+    def _linking(self, width: int) -> Line:
+        about = "backward work below its forward operator" if self._linked else _NO_LINKS
+        return self._switch(1, "b", self._on["forward"] and self._linked, about, width)
+
+    def _switch(self, switch: int, key: str, on: bool, about: str, width: int) -> Line:
+        name = Piece(f" {_SWITCHES[switch]} ".ljust(11), "strong" if on else "dim")
+        return self._box(self._first_switch + switch, key, on, name, about, width)
+
+    def _box(self, place: int, key: str, on: bool, name: Piece, about: str, width: int) -> Line:
+        line = self._row(place, key, name, about, width - 4)
+        return [line[0], Piece("[x] " if on else "[ ] ", "strong" if on else "dim"), *line[1:]]
+
+    def _row(self, place: int, key: str, name: Piece, about: str, width: int) -> Line:
         selected = place == self.cursor
+        room = width - 4 - len(name.text)
         return [
             Piece(f"{CURSOR if selected else ' '} {key} ", "strong"),
-            Piece("[x] " if on else "[ ] ", "strong" if on else "dim"),
             name,
-            Piece(cut_start(f"  {about}", width - 18), "" if selected else "dim"),
+            Piece(cut_start(f" {about}", room), "" if selected else "dim"),
         ]
 
-    def _preset_lines(self, width: int) -> list[Line]:
-        """The presets side by side, on as many lines as they need."""
-        lines: list[Line] = [[Piece("  p "), Piece("presets ", "dim")]]
-        for place, (name, _) in enumerate(self._presets):
-            piece = Piece(f" {name} ", self._preset_tone(place), f"screen.preset({place})")
-            if line_width([*lines[-1], piece]) > width:
-                lines.append([Piece(" " * 12)])
-            lines[-1].append(piece)
-        return lines
+    def _missing(self, place: int) -> bool:
+        """Whether the trace has nothing of what an arrangement needs."""
+        needs = self._named[place].needs
+        return bool(needs) and self._recorded.isdisjoint(needs)
 
-    def _preset_tone(self, place: int) -> str | Style:
-        if self._presets[place][1] == self._chosen:
-            return "accent"
-        return "dim" if self._missing(place) else ""
+    def _is_chosen(self, place: int) -> bool:
+        named = self._named[place]
+        return (self._levels_of(named), named.fold) == (self._choice.result, self._on["fold"])
 
-    def _missing(self, place: int) -> list[str]:
-        """Levels of a preset that the trace lacks; the usual levels may lack some."""
-        name, choice = self._presets[place]
-        if name == USUAL:
-            return []
-        return [level for level in choice.levels if level not in self._recorded]
-
-    @property
-    def _chosen(self) -> LevelsChoice:
-        return LevelsChoice(self._choice.result, self._fold)
+    def _levels_of(self, named: NamedLevels) -> tuple[str, ...]:
+        return self._usual if named.levels is None else named.levels
 
     # Choosing
 
     @property
-    def _on_level(self) -> bool:
-        """Whether a level is selected, and not the switch below them."""
-        return self.cursor < self._below
+    def _first_level(self) -> int:
+        """The row of the first level."""
+        return len(self._named)
 
     @property
-    def _below(self) -> int:
-        """The row below the levels, with the switch that folds layers."""
-        return len(self._choice.order)
+    def _first_switch(self) -> int:
+        """The row below the levels."""
+        return self._first_level + len(self._choice.order)
 
     def _changed(self, note: str = "") -> None:
         self.note = note if self._choice.on else _NEED_ONE
@@ -221,47 +225,49 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         self.action_flip()
 
     def action_shift(self, step: int) -> None:
-        if self._on_level:
-            self.cursor = self._choice.shift(self.cursor, step)
+        if self._first_level <= self.cursor < self._first_switch:
+            place = self._choice.shift(self.cursor - self._first_level, step)
+            self.cursor = self._first_level + place
         self._changed()
 
     def action_flip(self) -> None:
-        if self._on_level:
-            self._choice.toggle(self._choice.order[self.cursor])
+        if self.cursor < self._first_level:
+            self.action_choose(self.cursor)
+        elif self.cursor < self._first_switch:
+            self._choice.toggle(self._choice.order[self.cursor - self._first_level])
             self._changed()
         else:
-            self.action_fold()
+            self.action_switch(self.cursor - self._first_switch)
 
-    def action_switch(self, level: str) -> None:
-        if level in self._choice.order:
-            self.cursor = self._choice.order.index(level)
-            self.action_flip()
-        else:
-            self._changed(why_absent(level))
-
-    def action_fold(self) -> None:
-        self._fold = not self._fold
-        self._changed()
-
-    def action_preset(self, place: int) -> None:
-        (name, choice), missing = self._presets[place], self._missing(place)
-        if missing:
-            self._changed(f"{name}: {why_absent(*missing)}")
+    def action_switch(self, switch: int) -> None:
+        """Turn a switch below the levels."""
+        self.cursor, name = self._first_switch + switch, _SWITCHES[switch]
+        if name == "forward" and not self._linked:
+            self._changed(_NO_LINKS)
             return
-        self._choice.set(choice.levels)
-        self._fold = choice.fold
+        self._on[name] = not self._on[name]
         self._changed()
 
-    def action_next_preset(self, step: int) -> None:
-        """Choose the next preset whose levels are all in the trace."""
-        possible = [place for place in range(len(self._presets)) if not self._missing(place)]
-        shown = [place for place in possible if self._presets[place][1] == self._chosen]
-        before = possible.index(shown[0]) if shown else min(-step, 0)
-        self.action_preset(possible[(before + step) % len(possible)])
+    def action_choose(self, place: int) -> bool:
+        """Switch on the levels of an arrangement; False where the trace has none of them."""
+        named = self._named[place]
+        if self._missing(place):
+            self._changed(f"{named.name}: {why_absent(*named.needs)}")
+            return False
+        self.cursor = place
+        self._choice.set(self._levels_of(named))
+        self._on["fold"] = named.fold
+        self._changed()
+        return True
 
-    def action_reset(self) -> None:
-        self.action_preset(len(self._presets) - 1)
+    def action_arrange(self, place: int) -> None:
+        """Show an arrangement at once."""
+        if place < len(self._named) and self.action_choose(place):
+            self.action_apply()
 
     def action_apply(self) -> None:
+        """Show what is on; on the row of an arrangement that one."""
+        if self.cursor < self._first_level and not self.action_choose(self.cursor):
+            return
         if self._choice.on:
-            self.dismiss(self._chosen)
+            self.dismiss(LevelsChoice(self._choice.result, **self._on))

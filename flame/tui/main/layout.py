@@ -80,7 +80,7 @@ class MainLayout:
         shown = projector.shown
         pane.show(shown)
         self.crumbs.show(shown.view)
-        self.details.show(projector.session.profile, shown, pane.described, pane.name_)
+        self.details.show(shown.profile, shown, pane.described, pane.name_)
         self.body.fit(pane)
 
     def turn_to(self, pane: Pane) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from flame.core.model.metrics import Metric
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
-from flame.core.projection.levels import explain_missing_levels
+from flame.core.projection.named_levels import explain_missing_levels
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import printable
 from flame.tui.widgets.pages import warning_lines

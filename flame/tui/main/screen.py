@@ -345,6 +345,8 @@ class MainScreen(FlameScreen):
     action_framework = _applied(selections.switch_framework)
     action_metric = _applied(selections.change_metric)
     action_level = _applied(selections.switch_level)
+    action_arrange = _applied(selections.arrange_levels)
+    action_forward = _applied(selections.switch_forward)
     action_numbers = _applied(selections.fold_numbers)
     action_invert = _applied(selections.invert)
     action_collapse = _applied(selections.collapse)
@@ -364,7 +366,7 @@ class MainScreen(FlameScreen):
 
     def _set_levels(self, choice: LevelsChoice | None) -> None:
         if choice:
-            self._project(selections.choose_levels(self.wanted, choice))
+            self.apply(selections.choose_levels(self, choice))
 
     # Around the views
 

@@ -12,6 +12,7 @@ from flame.core.model.tree import ORDERS, Arrangement
 from flame.core.projection.filters import Filter, HideFramework
 from flame.core.projection.framework import joined
 from flame.core.projection.levels import default_levels
+from flame.core.projection.named_levels import arrange, levels_called
 from flame.core.projection.selection import Selection
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsChoice, LevelsDialog, toggled, why_absent
@@ -92,14 +93,32 @@ def _with_own_levels(screen: ShownScreen, selection: Selection) -> Selection:
 
 def levels_dialog(screen: ShownScreen) -> LevelsDialog:
     """Ask for levels, beginning with those on screen."""
-    shown, terms = screen.shown, terms_of(screen.session.profile)
-    choice = LevelsChoice(shown.view.tree.levels, screen.wanted.naming.fold)
-    return LevelsDialog(choice, _usual_levels(screen), shown.recorded, terms)
+    shown, profile, wanted = screen.shown, screen.session.profile, screen.wanted
+    choice = LevelsChoice(shown.view.tree.levels, wanted.naming.fold, wanted.forward)
+    usual, terms = _usual_levels(screen), terms_of(profile)
+    return LevelsDialog(choice, usual, shown.recorded, terms, profile.has_forward)
 
 
-def choose_levels(wanted: Selection, choice: LevelsChoice) -> Selection:
-    """Show the levels of ``choice``."""
-    return replace(wanted, levels=choice.levels, naming=replace(wanted.naming, fold=choice.fold))
+def choose_levels(screen: ShownScreen, choice: LevelsChoice) -> Outcome:
+    """Show the levels of ``choice``, as those that are usual where they are."""
+    levels = None if choice.levels == _usual_levels(screen) else choice.levels
+    naming = replace(screen.wanted.naming, fold=choice.fold)
+    return [replace(screen.wanted, levels=levels, naming=naming, forward=choice.forward)]
+
+
+def arrange_levels(screen: ShownScreen, name: str) -> Outcome:
+    """Show the levels called ``name``."""
+    named = levels_called(name)
+    if named.needs and screen.shown.recorded.isdisjoint(named.needs):
+        return f"{name}: {why_absent(*named.needs)}"
+    return [arrange(screen.wanted, named)]
+
+
+def switch_forward(screen: ShownScreen) -> Outcome:
+    """Put backward passes below their forward operators, or back where they were launched."""
+    if not screen.session.profile.has_forward:
+        return "no links from backward to forward operators in this trace"
+    return [replace(screen.wanted, forward=not screen.wanted.forward)]
 
 
 def switch_level(screen: ShownScreen, level: str) -> Outcome:

@@ -17,6 +17,7 @@ from flame.core.projection.labels import Labels, exact_labels
 from flame.core.projection.levels import recorded_levels
 from flame.core.projection.number_folds import folds_numbers, labels_of
 from flame.core.projection.project import project as project_tree
+from flame.core.projection.project import shown_profile
 from flame.core.projection.selection import Selection
 from flame.core.timeline.devices import device_times
 from flame.tui.session.tree_view import TreeView
@@ -164,6 +165,7 @@ def _weighs(profile: Profile, metric: Metric) -> bool:
 
 def project(profile: Profile, selection: Selection) -> Projection:
     """Project and work out everything that grows with the tree."""
+    profile = shown_profile(profile, selection)
     view = _prepared(project_tree(profile, selection))
     recorded = recorded_levels(profile, view.tree.metric)
     folds = folds_numbers(profile, selection.naming, view.tree)

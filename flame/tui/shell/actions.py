@@ -17,6 +17,7 @@ from textual.screen import Screen
 class Action(StrEnum):
     """Name what can be asked of a screen: it has a method ``action_…`` for each of its commands."""
 
+    ARRANGE = auto()
     COLLAPSE = auto()
     COLOURS = auto()
     COPY = auto()
@@ -26,6 +27,7 @@ class Action(StrEnum):
     EXPORT = auto()
     FILTERS = auto()
     FOLD = auto()
+    FORWARD = auto()
     FRAMEWORK = auto()
     HELP = auto()
     HOTTEST = auto()

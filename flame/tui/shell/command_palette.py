@@ -56,7 +56,7 @@ class Commands(Provider):
         for command in self._commands:
             about = command.help or about
             name = id_of(command).removeprefix("flame.")
-            if command.keys and name in TITLES and self._fits(command):
+            if (command.keys or command.help) and name in TITLES and self._fits(command):
                 here[name] = (f"{TITLES[name]}  ({_key(command)})", about, command)
         yield from (here[name] for name in TITLES if name in here)
 
@@ -71,4 +71,4 @@ class Commands(Provider):
 
 
 def _key(command: Command) -> str:
-    return format_key(command.keys.split(",")[0])
+    return format_key(command.keys.split(",")[0]) if command.keys else command.shown

@@ -10,10 +10,19 @@ from operator import attrgetter
 from textual.binding import Binding
 
 from flame.core.projection.levels import LEVELS
+from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.shell.actions import Action, Move, QuickFilter
 from flame.tui.shell.command import Command, id_of
 
-_RARE = {"rank": "R", "stack": "F", "category": "T", "sass": "I", "stall": "r"}
+_RARE = {
+    "rank": "R",
+    "stack": "F",
+    "nested": "J",
+    "module": "Q",
+    "category": "T",
+    "sass": "I",
+    "stall": "r",
+}
 LEVEL_KEYS = {
     **dict(zip((level for level in LEVELS if level not in _RARE), "1234567890", strict=True)),
     **_RARE,
@@ -188,11 +197,16 @@ FILTERING = (
 SHOWING = (
     Command("m", "m M", Action.METRIC(1), "metric", "next, previous metric: GPU time, idle, …", 10),
     Command("M", "", Action.METRIC(-1), "", ""),
-    Command("L", "L", Action.LEVELS, "levels", "choose, order and fold the levels", 9),
+    Command("L", "L", Action.LEVELS, "levels", "arrangements, levels and their order, folding", 9),
+    *(
+        Command("", f"L {digit}", Action.ARRANGE(named.name), "", f"{named.name}: {named.about}")
+        for digit, named in zip("1234567890", NAMED_LEVELS, strict=True)
+    ),
+    Command("B", "B", Action.FORWARD, "", "backward work below its forward operator, or not"),
     *(
         Command(
             key,
-            "" if place else "1…0 R F T I r",
+            "" if place else "1 … 0 R F …",
             Action.LEVEL(level),
             "",
             "" if place else _LEVEL_HELP,

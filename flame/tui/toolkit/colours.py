@@ -65,7 +65,9 @@ HUES: dict[Kind, RGB] = {
 }
 """One hue per kind, after Okabe and Ito: told apart with any kind of colour vision."""
 
-LEVEL_KINDS = {level: Kind.FRAME if level == "stack" else Kind[level.upper()] for level in LEVELS}
+_LIKE = {"stack": Kind.FRAME, "nested": Kind.PYTHON, "module": Kind.PYTHON}
+
+LEVEL_KINDS = {level: _LIKE[level] if level in _LIKE else Kind[level.upper()] for level in LEVELS}
 """The kind in whose colour a level's name is written; its frames may be of several."""
 
 WARM = (

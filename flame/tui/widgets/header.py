@@ -14,6 +14,7 @@ from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.profile import Profile
 from flame.core.model.tree import Order, StackTree
 from flame.core.projection.filters import Filter
+from flame.core.projection.levels import MADE_LEVELS
 from flame.core.projection.selection import Selection
 from flame.core.units import (
     format_count,
@@ -58,14 +59,15 @@ def header(
 
     ``usual`` is the order of siblings that is not worth a word.
     """
-    right = [*_modes(selection, usual), *_choices(tree, palette)]
+    modes = _modes(selection, usual, profile.has_forward)
+    right = [*modes, *_choices(tree, palette)]
     gap = coverage_gap(profile)
     if gap:
         right += [Piece("  "), Piece(gap, "warning", Action.COVERAGE.click())]
     left: Line = [Piece(" flame ", "accent")]
     room = width - line_width(left) - line_width(right) - 2
     if room < _LEAST_CONTENTS:
-        right = [*_modes(selection, usual), *_metric(tree)]
+        right = [*modes, *_metric(tree)]
         room = width - line_width(left) - line_width(right) - 2
     left.append(Piece(" " + _contents(title, profile, selection.where, room - 1)))
     space = max(width - line_width(left) - line_width(right), 1)
@@ -137,8 +139,11 @@ def _model(name: str) -> str:
     return cut(_BESIDES.sub("", name.removeprefix("NVIDIA ")) or name, 24) or "GPU"
 
 
-def _modes(selection: Selection, usual: Order) -> Line:
-    """A word for everything that makes the picture other than usual; a click takes it back."""
+def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
+    """A word for everything that makes the picture other than usual; a click takes it back.
+
+    And for backward passes below forward operators, where the trace is ``linked``.
+    """
     arrangement, naming = selection.arrangement, selection.naming
     names = naming.kernel_names
     modes = [
@@ -148,6 +153,7 @@ def _modes(selection: Selection, usual: Order) -> Line:
         ("layers folded", Action.LEVELS.click(), naming.fold),
         (f"{names} names", Action.KERNEL_NAMES.click(1), names != "short"),
         ("by category", Action.COLOURS.click(), selection.colours == "category"),
+        ("forward", Action.FORWARD.click(), selection.forward and linked),
     ]
     line: Line = []
     for word, action, on in modes:
@@ -174,7 +180,8 @@ def shown_levels(tree: StackTree) -> list[str]:
     kinds = {tree.frames[frame].kind for frame in np.flatnonzero(np.bincount(tree.frame)).tolist()}
     titles = {"kernel" if kind in ACTIVITY_KINDS else kind.title for kind in kinds}
     # What stands in a stack that a file has resolved may be of any kind.
-    return [level for level in tree.levels if level in titles or level == "stack"]
+    titles |= {"stack"} | ({*MADE_LEVELS} if titles & {"python", "nvtx"} else set())
+    return [level for level in tree.levels if level in titles]
 
 
 def coverage_gap(profile: Profile) -> str:

@@ -100,7 +100,7 @@ class Opened:
         for span in spans:
             self._by_thread[thread(span)].append(span)
         for own in self._by_thread.values():
-            own.sort(key=lambda one: (one["start"], one["start"] - one["end"], _number(one)))
+            own.sort(key=_outer_first)
         self._around: dict[int, list[Event]] = {}
 
     def at(self, places: Iterable[Place]) -> dict[Place, list[Event]]:
@@ -140,6 +140,11 @@ class Opened:
                     above.append(span)
             self._around[id(one)] = [*above, one]
         return self._around[id(one)]
+
+
+def _outer_first(span: Event) -> tuple[int, int, bool, int]:
+    """By start, then the longer, functions before ranges, by number."""
+    return span["start"], span["start"] - span["end"], category(span) in RANGES, _number(span)
 
 
 def _number(span: Event) -> int:

@@ -1,4 +1,4 @@
-"""Levels: switching, ordering, presets and folding, as data and in the dialog."""
+"""Levels: arrangements, switching, ordering and folding, as data and in the dialog."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from flame.core.analysis.wording import NVTX, OPERATORS
 from flame.core.projection.levels import LEVELS
-from flame.tui.dialogs.levels import PRESETS, Choice, LevelsChoice, LevelsDialog, offered, toggled
+from flame.core.projection.named_levels import NAMED_LEVELS
+from flame.tui.dialogs.levels import Choice, LevelsChoice, LevelsDialog, offered, toggled
 from flame.tui.session.wording import level_about
 from flame.tui.shell.commands import LEVEL_KEYS
 from tests.tui.dialog_stage import PENDING, stage
@@ -19,8 +20,10 @@ USUAL = ("python", "native", "nvtx", "kernel")
 RECORDED = ("launch", "nvtx", "kernel", "device", "stream")
 
 
-def dialog(levels: tuple[str, ...] = ("nvtx", "kernel"), fold: bool = False) -> LevelsDialog:
-    return LevelsDialog(LevelsChoice(levels, fold), USUAL, RECORDED)
+def dialog(
+    levels: tuple[str, ...] = ("nvtx", "kernel"), fold: bool = False, linked: bool = False
+) -> LevelsDialog:
+    return LevelsDialog(LevelsChoice(levels, fold), USUAL, RECORDED, linked=linked)
 
 
 @pytest.mark.parametrize(
@@ -90,84 +93,139 @@ def test_only_levels_that_can_be_in_the_trace_are_offered() -> None:
     assert offered(("stack", "kernel"), ("stack",)) == ("stack", "kernel")
 
 
-async def test_stacks_of_a_file_have_no_levels_and_presets_of_a_trace() -> None:
+async def test_stacks_of_a_file_have_no_levels_and_arrangements_of_a_trace() -> None:
     own = LevelsDialog(LevelsChoice(("stack",)), ("stack",), ("thread", "stack"))
     async with stage(own) as user:
-        assert "the stack, as the file has it" in user.line("▸ F [x]  stack")
-        assert "thread" in user.read() and "python" not in user.read()
-        assert user.line("presets").split() == ["p", "presets", "usual"]
-        await user.press("5")
-        assert "this trace has no python frames" in user.read()
-        await user.press("F", "2", "enter")
+        assert "the stack, as the file has it" in user.line("[x]  stack")
+        assert "thread" in user.read() and "nested" not in user.read()
+        assert user.line("unified").startswith("▸ 1  unified")
+        assert "1 arrangement at once" in user.read()
+        await user.press("2", "down", "down", "space", "up", "space", "enter")
         assert user.result == LevelsChoice(("thread",))
 
 
-def test_presets_are_made_of_levels() -> None:
-    for _, choice in PRESETS:
-        assert set(choice.levels) <= set(LEVELS)
-    assert dict(PRESETS)["by layer"] == LevelsChoice(("nvtx", "kernel"), fold=True)
+def test_the_dialog_has_a_digit_for_every_arrangement() -> None:
+    assert len(NAMED_LEVELS) == len({named.name for named in NAMED_LEVELS}) == 10
+
+
+@pytest.mark.parametrize(
+    ("digit", "choice"),
+    [
+        ("1", LevelsChoice(USUAL)),
+        ("2", LevelsChoice(("nested", "launch", "kernel"))),
+        ("4", LevelsChoice(("nvtx", "kernel"), fold=True)),
+        ("5", LevelsChoice(("kernel",))),
+        ("8", LevelsChoice(("device", "stream", "kernel"))),
+    ],
+)
+async def test_a_digit_shows_an_arrangement_at_once(digit: str, choice: LevelsChoice) -> None:
+    own = LevelsDialog(LevelsChoice(("launch",)), USUAL, (*RECORDED, "nested"))
+    async with stage(own) as user:
+        await user.press(digit)
+        assert user.result == choice
+
+
+@pytest.mark.parametrize(
+    ("digit", "says"),
+    [
+        ("3", "modules: no modules: with_stack=True (PyTorch) records some"),
+        ("6", "functions: this trace has no python and no native frames"),
+        ("7", "shapes: this trace has no shapes frames"),
+        ("9", "stalls: no PC samples: --ncu, or"),
+    ],
+)
+async def test_an_arrangement_without_its_levels_says_what_is_missing(
+    digit: str, says: str
+) -> None:
+    async with stage(dialog()) as user:
+        name, _, reason = says.partition(": ")
+        assert reason in user.line(f"{digit}  {name}")
+        await user.press(digit)
+        assert says in user.read() and user.result is PENDING
+        await user.press("escape")
+        assert user.result is None
+
+
+async def test_every_row_of_an_arrangement_explains_it() -> None:
+    recorded = (*RECORDED, "nested", "module", "python", "shapes", "sass", "stall")
+    own = LevelsDialog(LevelsChoice(("launch",)), USUAL, recorded)
+    async with stage(own) as user:
+        for digit, named in zip("1234567890", NAMED_LEVELS, strict=True):
+            line = user.line(f"{digit}  {named.name} ")
+            assert named.about in line
+
+
+async def test_the_cursor_begins_at_what_is_shown() -> None:
+    async with stage(dialog(("nvtx", "kernel"), fold=True)) as user:
+        assert user.line("▸").startswith("▸ 4  layers")
+        await user.press("down", "enter")
+        assert user.result == LevelsChoice(("kernel",))
+    async with stage(dialog()) as user:
+        assert user.line("▸").startswith("▸   [x]  nvtx")
+
+
+async def test_enter_on_an_arrangement_that_is_missing_shows_nothing() -> None:
+    async with stage(dialog(USUAL)) as user:
+        await user.press("down", "down", "enter")
+        assert "modules: no modules" in user.read() and user.result is PENDING
 
 
 async def test_space_switches_and_enter_applies() -> None:
     async with stage(dialog()) as user:
-        assert user.line("nvtx ").startswith("▸ 8 [x]  nvtx")
-        await user.press("down", "space", "3", "space")
-        assert user.line("kernel, copy").startswith("  0 [ ]")
-        await user.press("3", "enter")
-        assert user.result == LevelsChoice(("nvtx", "device"))
+        await user.press("down", "space", "up", "space", "space", "enter")
+        assert user.result == LevelsChoice(("nvtx",))
 
 
 async def test_shift_moves_a_level_and_its_cursor() -> None:
     async with stage(dialog()) as user:
         await user.press("J")
-        assert user.line("▸").startswith("▸ 8 [x]  nvtx")
+        assert user.line("▸").startswith("▸   [x]  nvtx")
         await user.press("shift+up", "shift+down", "k", "j", "enter")
         assert user.result == LevelsChoice(("kernel", "nvtx"))
 
 
-async def test_f_folds_layers_and_so_does_the_last_row() -> None:
+async def test_shift_moves_no_arrangement() -> None:
+    async with stage(dialog(USUAL)) as user:
+        await user.press("J", "K", "enter")
+        assert user.result == LevelsChoice(USUAL)
+
+
+async def test_f_folds_layers_and_so_does_its_row() -> None:
     async with stage(dialog()) as user:
         await user.press("f")
-        assert "f [x]  fold" in user.line("fold")
-        await user.press("pagedown", "pagedown", "space", "J")
-        assert user.line("fold").startswith("▸ f [ ]  fold")
-        await user.press("space", "enter")
+        assert user.line("[x]  fold").startswith("▸ f [x]  fold")
+        await user.press("space", "J", "space", "enter")
         assert user.result == LevelsChoice(("nvtx", "kernel"), fold=True)
 
 
-async def test_p_goes_through_the_presets_that_the_trace_can_show() -> None:
-    async with stage(dialog(("launch",))) as user:
-        seen = []
-        for _ in range(5):
-            await user.press("p")
-            seen.append(user.dialog._chosen)  # type: ignore[attr-defined]
-        by = dict(PRESETS)
-        assert seen == [
-            *(by["by layer"], by["by kernel"], by["by stream"], LevelsChoice(USUAL)),
-            by["by layer"],
-        ]
-        await user.press("P", "enter")
-        assert user.result == LevelsChoice(USUAL)
+async def test_folding_an_arrangement_keeps_it() -> None:
+    async with stage(dialog(USUAL)) as user:
+        await user.press("f", "enter")
+        assert user.result == LevelsChoice(USUAL, fold=True)
 
 
-async def test_p_backwards_begins_with_the_last_preset() -> None:
-    async with stage(dialog(("launch",))) as user:
-        await user.press("P", "enter")
-        assert user.result == LevelsChoice(USUAL)
+async def test_b_switches_forward_operators() -> None:
+    async with stage(dialog(linked=True)) as user:
+        assert "b [x]  forward" in user.line("forward ")
+        await user.press("b")
+        assert user.line("[ ]  forward").startswith("▸ b [ ]  forward")
+        await user.press("enter")
+        assert user.result == LevelsChoice(("nvtx", "kernel"), forward=False)
 
 
-async def test_a_preset_without_its_levels_says_what_is_missing() -> None:
+async def test_without_links_there_is_nothing_to_switch() -> None:
     async with stage(dialog()) as user:
-        await user.click("by shape")
-        assert "by shape: this trace has no shapes frames" in user.read()
+        assert "b [ ]  forward" in user.line("forward ")
+        await user.press("b")
+        assert "no links from backward to forward operators" in user.read()
         await user.press("enter")
         assert user.result == LevelsChoice(("nvtx", "kernel"))
 
 
-async def test_presets_and_levels_can_be_clicked() -> None:
+async def test_arrangements_and_levels_can_be_clicked() -> None:
     async with stage(dialog()) as user:
-        await user.click("by stream")
-        await user.click("launch ")
+        await user.click("streams ")
+        await user.click("launch  ")
         await user.press("enter")
         assert user.result == LevelsChoice(("device", "stream", "kernel", "launch"))
 
@@ -178,31 +236,25 @@ async def test_u_goes_back_to_the_usual_levels() -> None:
         assert user.result == LevelsChoice(USUAL)
 
 
-async def test_levels_and_presets_of_samples_say_how_to_get_some() -> None:
+async def test_levels_of_samples_say_how_to_get_some() -> None:
     async with stage(dialog()) as user:
-        assert "no PC samples: --ncu, or --pc of record and attach" in user.line("r [ ]")
-        await user.click("by stall reason")
-        assert "by stall reason: no PC samples: --ncu, or" in user.read()
-        await user.press("enter")
-        assert user.result == LevelsChoice(("nvtx", "kernel"))
+        assert "no PC samples: --ncu, or --pc of record and attach" in user.line("[ ]  stall")
 
 
-async def test_presets_of_samples() -> None:
+async def test_arrangements_of_samples() -> None:
     recorded = (*RECORDED, "sass", "stall")
-    own = LevelsDialog(LevelsChoice(("kernel",)), USUAL, recorded)
-    async with stage(own) as user:
-        await user.click("to the instruction")
-        await user.press("r", "enter")
-        assert user.result == LevelsChoice(("kernel", "sass"))
+    async with stage(LevelsDialog(LevelsChoice(("kernel",)), USUAL, recorded)) as user:
+        await user.press("0")
+        assert user.result == LevelsChoice(("kernel", "sass", "stall"))
 
 
 async def test_one_level_has_to_stay() -> None:
-    async with stage(dialog(("kernel",))) as user:
-        await user.press("0")
+    async with stage(dialog(("launch",))) as user:
+        await user.press("space")
         assert "switch at least one level on" in user.read()
         await user.press("enter")
         assert user.result is PENDING
-        await user.press("0")
+        await user.press("space")
         assert "switch at least one level on" not in user.read()
 
 
@@ -222,15 +274,14 @@ async def test_a_click_beside_the_dialog_leaves_it() -> None:
 
 async def test_on_a_small_screen_the_rows_follow_the_cursor() -> None:
     async with stage(dialog(), (60, 15)) as user:
-        assert "↓" in user.read() and "↑ 0" not in user.read()
-        assert "esc" not in user.line("presets")
-        await user.press(*["down"] * 13)
-        assert user.line("▸").startswith("▸ f [ ]  fold")
-        assert user.read().startswith("Levels, from the root down")
+        assert "↓" in user.read()
+        await user.press("f")
+        assert user.line("▸").startswith("▸ f [x]  fold")
+        assert user.read().startswith("Arrangements, and levels from the root down")
         await user.click("stall ")
-        assert user.line("▸").startswith("▸ r [x]  stall")
-        await user.press("pageup")
-        assert user.line("▸").startswith("▸ 1 [ ]  process")
+        assert user.line("▸").startswith("▸   [x]  stall")
+        await user.press("pageup", "pageup", "pageup")
+        assert user.line("▸").startswith("▸ 1  unified")
 
 
 async def test_the_wheel_moves_the_cursor() -> None:
@@ -239,4 +290,4 @@ async def test_the_wheel_moves_the_cursor() -> None:
         user.dialog.on_mouse_scroll_down()
         user.dialog.on_mouse_scroll_up()
         await user.settle()
-        assert user.line("▸").startswith("▸ 0 [x]  kernel")
+        assert user.line("▸").startswith("▸   [x]  kernel")

@@ -244,6 +244,22 @@ async def test_with_the_ninth_sibling_they_are_one_and_stay_selected(tmp_path: P
         assert "step 3" in user.read("icicle")
 
 
+async def test_arrangements_stay_while_it_goes_on(recording: Recording) -> None:
+    async with follow(recording) as user:
+        await user.shows(3 * MS)
+        await user.press("L", "2")
+        await user.until(lambda: user.levels == "nested,launch,kernel")
+        recording.run(SOFTMAX)
+        await user.shows(4 * MS)
+        tree = user.screen.view.tree
+        assert user.levels == "nested,launch,kernel"
+        assert ("step", "attn") in {tree.names(node)[:2] for node in range(len(tree))}
+        await user.press("L", "6")
+        assert "this trace has no python and no native frames" in user.read("hint")
+        await user.press("escape", "B")
+        assert "no links from backward to forward operators" in user.read("status")
+
+
 async def test_a_filter_holds_for_what_comes(recording: Recording) -> None:
     async with follow(recording) as user:
         await user.press("down", "down", "A")

@@ -94,8 +94,9 @@ async def test_the_levels_dialog_switches_orders_and_applies(decode: Path) -> No
     async with open_app(decode) as user:
         await user.press("L")
         assert isinstance(user.app.screen, LevelsDialog)
-        assert "▸ 5 [x]  python     not in this trace" in user.read("dialog")
-        await user.press("space", "down", "down", "space", "down", "J")
+        assert "▸ 1  unified " in user.read("dialog")
+        assert "[x]  python     not in this trace" in user.read("dialog")
+        await user.press(*["down"] * 10, "space", "down", "down", "space", "down", "J")
         await user.press("enter")
         assert user.levels == "native,kernel,nvtx"
         assert user.read("header").rstrip().split("▾")[1].split() == [
@@ -114,7 +115,7 @@ async def test_the_levels_dialog_can_be_left_without_a_change(decode: Path) -> N
 
 async def test_the_levels_dialog_needs_one_level(decode: Path) -> None:
     async with open_app(decode, selection=Selection(levels=("kernel",))) as user:
-        await user.press("L", "0")
+        await user.press("L", *["down"] * 6, "space")
         assert "switch at least one level on" in user.read("hint")
         await user.press("enter")
         assert isinstance(user.app.screen, LevelsDialog)
@@ -132,9 +133,9 @@ async def test_the_levels_dialog_works_with_the_mouse(decode: Path) -> None:
         assert user.levels == "python,native,nvtx,kernel"
 
 
-async def test_a_preset_of_the_levels_dialog_folds_the_layers(decode: Path) -> None:
+async def test_an_arrangement_of_the_levels_dialog_folds_the_layers(decode: Path) -> None:
     async with open_app(decode) as user:
-        await user.press("L", "p", "enter")
+        await user.press("L", "4")
         assert user.levels == "nvtx,kernel"
         assert "model.layers.*" in user.read("icicle")
         await user.press("L", "f", "enter")

@@ -11,6 +11,7 @@ from textual.actions import parse
 from textual.screen import ModalScreen
 
 from flame.core.projection.filters import HideFrames, HideStacks, ShowFrom, ShowStacks
+from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsDialog
@@ -189,11 +190,13 @@ EVERYWHERE: dict[str, Check] = {
     "level_category": Check(levels(1)),
     "level_kernel": Check(levels(-1)),
     "level_rank": Check(noted("this trace has no rank frames")),
+    **{f"level_{level}": Check(levels(1)) for level in ("nested", "module")},
     "level_stack": Check(noted("this trace has no stack frames")),
     **{f"level_{level}": Check(noted("no PC samples: --ncu")) for level in ("sass", "stall")},
     "kernel_names": Check(changed("names")),
     "colours": Check(changed("colours")),
     "collapse": Check(changed("arrangement")),
+    "forward": Check(noted("no links from backward to forward operators")),
     "numbers": Check(noted("no names here that differ only in numbers")),
     "sort": Check(changed("arrangement")),
     "details": Check(lambda before, after: before.details[0] != after.details[0]),
@@ -270,6 +273,7 @@ SIZE = (110, 15)
 ELSEWHERE = {
     "palette": "is the same binding as Textual's own: see the test of the palette",
     "quit": "see test_surroundings",
+    **{f"arrange_{named.name}": "has no key: see test_arrangements" for named in NAMED_LEVELS},
 }
 
 

@@ -178,9 +178,9 @@ async def test_operators_are_called_ranges_in_table_and_details(torch: Path) -> 
 
 async def test_modules_are_one_where_layers_are_folded(torch: Path) -> None:
     async with open_app(torch) as user:
-        await user.press("L", "p", "p", "p", "p", "enter")
+        await user.press("L", "3")
         await user.rest()
-        assert user.levels == "python,kernel"
+        assert user.levels == "module,kernel"
         names = {user.screen.view.name(node) for node in range(len(user.screen.view.tree))}
         modules = {name for name in names if name.startswith("nn.Module: ")}
         kinds = ("Model", "Block", "RMSNorm", "Linear")

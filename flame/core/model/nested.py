@@ -1,0 +1,47 @@
+"""Add the stacks of Python frames and ranges as they were nested in time to a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from flame.core.columns import I4, Column
+from flame.core.model.activities import Activities
+from flame.core.model.stack_joins import join_stacks
+from flame.core.model.stacks import StackBuilder, StackTable
+
+UNKNOWN = -1
+"""No stack: the ranges stand below the Python frames."""
+
+
+@dataclass(frozen=True, eq=False)
+class NestedStacks:
+    """Hold nested stacks of launches, i4[n] each, rows of ``stacks``; or `UNKNOWN`.
+
+    ``linked`` have backward passes below their forward operators, ``own`` have not.
+    """
+
+    stacks: StackTable
+    own: I4
+    linked: I4
+
+
+def add_nested(table: Activities, found: NestedStacks, rows: Column) -> Activities:
+    """Return ``table`` with the columns of nested stacks: those ``found`` for its ``rows``.
+
+    The others, and those of which nothing was found, have their ranges below their Python frames.
+    """
+    stacks = StackBuilder.from_table(table.stacks)
+    ids = stacks.absorb(found.stacks, np.arange(int(found.stacks.frame.max()) + 1, dtype=np.int32))
+    nested = _filled(join_stacks(stacks, table.python, table.nvtx), ids, found.linked, rows)
+    own_nested = None
+    if table.own_python is not None and table.own_nvtx is not None:
+        own = join_stacks(stacks, table.own_python, table.own_nvtx)
+        own_nested = _filled(own, ids, found.own, rows)
+    return replace(table, nested=nested, own_nested=own_nested, stacks=stacks.build())
+
+
+def _filled(stack: I4, ids: I4, found: I4, rows: Column) -> I4:
+    stack[rows] = np.where(found == UNKNOWN, stack[rows], ids[found])
+    return stack

@@ -1,0 +1,53 @@
+"""Find the frames that are modules of a model: calls of ``nn.Module``, layer-wise ranges."""
+
+from __future__ import annotations
+
+import re
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from flame.core.columns import Bool
+from flame.core.model.activities import Activities
+from flame.core.model.frames import Frame, FrameTable, Kind
+from flame.core.model.profile import Profile
+
+_PYTHON = "nn.Module: "
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*\.\d+(?:\.\w+)*")
+"""A path with the number of a layer, ``model.layers.3.mlp``."""
+_DETAILS = ("TrainableParams=", "StaticParams=")
+"""What layer-wise tracing says besides of a module: then its path needs no number."""
+
+_KEPT: WeakKeyDictionary[FrameTable, Bool] = WeakKeyDictionary()
+
+
+def is_module(frame: Frame) -> bool:
+    """Tell whether ``frame`` is the call of a module."""
+    if frame.kind == Kind.PYTHON:
+        return frame.name.startswith(_PYTHON)
+    if frame.kind != Kind.NVTX:
+        return False
+    return bool(_PATH.fullmatch(frame.name)) or frame.get("detail").startswith(_DETAILS)
+
+
+def modules_among(frames: FrameTable) -> Bool:
+    """Tell which ``frames`` are modules, bool[frames + 1], the last (no frame) is none.
+
+    Worked out once per table.
+    """
+    known = _KEPT.get(frames)
+    if known is None:
+        known = _KEPT[frames] = np.zeros(len(frames) + 1, bool)
+        for index in np.flatnonzero(np.isin(frames.kind, (Kind.PYTHON, Kind.NVTX))).tolist():
+            known[index] = is_module(frames[index])
+    return known
+
+
+def has_modules(profile: Profile, table: Activities) -> Bool:
+    """Tell which groups of ``table`` have a module in their stacks, bool[groups]."""
+    modules = modules_among(profile.frames)
+    if not modules.any():
+        return np.zeros(len(table.groups), bool)
+    within = table.stacks.contain_any(modules)
+    found: Bool = within[table.groups.python] | within[table.groups.nvtx]
+    return found
