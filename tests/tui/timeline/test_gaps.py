@@ -153,6 +153,18 @@ async def test_a_filter_by_time_leaves_its_own_gaps(gaps: Path) -> None:
         assert await user.does(lambda: user.pane.longest_gap(1)) == "the shortest gap"
 
 
+async def test_a_gap_that_filters_leave_stays_selected(gaps: Path) -> None:
+    async with open_timeline(gaps) as user:
+        await user.does(lambda: user.pane.longest_gap(1), lambda: user.pane.longest_gap(1))
+        origin = user.time.timeline.origin
+        chosen = Selection(where=(Time(origin + 60 * MS, origin + 80 * MS),))
+        await user.does(lambda: user.app.take(chosen))
+        assert marked(user) == (65, 75)
+        assert "longest of 1" in user.lines("timeline-gap")[0]
+        await user.does(lambda: user.app.take(Selection()))
+        assert "no. 2 by length of 3" in user.lines("timeline-gap")[0]
+
+
 async def test_enter_zooms_to_the_gap_and_undo_comes_back(gaps: Path) -> None:
     async with open_timeline(gaps) as user:
         await user.does(user.pane.home, lambda: user.pane.gap(1), user.pane.enter)
