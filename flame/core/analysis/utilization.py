@@ -198,6 +198,12 @@ class DeviceGaps:
         """Sum of all gaps, ns."""
         return int((self.end - self.begin).sum())
 
+    def number_of(self, gap: IdleGap) -> int:
+        """Find the number of the gap with the times of ``gap``; -1 if there is none."""
+        at = int(np.searchsorted(self.begin, gap.begin))
+        same = at < len(self) and (self.begin[at], self.end[at]) == (gap.begin, gap.end)
+        return at if same else -1
+
     def gap(self, number: int) -> IdleGap:
         """Get a gap with the activities beside it."""
         begin, end = int(self.begin[number]), int(self.end[number])
@@ -205,10 +211,10 @@ class DeviceGaps:
 
 
 class _RowsAt:
-    """Finds the row of a time; of several the first of those that are ``latest``."""
+    """Finds the row of a time; of several one that is ``latest``."""
 
     def __init__(self, time: I8, latest: I8, rows: I8) -> None:
-        order = np.lexsort((np.arange(len(rows), 0, -1), latest, time))
+        order = np.lexsort((latest, time))
         self._time, self._rows = time[order], rows[order]
 
     def last(self, time: int) -> int:

@@ -14,8 +14,6 @@ from flame.tui.timeline.viewport import TimeViewport
 _AROUND = 2.5
 """So many times as long as a gap is the window that shows it at least."""
 
-_NONE = "no idle gaps here"
-
 
 @dataclass
 class GapCursor:
@@ -28,10 +26,16 @@ class GapCursor:
     number: int = field(init=False, default=-1)
 
     def take(self, timeline: Timeline, devices: tuple[DeviceGaps, ...]) -> None:
-        """Take over what other filters, or a later state, leave; another gap is none."""
-        if devices != self.devices:
-            self.clear()
+        """Take over what other filters, or a later state, leave; the same gap stays selected."""
+        gap = self.gap
         self.timeline, self.devices = timeline, devices
+        if gap is None:
+            return
+        self.clear()
+        own = next((gaps for gaps in devices if gaps.device == gap.device), None)
+        number = own.number_of(gap) if own is not None else -1
+        if own is not None and number >= 0:
+            self._select(own, number)
 
     @property
     def gap(self) -> IdleGap | None:
@@ -51,7 +55,7 @@ class GapCursor:
         """Select the longest gap, then the next longest (+1) or the one before (-1), and zoom."""
         gaps = self.gaps_of(device)
         if gaps is None or not len(gaps):
-            return _NONE
+            return self._none
         place = int(gaps.rank[self.number]) + step if self._goes_on(gaps) else 0
         if not 0 <= place < len(gaps):
             return "the longest gap" if step < 0 else "the shortest gap"
@@ -65,7 +69,7 @@ class GapCursor:
         """Select the next (+1) or previous (-1) gap that is as wide as a cell; from ``time``."""
         gaps = self.gaps_of(device)
         if gaps is None or not len(gaps):
-            return _NONE
+            return self._none
         number = self._wide_one(gaps, step, time)
         if number < 0:
             return f"no {'later' if step > 0 else 'earlier'} gap as wide as a cell: + goes closer"
@@ -82,6 +86,14 @@ class GapCursor:
         wide = (gaps.end - gaps.begin) * self.viewport.grid.scale >= 1
         beyond = np.flatnonzero(wide & (middle > here if step > 0 else middle < here))
         return int(beyond[0 if step > 0 else -1]) if len(beyond) else -1
+
+    @property
+    def _none(self) -> str:
+        """Why there is no gap."""
+        known = self.devices or not self.timeline.devices
+        return (
+            "no idle gaps here" if known else "no idle gaps of a recording of which rows are gone"
+        )
 
     def _goes_on(self, gaps: DeviceGaps) -> bool:
         return self.of is gaps

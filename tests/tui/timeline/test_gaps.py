@@ -114,6 +114,41 @@ async def test_in_a_low_pane_half_of_the_rows_stay(gaps: Path) -> None:
         assert len(user.lines()) == 4
 
 
+async def test_the_rows_of_the_host_stay_above_the_gpu_of_the_gap(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "t.sqlite") as trace:
+        trace.api("cudaLaunchKernel", 0, 10, 1)
+        trace.api("cudaLaunchKernel", 500, 510, 2)
+        for stream in range(20):
+            trace.kernel("gemm", 10 + stream, 100, 1, stream=stream)
+        trace.kernel("last", 600, 700, 2, stream=0)
+    async with open_timeline(tmp_path / "t.sqlite", (80, 12)) as user:
+        await user.does(*[lambda: user.pane.page(1)] * 3, *[user.pane.up] * 8)
+        assert user.lines()[1].startswith("▸GPU0 stream 11")
+        await user.does(lambda: user.pane.longest_gap(1))
+        assert user.lines()[-1].startswith("▸GPU0 stream 11")
+
+
+async def test_of_many_calls_the_longest_are_named_and_the_others_summed(tmp_path: Path) -> None:
+    with NsysFile(tmp_path / "t.sqlite") as trace:
+        trace.kernel("first", 0, 1_000, corr=None)
+        for place, length in enumerate((50, 200, 100, 150, 30)):
+            start = 1_000 + 200 * place
+            trace.api(f"cudaCall{place}", start, start + length, place + 10)
+        trace.api("cudaLaunchKernel", 1_990, 2_000, 1)
+        trace.kernel("next", 2_000, 3_000, 1)
+    async with open_timeline(tmp_path / "t.sqlite") as user:
+        await user.does(lambda: user.pane.longest_gap(1))
+        assert (
+            user.lines("timeline-gap")[1]
+            .split("  ")[0]
+            .strip()
+            .endswith(
+                "46.0 % outside any · 20.0 % cudaCall1 · 15.0 % cudaCall3 · 10.0 % cudaCall2 · "
+                "9.0 % others"
+            )
+        )
+
+
 async def test_the_gap_is_tinted_on_all_rows(gaps: Path) -> None:
     async with open_timeline(gaps) as user:
         await user.does(lambda: user.pane.longest_gap(1))
@@ -151,6 +186,21 @@ async def test_a_filter_by_time_leaves_its_own_gaps(gaps: Path) -> None:
         await user.does(lambda: user.pane.longest_gap(1))
         assert marked(user) == (65, 75)
         assert await user.does(lambda: user.pane.longest_gap(1)) == "the shortest gap"
+
+
+async def test_a_gap_that_filters_leave_stays_selected(gaps: Path) -> None:
+    async with open_timeline(gaps) as user:
+        await user.does(lambda: user.pane.longest_gap(1), lambda: user.pane.longest_gap(1))
+        origin = user.time.timeline.origin
+        chosen = Selection(where=(Time(origin + 60 * MS, origin + 80 * MS),))
+        await user.does(lambda: user.app.take(chosen))
+        assert marked(user) == (65, 75)
+        assert "longest of 1" in user.lines("timeline-gap")[0]
+        await user.does(lambda: user.app.take(Selection()))
+        assert "no. 2 by length of 3" in user.lines("timeline-gap")[0]
+        cut = Selection(where=(Time(origin + 50 * MS, origin + 70 * MS),))
+        await user.does(lambda: user.app.take(cut))
+        assert marked(user) is None
 
 
 async def test_enter_zooms_to_the_gap_and_undo_comes_back(gaps: Path) -> None:
