@@ -74,7 +74,7 @@ def test_the_page_shows_the_app_of_the_options_and_takes_keys(
     server = servers[0]
     seen, requests = opened(page, server.url)
     assert pixels(seen, Kind.NVTX) > 20_000
-    assert not pixels(seen, Kind.KERNEL) + pixels(seen, Kind.PYTHON)
+    assert not pixels(seen, Kind.PYTHON)  # how busy the GPUs were is drawn as kernels are
     assert {seen.get(DARK.background or ""), seen.get(LIGHT.background or "")} > {None}
     assert requests and all(url.startswith(server.url) for url in requests)
     assert any(url.endswith(".ttf") for url in requests)

@@ -76,7 +76,7 @@ def page(kernels: int = 1, instructions: int = 300) -> str:
     """A source page of Nsight Compute as CSV."""
     lines = []
     for _ in range(kernels):
-        lines.append('"Kernel Name","void cutlass::gemm<tile>(Params)",')
+        lines.append('"Kernel Name","void cutlass::gemm<float>(Params)",')
         lines.append(
             '"Address","Source","Warp Stall Sampling (All Cycles)","stall_long_sb","stall_wait"'
         )
