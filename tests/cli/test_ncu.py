@@ -157,4 +157,4 @@ async def test_a_place_in_the_app_is_found_again_from_anywhere(
         await user.settle()
     state = decode("")
     assert state.paths == [str(folder / trace)]
-    assert state.options == ["--ncu", str(folder / page), "--no-fold-numbers"]
+    assert state.options == ["--ncu", str(folder / page)]

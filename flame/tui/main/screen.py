@@ -63,10 +63,7 @@ def _applied(
 
 
 class MainScreen(FlameScreen):
-    """Show one loaded trace.
-
-    ``KEYS`` are its commands, ``USUAL_ORDER`` is that of siblings at first.
-    """
+    """Show one loaded trace, by the commands ``KEYS``, siblings in ``USUAL_ORDER`` at first."""
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
     LEAST = (20, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flame.core.projection.levels import LEVELS
+from flame.core.projection.named_levels import NAMED_LEVELS
 
 TITLES = {
     "search": "Search names",
@@ -16,7 +17,9 @@ TITLES = {
     "quick_from": "Show stacks from the selected frame on",
     "quick_hide": "Hide the selected frame",
     "framework": "Hide frames of frameworks",
-    "levels": "Choose levels and their order",
+    "levels": "Choose an arrangement, or levels and their order",
+    **{f"arrange_{named.name}": f"Arrange: {named.name}" for named in NAMED_LEVELS},
+    "forward": "Put backward work below its forward operator",
     "metric_next": "Show the next metric",
     "metric_previous": "Show the previous metric",
     "view_next": "Go to the next view",

@@ -506,11 +506,11 @@ async def test_live_keys_are_told_only_here(recording: Recording) -> None:
 
 
 async def test_live_keys_can_be_changed(recording: Recording) -> None:
-    config = replace(DEFAULTS, keys={"pause": "B", "metric_previous": "ctrl+l"})
+    config = replace(DEFAULTS, keys={"pause": "ctrl+o", "metric_previous": "ctrl+l"})
     async with follow(recording, config=config) as user:
         await user.press("p")
         assert "● live" in user.read("recording")
-        await user.press("B")
+        await user.press("ctrl+o")
         assert "paused" in user.read("recording")
 
 

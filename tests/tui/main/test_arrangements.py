@@ -100,7 +100,7 @@ async def test_the_palette_has_every_arrangement_with_its_explanation(torch: Pat
     async with open_app(torch) as user:
         hits = {str(hit.display): hit async for hit in Commands(user.screen).discover()}  # type: ignore[union-attr]
         for digit, named in zip("1234567890", NAMED_LEVELS, strict=True):
-            hit = hits[f"arrange {named.name}  (L {digit})"]
+            hit = hits[f"Arrange: {named.name}  (L {digit})"]
             assert hit.help == f"{named.name}: {named.about}"
         await user.screen.run_action(Action.ARRANGE("kernels"))
         await user.rest()

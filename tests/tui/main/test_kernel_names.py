@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ async def test_names_and_colours_are_said_by_the_command_line(trace: Path) -> No
         session, selection = user.screen.session, user.screen.shown.selection
         words = options_of(session.options, selection)
         assert words == ["--kernel-names", "base", "--colours", "category"]
-        assert parse(words) == (session.options, selection)
+        assert parse(words) == (replace(session.options, forward=True), selection)
 
 
 async def test_the_help_has_a_legend_of_categories(trace: Path) -> None:
