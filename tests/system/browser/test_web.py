@@ -82,7 +82,7 @@ def test_the_page_shows_the_app_of_the_options_and_takes_keys(
     down, _ = step(page, press="ArrowDown")
     assert down != seen
     light, _ = step(page, press="t")
-    assert light.get(LIGHT.background or "", 0) > 100_000
+    assert light.get(LIGHT.background or "", 0) > 50_000
     assert page(json.dumps({"press": "q", "wait": "body.-closed"}))["closed"]
     assert server.interrupt() in (0, 130)
 
