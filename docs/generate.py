@@ -16,7 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from flame.cli.main import build_parser
-from flame.core.projection.framework import FRAMEWORK
+from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.named_levels import NAMED_LEVELS, NamedLevels
 from flame.options.config import CHOICES, DEFAULTS, Config
 from flame.options.selection import add_selection

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from flame.core.names.framework import joined
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_kinds import FILTER_KINDS
 from flame.core.projection.filter_options import format_filter, kind_of
@@ -24,7 +25,6 @@ from flame.core.projection.filters import (
     Tids,
     Time,
 )
-from flame.core.projection.framework import joined
 from flame.core.projection.named_levels import name_of
 from flame.core.projection.selection import Selection
 from flame.options.state import AppState, encode

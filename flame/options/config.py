@@ -10,7 +10,7 @@ from typing import Any
 
 from flame.core.errors import UsageError
 from flame.core.files.user_folders import user_folder
-from flame.core.projection.framework import FRAMEWORK
+from flame.core.names.framework import FRAMEWORK
 
 
 @dataclass(frozen=True)

@@ -190,8 +190,8 @@ def _named_levels(args: argparse.Namespace) -> NamedLevels:
 
 def with_framework(selection: Selection, patterns: Sequence[str]) -> Selection:
     """Return ``selection`` with ``patterns`` in place of the usual ones of ``--hide-framework``."""
+    from flame.core.names.framework import joined
     from flame.core.projection.filters import HideFramework
-    from flame.core.projection.framework import joined
 
     own = (HideFramework(joined(patterns)),) if patterns else ()
     where = [own if one == HideFramework() else (one,) for one in selection.where]

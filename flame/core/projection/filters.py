@@ -15,7 +15,7 @@ from flame.core.model.activities import Activities
 from flame.core.model.frames import CODE_KINDS, Frame, FrameTable, Kind
 from flame.core.model.meta import Source
 from flame.core.model.profile import Profile
-from flame.core.projection.framework import USUAL
+from flame.core.names.framework import USUAL
 from flame.core.projection.labels import Naming, exact_labels
 from flame.core.regex import compile_expression
 

@@ -12,6 +12,7 @@ from flame.core.analysis.wording import NVTX, OPERATORS, SCOPES, terms_of
 from flame.core.columns import I8
 from flame.core.model.frames import Kind
 from flame.core.model.profile import Profile
+from flame.core.names.framework import USUAL
 from flame.core.projection.filter_options import (
     format_filter,
     format_nvtx_range,
@@ -37,7 +38,6 @@ from flame.core.projection.filters import (
     Step,
     Time,
 )
-from flame.core.projection.framework import USUAL
 from flame.core.units import format_count, format_ns
 from flame.tui.session.query import Query, SelectedName
 

@@ -9,8 +9,8 @@ from flame.core.analysis.wording import terms_of
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.tree import ORDERS, Arrangement
+from flame.core.names.framework import joined
 from flame.core.projection.filters import Filter, HideFramework
-from flame.core.projection.framework import joined
 from flame.core.projection.levels import default_levels
 from flame.core.projection.named_levels import arrange, levels_called
 from flame.core.projection.selection import Selection

@@ -9,9 +9,9 @@ import flame
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.names.framework import FRAMEWORK
 from flame.core.projection.filter_options import parse_filters
 from flame.core.projection.filters import HideFrames, HideFramework
-from flame.core.projection.framework import FRAMEWORK
 from tests.support.paths import SAMPLES
 from tests.support.project_tree import project_tree
 
