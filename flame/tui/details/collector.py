@@ -127,6 +127,5 @@ def _collect(subject: _RequestedFrame) -> Iterator[Facts]:
 def _subject(shown: Projection, view: TreeView) -> _RequestedFrame:
     key = (shown.view.number, view.number, view.cursor.node)
     # Of a sandwich, or of all places of a name, the root is a frame like others.
-    path = tuple(map(view.name, view.tree.path(view.cursor.node)))
-    name = (shown.selection, view is shown.view, path)
+    name = (shown.selection, view is shown.view, view.stack(view.cursor.node))
     return _RequestedFrame(key, name, shown, view, view.cursor.node)

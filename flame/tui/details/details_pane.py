@@ -27,8 +27,7 @@ class DetailsPane(ScrollPane):
     def show(self, profile: Profile, shown: Projection, view: TreeView, pane: str) -> None:
         """Draw what is known of the frame selected in ``view``, of the view called ``pane``."""
         self._subject = (shown, view, terms_of(profile))
-        path = tuple(map(view.name, view.tree.path(view.cursor.node)))
-        frame = (shown.selection, pane, path)
+        frame = (shown.selection, pane, view.stack(view.cursor.node))
         if frame != self._frame:
             self._frame = frame
             self.scroll_to(y=0, animate=False)

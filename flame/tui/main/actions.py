@@ -74,7 +74,7 @@ def copy(screen: ShownScreen, what: str) -> str:
     refuse to have their clipboard written.
     """
     view = screen.view
-    names = [view.name(node) for node in view.tree.path(view.cursor.node)]
+    names = view.stack(view.cursor.node)
     if what == "name":
         return copied(screen.app, names[-1])
     if what == "stack":

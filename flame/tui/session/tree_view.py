@@ -78,6 +78,10 @@ class TreeView:
         """Display name of ``node``, never empty."""
         return self.tree.name(node) or NO_NAME
 
+    def stack(self, node: int) -> tuple[str, ...]:
+        """Display names from the root, itself included, down to ``node``."""
+        return tuple(map(self.name, self.tree.path(node)))
+
     @cached_property
     def _by_frame(self) -> tuple[I8, I8]:
         order = np.argsort(self.tree.frame, kind="stable")
