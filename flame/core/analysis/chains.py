@@ -11,6 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool
 from flame.core.model.frames import Kind
 from flame.core.model.tree import StackTree
+from flame.core.names.rename import NN_MODULE
 from flame.core.units import format_count
 
 _LEAST = 2
@@ -23,7 +24,6 @@ _LOST = 100
 _JOINED = (Kind.PYTHON, Kind.NATIVE, Kind.NVTX, Kind.FRAME)
 """Kinds of which there are chains: frames of any other kind are what one looks for."""
 
-_MODULE = "nn.Module: "
 _WRAPPERS = ("_call_impl", "_wrapped_call_impl")
 _ADDRESS = "!0x"
 """Between library and place of a native frame without a symbol."""
@@ -141,7 +141,7 @@ def telling_place(names: Sequence[str], inverted: bool = False) -> int:
 
     Not one that all modules of PyTorch have alike, nor an address, as long as there is another.
     """
-    modules = [place for place, name in enumerate(names) if name.startswith(_MODULE)]
+    modules = [place for place, name in enumerate(names) if name.startswith(NN_MODULE)]
     others = [place for place, name in enumerate(names) if not _says_nothing(name)]
     return (modules or others or range(len(names)))[0 if inverted else -1]
 

@@ -17,12 +17,10 @@ from flame.core.columns import I4, I8, Bool, distinct, sum_by
 from flame.core.model.activities import NONE
 from flame.core.model.frames import COPIES, Kind
 from flame.core.model.profile import Profile
+from flame.core.names.rename import NN_MODULE
 from flame.core.projection.labels import Labels, Naming
 from flame.core.projection.number_folds import labels_of
 from flame.core.projection.weights import Weights
-
-MODULE = "nn.Module: "
-"""How PyTorch's profiler begins the names of modules."""
 
 _COMMUNICATION = re.compile(
     "nccl|rccl|nvshmem|mscclpp|deep_?ep|cross_device_reduce"
@@ -113,7 +111,7 @@ def _python_frames(profile: Profile) -> tuple[Bool, Bool]:
     python = profile.frames.kind == Kind.PYTHON
     for index in np.flatnonzero(python).tolist():
         frame = profile.frames[index]
-        module[index], placed[index] = frame.name.startswith(MODULE), bool(frame.file)
+        module[index], placed[index] = frame.name.startswith(NN_MODULE), bool(frame.file)
     return module, placed if placed.any() else python & ~module
 
 

@@ -28,7 +28,10 @@ _LAYER_INDEX = re.compile(
 
 _LAYER_WORDS = ("ayer", "LAYER", "lock")
 
-_MODULE_NUMBER = re.compile(r"\A(nn\.Module: .*)_\d+\Z", re.DOTALL)
+NN_MODULE = "nn.Module: "
+"""How PyTorch's profiler begins the names of modules."""
+
+_MODULE_NUMBER = re.compile(rf"\A({re.escape(NN_MODULE)}.*)_\d+\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from flame.core.columns import Bool
 from flame.core.model.activities import Activities
 from flame.core.model.frames import Frame, FrameTable, Kind
 from flame.core.model.profile import Profile
+from flame.core.names.rename import NN_MODULE
 
-_PYTHON = "nn.Module: "
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*\.\d+(?:\.\w+)*")
 """A path with the number of a layer, ``model.layers.3.mlp``."""
 _DETAILS = ("TrainableParams=", "StaticParams=")
@@ -24,7 +24,7 @@ _KEPT: WeakKeyDictionary[FrameTable, Bool] = WeakKeyDictionary()
 def is_module(frame: Frame) -> bool:
     """Tell whether ``frame`` is the call of a module."""
     if frame.kind == Kind.PYTHON:
-        return frame.name.startswith(_PYTHON)
+        return frame.name.startswith(NN_MODULE)
     if frame.kind != Kind.NVTX:
         return False
     return bool(_PATH.fullmatch(frame.name)) or frame.get("detail").startswith(_DETAILS)

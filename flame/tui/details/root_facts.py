@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flame.core.analysis.heaviest import MODULE, HeavyFrame, HeavyFrames, find_heaviest
+from flame.core.analysis.heaviest import HeavyFrame, HeavyFrames, find_heaviest
 from flame.core.analysis.utilization import (
     IdleGap,
     Utilization,
@@ -20,6 +20,7 @@ from flame.core.columns import I8
 from flame.core.errors import InputError
 from flame.core.model.profile import Profile
 from flame.core.model.tree import StackTree
+from flame.core.names.rename import NN_MODULE
 from flame.core.projection.weights import Weights, weigh_groups
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.session.session import Projection
@@ -101,7 +102,7 @@ def _weights(shown: Projection) -> Weights:
 def _parts(tree: StackTree, found: HeavyFrames) -> HeaviestParts:
     parts = [
         Part(
-            f"{each.name.removeprefix(MODULE)} {each.place}".rstrip(),
+            f"{each.name.removeprefix(NN_MODULE)} {each.place}".rstrip(),
             each.value,
             _node(tree, each.frames),
         )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from flame.core.model.frames import NO_LAUNCH, Frame, Kind
+from flame.core.names.rename import NN_MODULE
 
 NO_NAME = "[empty]"
 """The name of a frame without one, as our own exports write it."""
@@ -37,7 +38,7 @@ _GROUPS = (
     (Kind.GRAPH, re.compile(r"CUDA graph(?: [0-9]+)?\Z")),
 )
 _INSTRUCTION = re.compile(r"\+0x[0-9a-f]{4,16} ")
-_BUILTIN = ("<built-in ", "<method '", "nn.Module: ")
+_BUILTIN = ("<built-in ", "<method '", NN_MODULE)
 
 
 def parse_frame(text: str) -> Frame:
