@@ -15,17 +15,17 @@ from flame._version import __version__
 if TYPE_CHECKING:
     from flame import exporters
     from flame.core.model.profile import Profile
-    from flame.core.model.tree import Arrangement, StackTree
+    from flame.core.model.tree import StackTree, TreeLayout
     from flame.core.options import LoadOptions
     from flame.core.projection.filter_options import where
     from flame.trace import Trace, load, load_all
 
 __all__ = [
-    "Arrangement",
     "LoadOptions",
     "Profile",
     "StackTree",
     "Trace",
+    "TreeLayout",
     "__version__",
     "exporters",
     "load",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Arrangement": "flame.core.model.tree",
+    "TreeLayout": "flame.core.model.tree",
     "LoadOptions": "flame.core.options",
     "Profile": "flame.core.model.profile",
     "StackTree": "flame.core.model.tree",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from flame.core.loading import many
 from flame.core.model.profile import Profile
-from flame.core.model.tree import Arrangement, StackTree
+from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.names.rename import Rename
 from flame.core.options import LoadOptions, Progress, silent
 from flame.core.projection.filters import Filter
@@ -37,7 +37,7 @@ class Trace:
         rename: tuple[Rename, ...] = (),
         fold: bool = False,
         fold_numbers: bool = False,
-        arrangement: Arrangement | None = None,
+        layout: TreeLayout | None = None,
         forward: bool = True,
     ) -> StackTree:
         """Project the trace to a stack tree; see `flame.core.projection.project.project`.
@@ -55,7 +55,7 @@ class Trace:
             rename=rename,
             fold=fold,
             fold_numbers=fold_numbers,
-            arrangement=arrangement,
+            layout=layout,
             forward=forward,
         )
         return project(self.profile, selection)

@@ -155,7 +155,7 @@ def _drawn(tree: StackTree, line: _Line, width: int) -> str:
 
 def _named(tree: StackTree, line: _Line, room: int) -> str:
     """The names, as many as have room, and in brackets where the innermost is in the sources."""
-    inverted = tree.arrangement.inverted
+    inverted = tree.layout.inverted
     names = [printable(tree.name(node)) for node in line.nodes]
     place = short_place(tree.frames[int(tree.frame[line.nodes[0 if inverted else -1]])])
     behind = f" ({printable(place)})" if place else ""

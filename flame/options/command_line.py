@@ -74,11 +74,11 @@ def options_of(options: LoadOptions, selection: Selection, usual_names: str = "s
     if {selection.naming.kernel_names, usual_names} != {"short"}:
         words += ["--kernel-names", selection.naming.kernel_names]
     words += _naming(selection)
-    arrangement = selection.arrangement
-    words += ["--invert"] * arrangement.inverted
-    words += ["--collapse-recursion"] * arrangement.collapsed
-    if arrangement.order != "weight":
-        words += ["--sort", arrangement.order]
+    layout = selection.layout
+    words += ["--invert"] * layout.inverted
+    words += ["--collapse-recursion"] * layout.collapsed
+    if layout.order != "weight":
+        words += ["--sort", layout.order]
     if selection.colours != "level":
         words += ["--colours", selection.colours]
     return words

@@ -15,7 +15,7 @@ from flame.core.projection.filter_kinds import FILTER_KINDS
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-    from flame.core.model.tree import Arrangement
+    from flame.core.model.tree import TreeLayout
     from flame.core.options import LoadOptions
     from flame.core.projection.filters import Filter
     from flame.core.projection.labels import Naming
@@ -174,7 +174,7 @@ def selection_of(args: argparse.Namespace, kernel_names: str = "base") -> Select
         where=_filters(args),
         metric=args.metric,
         naming=_naming(args, kernel_names, args.fold_layers or named.fold),
-        arrangement=_arrangement(args),
+        layout=_layout(args),
         colours=args.colours,
         forward=args.forward,
     )
@@ -214,7 +214,7 @@ def _naming(args: argparse.Namespace, kernel_names: str, fold: bool) -> Naming:
     return Naming(names, args.shapes, rename, fold, args.fold_numbers)
 
 
-def _arrangement(args: argparse.Namespace) -> Arrangement:
-    from flame.core.model.tree import Arrangement
+def _layout(args: argparse.Namespace) -> TreeLayout:
+    from flame.core.model.tree import TreeLayout
 
-    return Arrangement(args.invert, args.collapse_recursion, args.sort)
+    return TreeLayout(args.invert, args.collapse_recursion, args.sort)

@@ -19,7 +19,7 @@ from flame.core.errors import InputError, UsageError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.frames import ACTIVITY_KINDS
 from flame.core.model.metrics import METRICS
-from flame.core.model.tree import ORDERS, Arrangement
+from flame.core.model.tree import ORDERS, TreeLayout
 from flame.core.names.rename import parse_rename
 from flame.core.options import LoadOptions
 from flame.core.projection.filters import (
@@ -111,14 +111,14 @@ namings = st.builds(
 )
 USUAL = Naming("short", numbers=True)
 USUAL_SELECTION = Selection(naming=USUAL)
-arrangements = st.builds(Arrangement, st.booleans(), st.booleans(), st.sampled_from(ORDERS))
+layouts = st.builds(TreeLayout, st.booleans(), st.booleans(), st.sampled_from(ORDERS))
 selections = st.builds(
     Selection,
     levels,
     wheres,
     st.none() | st.sampled_from([metric.key for metric in METRICS]),
     namings,
-    arrangements,
+    layouts,
     st.sampled_from(COLOURS),
     st.booleans(),
 )
@@ -362,7 +362,7 @@ def test_the_options_of_a_state_come_before_those_given(
         "count",
         (Streams((7, 9)),),
     )
-    assert selection.arrangement.inverted
+    assert selection.layout.inverted
     assert state is not None
     assert state.view == "top"
     assert opened(f"flame view new.sqlite --state {file}")[0] == ["new.sqlite"]

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from flame.core.errors import NoMatchError
 from flame.core.loading.many import load
 from flame.core.model.profile import Profile
-from flame.core.model.tree import Arrangement, StackTree
+from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
 from flame.core.projection.filters import MinShare, Time
@@ -88,9 +88,9 @@ class Case:
     chosen: dict[str, Any] = field(default_factory=dict)
 
     def shown(self, profile: Profile) -> Projection:
-        arrangement = Arrangement(self.shape.inverted, self.shape.collapsed)
+        layout = TreeLayout(self.shape.inverted, self.shape.collapsed)
         filters = where(**self.shape.filters, **self.chosen)
-        return project(profile, Selection(LEVELS, filters, self.metric, arrangement=arrangement))
+        return project(profile, Selection(LEVELS, filters, self.metric, layout=layout))
 
     def plain(self, rows: Iterable[Row]) -> list[Seen]:
         return seen(rows, LEVELS, self.metric, self.shape, self.chosen)
@@ -606,7 +606,7 @@ def test_the_end_of_a_brush_is_the_end_of_its_last_cell() -> None:
 
 
 def weight(profile: Profile, metric: str, *filters: Any, **arranged: Any) -> int:
-    selection = Selection(LEVELS, filters, metric, arrangement=Arrangement(**arranged))
+    selection = Selection(LEVELS, filters, metric, layout=TreeLayout(**arranged))
     try:
         return int(project_selection(profile, selection).total[0])
     except NoMatchError:
@@ -631,7 +631,7 @@ def check_algebra(profile: Profile, pattern: str, metric: str) -> None:
     assert weight(profile, metric, collapsed=True) == total
     folded = project_selection(profile, Selection(LEVELS, (), metric, Naming(fold=True)))
     assert int(folded.total[0]) == total
-    inverted = project_tree(profile, LEVELS, metric=metric, arrangement=Arrangement(inverted=True))
+    inverted = project_tree(profile, LEVELS, metric=metric, layout=TreeLayout(inverted=True))
     first = {inverted.name(n): int(inverted.total[n]) for n in inverted.children(0)}
     sums = TopTable(whole).totals
     own = zip(sums.frame.tolist(), sums.own.tolist(), sums.count.tolist(), strict=True)

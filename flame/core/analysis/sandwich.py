@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flame.core.columns import I4, I8, Column, distinct, expand_ranges, sum_by
-from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
+from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
 from flame.core.projection.tree_builder import BreadthFirst, lay_out_preorder
 
 
@@ -44,7 +44,7 @@ def sandwich(tree: StackTree, frame: int) -> Sandwich:
     outer = outermost_places(tree, frame)
     above = _merge(tree, _chains(tree, outer))
     below = _subtree(tree, int(outer[0])) if len(outer) == 1 else _merge(tree, _below(tree, outer))
-    if tree.arrangement.inverted:
+    if tree.layout.inverted:
         above, below = below, above
     return Sandwich(frame, above, below)
 
@@ -146,7 +146,7 @@ def _subtree(tree: StackTree, node: int) -> StackTree:
         end=tree.end[below] - np.int32(node),
         own=tree.own[below],
         own_count=tree.own_count[below],
-        arrangement=Arrangement(),
+        layout=TreeLayout(),
         node_of_group=NO_GROUPS,
         parts=None,
     )

@@ -22,7 +22,7 @@ NO_GROUPS: I4 = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class TreeLayout:
     """Say how stacks become a tree: turned round, recursion collapsed, siblings in which order.
 
     ``inverted``: bottom-up, the leaf first; ``collapsed``: frames right below the same frame are
@@ -92,7 +92,7 @@ class StackTree:
     end: I4
     own: I8
     own_count: I8
-    arrangement: Arrangement = field(default_factory=Arrangement)
+    layout: TreeLayout = field(default_factory=TreeLayout)
     node_of_group: I4 = field(default_factory=NO_GROUPS.copy, repr=False)
     parts: GroupParts | None = field(default=None, repr=False)
 
@@ -138,7 +138,7 @@ class StackTree:
         return self.frames[int(self.frame[node])].kind
 
     def children(self, node: int) -> list[int]:
-        """List the children of ``node``, in the order of the tree's arrangement."""
+        """List the children of ``node``, in the order of the tree's layout."""
         children = []
         child = node + 1
         while child < self.end[node]:
@@ -279,7 +279,7 @@ class Node:
 
     @property
     def children(self) -> list[Node]:
-        """Children, in the order of the tree's arrangement."""
+        """Children, in the order of the tree's layout."""
         return [Node(self.tree, child) for child in self.tree.children(self.index)]
 
     def __iter__(self) -> Iterator[Node]:

@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column, distinct
 from flame.core.model.activities import Activities
 from flame.core.model.profile import Profile
-from flame.core.model.tree import Arrangement
+from flame.core.model.tree import TreeLayout
 from flame.core.projection.levels import MADE_LEVELS, SAMPLE_LEVELS, STACK_LEVELS
 from flame.core.projection.modules import modules_among
 
@@ -121,12 +121,12 @@ def _single_frames(profile: Profile, table: Activities, kept: I8, level: str) ->
     return column
 
 
-def arrange_stacks(stacks: StackColumns, arrangement: Arrangement) -> StackColumns:
-    """Collapse recursion in ``stacks`` and turn them round as ``arrangement`` says."""
+def arrange_stacks(stacks: StackColumns, layout: TreeLayout) -> StackColumns:
+    """Collapse recursion in ``stacks`` and turn them round as ``layout`` says."""
     frames = stacks.frames
-    if arrangement.collapsed:
+    if layout.collapsed:
         frames = tuple(_collapse(frames, len(stacks.rows)))
-    return StackColumns(stacks.rows, frames[::-1] if arrangement.inverted else frames)
+    return StackColumns(stacks.rows, frames[::-1] if layout.inverted else frames)
 
 
 def _collapse(frames: Iterable[Column], size: int) -> Iterator[Column]:

@@ -39,7 +39,7 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     metrics and for wrong expressions.
     """
     selection = selection or Selection()
-    filters, arrangement = selection.where, selection.arrangement
+    filters, layout = selection.where, selection.layout
     profile = shown_profile(profile, selection)
     metric, levels = _metric_and_levels(profile, selection)
     labels = exact = labels_of(profile, selection.naming, profile.table(metric))
@@ -51,15 +51,13 @@ def project(profile: Profile, selection: Selection | None = None) -> StackTree:
     _check_match(profile, filters, shown)
     if exact is not labels:
         shown = shown.rename(labels.shown)
-    nodes, node = build_nodes(arrange_stacks(shown, arrangement), stacks.weights)
+    nodes, node = build_nodes(arrange_stacks(shown, layout), stacks.weights)
     del shown
     stacks = stacks.drop_columns()
     nodes, node = prune_small(nodes, node, filters, profile.grouping.rest)
     key = _sibling_key(profile, selection, metric, labels, nodes, stacks, node)
 
-    tree = lay_out_preorder(
-        nodes, profile.frames, labels.text, metric, levels, arrangement, key, node
-    )
+    tree = lay_out_preorder(nodes, profile.frames, labels.text, metric, levels, layout, key, node)
     return tree.assign_groups(stacks.unit_of_group, stacks.unit if stacks.split else None)
 
 
@@ -108,9 +106,9 @@ def _sibling_key(
     node: Column,
 ) -> I8 | None:
     """Make the sort key of siblings, i8[nodes]; None: by weight. ``node``: that of every stack."""
-    if selection.arrangement.order == "name":
+    if selection.layout.order == "name":
         return labels.rank[nodes.frame]
-    if selection.arrangement.order == "start":
+    if selection.layout.order == "start":
         return nodes.minima(_first_starts(profile, selection, metric, len(nodes), stacks, node))
     return None
 

@@ -1,11 +1,11 @@
-"""Say what to show of a profile: levels, filters, metric, naming and arrangement together."""
+"""Say what to show of a profile: levels, filters, metric, naming and layout of the tree."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from flame.core.errors import UsageError
-from flame.core.model.tree import Arrangement
+from flame.core.model.tree import TreeLayout
 from flame.core.names.rename import Rename
 from flame.core.projection.filters import Filter
 from flame.core.projection.labels import Naming
@@ -27,7 +27,7 @@ class Selection:
     where: tuple[Filter, ...] = ()
     metric: str | None = None
     naming: Naming = field(default_factory=Naming)
-    arrangement: Arrangement = field(default_factory=Arrangement)
+    layout: TreeLayout = field(default_factory=TreeLayout)
     colours: str = "level"
     forward: bool = True
 
@@ -47,7 +47,7 @@ def select(
     rename: tuple[Rename, ...] = (),
     fold: bool = False,
     fold_numbers: bool = False,
-    arrangement: Arrangement | None = None,
+    layout: TreeLayout | None = None,
     forward: bool = True,
 ) -> Selection:
     """Make a `Selection` from values as users write them; ``levels`` may be ``"nvtx,kernel"``.
@@ -59,5 +59,5 @@ def select(
     if levels and shapes:
         levels = add_shapes(levels)
     naming = Naming(kernel_names, shapes, rename, fold, fold_numbers)
-    how = arrangement or Arrangement()
+    how = layout or TreeLayout()
     return Selection(levels, where, metric, naming, how, forward=forward)

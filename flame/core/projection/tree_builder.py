@@ -11,7 +11,7 @@ import numpy as np
 from flame.core.columns import I4, I8, Bool, Column, distinct, run_starts, sum_by
 from flame.core.model.frames import FrameTable
 from flame.core.model.metrics import Metric
-from flame.core.model.tree import NO_GROUPS, Arrangement, StackTree
+from flame.core.model.tree import NO_GROUPS, StackTree, TreeLayout
 from flame.core.projection.filters import Filter, MinShare
 from flame.core.projection.level_columns import StackColumns
 from flame.core.projection.weights import Weights
@@ -240,7 +240,7 @@ def lay_out_preorder(
     text: Sequence[str],
     metric: Metric,
     levels: tuple[str, ...],
-    arrangement: Arrangement | None = None,
+    layout: TreeLayout | None = None,
     key: I8 | None = None,
     node_of_group: Column = NO_GROUPS,
 ) -> StackTree:
@@ -267,6 +267,6 @@ def lay_out_preorder(
         end,
         columns.take("own")[old],
         columns.take("own_count")[old].astype(np.int64),
-        arrangement or Arrangement(),
+        layout or TreeLayout(),
         groups,
     )

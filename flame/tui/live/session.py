@@ -84,6 +84,6 @@ def _nothing(profile: Profile, selection: Selection) -> StackTree:
         root + 1,
         none,
         none,
-        selection.arrangement,
+        selection.layout,
         np.full(len(profile.table(metric).groups), -1, np.int32),
     )

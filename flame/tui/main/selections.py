@@ -8,7 +8,7 @@ from dataclasses import replace
 from flame.core.analysis.wording import terms_of
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
-from flame.core.model.tree import ORDERS, Arrangement
+from flame.core.model.tree import ORDERS, TreeLayout
 from flame.core.names.framework import joined
 from flame.core.projection.filters import Filter, HideFramework
 from flame.core.projection.levels import default_levels
@@ -142,17 +142,17 @@ def _usual_levels(screen: ShownScreen) -> tuple[str, ...]:
     return default_levels(screen.session.profile, screen.shown.metric, screen.wanted.naming)
 
 
-# Arrangement
+# Layout of the tree
 
 
 def invert(screen: ShownScreen) -> Outcome:
     """Turn the tree upside down, or back."""
-    return _arrange(screen.wanted, inverted=not screen.wanted.arrangement.inverted)
+    return _lay_out(screen.wanted, inverted=not screen.wanted.layout.inverted)
 
 
 def collapse(screen: ShownScreen) -> Outcome:
     """Collapse frames directly below themselves, or no longer."""
-    return _arrange(screen.wanted, collapsed=not screen.wanted.arrangement.collapsed)
+    return _lay_out(screen.wanted, collapsed=not screen.wanted.layout.collapsed)
 
 
 def change_order(screen: ShownScreen, step: int) -> Outcome:
@@ -160,13 +160,13 @@ def change_order(screen: ShownScreen, step: int) -> Outcome:
     note = screen.pane.sort(step)
     if note is not None:
         return note
-    place = ORDERS.index(screen.wanted.arrangement.order) + step
-    return _arrange(screen.wanted, order=ORDERS[place % len(ORDERS)])
+    place = ORDERS.index(screen.wanted.layout.order) + step
+    return _lay_out(screen.wanted, order=ORDERS[place % len(ORDERS)])
 
 
-def _arrange(wanted: Selection, **changes: object) -> Outcome:
-    arrangement: Arrangement = replace(wanted.arrangement, **changes)  # type: ignore[arg-type]
-    return [replace(wanted, arrangement=arrangement)]
+def _lay_out(wanted: Selection, **changes: object) -> Outcome:
+    layout: TreeLayout = replace(wanted.layout, **changes)  # type: ignore[arg-type]
+    return [replace(wanted, layout=layout)]
 
 
 # Names and colours

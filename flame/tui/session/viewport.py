@@ -146,7 +146,7 @@ class Viewport:
         held = self.held(self.layout.joined.members(node))
         if not len(held):
             return node
-        return int(held[0 if self.tree.arrangement.inverted else -1])
+        return int(held[0 if self.tree.layout.inverted else -1])
 
     def widest_at_top(self) -> int:
         """Return the widest frame in the first row of the zoomed part."""

@@ -258,7 +258,7 @@ class Icicle(RowView):
         names = [view.name(member) for member in members]
         named = None if node == view.viewport.innermost(first) else members.index(node)
         room = width - _NUMBERS if width >= _WIDE else width
-        return chain_label(names, room, named, view.tree.arrangement.inverted)
+        return chain_label(names, room, named, view.tree.layout.inverted)
 
     def _numbers(self, node: int, free: int) -> str:
         """Share of the zoomed part and value, as far as there is room."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from flame.core.analysis.sandwich import sandwich
 from flame.core.columns import Bool
-from flame.core.model.tree import Arrangement, StackTree
+from flame.core.model.tree import StackTree, TreeLayout
 from flame.tui.session.carry import matching_frames
 from flame.tui.session.joined_rows import ALL_CLOSED, ALL_OPEN
 from flame.tui.session.query import SearchResult
@@ -30,7 +30,7 @@ class SandwichHalves(NamedTuple):
         ``opened``: with all chains open.
         """
         trees = sandwich(tree, frame)
-        callers = replace(trees.callers, arrangement=Arrangement(inverted=True))
+        callers = replace(trees.callers, layout=TreeLayout(inverted=True))
         halves = cls(TreeView(callers), TreeView(trees.callees))
         for half in halves:
             half.viewport.lay_out(ALL_OPEN if opened else ALL_CLOSED)

@@ -144,12 +144,12 @@ def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
 
     And for backward passes below forward operators, where the trace is ``linked``.
     """
-    arrangement, naming = selection.arrangement, selection.naming
+    layout, naming = selection.layout, selection.naming
     names = naming.kernel_names
     modes = [
-        ("inverted", Action.INVERT.click(), arrangement.inverted),
-        ("recursion collapsed", Action.COLLAPSE.click(), arrangement.collapsed),
-        (f"by {arrangement.order}", Action.SORT.click(1), arrangement.order != usual),
+        ("inverted", Action.INVERT.click(), layout.inverted),
+        ("recursion collapsed", Action.COLLAPSE.click(), layout.collapsed),
+        (f"by {layout.order}", Action.SORT.click(1), layout.order != usual),
         ("layers folded", Action.LEVELS.click(), naming.fold),
         (f"{names} names", Action.KERNEL_NAMES.click(1), names != "short"),
         ("by category", Action.COLOURS.click(), selection.colours == "category"),

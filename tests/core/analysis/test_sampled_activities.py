@@ -15,7 +15,7 @@ from flame.core.analysis.node_activities import NodeActivities
 from flame.core.analysis.search import search
 from flame.core.errors import NoMatchError
 from flame.core.model.frames import SAMPLE_KINDS, Kind
-from flame.core.model.tree import Arrangement
+from flame.core.model.tree import TreeLayout
 from flame.core.projection.filter_options import where
 from flame.core.timeline.highlight import matching_intervals, passing_intervals
 from flame.core.timeline.intervals import timeline
@@ -38,12 +38,12 @@ from tests.support.sampled import Run, runs
 def test_members_of_a_node_are_the_launches_of_its_parts(
     run: Run, levels: str, metric: str, shape: Shape
 ) -> None:
-    profile, arrangement = run.profile(), Arrangement(shape.inverted, shape.collapsed)
+    profile, layout = run.profile(), TreeLayout(shape.inverted, shape.collapsed)
     found = naive(profile, run.rows(), levels, metric)
     assume(is_exact(found))
     filters = where(**shape.filters)
     try:
-        tree = project_tree(profile, levels, filters, metric, arrangement=arrangement)
+        tree = project_tree(profile, levels, filters, metric, layout=layout)
     except NoMatchError:
         return
     members = NodeActivities.from_tree(profile, tree, filters)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.analysis.sandwich import Sandwich, merge_places, sandwich
-from flame.core.model.tree import Arrangement, StackTree
+from flame.core.model.tree import StackTree, TreeLayout
 from tests.support.project_tree import project_tree
 from tests.support.recorded import Path, Recorded, stack_tree
 
@@ -135,7 +135,7 @@ def test_callers_are_callers_in_an_inverted_tree_too(inverted: bool) -> None:
     tree = project_tree(profile, levels=("nvtx", "launch", "kernel"))
     if inverted:
         own: dict[Path, int] = {("gemm", "cudaLaunchKernel", "step"): 5}
-        tree = replace(stack_tree(own), arrangement=Arrangement(inverted=True))
+        tree = replace(stack_tree(own), layout=TreeLayout(inverted=True))
     halves = sandwich(tree, frame_of(tree, "cudaLaunchKernel"))
     assert [halves.callers.name(node) for node in (0, 1)] == ["cudaLaunchKernel", "step"]
     assert [halves.callees.name(node) for node in (0, 1)] == ["cudaLaunchKernel", "gemm"]

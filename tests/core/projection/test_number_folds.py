@@ -16,7 +16,7 @@ import flame
 from flame.core.errors import NoMatchError
 from flame.core.model.profile import Profile
 from flame.core.model.stacks import StackBuilder
-from flame.core.model.tree import Arrangement, StackTree
+from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.projection.filters import HideFrames, HideStacks, ShowStacks, StackFilter
 from flame.core.projection.labels import Naming
 from flame.core.projection.number_folds import labels_of
@@ -80,7 +80,7 @@ def starred_of(paths: Sequence[Names]) -> Starred:
 
 
 def expected(
-    launches: Sequence[Launch], levels: str, arrangement: Arrangement
+    launches: Sequence[Launch], levels: str, layout: TreeLayout
 ) -> Counter[tuple[str, ...]]:
     """Time by path, of what is folded."""
     python = starred_of([launch.python for launch in launches])
@@ -93,9 +93,9 @@ def expected(
             "kernel": [launch.kernel],
         }
         kinds = [(level, name) for level in levels.split(",") for name in parts[level]]
-        if arrangement.collapsed:
+        if layout.collapsed:
             kinds = [one for at, one in enumerate(kinds) if not at or kinds[at - 1] != one]
-        path = tuple(name for _, name in (kinds[::-1] if arrangement.inverted else kinds))
+        path = tuple(name for _, name in (kinds[::-1] if layout.inverted else kinds))
         times[path] += launch.time
     return times
 
@@ -154,15 +154,15 @@ traces = st.lists(
     max_size=5,
 ).map(lambda parts: [launch for part in parts for launch in part])
 level_orders = st.sampled_from(["python,nvtx,kernel", "kernel,nvtx,python", "nvtx", "nvtx,python"])
-arrangements = st.builds(Arrangement, st.booleans(), st.booleans())
+layouts = st.builds(TreeLayout, st.booleans(), st.booleans())
 
 
-@given(traces, level_orders, arrangements)
+@given(traces, level_orders, layouts)
 def test_the_tree_is_the_one_that_sets_of_siblings_make(
-    launches: list[Launch], levels: str, arrangement: Arrangement
+    launches: list[Launch], levels: str, layout: TreeLayout
 ) -> None:
-    tree = project_tree(recorded(launches), levels, fold_numbers=True, arrangement=arrangement)
-    assert own_times(tree) == expected(launches, levels, arrangement)
+    tree = project_tree(recorded(launches), levels, fold_numbers=True, layout=layout)
+    assert own_times(tree) == expected(launches, levels, layout)
     assert tree.total[0] == sum(launch.time for launch in launches)
     assert tree.count[0] == len(launches)
 

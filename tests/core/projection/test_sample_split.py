@@ -19,7 +19,7 @@ from flame.core.model.frames import SMALLER, Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.pc_samples import Sampling
 from flame.core.model.profile import Profile
-from flame.core.model.tree import Arrangement, StackTree
+from flame.core.model.tree import StackTree, TreeLayout
 from flame.core.names.rename import parse_rename
 from flame.core.projection import sample_split as spread
 from flame.core.projection.filter_options import where
@@ -168,12 +168,10 @@ shapes = st.builds(
 def test_filters_and_arrangements_see_instructions_and_reasons(
     run: Run, levels: str, metric: str, shape: Shape
 ) -> None:
-    profile, arrangement = run.profile(), Arrangement(shape.inverted, shape.collapsed)
+    profile, layout = run.profile(), TreeLayout(shape.inverted, shape.collapsed)
     found = naive(profile, run.rows(), levels, metric)
     try:
-        tree = project_tree(
-            profile, levels, where(**shape.filters), metric, arrangement=arrangement
-        )
+        tree = project_tree(profile, levels, where(**shape.filters), metric, layout=layout)
     except NoMatchError:
         # Parts that may be nothing are not there for certain.
         left = [part for part in found if shape.apply(part.path) is not None]
@@ -236,7 +234,7 @@ def test_siblings_stand_by_their_first_start(run: Run, levels: str, metric: str)
     profile = run.profile()
     found = naive(profile, run.rows(), levels, metric)
     assume(is_exact(found))
-    tree = project_tree(profile, levels, metric=metric, arrangement=Arrangement(order="start"))
+    tree = project_tree(profile, levels, metric=metric, layout=TreeLayout(order="start"))
     starts = profile.activities.start
     firsts: dict[Stack, int] = {}
     for part in found:
@@ -252,7 +250,7 @@ def test_siblings_stand_by_their_first_start(run: Run, levels: str, metric: str)
 @given(runs, orders)
 def test_siblings_stand_by_name(run: Run, levels: str) -> None:
     profile = run.profile()
-    tree = project_tree(profile, levels, arrangement=Arrangement(order="name"))
+    tree = project_tree(profile, levels, layout=TreeLayout(order="name"))
     rank = exact_labels(profile.frames, Naming()).rank
     for node in range(len(tree)):
         ordered = rank[tree.frame[tree.children(node)]].tolist()
@@ -261,7 +259,7 @@ def test_siblings_stand_by_name(run: Run, levels: str) -> None:
 
 def test_instructions_stand_by_offset_where_siblings_stand_by_name() -> None:
     run = one_kernel(((2, 2, 0, 5), (2, 0, 0, 9), (2, 1, 0, 7)))
-    tree = project_tree(run.profile(), "sass", arrangement=Arrangement(order="name"))
+    tree = project_tree(run.profile(), "sass", layout=TreeLayout(order="name"))
     names = [tree.name(node) for node in tree.children(0)]
     assert names == ["softmax+0x0", "softmax+0x40", "softmax+0x400"]
 

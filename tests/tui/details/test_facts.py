@@ -16,7 +16,7 @@ from flame.core.loading.many import load
 from flame.core.model.frames import NO_LAUNCH
 from flame.core.model.launches import LaunchConfig
 from flame.core.model.meta import Process, Source
-from flame.core.model.tree import Arrangement
+from flame.core.model.tree import TreeLayout
 from flame.core.projection.filters import Filter, Streams, Time
 from flame.core.projection.selection import Selection
 from flame.tui.details import collector
@@ -114,7 +114,7 @@ def test_the_root_has_no_parents(path: Path) -> None:
 
 
 def test_in_an_inverted_tree_the_same_activities_count(path: Path) -> None:
-    selection = Selection(arrangement=Arrangement(inverted=True))
+    selection = Selection(layout=TreeLayout(inverted=True))
     shown = project(load(path), selection)
     found = facts_of(shown, "gemm", "step")
     assert found.spread is not None

@@ -21,7 +21,7 @@ from flame.core.live.feed import RecordingFeed
 from flame.core.live.status import Rates, SourceState
 from flame.core.live.sums import samples as live_samples
 from flame.core.live.window import ALL, LAST_10, SECOND, LiveWindow
-from flame.core.model.tree import Arrangement
+from flame.core.model.tree import TreeLayout
 from flame.core.options import LoadOptions
 from flame.core.projection.labels import Naming
 from flame.core.projection.selection import Selection
@@ -37,7 +37,7 @@ from tests.tui.conftest import User
 from tests.tui.recording import MS, Recording
 
 ATTN, SOFTMAX, MLP = ("step", "attn", "gemm"), ("step", "attn", "softmax"), ("step", "mlp", "gemm")
-BY_NAME = Selection(("nvtx", "kernel"), arrangement=Arrangement(order="name"))
+BY_NAME = Selection(("nvtx", "kernel"), layout=TreeLayout(order="name"))
 
 
 class Viewer(User):
@@ -219,7 +219,7 @@ async def test_an_update_keeps_what_the_user_has_chosen(recording: Recording) ->
         recording.run(ATTN)
         await user.shows(4)
         assert user.screen.shown.metric.key == metric == "count"
-        assert user.screen.shown.selection.arrangement.inverted
+        assert user.screen.shown.selection.layout.inverted
         assert user.selected == selected == "gemm"
         found = user.screen.view.matches.result
         assert found is not None and found.matches.total == 3

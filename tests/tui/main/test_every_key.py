@@ -43,7 +43,7 @@ class Seen(NamedTuple):
     where: object
     levels: tuple[str, ...]
     metric: str
-    arrangement: object
+    layout: object
     names: str
     colours: str
     search: str
@@ -75,7 +75,7 @@ def look(user: User) -> Seen:
         shown.selection.where,
         shown.view.tree.levels,
         shown.metric.key,
-        shown.selection.arrangement,
+        shown.selection.layout,
         shown.selection.naming.kernel_names,
         shown.selection.colours,
         screen.finder.query.text if screen.finder.query else "",
@@ -164,8 +164,8 @@ EVERYWHERE: dict[str, Check] = {
     "farther": Check(ZOOM, ("plus",)),
     "pan_left": Check(ZOOM, ("plus", "plus")),
     "pan_right": Check(ZOOM, ("plus", "plus", "comma")),
-    "undo": Check(changed("arrangement"), ("c",)),
-    "redo": Check(changed("arrangement"), ("c", "z")),
+    "undo": Check(changed("layout"), ("c",)),
+    "redo": Check(changed("layout"), ("c", "z")),
     "search": Check(changed("typing")),
     "next_match": Check(SELECTED, ("slash", *"layers|tiny", "enter")),
     "previous_match": Check(SELECTED, ("slash", *"layers|tiny", "enter")),
@@ -195,10 +195,10 @@ EVERYWHERE: dict[str, Check] = {
     **{f"level_{level}": Check(noted("no PC samples: --ncu")) for level in ("sass", "stall")},
     "kernel_names": Check(changed("names")),
     "colours": Check(changed("colours")),
-    "collapse": Check(changed("arrangement")),
+    "collapse": Check(changed("layout")),
     "forward": Check(noted("no links from backward to forward operators")),
     "numbers": Check(noted("no names here that differ only in numbers")),
-    "sort": Check(changed("arrangement")),
+    "sort": Check(changed("layout")),
     "details": Check(lambda before, after: before.details[0] != after.details[0]),
     "details_up": Check(changed("details"), ("right_square_bracket",)),
     "details_down": Check(changed("details")),
@@ -225,7 +225,7 @@ IN: dict[str, dict[str, Check]] = {
         "page_up": ANYTHING,
         "page_down": ANYTHING,
         "chain": Check(noted("no frames to join here")),
-        "invert": Check(changed("arrangement")),
+        "invert": Check(changed("layout")),
     },
     "sandwich": {
         "left": Check(SELECTED, ("down", "right")),

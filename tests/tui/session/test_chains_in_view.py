@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flame.core.model.frames import Frame, Kind
-from flame.core.model.tree import Arrangement, StackTree
+from flame.core.model.tree import StackTree, TreeLayout
 from flame.options.state import decode, encode
 from flame.tui.main.place import go_to, state_of
 from flame.tui.session.carry import LiveBookmark, carry
@@ -254,7 +254,7 @@ def test_the_state_says_what_is_open() -> None:
 
 
 def test_an_inverted_chain_is_stood_for_by_its_first_frame() -> None:
-    shown = TreeView(replace(TREE, arrangement=Arrangement(inverted=True)), 100)
+    shown = TreeView(replace(TREE, layout=TreeLayout(inverted=True)), 100)
     shown.cursor.move_down()
     assert selected(shown) == "a"
 

@@ -258,7 +258,7 @@ async def test_a_subject_that_is_gone_is_said_and_comes_back(decode: Path) -> No
 async def test_the_callers_of_an_inverted_tree_stand_above_too(decode: Path) -> None:
     async with open_app(decode) as user:
         await user.press("i")
-        assert user.screen.shown.view.tree.arrangement.inverted
+        assert user.screen.shown.view.tree.layout.inverted
         await sandwich_of(user, "model.layers.0")
         assert row(user, "generate") == 0
         assert "▏model.layers.0.mlp" in user.read("callees")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flame.core.loading.many import load
-from flame.core.model.tree import Arrangement
+from flame.core.model.tree import TreeLayout
 from flame.core.projection.filters import Time
 from flame.core.projection.labels import Naming
 from flame.core.projection.project import project
@@ -100,8 +100,8 @@ def test_the_header_tells_gpus_apart_where_there_is_room(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("width", [60, 140])
 def test_the_header_says_what_is_other_than_usual(decode: Path, width: int) -> None:
-    arrangement = Arrangement(inverted=True, order="name")
-    profile, turned = load(decode), Selection(naming=Naming("short"), arrangement=arrangement)
+    layout = TreeLayout(inverted=True, order="name")
+    profile, turned = load(decode), Selection(naming=Naming("short"), layout=layout)
     line = header.header("decode.sqlite", profile, turned, project(profile, turned), PALETTE, width)
     assert "inverted  by name  GPU time" in text(line)
     assert line_width(line) <= width

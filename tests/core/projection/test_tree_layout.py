@@ -1,4 +1,4 @@
-"""Filters on stacks, the least share and the arrangement of a tree, against plain rows of texts."""
+"""Filters on stacks, the least share and the layout of a tree, against plain rows of texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from flame.core.loading.many import load
 from flame.core.model.frames import Kind
 from flame.core.model.metrics import metric_of
 from flame.core.model.profile import Profile
-from flame.core.model.tree import ORDERS, Arrangement, StackTree
+from flame.core.model.tree import ORDERS, StackTree, TreeLayout
 from flame.core.options import LoadOptions
 from flame.core.projection.filter_options import where
 from flame.core.projection.filters import MinShare, passing_rows
@@ -85,11 +85,9 @@ def project(
     **more: Any,
 ) -> StackTree | None:
     """The tree under `shape` and `more` filters; None where nothing is left."""
-    arrangement = Arrangement(shape.inverted, shape.collapsed)
+    layout = TreeLayout(shape.inverted, shape.collapsed)
     try:
-        return project_tree(
-            profile, levels, where(**shape.filters, **more), metric, arrangement=arrangement
-        )
+        return project_tree(profile, levels, where(**shape.filters, **more), metric, layout=layout)
     except NoMatchError:
         return None
 
@@ -262,7 +260,7 @@ def test_siblings_stand_in_order(
     script: Script, levels: tuple[str, ...], metric: str, order: Any, trace_file: Path
 ) -> None:
     profile, rows = loaded(script, trace_file)
-    tree = project_tree(profile, levels, metric=metric, arrangement=Arrangement(order=order))
+    tree = project_tree(profile, levels, metric=metric, layout=TreeLayout(order=order))
     assert found(tree) == shaped(weighed(rows, levels, metric), Shape())
     assert_preorder(tree)
     key = sort_key(tree, order, rows, levels)
@@ -371,7 +369,7 @@ def test_a_tree_without_any_value_has_no_small_frames() -> None:
 def test_numbers_in_names_are_sorted_by_value() -> None:
     names = ["layer.10", "layer.9", "layer.09b", "layer", "Layer.11", "layer." + "9" * 5000]
     profile = recorded(dict.fromkeys(names, 1))
-    tree = project_tree(profile, "kernel", arrangement=Arrangement(order="name"))
+    tree = project_tree(profile, "kernel", layout=TreeLayout(order="name"))
     ordered = ["Layer.11", "layer", "layer.9", "layer.09b", "layer.10", "layer." + "9" * 5000]
     assert [tree.name(node) for node in tree.children(0)] == ordered
 
@@ -383,7 +381,7 @@ def test_the_first_start_is_that_of_what_passes() -> None:
     orders = {}
     for window in (None, "5ns/"):
         tree = project_tree(
-            trace.profile(), "kernel", where(time=window), arrangement=Arrangement(order="start")
+            trace.profile(), "kernel", where(time=window), layout=TreeLayout(order="start")
         )
         orders[window] = [tree.name(node) for node in tree.children(0)]
     assert orders == {None: ["both", "late"], "5ns/": ["late", "both"]}
@@ -399,7 +397,7 @@ def test_a_wrong_expression_names_its_option(option: str, pattern: str) -> None:
 
 def test_an_unknown_order_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="unknown order 'size': choose from weight, name, start"):
-        Arrangement(order="size")  # type: ignore[arg-type]
+        TreeLayout(order="size")  # type: ignore[arg-type]
 
 
 @needs_traces
