@@ -6,7 +6,6 @@ the shares of a list add up to at most all, and no list begins with what is arou
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,17 +15,13 @@ from flame.core.analysis.wording import short_place
 from flame.core.columns import I4, I8, Bool, distinct, sum_by
 from flame.core.model.activities import NONE
 from flame.core.model.frames import COPIES, Kind
+from flame.core.model.grouping import category_of_frame
 from flame.core.model.profile import Profile
+from flame.core.names.kernel_category import COMMUNICATION
 from flame.core.names.rename import NN_MODULE
 from flame.core.projection.labels import Labels, Naming
 from flame.core.projection.number_folds import labels_of
 from flame.core.projection.weights import Weights
-
-_COMMUNICATION = re.compile(
-    "nccl|rccl|nvshmem|mscclpp|deep_?ep|cross_device_reduce"
-    "|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all",
-    re.IGNORECASE,
-)
 
 
 class HeavyFrame(NamedTuple):
@@ -100,8 +95,8 @@ def _communicate(profile: Profile) -> Bool:
     """Which groups are of kernels that communicate, bool[groups]."""
     groups = profile.activities.groups
     used = np.unique(groups.frame[groups.kind == Kind.KERNEL])
-    names = (profile.frames[frame].name for frame in used.tolist())
-    found = [bool(_COMMUNICATION.search(name)) for name in names]
+    frames = (profile.frames[frame] for frame in used.tolist())
+    found = [category_of_frame(frame) == COMMUNICATION for frame in frames]
     return np.isin(groups.frame, used[np.array(found, bool)])
 
 

@@ -31,8 +31,8 @@ CATEGORIES = (
 RULES: tuple[tuple[str, str], ...] = (
     (
         COMMUNICATION,
-        r"nccl|rccl|\ball ?reduce\b|\ball ?gather\b|\breduce ?scatter\b|\ball ?to ?all|multimem"
-        r"|nvshmem|cross device reduce|\b(?:one|two) shot\b|userbuffers|deep ep\b",
+        r"nccl|rccl|mscclpp|nvshmem|multimem|\ball ?reduce\b|\ball ?gather\b"
+        r"|\breduce ?scatter\b|\ball ?to ?all|cross device reduce|\b(?:one|two) shot\b|userbuffers|deep ep\b",
     ),
     # What compilers call by the shape of its loops: torch.compile, nvFuser
     (ELEMENTWISE, r"^triton poi\b|^nvfuser pointwise\b|elementwise kernel with index"),

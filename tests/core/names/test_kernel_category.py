@@ -33,6 +33,8 @@ NATIVE = "void at::native::"
         ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgs)", COMMUNICATION),
         ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(RankData*)", COMMUNICATION),
         ("void deep_ep::internode_ll::dispatch<true, 3, 7168>(void*)", COMMUNICATION),
+        ("void mscclpp::allgather0<4>(DeviceHandle*)", COMMUNICATION),
+        ("nvshmemi_proxy_quiet", COMMUNICATION),
         ("triton_per_fused_native_layer_norm_3", NORMALISATION),
         ("triton_red_fused_add_mean_0", NORMALISATION),
         ("triton_tem_fused_mm_5", MATRIX),
