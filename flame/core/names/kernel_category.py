@@ -32,7 +32,8 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         COMMUNICATION,
         r"nccl|rccl|mscclpp|nvshmem|multimem|\ball ?reduce\b|\ball ?gather\b"
-        r"|\breduce ?scatter\b|\ball ?to ?all|cross device reduce|\b(?:one|two) shot\b|userbuffers|deep ep\b",
+        r"|\breduce ?scatter\b|\ball ?to ?all|cross device reduce|\b(?:one|two) shot\b"
+        r"|userbuffers|deep ep\b",
     ),
     # What compilers call by the shape of its loops: torch.compile, nvFuser
     (ELEMENTWISE, r"^triton poi\b|^nvfuser pointwise\b|elementwise kernel with index"),

@@ -11,10 +11,8 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from flame.core.errors import FlameError, UsageError
 from flame.core.model.tree import Order
 from flame.core.projection.filters import Filter
-from flame.core.projection.selection import Selection
 from flame.options.config import Config
 from flame.options.state import AppState
 from flame.tui.dialogs.levels import LevelsChoice
@@ -22,8 +20,7 @@ from flame.tui.main import actions, selections
 from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import empty_lines, greeting
 from flame.tui.main.place import go_to, state_of
-from flame.tui.session.finder import Searched, TreeFinder
-from flame.tui.session.projector import Projected, Projector
+from flame.tui.main.projection_screen import ProjectionScreen
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
@@ -39,13 +36,8 @@ from flame.tui.views.icicle_pane import IciclePane
 from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
-from flame.tui.widgets.flame_screen import FlameScreen
 from flame.tui.widgets.header import frame_status, search_status
 from flame.tui.widgets.pages import Page, coverage_lines, help_lines
-
-PATIENCE = 0.15
-"""Seconds that work may take before the status line says that it runs."""
-
 
 _P = ParamSpec("_P")
 
@@ -62,7 +54,7 @@ def _applied(
     return method
 
 
-class MainScreen(FlameScreen):
+class MainScreen(ProjectionScreen):
     """Show one loaded trace, by the commands ``KEYS``, siblings in ``USUAL_ORDER`` at first."""
 
     KEYS: ClassVar[Sequence[Command]] = COMMANDS
@@ -79,31 +71,14 @@ class MainScreen(FlameScreen):
         config: Config | None = None,
         keymap: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(remapped(self.KEYS, keymap or {}))
+        super().__init__(session, shown, remapped(self.KEYS, keymap or {}))
         self.config = config or Config()
         self.keymap = keymap or {}
-        self.projector = Projector(session, shown, self.post_message)
-        self.finder = TreeFinder(self.post_message)
         self.parts = MainLayout(shown, self.USUAL_ORDER, self._empty, self.ADAPTS)
         self.pane = self.parts.panes[0]
         self._state = state or AppState()
         self._hover = -1
         self.set_class(not self.config.details, "-no-details")
-
-    @property
-    def session(self) -> Session:
-        """What has been loaded, or recorded up to the moment that is shown."""
-        return self.projector.session
-
-    @property
-    def shown(self) -> Projection:
-        """The projection on screen."""
-        return self.projector.shown
-
-    @property
-    def wanted(self) -> Selection:
-        """What was last asked for."""
-        return self.projector.wanted
 
     @property
     def view(self) -> TreeView:
@@ -114,10 +89,6 @@ class MainScreen(FlameScreen):
     def pane_name(self) -> str:
         """How options and states spell the view that is shown."""
         return self.pane.name_
-
-    @property
-    def searched(self) -> Query | None:
-        return self.finder.query
 
     @property
     def busy(self) -> bool:
@@ -187,40 +158,6 @@ class MainScreen(FlameScreen):
         self.pane = pane
         self.parts.turn_to(pane)
         self.key_line.update()
-
-    # Projecting
-
-    def _project(self, *candidates: Selection) -> None:
-        """Show the first of ``candidates`` that has anything, as soon as it is worked out."""
-        self.projector.ask(list(candidates), self.finder.query)
-        self.set_timer(PATIENCE, self._say_pending)
-
-    def apply(self, outcome: selections.Outcome) -> None:
-        """Show the selections that an action has come to, or its note."""
-        if isinstance(outcome, str):
-            self._show(outcome)
-        elif outcome:
-            self._project(*outcome)
-
-    def _say_pending(self) -> None:
-        if self.projector.busy or self.finder.busy:
-            self._show("working …")
-
-    @on(Projected)
-    def _projected(self, message: Projected) -> None:
-        outcome = self.projector.take(message)
-        if isinstance(outcome, FlameError):
-            self._show(str(outcome), "warning")
-        elif outcome is not None:
-            self._take()
-            result = outcome.found
-            if (result.query if result else None) != self.finder.query:
-                self._search(self.finder.query)
-
-    @on(Searched)
-    def _searched(self, message: Searched) -> None:
-        if self.finder.take(message):
-            self._show()
 
     @on(Pane.Changed)
     def _pane_changed(self, message: Pane.Changed) -> None:
@@ -317,16 +254,6 @@ class MainScreen(FlameScreen):
         else:
             self.shown.view.reset()
             self._show()
-
-    def _search(self, query: Query | None) -> None:
-        try:
-            self.finder.search(self.shown.view, query)
-        except UsageError as error:
-            self.finder.search(self.shown.view, None)
-            self._show(str(error), "warning")
-        else:
-            self._show()
-            self.set_timer(PATIENCE, self._say_pending)
 
     def action_match(self, step: int) -> None:
         searched = self.shown.view.matches.result is not None
