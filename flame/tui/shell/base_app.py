@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
+from textual._compositor import CompositorUpdate
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType, Keymap
@@ -17,6 +18,7 @@ from textual.screen import Screen
 
 from flame.core.errors import CancelledError, FlameError, UsageError
 from flame.options.config import Config, is_in_browser
+from flame.tui.shell.terminal_cells import ChangedCells, TerminalCells
 from flame.tui.toolkit.text import printable
 from flame.tui.toolkit.themes import filters_of, set_up
 
@@ -54,7 +56,10 @@ class BaseApp(App[None]):
     CSS_PATH = Path(__file__).with_name("app.tcss")  # apps in other packages have it, too
     TITLE = "flame"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "quit", show=False, priority=True),
+        Binding("ctrl+l", "redraw", show=False, priority=True),
+    ]
 
     def __init__(self, config: Config, keymap: Keymap) -> None:
         super().__init__()
@@ -67,9 +72,12 @@ class BaseApp(App[None]):
         self.crash: Exception | None = None
         self.by_category = False
         self._masked = False
+        self._cells = TerminalCells()
 
     def on_mount(self) -> None:
         self.set_keymap(self.keymap)
+        for signal in (self.app_suspend_signal, self.app_resume_signal):
+            signal.subscribe(self, self._forget_cells)
 
     def exit_code(self) -> int:
         """Say on stderr how it ended where it failed; raises what should not have happened.
@@ -101,8 +109,19 @@ class BaseApp(App[None]):
         self.screen.refresh()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        if not self._masked:
-            super()._display(screen, renderable)
+        if self._masked:
+            return
+        if isinstance(renderable, CompositorUpdate):
+            renderable = ChangedCells(renderable, self._cells, self.size)
+        super()._display(screen, renderable)
+
+    def _forget_cells(self, _: object) -> None:
+        self._cells.forget()
+
+    def action_redraw(self) -> None:
+        """Draw every cell anew: another program has written over them."""
+        self._cells.forget()
+        self.screen.refresh()
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Paste):  # Textual's palette would draw it as it is

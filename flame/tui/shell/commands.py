@@ -248,7 +248,9 @@ HANDING = (
 )
 
 ALWAYS = (
-    Command("ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name"),
+    Command(
+        "ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name (ctrl+l draws all anew)"
+    ),
     Command("question_mark,f1", "?", Action.HELP, "help", "this help", 98),
     Command("q", "q", Action.QUIT, "quit", "quit (also ctrl+c)", 99),
 )

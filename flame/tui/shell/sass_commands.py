@@ -50,7 +50,9 @@ SASS_HANDING = (
 )
 
 SASS_ALWAYS = (
-    Command("ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name"),
+    Command(
+        "ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name (ctrl+l draws all anew)"
+    ),
     Command("question_mark,f1", "?", Action.HELP, "help", "this help", 98),
     Command("escape", "", Action.ESCAPE, "", ""),
     Command("q,a", "q", Action.LEAVE, "back", "back to where one was (also a, esc)", 99),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import takewhile, zip_longest
-from operator import eq
+from itertools import zip_longest
 from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -57,32 +56,6 @@ def palette_of(widget: Widget) -> Palette:
     _, _, background, foreground = widget.colors
     by_category = getattr(widget.app, "by_category", False)
     return palette(widget.app, background.rgb, (background + foreground).rgb, by_category)
-
-
-def change_end(before: Strip | None, strip: Strip) -> int:
-    """Find the cell behind the last one in which ``strip`` differs from ``before``; 0 if none does.
-
-    Textual writes a line from the left end of the widget on: where the difference begins is of no
-    use, but most lines end in the same blanks or in the same words.
-    """
-    end = strip.cell_length
-    if before is strip or before == strip:
-        return 0
-    if before is None or before.cell_length != end:
-        return end
-    for one, other in zip(reversed(list(before)), reversed(list(strip)), strict=False):
-        if one != other:
-            return end - _same_end(one, other)
-        end -= one.cell_length
-    return strip.cell_length  # they differ in what takes no cell
-
-
-def _same_end(first: Segment, second: Segment) -> int:
-    """Equal cells at the end of two segments; none where characters may not be cells."""
-    if first.style != second.style or not (first.text.isascii() and second.text.isascii()):
-        return 0
-    equal = map(eq, reversed(first.text), reversed(second.text))
-    return sum(takewhile(bool, equal))
 
 
 class Look(NamedTuple):
@@ -143,8 +116,8 @@ class RowView(ScrollView, can_focus=False):
         """Repaint the rows that have changed."""
         shown, top = self._current(), self.scroll_offset.y
         fresh = {y: self.strip(top + y) for y in range(self.size.height)}
-        ends = {y: change_end(shown.get(y), strip) for y, strip in fresh.items()}
-        changed = [Region(0, y, end, 1) for y, end in ends.items() if end]
+        differing = (y for y, strip in fresh.items() if shown.get(y) != strip)
+        changed = [Region(0, y, self.size.width, 1) for y in differing]
         self._shown = fresh
         if changed:
             self.refresh(*changed)
