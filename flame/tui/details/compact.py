@@ -10,10 +10,10 @@ from flame.core.units import format_count, format_ns, format_percent, format_val
 from flame.tui.details.blocks import format_ratio
 from flame.tui.details.facts import Facts
 from flame.tui.details.parts import HeaviestParts
+from flame.tui.details.root_blocks import part_name
 from flame.tui.details.root_facts import RootFacts, has_root_facts
 from flame.tui.session.tree_view import TreeView
 from flame.tui.session.wording import counts
-from flame.tui.shell.actions import Action
 from flame.tui.toolkit.lines import Line, Piece, line_width
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, printable, width_of
@@ -124,7 +124,6 @@ def _heaviest(title: str, parts: HeaviestParts, width: int) -> Line:
         room = width - line_width(line) - width_of(share)
         if room < _LEAST_NAME:
             break
-        click = Action.SELECT.click(part.node) if part.node >= 0 else ""
-        name = cut(part.name, min(room, max(width // 3, _LEAST_NAME)))
-        line += [Piece(share, "strong"), Piece(name, "", click)]
+        name = part_name(part, min(room, max(width // 3, _LEAST_NAME)))
+        line += [Piece(share, "strong"), name]
     return line

@@ -108,10 +108,17 @@ def _part(part: Part, whole: int, unit: str, width: int, moved: int) -> Line:
     value = format_value(part.value, unit).rjust(_VALUE) if width >= _ROOMY else ""
     size = f"  {format_bytes(moved)}" if moved else ""
     room = width - width_of(share) - width_of(value) - width_of(size) - 2
-    return [Piece(share), Piece(value, "dim"), Piece("  "), _name(part, room), Piece(size, "dim")]
+    return [
+        Piece(share),
+        Piece(value, "dim"),
+        Piece("  "),
+        part_name(part, room),
+        Piece(size, "dim"),
+    ]
 
 
-def _name(part: Part, room: int) -> Piece:
+def part_name(part: Part, room: int) -> Piece:
+    """Write the name of ``part`` in ``room`` cells; a click selects the frame, where it is shown."""
     click = Action.SELECT.click(part.node) if part.node >= 0 else ""
     return Piece(cut(part.name, max(room, 4)), "", click)
 
@@ -142,7 +149,8 @@ def _around(parts: tuple[Part | None, Part | None], room: int) -> Line:
     first, last = (width_of(part.name) if part else 1 for part in parts)
     most = max(room // 2, room - last), max(room // 2, room - first)
     before, after = (
-        _name(part, cells) if part else Piece("…") for part, cells in zip(parts, most, strict=True)
+        part_name(part, cells) if part else Piece("…")
+        for part, cells in zip(parts, most, strict=True)
     )
     return [before, Piece(_TO, "dim"), after]
 
