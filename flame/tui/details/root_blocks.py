@@ -118,7 +118,7 @@ def _part(part: Part, whole: int, unit: str, width: int, moved: int) -> Line:
 
 
 def part_name(part: Part, room: int) -> Piece:
-    """Write the name of ``part`` in ``room`` cells; a click selects the frame, where it is shown."""
+    """Write the name of ``part`` in ``room`` cells; a click selects its frame, if it is shown."""
     click = Action.SELECT.click(part.node) if part.node >= 0 else ""
     return Piece(cut(part.name, max(room, 4)), "", click)
 
