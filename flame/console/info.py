@@ -135,7 +135,13 @@ def _utilization(summary: TraceSummary, each: Utilization, kernels: int) -> dict
 def _heaviest(heaviest: Heaviest | None) -> dict[str, object]:
     return {
         kind: [
-            {"name": each.name, "place": each.place, "ns": each.value, "count": each.activities}
+            {
+                "name": each.name,
+                "place": each.place,
+                "captured": each.captured,
+                "ns": each.value,
+                "count": each.activities,
+            }
             for each in (getattr(heaviest, kind).heaviest if heaviest else ())
         ]
         for kind in HEAVIEST

@@ -77,7 +77,7 @@ UTILIZATION = [
 
 def heavy(name: str, ns: int, count: int) -> dict[str, object]:
     """What JSON says of a frame that has no place in the sources."""
-    return {"name": name, "place": "", "ns": ns, "count": count}
+    return {"name": name, "place": "", "captured": False, "ns": ns, "count": count}
 
 
 HEAVIEST = {

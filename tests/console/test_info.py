@@ -585,10 +585,12 @@ def test_json_tells_how_busy_each_gpu_was(profile_of: Load) -> None:
     ]
     heaviest = told["heaviest"]
     assert heaviest["kernels"] == [
-        {"name": "gemm", "place": "", "ns": 700, "count": 2},
-        {"name": "norm", "place": "", "ns": 300, "count": 1},
+        {"name": "gemm", "place": "", "captured": False, "ns": 700, "count": 2},
+        {"name": "norm", "place": "", "captured": False, "ns": 300, "count": 1},
     ]
-    assert heaviest["ranges"] == [{"name": "layers.*", "place": "", "ns": 400, "count": 1}]
+    assert heaviest["ranges"] == [
+        {"name": "layers.*", "place": "", "captured": False, "ns": 400, "count": 1}
+    ]
     assert heaviest["modules"] == heaviest["functions"] == []
 
 

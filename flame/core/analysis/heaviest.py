@@ -27,7 +27,8 @@ from flame.core.projection.weights import Weights
 class HeavyFrame(NamedTuple):
     """Sum up a frame: display name, place in the sources, value, number of activities.
 
-    ``frames`` are the ids of all that are shown as this one.
+    ``frames`` are the ids of all that are shown as this one. ``captured``: it was open when a
+    CUDA graph was captured, whose replays it counts.
     """
 
     name: str
@@ -35,6 +36,7 @@ class HeavyFrame(NamedTuple):
     frames: I8
     value: int
     activities: int
+    captured: bool = False
 
 
 class HeavyFrames(NamedTuple):
@@ -117,14 +119,21 @@ def _heaviest(
     some = np.flatnonzero((frame >= 0) & (weights.value > 0))
     shown, place = distinct(labels.shown[frame[some]].astype(np.int64))
     value, count = (sum_by(place, part[some], len(shown)) for part in weights)
-    heaviest = tuple(
-        HeavyFrame(
-            labels.text[int(shown[at])],
-            short_place(profile.frames[int(shown[at])]),
-            np.flatnonzero(labels.shown == shown[at]),
-            int(value[at]),
-            int(count[at]),
-        )
-        for at in np.argsort(-value, kind="stable")[:most].tolist()
+    order = np.argsort(-value, kind="stable")[:most].tolist()
+    heaviest = (_heavy(profile, labels, int(shown[at]), value[at], count[at]) for at in order)
+    return HeavyFrames(tuple(heaviest), len(shown), int(value.sum()))
+
+
+def _heavy(
+    profile: Profile, labels: Labels, shown: int, value: np.int64, count: np.int64
+) -> HeavyFrame:
+    """Sum up all frames that ``labels`` show as the frame ``shown``."""
+    frame = profile.frames[shown]
+    return HeavyFrame(
+        labels.text[shown],
+        short_place(frame),
+        np.flatnonzero(labels.shown == shown),
+        int(value),
+        int(count),
+        bool(frame.get("captured")),
     )
-    return HeavyFrames(heaviest, len(shown), int(value.sum()))

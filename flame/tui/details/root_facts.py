@@ -24,6 +24,7 @@ from flame.core.names.rename import NN_MODULE
 from flame.core.projection.weights import Weights, weigh_groups
 from flame.tui.details.parts import HeaviestParts, Part
 from flame.tui.session.session import Projection
+from flame.tui.session.wording import CAPTURED
 
 _MOST = 5
 
@@ -102,7 +103,7 @@ def _weights(shown: Projection) -> Weights:
 def _parts(tree: StackTree, found: HeavyFrames) -> HeaviestParts:
     parts = [
         Part(
-            f"{each.name.removeprefix(NN_MODULE)} {each.place}".rstrip(),
+            f"{CAPTURED * each.captured}{each.name.removeprefix(NN_MODULE)} {each.place}".rstrip(),
             each.value,
             _node(tree, each.frames),
         )

@@ -36,10 +36,10 @@ def heaviest(profile: Profile, most: int = 1000) -> Heaviest:
 
 
 def listed(found: HeavyFrames) -> Counter[str]:
-    """Time by name: a name may be in several frames, such as at a graph's capture."""
+    """Time by name, which may be in several frames; those of a graph's capture are marked."""
     times: Counter[str] = Counter()
     for each in found.heaviest:
-        times[each.name] += each.value
+        times["↻" * each.captured + each.name] += each.value
     return times
 
 
@@ -54,7 +54,8 @@ def by_hand(profile: Profile) -> dict[str, Counter[str]]:
         times[kind][profile.frames[int(table.frame[row])].name] += ns
         path = table.stacks.path(int(table.nvtx[row]))
         if path:
-            times["ranges"][folded[path[-1]]] += ns
+            mark = "↻" if profile.frames[path[-1]].get("captured") else ""
+            times["ranges"][mark + folded[path[-1]]] += ns
     return {kind: +counted for kind, counted in times.items()}
 
 
