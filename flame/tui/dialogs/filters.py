@@ -61,7 +61,9 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         Binding("x,delete,backspace", "remove", "remove the filter (also backspace, delete)"),
         Binding("r", "remove_all", "remove all, on a page of marks all of them"),
         Binding("a", "apply", "apply the filters"),
-        Binding("escape,q,f", "leave", "go back: to the list, or without a change"),
+        Binding(
+            "escape,q,f", "leave", "go back: to the list, or without a change", key_display="esc q"
+        ),
     ]
 
     def __init__(self, profile: Profile, where: tuple[Filter, ...], name: SelectedName) -> None:

@@ -182,11 +182,12 @@ class Dialog(ModalScreen[T]):
         self.app.push_screen(Page(self._help))
 
     def _help(self, width: int) -> list[Line]:
-        keys = sorted(self._usable(), key=lambda one: one.action in _LAST)
-        lines = [*self.head(width)[:1], [], *key_rows(explained(keys), width)]
-        if terms := self.terms():
-            lines += [[], *key_rows(terms, width)]
-        return [*lines, [], [Piece("esc goes back", "dim")]]
+        keys = explained(sorted(self._usable(), key=lambda one: one.action in _LAST))
+        terms = self.terms()
+        column = max(width_of(word) for word, _ in (*keys, *terms)) + 4
+        lines = [*self.head(width)[:1], [], *key_rows(keys, width, column)]
+        meanings = [[], *key_rows(terms, width, column)] if terms else []
+        return [*lines, *meanings, [], [Piece("esc goes back", "dim")]]
 
     def _usable(self) -> Iterator[Binding]:
         """The bindings that mean something at the moment."""

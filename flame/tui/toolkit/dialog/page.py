@@ -9,7 +9,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
-from textual.keys import format_key
 from textual.screen import ModalScreen
 
 from flame.tui.toolkit.lines import Line, Lines, Piece
@@ -55,11 +54,10 @@ def indented(first: str, tone: str, text: str, width: int) -> list[Line]:
     return [[Piece(i, tone), Piece(part)] for i, part in zip(indents, parts, strict=True)]
 
 
-def key_rows(rows: Iterable[tuple[str, str]], width: int) -> list[Line]:
-    """List keys, or words, with what they do or mean."""
-    return [
-        line for key, text in rows for line in indented(f"  {key} ".ljust(_KEY), "key", text, width)
-    ]
+def key_rows(rows: Iterable[tuple[str, str]], width: int, column: int = _KEY) -> list[Line]:
+    """List keys, or words, in a ``column`` on the left of what they do or mean."""
+    heads = ((f"  {key} ".ljust(column), text) for key, text in rows)
+    return [line for head, text in heads for line in indented(head, "key", text, width)]
 
 
 def bindings_of(kind: type[DOMNode], root: type[DOMNode]) -> Iterator[Binding]:
@@ -73,7 +71,7 @@ def bindings_of(kind: type[DOMNode], root: type[DOMNode]) -> Iterator[Binding]:
 def explained(bindings: Iterable[Binding]) -> list[tuple[str, str]]:
     """Return how the keys of those ``bindings`` are shown that say what they do, and that."""
     return [
-        (one.key_display or format_key(one.key.split(",")[0]), one.description)
+        (one.key_display or one.key.split(",")[0], one.description)
         for one in bindings
         if one.description
     ]

@@ -122,6 +122,15 @@ class RowList(Lines, OptionList, can_focus=True, inherit_bindings=False):
         return strip.apply_meta({"option": row}) if row < self.option_count else strip
 
 
+class _Mark(Selection[int]):
+    """Stand for a row that can be marked; without a prompt, which would take most of the time."""
+
+    def __init__(self, value: int, marked: bool) -> None:
+        Option.__init__(self, _ONE_LINE)
+        self._value = value
+        self._initial_state = marked
+
+
 class CheckList(RowList, SelectionList[int], can_focus=True, inherit_bindings=False):
     """Show rows of which several can be marked, each for a value of its own."""
 
@@ -129,7 +138,7 @@ class CheckList(RowList, SelectionList[int], can_focus=True, inherit_bindings=Fa
         """List a row for each of ``values``, some of them ``marked``; select the first."""
         marked = frozenset(marked)
         self.clear_options()
-        self.add_options(Selection("", value, value in marked) for value in values)
+        self.add_options(_Mark(value, value in marked) for value in values)
         self.cursor = 0
 
     def reach(self, rows: int) -> None:
