@@ -97,10 +97,10 @@ class FileDialog(Dialog[T]):
     def _labels(self) -> list[Line]:
         words = (*self.choices, self.file_word)
         pairs = zip(words, self._fields, strict=True)
-        return [[_label(word, field.has_focus)] for word, field in pairs]
+        return [[_label(word, field is self.focused)] for word, field in pairs]
 
     def _folder(self, width: int) -> Line:
-        return [Piece(cut(f" in {Path.cwd()}", width), "dim")]
+        return [Piece(cut(f"in {Path.cwd()}", width), "dim")]
 
     # Choosing
 

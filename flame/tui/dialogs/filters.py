@@ -124,7 +124,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
             return "a apply · enter edit · x remove · r remove all · esc leave"
         if isinstance(self._slot.field, ListField):
             return "enter done · space on/off · r none · esc back"
-        return "enter done (empty: no filter) · ctrl+u clear · esc back"
+        return "enter done (empty: none) · ctrl+u clear · esc back"
 
     def terms(self) -> list[tuple[str, str]]:
         if self._slot is not None:

@@ -302,7 +302,7 @@ async def test_the_wheel_scrolls_and_the_next_key_comes_back_to_the_cursor() -> 
 async def test_moving_the_mouse_over_rows_changes_none() -> None:
     async with stage(dialog()) as user:
         before = user.read()
-        await user.pilot.hover("#rows", offset=(5, 5))
+        await user.pilot.hover("#dialog", offset=(5, 5))
         await user.settle()
         assert user.read() == before
         assert user.line("▸").startswith("▸   [x]  nvtx")

@@ -40,7 +40,7 @@ class Dialog(ModalScreen[T]):
     those that mean nothing at the moment.
     """
 
-    AUTO_FOCUS = "#rows"
+    AUTO_FOCUS = "#dialog"
     TYPES: ClassVar[bool] = False
     """Whether there is something to type from the beginning."""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -59,11 +59,11 @@ class Dialog(ModalScreen[T]):
     def __init__(self) -> None:
         super().__init__()
         self.note = ""
-        self.row_list = RowList(lambda width, height: self.rows(width), id="rows")
+        self.row_list = RowList(lambda width, height: self.rows(width), id="dialog")
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield Lines(lambda width, height: self.head(width), id="dialog")
+            yield Lines(lambda width, height: self.head(width), id="head")
             yield from self.compose_rows()
             yield Lines(lambda width, height: self.tail(width), id="tail")
             entry = Entry()
@@ -146,7 +146,7 @@ class Dialog(ModalScreen[T]):
     @property
     def _room(self) -> int:
         """Lines there is room for between the head and the tail."""
-        width = max(self.query_one("#dialog", Lines).inner.width, 1)
+        width = max(self.query_one("#head", Lines).inner.width, 1)
         return max(self._spare(width) - len(self._last(width)), _FEWEST)
 
     def _spare(self, width: int) -> int:
@@ -173,7 +173,7 @@ class Dialog(ModalScreen[T]):
 
     @property
     def _help_key(self) -> str:
-        return "f1" if self.entry.has_focus else "?"
+        return "f1" if self.focused is self.entry else "?"
 
     # Help
 
