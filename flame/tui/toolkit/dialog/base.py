@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList, SelectionList
 
 from flame.tui.toolkit.dialog.entry import Entry
-from flame.tui.toolkit.dialog.page import Page, bindings_of, explained, key_rows
+from flame.tui.toolkit.dialog.page import Page, bindings_of, key_help
 from flame.tui.toolkit.dialog.row_list import RowList
 from flame.tui.toolkit.lines import Line, Lines, Piece, SomeLines
 from flame.tui.toolkit.text import cut, width_of
@@ -28,8 +28,6 @@ CURSOR = "▸"
 _PADDING = 2
 _FEWEST = 3
 _BETWEEN = " · "
-_LAST = ("help", "leave")
-"""Actions at the end of the help."""
 
 
 class Dialog(ModalScreen[T]):
@@ -135,8 +133,8 @@ class Dialog(ModalScreen[T]):
         """Show what has changed of ``lines``, in more or fewer of them if need be."""
         wanted = lines.wanted
         if isinstance(lines, RowList):
-            lines.styles.max_height = self._room
-            wanted = min(wanted, self._room)
+            lines.styles.max_height = room = self._room
+            wanted = min(wanted, room)
         if wanted == lines.size.height:
             lines.update()
         else:
@@ -182,12 +180,7 @@ class Dialog(ModalScreen[T]):
         self.app.push_screen(Page(self._help))
 
     def _help(self, width: int) -> list[Line]:
-        keys = explained(sorted(self._usable(), key=lambda one: one.action in _LAST))
-        terms = self.terms()
-        column = max(width_of(word) for word, _ in (*keys, *terms)) + 4
-        lines = [*self.head(width)[:1], [], *key_rows(keys, width, column)]
-        meanings = [[], *key_rows(terms, width, column)] if terms else []
-        return [*lines, *meanings, [], [Piece("esc goes back", "dim")]]
+        return key_help(self.head(width)[:1], self._usable(), self.terms(), width)
 
     def _usable(self) -> Iterator[Binding]:
         """The bindings that mean something at the moment."""

@@ -12,10 +12,12 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen
 
 from flame.tui.toolkit.lines import Line, Lines, Piece
-from flame.tui.toolkit.text import wrap
+from flame.tui.toolkit.text import width_of, wrap
 
 _KEY = 16
 _LINES = 40
+_LAST = ("help", "leave")
+"""Actions at the end of a page of keys."""
 
 
 class Page(ModalScreen[None]):
@@ -66,6 +68,19 @@ def bindings_of(kind: type[DOMNode], root: type[DOMNode]) -> Iterator[Binding]:
         if issubclass(parent, root):
             own: Sequence[BindingType] = parent.__dict__.get("BINDINGS", ())
             yield from (one for one in own if isinstance(one, Binding))
+
+
+def key_help(
+    title: list[Line], bindings: Iterable[Binding], terms: Iterable[tuple[str, str]], width: int
+) -> list[Line]:
+    """Return a page of what the keys of ``bindings`` do, and of what ``terms`` mean."""
+    keys = explained(sorted(bindings, key=lambda one: one.action in _LAST))
+    meanings = list(terms)
+    column = max(width_of(word) for word, _ in (*keys, *meanings)) + 4
+    lines = [*title, [], *key_rows(keys, width, column), []]
+    if meanings:
+        lines += [*key_rows(meanings, width, column), []]
+    return [*lines, [Piece("esc goes back", "dim")]]
 
 
 def explained(bindings: Iterable[Binding]) -> list[tuple[str, str]]:
