@@ -15,7 +15,6 @@ from textual.screen import Screen
 
 from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.dialog import Dialog, Entry
-from flame.tui.toolkit.lines import Lines
 from tests.support.waiting import PATIENCE
 
 PENDING = object()
@@ -83,11 +82,17 @@ class Player:
         return entry.value if entry.display else None
 
     def read(self) -> str:
-        """What the dialog shows, line by line, the entry left out."""
-        shown = []
-        for widget in self.dialog.query(Lines):
-            shown += [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
-        return "\n".join(shown)
+        """What the dialog shows, line by line."""
+        return "\n".join(line.rstrip() for line in self._lines())
+
+    def _lines(self) -> list[str]:
+        """The lines in the box as they are on the screen, the entry's left out."""
+        box, entry = self.dialog.query_one("#box"), self.dialog.query_one(Entry)
+        x, y, width, height = box.content_region
+        strips = self.dialog._compositor.render_strips()
+        rows = range(y, y + height)
+        typed = entry.region.y if entry.display else -1
+        return ["" if row == typed else strips[row].crop(x, x + width).text for row in rows]
 
     def line(self, text: str) -> str:
         """The only line that holds ``text``."""
@@ -96,11 +101,12 @@ class Player:
 
     async def click(self, text: str) -> None:
         """Click where ``text`` begins."""
-        lines = self.dialog.query_one("#dialog", Lines)
-        for y in range(lines.size.height):
-            x = lines.render_line(y).text.find(text)
+        left, top, _, _ = self.dialog.query_one("#box").content_region
+        for y, line in enumerate(self._lines()):
+            x = line.find(text)
             if x >= 0:
-                await self.pilot.click(lines, offset=(x, y))
+                widget, region = self.dialog.get_widget_at(left + x, top + y)
+                await self.pilot.click(widget, offset=(left + x - region.x, top + y - region.y))
                 await self.settle()
                 return
         raise AssertionError(f"{text!r} is not in {self.read()}")

@@ -18,6 +18,7 @@ from flame.attach.discover.model import Discovery, FinishedRecording, Job
 from flame.core.errors import FlameError
 from flame.options.config import Config
 from flame.tui.attach.picker_rows import (
+    TERMS,
     Item,
     about,
     heads,
@@ -31,6 +32,7 @@ from flame.tui.attach.picker_rows import (
 from flame.tui.shell.base_app import BaseApp
 from flame.tui.toolkit.background import Done, in_background
 from flame.tui.toolkit.dialog import Entry
+from flame.tui.toolkit.dialog.page import Page, bindings_of, key_help
 from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, palette_of
 from flame.tui.toolkit.text import cut_start, printable
 
@@ -43,6 +45,7 @@ _KEYS = (
     ("↑↓", "move", "move(1)"),
     ("enter", "attach", "attach"),
     ("r", "refresh", "refresh"),
+    ("?", "help", "help"),
     ("q", "quit", "leave"),
 )
 
@@ -108,17 +111,20 @@ class PickerScreen(Screen[None]):
     PickerScreen #about { height: 2; overflow-y: hidden; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)"),
+        Binding("up,k", "move(-1)", "previous, next row", key_display="↑ ↓  k j"),
         Binding("down,j", "move(1)"),
-        Binding("pageup", f"move(-{_PAGE})"),
+        Binding("pageup", f"move(-{_PAGE})", "a page up, down", key_display="pgup pgdn"),
         Binding("pagedown", f"move({_PAGE})"),
-        Binding("home,g", "move(-1000000)"),
+        Binding("home,g", "move(-1000000)", "first, last row", key_display="home end  g G"),
         Binding("end,G", "move(1000000)"),
-        Binding("enter", "attach"),
-        Binding("slash", "filter"),
-        Binding("r", "refresh"),
-        Binding("escape", "back"),
-        Binding("q", "leave"),
+        Binding("enter", "attach", "attach to it, or open the ended recording"),
+        Binding("slash", "filter", "show only rows with these words", key_display="/"),
+        Binding("r", "refresh", "look again now; it does every second"),
+        Binding(
+            "escape", "back", "out of the filter, then without it, then quit", key_display="esc"
+        ),
+        Binding("question_mark,f1", "help", "this help (f1 also while typing)", key_display="?"),
+        Binding("q", "leave", "quit"),
     ]
 
     class Left(Message):
@@ -322,6 +328,12 @@ class PickerScreen(Screen[None]):
             self.action_leave()
         self.set_focus(None)
         entry.value = ""
+
+    def action_help(self) -> None:
+        """Show what all keys do, and what the words of the list mean."""
+        bindings = list(bindings_of(type(self), PickerScreen))
+        title: list[Line] = [[Piece("Attach to", "strong")]]
+        self.app.push_screen(Page(lambda width: key_help(title, bindings, TERMS, width)))
 
     def action_leave(self) -> None:
         self.post_message(self.Left(None))

@@ -27,6 +27,17 @@ Item = Job | FinishedRecording
 ACTIVE, QUIET = "●", "○"
 """A job that records: it has done so within the last second, or not."""
 
+TERMS = (
+    (ACTIVE, "has recorded something within the last second"),
+    (QUIET, "records, but nothing in the last second"),
+    (WatchMethod.DUMP.value, "started with flame record: GPU work is there from its start"),
+    (WatchMethod.REMOTE.value, "CPython 3.14 or 3.15: enter loads the library into it"),
+    (WatchMethod.CPU.value, "another Python: py-spy samples its stacks, without the GPU"),
+    ("nothing yet", "it will record from its first CUDA call or NVTX range on"),
+    (WatchMethod.NONE.value, "cannot be watched: start it with flame record -- CMD"),
+)
+"""What the list says of jobs, and what that means."""
+
 _PID = 9
 _NAME = 22
 """Cells that the name keeps when columns are chosen."""

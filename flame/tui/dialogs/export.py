@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from threading import Thread
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from textual.widgets import Input
 from flame.core.errors import FlameError
 from flame.core.loading.inputs import Inputs
 from flame.core.model.profile import Profile
+from flame.tui.dialogs.file_dialog import FileDialog
 from flame.tui.dialogs.write_files import (
     FORMATS,
     ExportedStacks,
@@ -25,17 +25,16 @@ from flame.tui.dialogs.write_files import (
 )
 from flame.tui.session.session import Projection
 from flame.tui.toolkit.background import hand_in
-from flame.tui.toolkit.dialog import FileDialog, label, options
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.text import cut, cut_start, printable, wrap
 
 SCOPES = ("what is shown", "everything")
 
-_FORMAT, _SCOPE, _FILE = range(3)
-_INDENT = " " * 11
 _NAME = 32
 _SCOPE_LINES = 2
 _WRITING = "writing …"
+_ALL_ABOUT = "all of the trace, with its usual levels"
+_SHOWN_ABOUT = "the metric, levels, filters and zoom on screen"
 
 
 def shown_about(shown: Projection) -> str:
@@ -58,15 +57,8 @@ class ExportDialog(FileDialog[str | None]):
     """Write a file and return a note of it, or None if the user left before that."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "move(1)"),
-        Binding("shift+tab", "move(-1)"),
-        Binding("left,h", "turn(-1)"),
-        Binding("right,l,space", "turn(1)"),
-        Binding("enter", "write"),
-        Binding("escape,q,e", "leave"),
+        Binding("escape,q,e", "leave", "leave without writing anything", key_display="esc q"),
     ]
-    TYPES = True
-    FILE = _FILE
 
     class Written(Message):
         """A note of the file that is there now, or why it is not."""
@@ -76,11 +68,11 @@ class ExportDialog(FileDialog[str | None]):
             self.outcome = outcome
 
     def __init__(self, inputs: Inputs, profile: Profile, shown: Projection) -> None:
-        super().__init__()
+        super().__init__(format=[format.title for format in FORMATS], scope=SCOPES)
         self._inputs = inputs
         self._profile = profile
         self._shown = shown
-        self._chosen = [0, 0]
+        self._suffix = FORMATS[0].suffix
         self._agreed = ""
         self._writing = False
 
@@ -89,7 +81,7 @@ class ExportDialog(FileDialog[str | None]):
 
     @property
     def _format(self) -> ExportFormat:
-        return FORMATS[self._chosen[_FORMAT]]
+        return FORMATS[self.choices["format"].chosen]
 
     @property
     def _is_picture(self) -> bool:
@@ -97,7 +89,7 @@ class ExportDialog(FileDialog[str | None]):
 
     @property
     def _everything(self) -> bool:
-        return self._chosen[_SCOPE] == 1
+        return self.choices["scope"].chosen == 1
 
     @property
     def _usual_name(self) -> str:
@@ -107,15 +99,6 @@ class ExportDialog(FileDialog[str | None]):
 
     def head(self, width: int) -> list[Line]:
         return [[Piece("Export", "strong")], []]
-
-    def rows(self, width: int) -> list[Line]:
-        formats = tuple(format.title for format in FORMATS)
-        folder = cut(str(Path.cwd()), width - len(_INDENT))
-        return [
-            [self._label(_FORMAT, "format"), *self._options(_FORMAT, formats)],
-            [self._label(_SCOPE, "scope"), *self._options(_SCOPE, SCOPES)],
-            [self._label(_FILE, "file"), Piece(f" in {folder}", "dim")],
-        ]
 
     def foot(self, width: int) -> list[Line]:
         scope = wrap(self._scope_about(), width, _SCOPE_LINES)
@@ -127,35 +110,26 @@ class ExportDialog(FileDialog[str | None]):
         if self._is_picture:
             return ""
         if self._everything:
-            return "all of the trace, with its usual levels"
+            return _ALL_ABOUT
         return shown_about(self._shown)
 
     def hint(self) -> str:
         if self._writing:
             return _WRITING
-        return "↑ ↓ field · ← → choose · enter write · esc leave"
+        return "enter write · ← → choose · ↑ ↓ field · esc leave"
 
-    def _label(self, row: int, text: str) -> Piece:
-        return label(text, row == self.cursor)
-
-    def _options(self, row: int, titles: tuple[str, ...]) -> Line:
-        off = row == _SCOPE and self._is_picture
-        return options(titles, self._chosen[row], row, off)
+    def terms(self) -> list[tuple[str, str]]:
+        formats = [(format.title, format.about) for format in FORMATS]
+        return [*formats, (SCOPES[0], _SHOWN_ABOUT), (SCOPES[1], _ALL_ABOUT)]
 
     # Choosing
 
-    def action_turn(self, step: int) -> None:
-        if self.cursor != _FILE:
-            options = (len(FORMATS), len(SCOPES))[self.cursor]
-            self.action_pick(self.cursor, (self._chosen[self.cursor] + step) % options)
-
-    def action_pick(self, row: int, place: int) -> None:
-        before = self._format.suffix
-        self._chosen[row] = place
-        self.entry.value = self.entry.value.removesuffix(before) + (
-            self._format.suffix if self.entry.value.endswith(before) else ""
-        )
-        self.cursor = row
+    def turned(self) -> None:
+        """Give the file's name the end of the format, if it had that of the one before."""
+        before, self._suffix = self._suffix, self._format.suffix
+        self.choices["scope"].disabled = self._is_picture
+        if self.entry.value.endswith(before):
+            self.entry.value = self.entry.value.removesuffix(before) + self._suffix
         self._check()
 
     @on(Input.Changed)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
@@ -20,7 +21,8 @@ from flame.tui.dialogs.text_fields import TextField
 from flame.tui.session.query import SelectedName
 from flame.tui.session.wording import whole_of
 from flame.tui.toolkit.dialog import CURSOR, Dialog
-from flame.tui.toolkit.lines import Line, Piece
+from flame.tui.toolkit.dialog.row_list import CheckList, LazyLines, RowList
+from flame.tui.toolkit.lines import Line, Piece, SomeLines
 from flame.tui.toolkit.text import cut, fill, wrap
 from flame.tui.widgets.chips import value_of
 
@@ -54,12 +56,14 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter"),
-        Binding("space", "choose"),
-        Binding("x,delete,backspace", "remove"),
-        Binding("r", "remove_all"),
-        Binding("a", "apply"),
-        Binding("escape,q,f", "leave"),
+        Binding("enter", "enter", "edit the filter, or add one; on its page done"),
+        Binding("space", "choose", "the same; on a page of marks this one on or off"),
+        Binding("x,delete,backspace", "remove", "remove the filter (also backspace, delete)"),
+        Binding("r", "remove_all", "remove all, on a page of marks all of them"),
+        Binding("a", "apply", "apply the filters"),
+        Binding(
+            "escape,q,f", "leave", "go back: to the list, or without a change", key_display="esc q"
+        ),
     ]
 
     def __init__(self, profile: Profile, where: tuple[Filter, ...], name: SelectedName) -> None:
@@ -71,8 +75,24 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         self._frame_name = name
         self._slot: Slot | None = None
         self._options: list[Option] = []
-        self._on: set[int] = set()
-        self._back = 0
+        self.check_list = CheckList(lambda width, height: self._choices(width), id="marks")
+        self.check_list.display = False
+
+    def compose_rows(self) -> ComposeResult:
+        yield from super().compose_rows()
+        yield self.check_list
+
+    @property
+    def shown_list(self) -> RowList:
+        return self.check_list if self.check_list.display else self.row_list
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keep keys of the list off the pages, on which a filter is edited."""
+        if self._slot is None:
+            return True
+        if isinstance(self._slot.field, ListField):
+            return action not in ("remove", "apply")
+        return action in ("enter", "leave", "help", "clear")
 
     # What is shown
 
@@ -86,20 +106,37 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         return [title, *([Piece(part, "dim")] for part in about)]
 
     def rows(self, width: int) -> list[Line]:
-        if self._slot is None:
-            shown = enumerate(self._slots)
-            return [*(self._slot_row(n, slot, width) for n, slot in shown), self._apply_row()]
-        return [self._option_row(n, one, width) for n, one in enumerate(self._options)]
+        shown = enumerate(self._slots)
+        return [*(self._slot_row(n, slot, width) for n, slot in shown), self._apply_row()]
+
+    def _choices(self, width: int) -> SomeLines:
+        """The page of a filter that is chosen from a list."""
+        options, marked = self._options, {*self.check_list.selected}
+        return LazyLines(
+            len(options), lambda row: self._option_row(row, options[row], marked, width)
+        )
 
     def tail(self, width: int) -> list[Line]:
         return [[]] if self.entry.display else []
 
     def hint(self) -> str:
         if self._slot is None:
-            return "enter edit · x remove · r remove all · a apply · esc leave"
+            return "a apply · enter edit · x remove · r remove all · esc leave"
         if isinstance(self._slot.field, ListField):
-            return "space on/off · r none · enter done · esc back"
-        return "enter done (empty: no filter) · ctrl+u clear · esc back"
+            return "enter done · space on/off · r none · esc back"
+        return "enter done (empty: none) · ctrl+u clear · esc back"
+
+    def terms(self) -> list[tuple[str, str]]:
+        if self._slot is not None:
+            return []
+        return [
+            ("+", "room for one more of the kind"),
+            *(
+                (field.title, field.about(self._profile))
+                for field in self._offered
+                if isinstance(field, TextField)
+            ),
+        ]
 
     def _slot_row(self, row: int, slot: Slot, width: int) -> Line:
         selected = row == self.cursor
@@ -130,8 +167,8 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
             Piece(f" {what}{'' if changed else ', as before'}", "dim"),
         ]
 
-    def _option_row(self, row: int, option: Option, width: int) -> Line:
-        on, selected = option.value in self._on, row == self.cursor
+    def _option_row(self, row: int, option: Option, marked: set[int], width: int) -> Line:
+        on, selected = option.value in marked, row == self.cursor
         return [
             Piece(f"{CURSOR if selected else ' '} ", "strong"),
             Piece("[x] " if on else "[ ] ", "strong" if on else "dim"),
@@ -166,8 +203,7 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
 
     def action_choose(self) -> None:
         if self._slot is not None:
-            self._on ^= {self._options[self.cursor].value} if self._options else set()
-            self.draw()
+            self.check_list.flip()
         elif self._selected is None:
             self.action_apply()
         else:
@@ -177,11 +213,12 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
         if self._slot is None:
             self.action_choose()
         elif isinstance(self._slot.field, ListField):
-            values = tuple(option.value for option in self._options if option.value in self._on)
+            marked = {*self.check_list.selected}
+            values = tuple(one.value for one in self._options if one.value in marked)
             self._set(self._slot.field.make(values) if values else None)
 
     def action_remove(self) -> None:
-        slot = self._selected if self._slot is None else None
+        slot = self._selected
         if slot and slot.place is not None:
             del self._where[slot.place]
             self.draw()
@@ -189,32 +226,38 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
     def action_remove_all(self) -> None:
         if self._slot is None:
             self._where.clear()
-        self._on.clear()
+        else:
+            self.check_list.deselect_all()
         self.draw()
 
     def action_apply(self) -> None:
-        if self._slot is None:
-            self.dismiss(tuple(self._where))
+        self.dismiss(tuple(self._where))
 
     def action_leave(self) -> None:
         if self._slot is None:
             self.dismiss(None)
         else:
-            self._close(self._back)
+            self._close()
 
     # Editing
 
     def _edit(self, slot: Slot) -> None:
         """Open the page of ``slot``."""
-        self._slot, self._back = slot, self.cursor
+        self._slot = slot
         filter_ = None if slot.place is None else self._where[slot.place]
+        self.row_list.display = False
         if isinstance(slot.field, ListField):
-            self._options = slot.field.choices(self._profile, filter_)
-            self._on = set(slot.field.chosen(filter_)) if filter_ else set()
+            self._begin_choosing(slot.field, filter_)
         else:
             self._begin_typing(slot.field, filter_)
-        self.cursor = 0
         self.draw()
+
+    def _begin_choosing(self, field: ListField, filter_: Filter | None) -> None:
+        self._options = field.choices(self._profile, filter_)
+        marked = field.chosen(filter_) if filter_ else ()
+        self.check_list.offer((one.value for one in self._options), marked)
+        self.check_list.display = True
+        self.set_focus(self.check_list)
 
     def _begin_typing(self, field: TextField, filter_: Filter | None) -> None:
         entry = self.entry
@@ -256,12 +299,14 @@ class FiltersDialog(Dialog[tuple[Filter, ...] | None]):
             self._where[place : place + 1] = [one] if one else []
         elif one and one not in self._where:
             self._where.append(one)
-        self._close(len(self._slots))
+        self._close()
+        self.cursor = len(self._slots)
+        self.draw()
 
-    def _close(self, cursor: int) -> None:
+    def _close(self) -> None:
         """Back to the list of filters."""
-        self._slot, self._options, self.note = None, [], ""
-        self.set_focus(None)
-        self.entry.display = False
-        self.cursor = cursor
+        self._slot, self.note = None, ""
+        self.entry.display = self.check_list.display = False
+        self.row_list.display = True
+        self.set_focus(self.row_list)
         self.draw()

@@ -19,6 +19,8 @@ from flame.tui.toolkit.text import cut_start
 
 _NEED_ONE = "switch at least one level on"
 _NO_LINKS = "no links from backward to forward operators in this trace"
+_FOLD = "layers.18 is layers.*, Linear_7 is Linear_*"
+_FORWARD = "backward work below its forward operator"
 _DIGITS = "1234567890"
 _SWITCHES = ("fold", "forward")
 
@@ -108,15 +110,16 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "flip"),
-        Binding("shift+up,K", "shift(-1)"),
+        Binding("enter", "apply", "show what is on; on an arrangement that one"),
+        Binding("space", "flip", "take the arrangement; switch the level on or off"),
+        Binding("shift+up,K", "shift(-1)", "move the level up, down", key_display="shift+↑ ↓  K J"),
         Binding("shift+down,J", "shift(1)"),
-        Binding("f", "switch(0)"),
+        *(Binding(digit, f"arrange({place})") for place, digit in enumerate(_DIGITS[1:], 1)),
+        Binding("1", "arrange(0)", "show an arrangement at once", key_display="1 … 9 0"),
+        Binding("f", "switch(0)", "turn the switch below the levels", key_display="f b"),
         Binding("b,B", "switch(1)"),
-        Binding("u", "choose(0)"),
-        Binding("enter", "apply"),
-        Binding("escape,q,L", "leave"),
-        *(Binding(digit, f"arrange({place})") for place, digit in enumerate(_DIGITS)),
+        Binding("u", "choose(0)", "switch on the usual levels"),
+        Binding("escape,q,L", "leave", "leave without a change", key_display="esc q"),
     ]
 
     def __init__(
@@ -151,7 +154,15 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
     def hint(self) -> str:
         last = _DIGITS[len(self._named) - 1]
         digits = "1" if last == "1" else f"1…{last}"
-        return f"{digits} arrangement at once · space on/off · shift+↑ ↓ order · enter apply"
+        return f"enter apply · {digits} at once · space on/off · shift+↑ ↓ order"
+
+    def terms(self) -> list[tuple[str, str]]:
+        return [
+            ("arrangement", "levels in an order that answers a question, under a name"),
+            ("level", "frames of one sort; those that are on make the stacks, root first"),
+            ("fold", _FOLD),
+            ("forward", _FORWARD),
+        ]
 
     def _arrangement(self, place: int, width: int) -> Line:
         named, missing = self._named[place], self._missing(place)
@@ -169,11 +180,10 @@ class LevelsDialog(Dialog[LevelsChoice | None]):
         return self._box(place, " ", on, Piece(f" {level} ".ljust(11), tone), about, width)
 
     def _folding(self, width: int) -> Line:
-        about = "layers.18 is layers.*, Linear_7 is Linear_*"
-        return self._switch(0, "f", self._on["fold"], about, width)
+        return self._switch(0, "f", self._on["fold"], _FOLD, width)
 
     def _linking(self, width: int) -> Line:
-        about = "backward work below its forward operator" if self._linked else _NO_LINKS
+        about = _FORWARD if self._linked else _NO_LINKS
         return self._switch(1, "b", self._on["forward"] and self._linked, about, width)
 
     def _switch(self, switch: int, key: str, on: bool, about: str, width: int) -> Line:

@@ -71,11 +71,12 @@ def _weights(profile: Profile, index: Column, size: int) -> I8:
 
 def _options(rows: Iterable[tuple[int, str]], weights: I8) -> list[Option]:
     """Options of (number, name) rows; those with the same number are one."""
-    found: dict[int, Option] = {}
+    names: dict[int, str] = {}
+    sums: dict[int, int] = {}
     for (number, name), weight in zip(rows, weights.tolist(), strict=True):
-        known = found.setdefault(number, Option(number, name, 0))
-        found[number] = Option(number, known.name, (known.weight or 0) + weight)
-    return list(found.values())
+        names.setdefault(number, name)
+        sums[number] = sums.get(number, 0) + weight
+    return [Option(number, name, sums[number]) for number, name in names.items()]
 
 
 def _devices(profile: Profile) -> list[Option]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from threading import Event, Thread
 from typing import ClassVar
 
@@ -19,6 +18,7 @@ from flame.core.model.profile import Profile
 from flame.core.units import format_bytes
 from flame.exporters.dumps import DumpSource, copy_dumps
 from flame.tui.dialogs.export import shown_about
+from flame.tui.dialogs.file_dialog import FileDialog
 from flame.tui.dialogs.write_files import (
     FORMATS,
     ExportedStacks,
@@ -29,17 +29,14 @@ from flame.tui.dialogs.write_files import (
 )
 from flame.tui.session.session import Projection
 from flame.tui.toolkit.background import Done, in_background
-from flame.tui.toolkit.dialog import FileDialog, label, options
 from flame.tui.toolkit.fields import progress_bar
 from flame.tui.toolkit.lines import Line, Piece
-from flame.tui.toolkit.text import cut, cut_start, printable
+from flame.tui.toolkit.text import cut_start, printable
 
 DUMPS = ExportFormat(
     "dumps", "dump", ".flame", "all that is recorded so far: flame view opens the folder"
 )
 
-_WHAT, _FILE = range(2)
-_INDENT = " " * 11
 _BAR = 30
 _GRACE = 1.0
 """Seconds that a copy has to clean up after itself when the app is left."""
@@ -53,27 +50,25 @@ class SaveDialog(FileDialog[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "move(1)"),
-        Binding("shift+tab", "move(-1)"),
-        Binding("left,h", "turn(-1)"),
-        Binding("right,l,space", "turn(1)"),
-        Binding("enter", "write"),
-        Binding("escape,q,S", "leave"),
+        Binding(
+            "escape,q,S",
+            "leave",
+            "leave without writing anything; while it is written, stop",
+            key_display="esc q",
+        ),
     ]
-    TYPES = True
-    FILE = _FILE
 
     def __init__(
         self, sources: Sequence[DumpSource], title: str, profile: Profile, shown: Projection
     ) -> None:
-        super().__init__()
+        self._formats = (*([DUMPS] if sources else []), *FORMATS[:2])
+        super().__init__(what=[format.title for format in self._formats])
         self._sources = sources
         self._title = title
         self._stem = re.sub(r"[^\w.+-]+", "-", title).strip("-.") or "recording"
         self._profile = profile
         self._shown = shown
-        self._formats = (*([DUMPS] if sources else []), *FORMATS[:2])
-        self._chosen = 0
+        self._before = self._formats[0]
         self._copied = 0
         self._whole = 0
         self._stop = Event()
@@ -81,7 +76,7 @@ class SaveDialog(FileDialog[str | None]):
         self._clock: Timer | None = None
 
     def on_mount(self) -> None:
-        self.entry.value = self._usual_name
+        self.entry.value = self._usual_name(self._format)
 
     def on_unmount(self) -> None:
         self._stop.set()
@@ -90,25 +85,19 @@ class SaveDialog(FileDialog[str | None]):
 
     @property
     def _format(self) -> ExportFormat:
-        return self._formats[self._chosen]
+        return self._formats[self.choices["what"].chosen]
 
     @property
-    def _usual_name(self) -> str:
-        return free_name(self._stem, self._format.suffix)
+    def file_word(self) -> str:
+        return "folder" if self._format is DUMPS else "file"
+
+    def _usual_name(self, format: ExportFormat) -> str:
+        return free_name(self._stem, format.suffix)
 
     # What is shown
 
     def head(self, width: int) -> list[Line]:
         return [[Piece("Save", "strong")], []]
-
-    def rows(self, width: int) -> list[Line]:
-        titles = [format.title for format in self._formats]
-        folder = cut(str(Path.cwd()), width - len(_INDENT))
-        word = "folder" if self._format is DUMPS else "file"
-        return [
-            [label("what", self.cursor == _WHAT), *options(titles, self._chosen, _WHAT)],
-            [label(word, self.cursor == _FILE), Piece(f" in {folder}", "dim")],
-        ]
 
     def foot(self, width: int) -> list[Line]:
         lines = self._progress() if self._thread else self._about()
@@ -137,22 +126,20 @@ class SaveDialog(FileDialog[str | None]):
     def hint(self) -> str:
         if self._thread:
             return "esc stops" if self._whole else ""
-        return "↑ ↓ field · ← → choose · enter write · esc leave"
+        return "enter write · ← → choose · ↑ ↓ field · esc leave"
+
+    def terms(self) -> list[tuple[str, str]]:
+        return [(format.title, format.about) for format in self._formats]
 
     # Choosing
 
-    def action_turn(self, step: int) -> None:
-        if self.cursor == _WHAT:
-            self.action_pick(_WHAT, (self._chosen + step) % len(self._formats))
-
-    def action_pick(self, row: int, place: int) -> None:
+    def turned(self) -> None:
         """Save something else, under the same name but for its end, or under the usual one."""
-        usual, before = self.entry.value == self._usual_name, self._format.suffix
-        self._chosen, self.cursor = place, row
-        if usual:
-            self.entry.value = self._usual_name
-        elif self.entry.value.endswith(before):
-            self.entry.value = self.entry.value.removesuffix(before) + self._format.suffix
+        before, self._before = self._before, self._format
+        if self.entry.value == self._usual_name(before):
+            self.entry.value = self._usual_name(self._format)
+        elif self.entry.value.endswith(before.suffix):
+            self.entry.value = self.entry.value.removesuffix(before.suffix) + self._format.suffix
         self._check()
 
     @on(Input.Changed)

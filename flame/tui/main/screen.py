@@ -29,6 +29,7 @@ from flame.tui.shell.base_app import BaseApp
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import COMMANDS, bindings, means_something
 from flame.tui.shell.keymap import remapped
+from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
 from flame.tui.toolkit.text import cut_start
 from flame.tui.views.icicle import Icicle
@@ -37,7 +38,7 @@ from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.header import frame_status, search_status
-from flame.tui.widgets.pages import Page, coverage_lines, help_lines
+from flame.tui.widgets.pages import coverage_lines, help_lines
 
 _P = ParamSpec("_P")
 

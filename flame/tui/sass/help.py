@@ -9,10 +9,11 @@ from flame.tui.sampling.bars import swatch
 from flame.tui.shell.command import Command
 from flame.tui.shell.sass_commands import SASS_GROUPS
 from flame.tui.toolkit.colours import StallClass, class_of
+from flame.tui.toolkit.dialog.page import indented
 from flame.tui.toolkit.lines import Line, Piece
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import wrap
-from flame.tui.widgets.pages import indented, sections_of
+from flame.tui.widgets.pages import sections_of
 
 _TITLE = 22
 _LINES = 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
@@ -37,6 +37,14 @@ class Piece(NamedTuple):
 
 Line = list[Piece]
 """Pieces side by side."""
+
+
+class SomeLines(Protocol):
+    """Lines of which each is asked for when it is shown."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> Line: ...
 
 
 def line_width(line: Iterable[Piece]) -> int:
@@ -153,13 +161,13 @@ class Lines(RowView):
 
     def __init__(
         self,
-        source: Callable[[int, int], list[Line]],
+        source: Callable[[int, int], SomeLines],
         *,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self._source = source
-        self._lines: list[Line] = []
+        self._composed: SomeLines = []
         self._strips: dict[tuple[Piece, ...], Strip] = {}
 
     def update(self) -> None:
@@ -167,10 +175,10 @@ class Lines(RowView):
         width, height = self.inner
         if not width:
             return
-        self._lines = self._source(width, height)
+        self._composed = self._source(width, height)
         if len(self._strips) > _KEPT:
             self._strips.clear()
-        self.reach(len(self._lines))
+        self.reach(len(self._composed))
         self.redraw()
 
     def on_resize(self) -> None:
@@ -185,8 +193,13 @@ class Lines(RowView):
         """Return the number of lines, where the height is ``auto``."""
         return len(self._source(width, 0))
 
+    @property
+    def wanted(self) -> int:
+        """The number of lines that there are to show."""
+        return len(self._source(max(self.inner.width, 1), 0))
+
     def strip(self, row: int) -> Strip:
-        line = tuple(self._lines[row]) if row < len(self._lines) else ()
+        line = tuple(self._composed[row]) if row < len(self._composed) else ()
         if line not in self._strips:
             segments = [Segment(piece.text, self._style(piece)) for piece in line]
             self._strips[line] = self.padded(segments, line_width(line))

@@ -18,7 +18,7 @@ class ScrollPane(Lines):
 
     def scroll(self, step: int) -> None:
         """Scroll by ``step`` lines, not beyond the last one."""
-        last = max(len(self._lines) - self.inner.height, 0)
+        last = max(len(self._composed) - self.inner.height, 0)
         self.scroll_to(y=min(max(self.scroll_offset.y + step, 0), last), animate=False)
 
 

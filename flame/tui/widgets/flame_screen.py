@@ -17,12 +17,12 @@ from textual.widgets import Input
 from flame.tui.session.query import Query
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import footer_of
+from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Line, Lines, Piece
 from flame.tui.toolkit.scroll_pane import ScrollPane
 from flame.tui.toolkit.text import cut, cut_start, width_of
 from flame.tui.toolkit.themes import cycle
 from flame.tui.widgets.header import footer
-from flame.tui.widgets.pages import Page
 from flame.tui.widgets.search_box import SearchBox, SearchHistory, searches_path
 
 

@@ -1,14 +1,8 @@
-"""Show pages to read over the screen: the help, and what the trace covers."""
+"""Compose pages to read over the screen: the help, and what the trace covers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar
-
-from textual import events
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
+from collections.abc import Iterable, Iterator, Sequence
 
 from flame.core.analysis.profiler_steps import StepTotal
 from flame.core.analysis.trace_summary import TraceSummary, summarize
@@ -19,11 +13,11 @@ from flame.core.names.kernel_category import CATEGORIES
 from flame.core.units import format_count, format_ns, format_value
 from flame.tui.shell.command import Command
 from flame.tui.shell.commands import GROUPS_OF_ALL, MOUSE, Groups, grouped
-from flame.tui.toolkit.lines import Line, Lines, Piece, line_width, side_by_side
+from flame.tui.toolkit.dialog.page import indented, key_rows
+from flame.tui.toolkit.lines import Line, Piece, line_width, side_by_side
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.text import cut, printable, wrap
 
-_KEY = 16
 _FACT = 18
 _LINES = 40
 _TWO_COLUMNS = 100
@@ -46,35 +40,6 @@ _COVERED = {
     "sass": "SASS instructions",
 }
 """What of the GPU time may be known, but for ranges, which are called as the trace has them."""
-
-
-class Page(ModalScreen[None]):
-    """Show a page over the screen; any of the usual keys closes it."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,question_mark,w,f1", "dismiss(None)"),
-        Binding("up,k", "scroll(-1)"),
-        Binding("down,j", "scroll(1)"),
-        Binding("pageup", "scroll(-10)"),
-        Binding("pagedown,space", "scroll(10)"),
-    ]
-
-    def __init__(self, source: Callable[[int], list[Line]], wide: bool = False) -> None:
-        super().__init__()
-        self._source = source
-        self._wide = wide
-
-    def compose(self) -> ComposeResult:
-        page = Lines(lambda width, height: self._source(width), id="page")
-        yield page.set_class(self._wide, "-wide")
-
-    def on_click(self, event: events.Click) -> None:
-        if event.widget is self:
-            self.dismiss(None)
-
-    def action_scroll(self, step: int) -> None:
-        lines = self.query_one(Lines)
-        lines.scroll_to(y=lines.scroll_offset.y + step, animate=False)
 
 
 def help_lines(commands: Sequence[Command], palette: Palette, width: int) -> list[Line]:
@@ -105,13 +70,9 @@ def _sections(sections: Iterable[_Section], width: int) -> list[Line]:
     lines: list[Line] = []
     for title, rows in sections:
         lines += [[Piece(title, "strong")]] if title else []
-        lines += [line for key, text in rows for line in _row(key, text, width)]
+        lines += key_rows(rows, width)
         lines.append([])
     return lines
-
-
-def _row(key: str, text: str, width: int) -> list[Line]:
-    return indented(f"  {key}".ljust(_KEY), "key", text, width)
 
 
 def _reading(palette: Palette, width: int) -> list[Line]:
@@ -234,10 +195,3 @@ def warning_lines(profile: Profile, width: int) -> list[Line]:
     for warning in profile.warnings:
         lines += indented("  • ", "warning", warning, width)
     return lines
-
-
-def indented(first: str, tone: str, text: str, width: int) -> list[Line]:
-    """``text`` wrapped to the right of ``first``."""
-    parts = wrap(text, width - len(first), _LINES)
-    indents = [first, *[" " * len(first)] * (len(parts) - 1)]
-    return [[Piece(i, tone), Piece(part)] for i, part in zip(indents, parts, strict=True)]

@@ -26,6 +26,7 @@ from flame.tui.attach import picker
 from flame.tui.attach.picker import Picker, PickerScreen
 from flame.tui.attach.picker_rows import Item, about, heads, matches, nothing, refusal, row
 from flame.tui.attach.run import run
+from flame.tui.toolkit.dialog.page import bindings_of, unexplained
 from flame.tui.toolkit.lines import Line, RowView, line_width
 from flame.tui.toolkit.palette import Palette
 from tests.support.waiting import PATIENCE
@@ -446,6 +447,20 @@ async def test_leaving_chooses_nothing(key: str) -> None:
         await user.pilot.press(key)
         await user.pilot.pause()
         assert user.left_with is None
+
+
+async def test_a_question_mark_explains_every_key_and_word() -> None:
+    assert unexplained(bindings_of(PickerScreen, PickerScreen)) == []
+    async with opened(Discovery((job(41),), ())) as user:
+        for key in ("question_mark", "f1"):
+            await user.press(key)
+            shown = user.read("page")
+            for word in ("/", "enter", "esc", "recording", "nothing yet"):
+                assert f"  {word}  " in shown
+            await user.press("escape")
+            assert isinstance(user.app.screen, PickerScreen) and "job41" in user.selected
+        await user.press("/", "question_mark")
+        assert isinstance(user.app.screen, PickerScreen)
 
 
 async def test_a_click_selects_and_a_double_click_attaches() -> None:

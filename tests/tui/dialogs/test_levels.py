@@ -99,7 +99,7 @@ async def test_stacks_of_a_file_have_no_levels_and_arrangements_of_a_trace() -> 
         assert "the stack, as the file has it" in user.line("[x]  stack")
         assert "thread" in user.read() and "nested" not in user.read()
         assert user.line("unified").startswith("▸ 1  unified")
-        assert "1 arrangement at once" in user.read()
+        assert "· 1 at once ·" in user.read()
         await user.press("2", "down", "down", "space", "up", "space", "enter")
         assert user.result == LevelsChoice(("thread",))
 
@@ -274,7 +274,7 @@ async def test_a_click_beside_the_dialog_leaves_it() -> None:
 
 async def test_on_a_small_screen_the_rows_follow_the_cursor() -> None:
     async with stage(dialog(), (60, 15)) as user:
-        assert "↓" in user.read()
+        assert user.line("▸").startswith("▸   [x]  nvtx")
         await user.press("f")
         assert user.line("▸").startswith("▸ f [x]  fold")
         assert user.read().startswith("Arrangements, and levels from the root down")
@@ -282,12 +282,27 @@ async def test_on_a_small_screen_the_rows_follow_the_cursor() -> None:
         assert user.line("▸").startswith("▸   [x]  stall")
         await user.press("pageup", "pageup", "pageup")
         assert user.line("▸").startswith("▸ 1  unified")
+        await user.press("end")
+        assert user.line("▸").startswith("▸ b [ ]  forward")
+        await user.press("g")
+        assert user.line("▸").startswith("▸ 1  unified")
 
 
-async def test_the_wheel_moves_the_cursor() -> None:
-    async with stage(dialog()) as user:
-        user.dialog.on_mouse_scroll_down()
-        user.dialog.on_mouse_scroll_down()
-        user.dialog.on_mouse_scroll_up()
+async def test_the_wheel_scrolls_and_the_next_key_comes_back_to_the_cursor() -> None:
+    async with stage(dialog(("launch",)), (60, 15)) as user:
+        await user.press("home")
+        user.dialog.row_list.scroll_down(animate=False)
+        user.dialog.row_list.scroll_down(animate=False)
         await user.settle()
-        assert user.line("▸").startswith("▸   [x]  kernel")
+        assert "▸" not in user.read()
+        await user.press("down")
+        assert user.line("▸").startswith("▸ 2  nested")
+
+
+async def test_moving_the_mouse_over_rows_changes_none() -> None:
+    async with stage(dialog()) as user:
+        before = user.read()
+        await user.pilot.hover("#dialog", offset=(5, 5))
+        await user.settle()
+        assert user.read() == before
+        assert user.line("▸").startswith("▸   [x]  nvtx")

@@ -29,8 +29,8 @@ from flame.options.config import DEFAULTS, Config
 from flame.tui.live import worker as live_worker
 from flame.tui.live.app import LiveApp
 from flame.tui.live.screen import LiveScreen
+from flame.tui.toolkit.dialog.page import Page
 from flame.tui.views.icicle import Icicle
-from flame.tui.widgets.pages import Page
 from tests.support.tiers import deep_except
 from tests.support.waiting import PATIENCE
 from tests.tui.conftest import User

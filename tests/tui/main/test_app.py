@@ -8,9 +8,9 @@ from pathlib import Path
 from textual import events
 from textual.widgets import Input
 
+from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Lines
 from flame.tui.views.icicle import Icicle
-from flame.tui.widgets.pages import Page
 from tests.tui import traces
 from tests.tui.conftest import User, open_app
 

@@ -13,9 +13,9 @@ from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.levels import LevelsDialog
 from flame.tui.main.screen import MainScreen
 from flame.tui.shell.commands import COMMANDS
+from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Lines
 from flame.tui.views.icicle import Icicle
-from flame.tui.widgets.pages import Page
 from tests.tui import traces
 from tests.tui.conftest import open_app
 

@@ -19,11 +19,11 @@ from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.command import Command, id_of
 from flame.tui.shell.commands import COMMANDS, means_something
 from flame.tui.timeline.pane import TimelinePane
+from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Lines, RowView
 from flame.tui.toolkit.themes import NAMES
 from flame.tui.views.pane import NOT_HERE
 from flame.tui.views.top_pane import TopPane
-from flame.tui.widgets.pages import Page
 from flame.tui.widgets.search_box import SearchBox
 from tests.tui.conftest import USUAL, User, open_app
 

@@ -133,7 +133,8 @@ async def test_the_help_has_a_legend_of_categories(trace: Path) -> None:
     async with open_app(trace) as user:
         await user.press("question_mark")
         page = user.app.screen.query_one(Lines)
-        text = "\n".join("".join(piece.text for piece in line) for line in page._lines)
+        lines = page._source(120, 0)
+        text = " ".join(piece.text for row in range(len(lines)) for piece in lines[row])
         assert all(f" {category} " in text for category in CATEGORIES)
 
 

@@ -20,8 +20,8 @@ from flame.tui.sass.rows import SassRows
 from flame.tui.sass.screen import SassScreen
 from flame.tui.shell.command_palette import AllCommands
 from flame.tui.shell.sass_commands import SASS_COMMANDS
+from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.themes import NAMES
-from flame.tui.widgets.pages import Page
 from tests.support.tiers import deep_except
 from tests.tui.conftest import User, main_screen
 from tests.tui.sampled import MadeApp, open_made, sampled, view_of

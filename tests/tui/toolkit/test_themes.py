@@ -15,10 +15,10 @@ from textual.widget import Widget
 from flame.core.model.frames import Kind
 from flame.options.config import Config
 from flame.tui.toolkit.ansi_palette import NoColours, SixteenColours
+from flame.tui.toolkit.dialog.page import Page
 from flame.tui.toolkit.lines import Lines, RowView, palette_of
 from flame.tui.toolkit.palette import Palette
 from flame.tui.toolkit.themes import CONTRAST, DARK, LIGHT, NAMES, SIXTEEN, WithoutColours, cycle
-from flame.tui.widgets.pages import Page
 from tests.tui.conftest import User, open_app
 from tests.tui.terminals import Terminal, start
 from tests.tui.toolkit.test_palette import contrast, rgb
