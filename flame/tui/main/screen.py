@@ -26,7 +26,7 @@ from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.actions import Action, Move, check_actions
 from flame.tui.shell.base_app import BaseApp
-from flame.tui.shell.command import Command
+from flame.tui.shell.command import Command, Offer
 from flame.tui.shell.commands import COMMANDS, bindings, means_something
 from flame.tui.shell.keymap import remapped
 from flame.tui.toolkit.lines import Line, Piece, RowView, palette_of
@@ -268,6 +268,7 @@ class MainScreen(ProjectionScreen):
     action_quick = _applied(selections.add_quick_filter)
     action_framework = _applied(selections.switch_framework)
     action_metric = _applied(selections.change_metric)
+    action_show_metric = _applied(selections.choose_metric)
     action_level = _applied(selections.switch_level)
     action_arrange = _applied(selections.arrange_levels)
     action_forward = _applied(selections.switch_forward)
@@ -284,6 +285,18 @@ class MainScreen(ProjectionScreen):
     def _set_filters(self, where: tuple[Filter, ...] | None) -> None:
         if where is not None and where != self.wanted.where:
             self._project(replace(self.wanted, where=where))
+
+    def action_metrics(self) -> None:
+        self.app.push_screen(selections.metric_dialog(self), self._set_metric)
+
+    def _set_metric(self, key: str | None) -> None:
+        if key is not None:
+            self.action_show_metric(key)
+
+    @property
+    def offered(self) -> dict[str, list[Offer]]:
+        """What the palette has besides keys, by the command that it follows."""
+        return {"metrics": selections.offered_metrics(self.session)}
 
     def action_levels(self) -> None:
         self.app.push_screen(selections.levels_dialog(self), self._set_levels)

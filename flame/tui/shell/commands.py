@@ -195,7 +195,10 @@ FILTERING = (
 )
 
 SHOWING = (
-    Command("m", "m M", Action.METRIC(1), "metric", "next, previous metric: GPU time, idle, …", 10),
+    Command(
+        "m", "m", Action.METRICS, "metric", "metrics: GPU time, idle, …, and what each means", 10
+    ),
+    Command("ctrl+n", "ctrl+n M", Action.METRIC(1), "", "next, previous metric"),
     Command("M", "", Action.METRIC(-1), "", ""),
     Command("L", "L", Action.LEVELS, "levels", "arrangements, levels and their order, folding", 9),
     *(
@@ -268,7 +271,7 @@ LIVE = (
 """What there is besides where a recording goes on."""
 
 _LIVE_INSTEAD = {
-    Action.METRIC(1): SHOWING[0]._replace(shown="m", help="next metric: GPU time, idle, …"),
+    Action.METRIC(1): SHOWING[1]._replace(shown="ctrl+n", help="next metric"),
     Action.QUIT: ALWAYS[-1]._replace(label="leave", help="leave; what is recorded goes on"),
 }
 _NOT_LIVE = (Action.METRIC(-1), Action.SCREENSHOT)

@@ -20,6 +20,7 @@ TITLES = {
     "levels": "Choose an arrangement, or levels and their order",
     **{f"arrange_{named.name}": f"Arrange: {named.name}" for named in NAMED_LEVELS},
     "forward": "Put backward work below its forward operator",
+    "metrics": "Choose the metric",
     "metric_next": "Show the next metric",
     "metric_previous": "Show the previous metric",
     "view_next": "Go to the next view",

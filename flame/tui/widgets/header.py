@@ -163,7 +163,7 @@ def _modes(selection: Selection, usual: Order, linked: bool) -> Line:
 
 
 def _metric(tree: StackTree) -> Line:
-    return [Piece(f"{tree.metric.title} ▾", "key", Action.METRIC.click(1))]
+    return [Piece(f"{tree.metric.title} ▾", "key", Action.METRICS.click())]
 
 
 def _choices(tree: StackTree, palette: Palette) -> Line:

@@ -15,6 +15,7 @@ from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.dialogs.export import ExportDialog
 from flame.tui.dialogs.filters import FiltersDialog
 from flame.tui.dialogs.levels import LevelsDialog
+from flame.tui.dialogs.metrics import MetricDialog
 from flame.tui.session.tree_view import TreeView
 from flame.tui.shell.command import Command, id_of
 from flame.tui.shell.commands import COMMANDS, means_something
@@ -176,6 +177,7 @@ EVERYWHERE: dict[str, Check] = {
     "quick_from": Check(filtered(ShowFrom)),
     "quick_hide": Check(filtered(HideFrames)),
     "framework": Check(noted("no frames of Python or native code in this trace")),
+    "metrics": Check(opened(MetricDialog)),
     "metric_next": Check(lambda before, after: (before.metric, after.metric) == ("gpu", "count")),
     "metric_previous": Check(
         lambda before, after: (before.metric, after.metric) == ("gpu", "host")

@@ -73,7 +73,7 @@ async def test_stacks_are_shown_with_their_own_measure_and_words(folded: Path) -
         assert "total       30  75.0 % of all" in details
         assert "GPU" not in details and "count" not in details and "p99" not in details
         assert user.read("status").strip() == "work  30 · 75.0 % of all"
-        await user.press("m")
+        await user.press("ctrl+n")
         assert "no other metric in this trace" in user.read("status")
 
 
