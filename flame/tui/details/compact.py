@@ -33,7 +33,7 @@ def compact(
     makes these clickable, as only those of the projected tree are.
     """
     if clicks and not view.cursor.node and has_root_facts(view.tree):
-        return _root(facts.root if facts else None, width)
+        return _root(facts.root if facts else None, width, terms)
     head, weights = _head(view, palette, width, terms), _fitting(_weights(view), width)
     return [head, weights, _fitting(_spread(facts), width)]
 
@@ -97,10 +97,10 @@ def _fitting(facts: Iterable[str], width: int) -> Line:
     return [Piece(cut(text, width))]
 
 
-def _root(found: RootFacts | None, width: int) -> list[Line]:
+def _root(found: RootFacts | None, width: int, terms: Terms) -> list[Line]:
     if found is None:
         return [[Piece(" root ", "strong"), Piece("…", "dim")], [], []]
-    layers = ("layers", found.modules) if found.modules.number else ("ranges", found.ranges)
+    layers = ("layers", found.modules) if found.modules.number else (terms.all, found.ranges)
     named = [("kernels", found.kernels), layers, ("functions", found.functions)]
     there = [(title, parts) for title, parts in named if parts.number and parts.whole]
     lines = [_heaviest(title, parts, width) for title, parts in there]

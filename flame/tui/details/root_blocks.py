@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flame.core.analysis.busy_words import busy_share
-from flame.core.analysis.wording import NVTX, Terms
+from flame.core.analysis.wording import Terms
 from flame.core.units import (
     format_bytes,
     format_count,
@@ -73,8 +73,7 @@ class HeaviestLines:
         """Write the modules that launched the most, or else the ranges."""
         if self._facts.modules.number:
             return self._lines("modules, innermost", self._facts.modules)
-        ranges = self._terms.ranges if self._terms is NVTX else self._terms.short
-        return self._lines(f"{ranges}, innermost", self._facts.ranges)
+        return self._lines(f"{self._terms.ranges}, innermost", self._facts.ranges)
 
     def functions(self) -> list[Line]:
         """Write the functions that launched the most."""

@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from flame.core.analysis.wording import reworded, terms_of
 from flame.core.model.tree import Order
 from flame.core.projection.filters import Filter
 from flame.options.config import Config
@@ -21,6 +22,7 @@ from flame.tui.main.layout import MainLayout
 from flame.tui.main.messages import empty_lines, greeting
 from flame.tui.main.place import go_to, state_of
 from flame.tui.main.projection_screen import ProjectionScreen
+from flame.tui.session.glossary import WORDS
 from flame.tui.session.query import Query
 from flame.tui.session.session import Projection, Session
 from flame.tui.session.tree_view import TreeView
@@ -37,6 +39,7 @@ from flame.tui.views.pane import Pane
 from flame.tui.views.sandwich_pane import SandwichPane
 from flame.tui.views.top_pane import TopPane
 from flame.tui.widgets.header import frame_status, search_status
+from flame.tui.widgets.help_page import HelpPage, word_lines
 from flame.tui.widgets.pages import Page, coverage_lines, help_lines
 
 _P = ParamSpec("_P")
@@ -317,7 +320,17 @@ class MainScreen(ProjectionScreen):
         self.app.push_screen(Page(lambda width: coverage_lines(self.session.profile, width)))
 
     def _help(self, width: int) -> list[Line]:
-        return help_lines(self.commands, palette_of(self), width)
+        terms = terms_of(self.session.profile)
+        keys = help_lines(self.commands, palette_of(self), width, terms)
+        return [*keys, *word_lines(terms, width)]
+
+    def said(self, text: str) -> str:
+        """Say ``text``, which speaks of ranges in general, in the words of the trace."""
+        return reworded(text, terms_of(self.session.profile))
+
+    def action_words(self, word: str = WORDS) -> None:
+        """Explain all words on the screens, beginning at ``word``."""
+        self.app.push_screen(HelpPage(self._help, word))
 
     # Handing over
 

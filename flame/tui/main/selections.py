@@ -136,7 +136,7 @@ def arrange_levels(screen: ShownScreen, name: str) -> Outcome:
     """Show the levels called ``name``."""
     named = levels_called(name)
     if named.needs and screen.shown.recorded.isdisjoint(named.needs):
-        return f"{name}: {why_absent(*named.needs)}"
+        return f"{name}: {why_absent(terms_of(screen.session.profile), *named.needs)}"
     return [arrange(screen.wanted, named)]
 
 
@@ -151,7 +151,7 @@ def switch_level(screen: ShownScreen, level: str) -> Outcome:
     """Switch ``level`` on or off."""
     levels = toggled(screen.wanted.levels or _usual_levels(screen), level)
     if level not in screen.shown.recorded:
-        return why_absent(level)
+        return why_absent(terms_of(screen.session.profile), level)
     return [replace(screen.wanted, levels=levels)] if levels else "the last level stays on"
 
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from flame.core.analysis.wording import NVTX, Terms, reworded
+
+WORDS = "Words"
+"""Begins the title of each section in the help."""
+
 
 class Entry(NamedTuple):
     """Explain ``word`` by ``meaning``."""
@@ -179,6 +184,26 @@ GLOSSARY: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     ),
 )
 """By section, in the order of the help."""
+
+_OF_RANGES = ("range", "nvtx", "operator", "scope")
+"""What ranges are called: of these a trace has its own."""
+
+
+def words_of(terms: Terms) -> list[tuple[str, list[Entry]]]:
+    """Return the sections with their entries, in the words of a trace."""
+    others = {*_OF_RANGES, "NVTX", "in"} - {terms.kind, "NVTX" if terms is NVTX else "in"}
+    return [
+        (
+            f"{WORDS}: {title}",
+            [
+                Entry(word, meaning if word in _OF_RANGES else reworded(meaning, terms))
+                for word, meaning in entries
+                if word not in others
+            ],
+        )
+        for title, entries in GLOSSARY
+    ]
+
 
 _MEANINGS = {entry.word: entry.meaning for _, entries in GLOSSARY for entry in entries}
 

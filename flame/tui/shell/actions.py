@@ -67,6 +67,7 @@ class Action(StrEnum):
     VERSION = auto()
     VIEW = auto()
     WINDOW = auto()
+    WORDS = auto()
     ZOOM_TO = auto()
 
     def __call__(self, *arguments: int | str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -53,12 +53,13 @@ class Commands(Provider):
     def _here(self) -> Iterator[Offer]:
         """What means something in the view that is shown, and with this trace."""
         about, here = "", dict[str, Offer]()
+        said: Callable[[str], str] = getattr(self.screen, "said", str)
         for command in self._commands:
             about = command.help or about
             name = id_of(command).removeprefix("flame.")
             if (command.keys or command.help) and name in TITLES and self._fits(command):
-                title = f"{TITLES[name]}  ({_key(command)})"
-                here[name] = Offer(title, about, command.action)
+                title = f"{said(TITLES[name])}  ({_key(command)})"
+                here[name] = Offer(title, said(about), command.action)
         offered: Mapping[str, Sequence[Offer]] = getattr(self.screen, "offered", {})
         for name in filter(here.__contains__, TITLES):
             yield from (here[name], *offered.get(name, ()))

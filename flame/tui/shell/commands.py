@@ -253,6 +253,7 @@ HANDING = (
 ALWAYS = (
     Command("ctrl+p", "ctrl+p", Action.PALETTE, "", "every command by name"),
     Command("question_mark,f1", "?", Action.HELP, "help", "this help", 98),
+    Command("", "? w", Action.WORDS, "", "what every word on the screen means"),
     Command("q", "q", Action.QUIT, "quit", "quit (also ctrl+c)", 99),
 )
 

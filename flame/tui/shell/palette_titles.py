@@ -75,6 +75,7 @@ TITLES = {
     "copy_line": "Copy the row",
     "copy_listing": "Copy the listing",
     "help": "Help",
+    "words": "Explain the words on the screen",
     "leave": "Go back",
     "quit": "Quit",
     **{f"level_{level}": f"Show or hide the level {level}" for level in LEVELS},

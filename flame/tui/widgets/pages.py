@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 
 from flame.core.analysis.profiler_steps import StepTotal
 from flame.core.analysis.trace_summary import TraceSummary, summarize
+from flame.core.analysis.wording import NVTX, Terms, level_word, reworded
 from flame.core.model.frames import Kind
 from flame.core.model.grouping import process_name
 from flame.core.model.profile import Profile
@@ -77,16 +78,21 @@ class Page(ModalScreen[None]):
         lines.scroll_to(y=lines.scroll_offset.y + step, animate=False)
 
 
-def help_lines(commands: Sequence[Command], palette: Palette, width: int) -> list[Line]:
-    """List all keys, what the mouse does, how to read the picture; in two columns if they fit."""
+def help_lines(
+    commands: Sequence[Command], palette: Palette, width: int, terms: Terms = NVTX
+) -> list[Line]:
+    """List all keys, what the mouse does, how to read the picture; in two columns if they fit.
+
+    ``terms`` are the words for ranges.
+    """
+    commands = [one._replace(help=reworded(one.help, terms)) for one in commands]
     sections: list[_Section] = [*_keys(commands, GROUPS_OF_ALL), ("Mouse", MOUSE)]
-    end: list[Line] = [[], [Piece("esc closes", "dim")]]
     if width < _TWO_COLUMNS:
-        return [*_sections(sections, width), *_reading(palette, width), *end]
+        return [*_sections(sections, width), *_reading(palette, width, terms), []]
     half = (width - 2) // 2
     left, right = sections[:_LEFT], sections[_LEFT:]
     both = side_by_side(_sections(left, half), _sections(right, width - half - 2), half + 2)
-    return [*both, *_reading(palette, width), *end]
+    return [*both, *_reading(palette, width, terms), []]
 
 
 def _keys(commands: Sequence[Command], groups: Groups) -> list[_Section]:
@@ -114,10 +120,11 @@ def _row(key: str, text: str, width: int) -> list[Line]:
     return indented(f"  {key}".ljust(_KEY), "key", text, width)
 
 
-def _reading(palette: Palette, width: int) -> list[Line]:
+def _reading(palette: Palette, width: int, terms: Terms) -> list[Line]:
     colours: Line = []
     for kind in _SHOWN_KINDS:
-        colours += [Piece(" "), Piece(f" {kind.title} ", palette.kind(kind))]
+        word = level_word(kind.title, terms)
+        colours += [Piece(" "), Piece(f" {word} ", palette.kind(kind))]
     texts = (
         "Width is the metric's share of the zoomed part. The root is on top; children stand below "
         "their parent, widest first, after what the parent holds itself. Colour is the level, its "
@@ -130,7 +137,8 @@ def _reading(palette: Palette, width: int) -> list[Line]:
         "↻ marks ranges that were open when a CUDA graph was captured, not when it was launched.",
         "By category (O), kernels and copies have the colour of what they do:",
     )
-    reading = [[Piece(f"  {part}")] for text in texts for part in wrap(text, width - 2, _LINES)]
+    said = (reworded(text, terms) for text in texts)
+    reading = [[Piece(f"  {part}")] for text in said for part in wrap(text, width - 2, _LINES)]
     title: Line = [Piece("Reading the picture", "strong")]
     return [title, colours, *reading, *_category_legend(palette, width)]
 

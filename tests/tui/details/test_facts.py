@@ -195,7 +195,7 @@ def test_coverage_is_of_operators_in_traces_of_pytorch(path: Path) -> None:
     profile = load(path.with_name("other.sqlite"))
     meta = replace(profile.meta, format="kineto")
     shown = project(replace(profile, sources=(Source("", meta),)), Selection())
-    said = "Operators and annotations cover 50 % of GPU time, the rest was launched outside any."
+    said = "Operators cover 50 % of GPU time, the rest was launched outside any."
     assert facts_of(shown, *STEP).notes == (said,)
 
 

@@ -82,7 +82,7 @@ def test_every_level_has_a_key_and_an_explanation() -> None:
     assert len(set(LEVEL_KEYS.values())) == len(LEVELS)
     assert len({level_about(level, NVTX) for level in LEVELS}) == len(LEVELS)
     assert level_about("nvtx", NVTX) == "NVTX ranges open at the launch"
-    assert level_about("nvtx", OPERATORS) == "operators and annotations open at the launch"
+    assert level_about("nvtx", OPERATORS) == "operators open at the launch: --levels nvtx"
 
 
 def test_only_levels_that_can_be_in_the_trace_are_offered() -> None:

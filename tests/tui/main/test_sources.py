@@ -173,7 +173,7 @@ async def test_operators_are_called_ranges_in_table_and_details(torch: Path) -> 
         await show(user, "top")
         assert "nvtx" not in user.read("table") and " range " in user.read("table")
         await user.press("L")
-        assert "operators and annotations open at the launch" in user.read("dialog")
+        assert "operators open at the launch" in user.read("dialog")
 
 
 async def test_modules_are_one_where_layers_are_folded(torch: Path) -> None:
