@@ -50,9 +50,11 @@ def level_word(level: str, terms: Terms) -> str:
 
 def reworded(text: str, terms: Terms) -> str:
     """Say ``text``, which speaks of ranges in general, in the words of a trace."""
+    article = "an" if terms.general.startswith("o") else "a"
     words = {"range": terms.general, "ranges": terms.all, "nvtx": terms.kind}
+    words["a range"] = f"{article} {terms.general}"
     plain = text.replace("ranges or operators", "ranges")
-    return re.sub(r"\b(?:ranges?|nvtx)\b", lambda found: words[found[0]], plain)
+    return re.sub(r"\b(?:a range|ranges?|nvtx)\b", lambda found: words[found[0]], plain)
 
 
 def coverage_of(profile: Profile) -> dict[str, tuple[str, Share]]:

@@ -38,7 +38,7 @@ def whole_of(profile: Profile) -> int:
 def level_about(level: str, terms: Terms) -> str:
     """Explain what the frames of ``level`` are."""
     if level == "nvtx":
-        return f"{terms.all} open at the launch" + ("" if terms is NVTX else ": --levels nvtx")
+        return f"{terms.ranges} open at the launch" + ("" if terms is NVTX else ": --levels nvtx")
     return reworded(_LEVELS[level], terms)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flame.core.analysis.wording import NVTX, OPERATORS
+from flame.core.analysis.wording import NVTX, OPERATORS, reworded
 from flame.core.projection.levels import LEVELS
 from flame.core.projection.named_levels import NAMED_LEVELS
 from flame.tui.dialogs.levels import Choice, LevelsChoice, LevelsDialog, offered, toggled
@@ -152,7 +152,7 @@ async def test_every_row_of_an_arrangement_explains_it() -> None:
     async with stage(own) as user:
         for digit, named in zip("1234567890", NAMED_LEVELS, strict=True):
             line = user.line(f"{digit}  {named.name} ")
-            assert named.about in line
+            assert reworded(named.about, NVTX) in line
 
 
 async def test_the_cursor_begins_at_what_is_shown() -> None:
