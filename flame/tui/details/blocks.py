@@ -62,7 +62,7 @@ def format_ratio(value: float) -> str:
 
 def _drawn(histogram: Histogram | None, ends: tuple[str, str], width: int) -> list[Line]:
     if histogram is None:
-        return [[Piece("all the same", "dim")]]
+        return [titled(Label.SAME, width)]
     cells = max(cells for cells in range(1, max(width, 1) + 1) if BINS % cells == 0)
     upper, lower = bars(histogram.counts.reshape(cells, -1).sum(axis=1))
     scale = Label.LOG_SCALE if histogram.log else ""

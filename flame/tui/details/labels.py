@@ -37,6 +37,7 @@ class Label(StrEnum):
     P99 = "p99"
     MAX = "max"
     LOG_SCALE = "log scale"
+    SAME = "all the same"
     QUEUED = "queued"
     # Around the frame
     NARROW = "narrow"

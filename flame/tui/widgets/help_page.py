@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import ClassVar
 
 from textual import on
@@ -31,10 +32,9 @@ def word_lines(terms: Terms, width: int) -> list[Line]:
     for title, entries in words_of(terms):
         rows = [_explained(*entry, room) for entry in entries]
         half = -(-len(rows) // columns)
-        left, right = (
-            [line for row in part for line in row] for part in (rows[:half], rows[half:])
-        )
-        lines += [[Piece(title, "strong")], *side_by_side(left, right, room + _GAP), []]
+        left, right = (list(chain(*part)) for part in (rows[:half], rows[half:]))
+        both = side_by_side(left, right, room + _GAP) if right else left
+        lines += [[Piece(title, "strong")], *both, []]
     return lines
 
 
@@ -62,8 +62,9 @@ class HelpPage(Page):
         super().__init__(self._marked, wide=True)
         self._composed = source
         self._start = start
-        self._place = -1
+        self._place = 0
         self._found = -1
+        self._origin = 0
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
@@ -77,6 +78,7 @@ class HelpPage(Page):
 
     def _begin(self) -> None:
         texts = [text.strip() for text in self._texts]
+        self._place = -1
         self._go([place for place, text in enumerate(texts) if text.startswith(self._start)])
 
     def _marked(self, width: int) -> list[Line]:
@@ -140,12 +142,14 @@ class HelpPage(Page):
     # Finding
 
     def action_find(self) -> None:
-        """Type what to look for."""
+        """Type what to look for, from here on."""
+        self._origin = int(self._page.scroll_offset.y)
         self.set_focus(self.query_one(Entry))
 
     @on(Input.Changed, "#find")
     def _typed(self) -> None:
-        self._place = max(self._found, int(self._page.scroll_offset.y)) - 1
+        self.action_to_line(self._origin)
+        self._place -= 1
         self._show(1)
 
     @on(Input.Submitted, "#find")

@@ -24,6 +24,7 @@ from flame.tui.toolkit.lines import Lines, RowView
 from flame.tui.toolkit.themes import NAMES
 from flame.tui.views.pane import NOT_HERE
 from flame.tui.views.top_pane import TopPane
+from flame.tui.widgets.help_page import HelpPage
 from flame.tui.widgets.pages import Page
 from flame.tui.widgets.search_box import SearchBox
 from tests.tui.conftest import USUAL, User, open_app
@@ -214,7 +215,7 @@ EVERYWHERE: dict[str, Check] = {
     "source": Check(noted("no source line is recorded")),
     "export": Check(opened(ExportDialog)),
     "screenshot": Check(changed("files", "note")),
-    "help": Check(opened(Page)),
+    "help": Check(opened(HelpPage)),
 }
 """By id, what happens in every view where `IN` says nothing else."""
 
