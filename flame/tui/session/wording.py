@@ -50,7 +50,7 @@ _LEVELS = {
     "stream": "the stream it ran on",
     "stack": "the stack, as the file has it",
     "nested": "Python frames and ranges, as nested in time",
-    "module": "modules: of nn.Module, of layer-wise ranges",
+    "module": "nn.Modules, or modules that ranges are named after",
     "python": "Python frames of the launch",
     "native": "C and C++ frames of the launch",
     "launch": "the API call that launched it",

@@ -77,9 +77,7 @@ class HelpPage(Page):
             self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        texts = [text.strip() for text in self._texts]
-        self._place = -1
-        self._go([place for place, text in enumerate(texts) if text.startswith(self._start)])
+        self._go_to(self._start)
 
     def _marked(self, width: int) -> list[Line]:
         """The lines, of which the one that was found stands out."""
@@ -111,46 +109,52 @@ class HelpPage(Page):
 
     # Going there
 
-    def _go(self, places: list[int], step: int = 1) -> None:
-        """Scroll to the next of ``places``, or the previous one; round and round."""
+    @property
+    def _here(self) -> int:
+        """The line that was gone to last, or the first in sight where one has scrolled since."""
+        top, last = int(self._page.scroll_offset.y), int(self._page.max_scroll_y)
+        return self._place if min(self._place, last) == top else top
+
+    def _go(self, places: list[int], step: int, here: int) -> None:
+        """Scroll to the next of ``places`` after ``here``, or the one before; round and round."""
         if step > 0:
-            ahead = [place for place in places if place > self._place] or places
+            ahead = [place for place in places if place > here] or places
         else:
-            ahead = [place for place in places[::-1] if place < self._place] or places[::-1]
+            ahead = [place for place in places[::-1] if place < here] or places[::-1]
         if ahead:
             self.action_to_line(ahead[0])
+
+    def _go_to(self, start: str) -> None:
+        """Scroll to the first line that begins with ``start``."""
+        texts = enumerate(self._texts)
+        self._go([place for place, text in texts if text.lstrip().startswith(start)], 1, -1)
 
     def action_to_line(self, place: int) -> None:
         """Scroll so far that the line at ``place`` is the first; -1 is the last."""
         self._place = place if place >= 0 else len(self._lines) - 1
-        self._page.scroll_to(y=self._place, animate=False)
-
-    def action_scroll(self, step: int) -> None:
-        super().action_scroll(step)
-        self._place = max(int(self._page.scroll_offset.y) + step, 0)
+        self._page.scroll_to(y=self._place, animate=False, immediate=True)
 
     def action_section(self, step: int) -> None:
         """Go to the next title, or the previous one."""
         titled = (any(piece.tone == "strong" for piece in line) for line in self._lines)
-        self._go([place for place, title in enumerate(titled) if title], step)
+        self._go([place for place, title in enumerate(titled) if title], step, self._here)
 
     def action_words(self) -> None:
         """Go to the first section of the words."""
-        self._place = -1
-        self._go([place for place, text in enumerate(self._texts) if text.startswith(WORDS)])
+        self._go_to(WORDS)
 
     # Finding
 
     def action_find(self) -> None:
         """Type what to look for, from here on."""
-        self._origin = int(self._page.scroll_offset.y)
+        self._origin = self._here
         self.set_focus(self.query_one(Entry))
 
     @on(Input.Changed, "#find")
-    def _typed(self) -> None:
-        self.action_to_line(self._origin)
-        self._place -= 1
-        self._show(1)
+    def _typed(self, event: Input.Changed) -> None:
+        if event.value:
+            self.action_to_line(self._origin)
+        self._show(1, self._origin - 1)
 
     @on(Input.Submitted, "#find")
     def _entered(self) -> None:
@@ -158,13 +162,12 @@ class HelpPage(Page):
 
     def action_match(self, step: int) -> None:
         """Go to the next line that has what was typed, or the previous one."""
-        self._show(step)
+        self._show(step, self._here)
 
-    def _show(self, step: int) -> None:
-        places = self._matches()
-        entry = self.query_one(Entry)
+    def _show(self, step: int, here: int) -> None:
+        places, entry = self._matches(), self.query_one(Entry)
         entry.set_class(bool(entry.value) and not places, "-nothing")
-        self._go(places, step)
+        self._go(places, step, here)
         self._found = self._place if places else -1
         self._page.update()
 

@@ -86,6 +86,23 @@ async def test_what_is_not_there_moves_nothing(decode: Path) -> None:
         assert not user.app.screen.query_one(Entry).has_class("-nothing")
 
 
+async def test_sections_go_on_from_where_one_has_scrolled(decode: Path) -> None:
+    async with open_app(decode, SMALL) as user:
+        await user.press("question_mark", "w", "home", "pagedown", "pagedown")
+        scrolled = user.app.screen.query_one("#page", Lines).scroll_offset.y
+        assert scrolled == 20
+        await user.press("tab")
+        assert scrolled < user.app.screen.query_one("#page", Lines).scroll_offset.y < 40
+
+
+async def test_what_was_found_stays_in_sight_when_the_search_is_left(decode: Path) -> None:
+    async with open_app(decode, SMALL) as user:
+        await user.press("question_mark", "slash", *"tail", "escape")
+        assert top(user).startswith("tail ")
+        await user.press("question_mark")
+        assert not isinstance(user.app.screen, HelpPage)
+
+
 async def test_typing_goes_on_from_what_was_found(decode: Path) -> None:
     async with open_app(decode, SMALL) as user:
         await user.press("question_mark", "slash", *"queue")
