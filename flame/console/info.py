@@ -301,7 +301,7 @@ def _coverage(summary: TraceSummary) -> Iterator[str]:
     nodes = summary.graph_nodes
     if nodes.activities:
         number = f"{format_count(nodes.captured)} of {format_count(nodes.activities)}"
-        yield f"CUDA graph kernels that show the ranges of their capture: {number}"
+        yield f"CUDA graph kernels that show the {summary.terms.all} of their capture: {number}"
 
 
 def _categories(summary: TraceSummary) -> Iterator[str]:

@@ -172,7 +172,8 @@ def coverage_lines(profile: Profile, width: int) -> list[Line]:
 def _facts(summary: TraceSummary) -> list[tuple[str, str]]:
     meta, nodes, length = summary.meta, summary.graph_nodes, format_ns(summary.duration)
     activities = ", ".join(f"{format_count(n)} {kind}" for kind, n in summary.counts.items() if n)
-    graphs = f"{format_count(nodes.activities)}, ranges at capture found for {nodes.captured:,}"
+    found = f"{summary.terms.all} at capture found for {nodes.captured:,}"
+    graphs = f"{format_count(nodes.activities)}, {found}"
     rows = [
         *_files(summary),
         ("format", " ".join(filter(None, (meta.format, meta.schema_version)))),
