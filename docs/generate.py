@@ -144,8 +144,9 @@ def _arrangement(named: NamedLevels) -> tuple[str, str]:
 
 def metric_table() -> str:
     """Return the metrics: how options and screens call them, and what they measure."""
-    rows = ((_code(one.key), f"{one.title}: {meaning_of(one.title)}") for one in (*METRICS, STALLS))
-    return _table("metric", rows, "on screen, and what it measures")
+    listed = ((_code(one.key), one.title, meaning_of(one.title)) for one in (*METRICS, STALLS))
+    rows = (f"| {' | '.join(cells)} |" for cells in listed)
+    return "\n".join(["| metric | on screen | what it measures |", "|---|---|---|", *rows, ""])
 
 
 def word_tables() -> str:
