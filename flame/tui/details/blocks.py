@@ -157,14 +157,18 @@ def _dim(dim: Dim | None) -> str:
 
 
 def _shape(config: LaunchConfig) -> str:
+    """Blocks of threads."""
     blocks = _dim(config.grid).replace(" ", "")
     threads = _dim(config.block).replace(" ", "")
-    return ", ".join(filter(None, [blocks, f"{threads} threads" if threads else ""]))
+    if not threads:
+        return f"{blocks} blocks" if blocks else ""
+    return f"{blocks} of {threads} threads" if blocks else f"{threads} threads"
 
 
 def _besides(config: LaunchConfig) -> list[str]:
-    registers = [] if config.registers is None else [f"{config.registers} regs"]
-    return [*registers, *_shared(config)]
+    registers = [] if config.registers is None else [f"{config.registers} {Label.REGISTERS}"]
+    shared = (config.static_shared or 0) + (config.dynamic_shared or 0) or config.shared
+    return [*registers, *([f"{_memory(shared)} {Label.SHARED}"] if shared else [])]
 
 
 def _shared(config: LaunchConfig) -> list[str]:

@@ -283,9 +283,9 @@ def test_several_configurations_by_their_share_of_time() -> None:
     other = LaunchConfig((8, 1, 1), (32, 1, 1), None, 64, 1_024, 0, 8_192, 0)
     facts = known([5, 6], launched=Launched([Used(GRID, 1_200, 90), Used(other, 3, 10)], 7, 100))
     assert after(shown(TREE, "other", "gemm", facts=facts), "launched in 7 ways")[:3] == [
-        "  90.0 %   1,200×  128×4, 256 threads",
-        "          64 regs, 1 KiB static",
-        "  10.0 %       3×  8, 32 threads",
+        "  90.0 %   1,200×  128×4 of 256 threads",
+        "          64 registers, 1 KiB shared",
+        "  10.0 %       3×  8 of 32 threads",
     ]
 
 
